@@ -1,0 +1,151 @@
+//! System call numbers, with the meaning of their arguments.
+//!
+//! A call carries its number in `rax` and up to five words in `rdi`, `rsi`, `rdx`, `r10`, `r8`;
+//! the result comes back in `rax` (see [`crate::error`]). Deadlines are absolute [`crate::Nanos`]:
+//! zero means "do not block", `u64::MAX` "wait for ever".
+
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
+        /// What a program asks of the kernel.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum CallNumber { $($(#[$doc])* $name = $number,)* }
+
+        impl CallNumber {
+            /// Every call, in numeric order without gaps.
+            pub const ALL: &'static [CallNumber] = &[$(CallNumber::$name,)*];
+
+            /// The call with this number, if there is one.
+            #[must_use]
+            #[inline(always)]
+            pub const fn decode(number: u64) -> Option<CallNumber> {
+                match number { $($number => Some(CallNumber::$name),)* _ => None }
+            }
+
+            /// Its name, for traces and tables.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(CallNumber::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+
+calls! {
+    /// `()`: nothing; the floor of every measurement.
+    Null = 0,
+    /// `()`: let the next thread of the same priority run.
+    Yield = 1,
+    /// `(code)`: end the calling thread.
+    ThreadExit = 2,
+    /// `(entry, argument, priority, name)` → thread handle. Starts `entry(argument)`.
+    ThreadCreate = 3,
+    /// `(thread, deadline)` → exit code of a thread of the same process.
+    ThreadJoin = 4,
+    /// `(thread)`: nobody will join it.
+    ThreadDetach = 5,
+    /// `(time)`: sleep until then.
+    SleepUntil = 6,
+    /// `(first_release, period, relative_deadline)`: the caller becomes a periodic task.
+    JobsStart = 7,
+    /// `()` → releases passed over. Ends this job and waits for the next release.
+    JobWait = 8,
+    /// `(key, initial)` → semaphore handle; see [`MUTEX`].
+    SemCreate = 9,
+    /// `(semaphore)`: its waiters get `Gone`.
+    SemDelete = 10,
+    /// `(semaphore, deadline)` → 0, or [`OWNER_DIED`].
+    SemLock = 11,
+    /// `(semaphore)` → 0, or [`OWNER_DIED`]; `WouldBlock` if it is not free.
+    SemTryLock = 12,
+    /// `(semaphore)`: release, or signal.
+    SemUnlock = 13,
+    /// `(key)` → condition handle.
+    CvCreate = 14,
+    /// `(condition)`: its waiters get `Gone`, holding their mutex again.
+    CvDelete = 15,
+    /// `(condition, mutex, deadline)`: release the mutex, wait, hold it again.
+    CvWait = 16,
+    /// `(condition, most)` → waiters woken, the most urgent first, up to `SIGNAL_BATCH`.
+    CvSignal = 17,
+    /// `(key, event)` → mailbox handle. `event` (or 0) is raised at each arrival.
+    MboxCreate = 18,
+    /// `(mailbox)`: its waiters get `Gone`, messages in it are lost.
+    MboxDelete = 19,
+    /// `(mailbox, address, length, priority, deadline)`: waits while the mailbox is full.
+    MboxSend = 20,
+    /// `(mailbox, address, capacity, deadline)` → `length << 32 | priority`. A message longer
+    /// than `capacity` is a misuse by the receiver.
+    MboxReceive = 21,
+    /// `(key, pages_ready)` → address, or with bit 62 set the pages ready so far: call again.
+    ShmAttach = 22,
+    /// `(key)`: the last process to detach frees the memory.
+    ShmDetach = 23,
+    /// `(pages)` → address of the new pages, zeroed; at most `PAGES_PER_CALL`.
+    MemAlloc = 24,
+    /// `()` → event handle of a stopped timer.
+    TimerCreate = 25,
+    /// `(event, first, period)`: period 0 is a single shot; first 0 stops it.
+    TimerStart = 26,
+    /// `()` → event handle, raised only by what it is attached to.
+    EventCreate = 27,
+    /// `(event, deadline)` → number of occurrences since the last wait.
+    EventWait = 28,
+    /// `(event)`.
+    EventDelete = 29,
+    /// `(key)` → address of the granted device's registers.
+    MapDevice = 30,
+    /// `(key)` → event handle of the granted device's interrupt.
+    SetIsr = 31,
+    /// `(key)`: start a process of the archive that is not running.
+    ProcCreate = 32,
+    /// `(key)`: end a process the caller supervises.
+    ProcKill = 33,
+    /// `(destination, source, length)`: copy in one piece, for slow readers of state messages.
+    ReadSlow = 34,
+    /// `(address, length)`: one line of text to the console.
+    Log = 35,
+    /// `(which, index)` → a counter of the kernel; see [`Counter`].
+    Count = 36,
+    /// `(address)`: the program gives up (a panic); its process ends.
+    Fail = 37,
+}
+
+/// `SemCreate`'s `initial` for a mutex: it has an owner, and waiters lend the owner their priority.
+pub const MUTEX: u64 = u64::MAX;
+/// Result of a lock whose last owner ended while holding it: what it guards may be inconsistent.
+pub const OWNER_DIED: u64 = 1;
+/// Set in the result of `ShmAttach` while pages are still being prepared.
+pub const PARTIAL: u64 = 1 << 62;
+
+/// What `Count` can report. They cost nothing unless asked for and let a benchmark say how many of
+/// the expensive things, which an instruction count hides, an operation contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Counter {
+    /// Writes of CR3 (address-space switches).
+    Cr3 = 0,
+    /// Writes of model-specific registers (`wrmsr`, and each `swapgs` pair counts as none).
+    Msr = 1,
+    /// Memory-mapped device accesses by the kernel.
+    Mmio = 2,
+    /// CPU time used by the calling thread, in ns.
+    CpuTime = 3,
+    /// Longest kernel path so far, in instructions; only where the run was told to watch.
+    LongestPath = 4,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_decode_to_themselves() {
+        for (i, call) in CallNumber::ALL.iter().enumerate() {
+            assert_eq!(*call as usize, i);
+            assert_eq!(CallNumber::decode(i as u64), Some(*call));
+        }
+        assert_eq!(CallNumber::decode(CallNumber::ALL.len() as u64), None);
+        assert_eq!(CallNumber::decode(u64::MAX), None);
+    }
+}

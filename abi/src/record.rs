@@ -1,0 +1,135 @@
+//! What the kernel says on its console: numbered records instead of text.
+//!
+//! The kernel contains no formatting. It prints a line of hexadecimal words, and the host (or a
+//! program) turns it into a sentence with this table. On the wire a record is
+//! `~` NUMBER (` ` WORD)* newline, all in lower-case hexadecimal; every other line is text that a
+//! program logged, preceded by `=` PROCESS ` `.
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident = $number:literal ($($field:literal),*),)*) => {
+        /// What a record says.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Record { $($(#[$doc])* $name = $number,)* }
+
+        impl Record {
+            /// Every record.
+            pub const ALL: &'static [Record] = &[$(Record::$name,)*];
+
+            /// The record with this number, if there is one.
+            #[must_use]
+            pub const fn decode(number: u64) -> Option<Record> {
+                match number { $($number => Some(Record::$name),)* _ => None }
+            }
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Record::$name => stringify!($name),)* }
+            }
+
+            /// What its words mean, in order.
+            #[must_use]
+            pub const fn fields(self) -> &'static [&'static str] {
+                match self { $(Record::$name => &[$($field),*],)* }
+            }
+        }
+    };
+}
+
+records! {
+    /// First sign of life: format version, kernel bytes (text, rodata, data, bss).
+    Boot = 1 ("version", "text", "rodata", "data", "bss"),
+    /// What the processor offers and what was switched on (bits of [`Protection`]).
+    Cpu = 2 ("found", "enabled"),
+    /// Memory: usable bytes in all, first byte free for processes, bytes left.
+    Memory = 3 ("usable", "first_free", "free"),
+    /// ACPI: RSDP address, processors, I/O APICs, HPET address (0: none).
+    Acpi = 4 ("rsdp", "processors", "io_apics", "hpet"),
+    /// Time sources: counter kHz, timer kHz, 1 if the timer takes deadlines.
+    Clock = 5 ("counter_khz", "timer_khz", "deadline_mode"),
+    /// The archive: processes, semaphores, conditions, mailboxes, segments, devices.
+    Archive = 6 ("processes", "semaphores", "conditions", "mailboxes", "segments", "devices"),
+    /// A program was refused (a number of `archive::Refusal`).
+    Refused = 7 ("process", "reason"),
+    /// The archive as a whole was refused: nothing can start.
+    ArchiveRefused = 8 ("reason"),
+    /// A process started (times started so far).
+    Started = 9 ("time", "process", "starts"),
+    /// A process ended by a fault.
+    Fault = 10 ("time", "process", "thread", "cause", "address", "instruction"),
+    /// A process whose last thread ended, or that its supervisor killed.
+    Ended = 11 ("time", "process"),
+    /// The kernel hit its own bug: hash of the source file name, line.
+    Panic = 12 ("file", "line"),
+    /// The kernel took an exception it cannot have: vector, error, address, instruction.
+    KernelFault = 13 ("vector", "error", "address", "instruction"),
+    /// Final table, one per thread slot ever used.
+    Thread = 14 ("process", "slot", "name", "cpu_ns", "jobs", "misses", "response_max", "skipped"),
+    /// Final table, one per process.
+    Process = 15 ("process", "starts", "faults", "heap_pages", "state"),
+    /// Final: time of the end, idle ns, kernel entries, CR3 writes, MSR writes, MMIO accesses.
+    End = 16 ("time", "idle_ns", "entries", "cr3", "msr", "mmio"),
+    /// Longest kernel path so far: instructions, what caused it (call number, or 256 + vector).
+    LongestPath = 17 ("instructions", "cause"),
+    /// Console text that did not fit and was dropped, in bytes.
+    ConsoleLost = 18 ("bytes"),
+    /// No thread can ever run again and nothing is due.
+    Halted = 19 ("time"),
+    /// Flight recorder: entries written, entries lost for want of space.
+    Recorded = 20 ("entries", "lost"),
+    /// A fault report found no room in the supervisor's mailbox (never, by construction).
+    ReportLost = 21 ("process"),
+}
+
+/// Bits of [`Record::Cpu`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Protection {
+    /// No-execute pages.
+    NoExecute = 0,
+    /// Supervisor-mode execution prevention.
+    Smep = 1,
+    /// Supervisor-mode access prevention.
+    Smap = 2,
+    /// User-mode instruction prevention.
+    Umip = 3,
+    /// Global pages.
+    GlobalPages = 4,
+    /// Timer with absolute deadlines.
+    TscDeadline = 5,
+    /// Counter that does not stop or change speed.
+    InvariantTsc = 6,
+}
+
+/// How the kernel leaves the machine: the value written to the exit port.
+pub mod exit {
+    /// The horizon was reached.
+    pub const FINISHED: u8 = 0x10;
+    /// Nothing is left that could run.
+    pub const HALTED: u8 = 0x11;
+    /// The kernel panicked.
+    pub const PANIC: u8 = 0x20;
+    /// The archive could not be used.
+    pub const NO_ARCHIVE: u8 = 0x21;
+    /// A process that nobody supervises (the supervisor itself) faulted.
+    pub const SUPERVISOR_DIED: u8 = 0x22;
+
+    /// What the emulator's process exits with for a value written to the port.
+    #[must_use]
+    pub const fn status(value: u8) -> i32 {
+        (value as i32) << 1 | 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique() {
+        for record in Record::ALL {
+            assert_eq!(Record::decode(*record as u64), Some(*record));
+        }
+    }
+}

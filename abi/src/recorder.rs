@@ -1,0 +1,120 @@
+//! The flight recorder's format: every entry into the kernel core, in order.
+//!
+//! A run recorded in QEMU is replayed on the host through the same core, which must take the same
+//! decisions to the last one. An entry is ten words; user bytes the core read follow it as
+//! [`EntryKind::Bytes`] entries.
+
+/// Words per entry.
+pub const ENTRY_WORDS: usize = 10;
+/// Bytes per entry.
+pub const ENTRY_BYTES: usize = ENTRY_WORDS * 8;
+
+/// What an entry records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// A call that changed no schedule: arguments and result.
+    Quick = 1,
+    /// A call decided by `enter`.
+    Syscall = 2,
+    /// The timer.
+    Timer = 3,
+    /// A device interrupt.
+    Irq = 4,
+    /// A fault of the running thread.
+    Fault = 5,
+    /// The first entry.
+    Boot = 6,
+    /// User memory read during the entry before it: up to 64 bytes.
+    Bytes = 7,
+}
+
+impl EntryKind {
+    /// The kind with this number.
+    #[must_use]
+    pub const fn decode(number: u8) -> Option<EntryKind> {
+        match number {
+            1 => Some(EntryKind::Quick),
+            2 => Some(EntryKind::Syscall),
+            3 => Some(EntryKind::Timer),
+            4 => Some(EntryKind::Irq),
+            5 => Some(EntryKind::Fault),
+            6 => Some(EntryKind::Boot),
+            7 => Some(EntryKind::Bytes),
+            _ => None,
+        }
+    }
+}
+
+/// One entry.
+///
+/// `arguments` are those of the call; of an interrupt the line; of a fault cause, address and
+/// instruction. For `Bytes`, `detail` is the length (or `u16::MAX` for a bad address) and the
+/// bytes lie in the words after the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// What happened.
+    pub kind: EntryKind,
+    /// The call's number, or the length of `Bytes`.
+    pub detail: u16,
+    /// The thread that ran afterwards (`u16::MAX`: none).
+    pub run: u16,
+    /// Whether `result` was delivered to it.
+    pub has_result: bool,
+    /// Clock at entry; 0 for calls that changed no schedule.
+    pub now: u64,
+    /// See above.
+    pub arguments: [u64; 5],
+    /// What the thread's call returned.
+    pub result: u64,
+    /// When the core wanted to be called again.
+    pub alarm: u64,
+}
+
+impl Entry {
+    /// As words. The last word is spare.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; ENTRY_WORDS] {
+        let a = &self.arguments;
+        let head = self.kind as u64
+            | (self.has_result as u64) << 8
+            | (self.detail as u64) << 16
+            | (self.run as u64) << 32;
+        [head, self.now, a[0], a[1], a[2], a[3], a[4], self.result, self.alarm, 0]
+    }
+
+    /// From words; `None` if the kind is unknown.
+    #[must_use]
+    pub fn from_words(words: &[u64; ENTRY_WORDS]) -> Option<Entry> {
+        Some(Entry {
+            kind: EntryKind::decode(words[0] as u8)?,
+            has_result: words[0] >> 8 & 1 == 1,
+            detail: (words[0] >> 16) as u16,
+            run: (words[0] >> 32) as u16,
+            now: words[1],
+            arguments: [words[2], words[3], words[4], words[5], words[6]],
+            result: words[7],
+            alarm: words[8],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_survives_its_words() {
+        let entry = Entry {
+            kind: EntryKind::Syscall,
+            detail: 11,
+            run: 7,
+            has_result: true,
+            now: 1_000,
+            arguments: [1, 2, 3, 4, u64::MAX],
+            result: 9,
+            alarm: u64::MAX,
+        };
+        assert_eq!(Entry::from_words(&entry.to_words()), Some(entry));
+    }
+}

@@ -1,0 +1,1 @@
+//! What a user program links.

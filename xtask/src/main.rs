@@ -1,0 +1,2 @@
+//! Build, run, test, bench.
+fn main() {}
