@@ -606,7 +606,10 @@ mod tests {
         let bytes = archive_of(process(), b"image");
         let archive = Archive::parse(&bytes).unwrap();
         let read = archive.processes().next().unwrap();
-        assert_eq!(ProcessRecord { image_offset: 0, image_length: 0, image_crc: 0, ..read }, process());
+        assert_eq!(
+            ProcessRecord { image_offset: 0, image_length: 0, image_crc: 0, ..read },
+            process()
+        );
         assert_eq!(archive.image(&read), Ok(&b"image"[..]));
         assert_eq!(archive.objects().next().unwrap().capacity, 4);
         assert_eq!(archive.segments().next().unwrap().pages, 2);

@@ -74,10 +74,10 @@ calls! {
     MboxDelete = 19,
     /// `(mailbox, address, length, priority, deadline)`: waits while the mailbox is full.
     MboxSend = 20,
-    /// `(mailbox, address, capacity, deadline)` → `length << 32 | priority`. A message longer
-    /// than `capacity` is a misuse by the receiver.
+    /// `(mailbox, address, deadline)` → `length << 32 | priority`. `address` has room for
+    /// `MESSAGE_BYTES`; only `length` are written.
     MboxReceive = 21,
-    /// `(key, pages_ready)` → address, or with bit 62 set the pages ready so far: call again.
+    /// `(key)` → address, or with [`PARTIAL`] set the pages ready so far: call again.
     ShmAttach = 22,
     /// `(key)`: the last process to detach frees the memory.
     ShmDetach = 23,

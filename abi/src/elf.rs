@@ -168,9 +168,7 @@ impl<'a> Program<'a> {
         let Some((table, size)) = self.relocation_table() else { return Ok(()) };
         for i in 0..size / RELA_BYTES {
             let at = table + i * RELA_BYTES;
-            let word = |offset: u64| {
-                u64_at(self.file, at.checked_add(offset)?)
-            };
+            let word = |offset: u64| u64_at(self.file, at.checked_add(offset)?);
             match (word(0), word(8), word(16)) {
                 (Some(place), Some(RELATIVE), Some(addend)) if self.is_data(place) => {
                     visit(place, addend);
@@ -232,15 +230,16 @@ mod tests {
         put(32, &64u64.to_le_bytes());
         put(54, &56u16.to_le_bytes());
         put(56, &3u16.to_le_bytes());
-        let mut segment = |i: usize, kind: u32, flags: u32, offset: u64, address: u64, size: u64| {
-            let at = 64 + 56 * i;
-            put(at, &kind.to_le_bytes());
-            put(at + 4, &flags.to_le_bytes());
-            put(at + 8, &offset.to_le_bytes());
-            put(at + 16, &address.to_le_bytes());
-            put(at + 32, &size.to_le_bytes());
-            put(at + 40, &size.to_le_bytes());
-        };
+        let mut segment =
+            |i: usize, kind: u32, flags: u32, offset: u64, address: u64, size: u64| {
+                let at = 64 + 56 * i;
+                put(at, &kind.to_le_bytes());
+                put(at + 4, &flags.to_le_bytes());
+                put(at + 8, &offset.to_le_bytes());
+                put(at + 16, &address.to_le_bytes());
+                put(at + 32, &size.to_le_bytes());
+                put(at + 40, &size.to_le_bytes());
+            };
         segment(0, LOAD, EXECUTE, 0, 0, 0x300);
         segment(1, LOAD, WRITE, 0x300, 0x1300, 0x100);
         segment(2, DYNAMIC, WRITE, 0x340, 0x1340, 0x30);

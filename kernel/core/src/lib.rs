@@ -1,1 +1,51 @@
-//! .
+//! The kernel's objects and policy, as a pure state machine.
+//!
+//! There are two ways in. [`Kernel::quick`] completes a call that cannot change who runs, or does
+//! nothing; [`Kernel::enter`] takes everything else: `enter(now, cause) -> Decision`. Time comes
+//! in as an argument, and what goes out (who runs, what its call returns, when to call again) is a
+//! value; only what has no value to be, such as copying user memory or mapping a page, is a method
+//! of [`Machine`]. So the same source runs in ring 0, in plain `cargo test`, and in the simulator.
+//!
+//! Rules of this room: no hardware, no clock, no allocation, no `unsafe`, no formatting. Every
+//! operation first checks everything and then does it; what it does is bounded by the pools, which
+//! are sized once from the system description.
+//!
+//! | file | what |
+//! |---|---|
+//! | `kernel` | the two ways in, dispatch of calls, the decision |
+//! | `scheduler`, `queue`, `alarm` | who is ready, who waits in which order, what is due |
+//! | `thread`, `process` | their life from creation to join, fault and restart |
+//! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
+//! | `memory` | frames, heaps, shared segments, devices |
+//! | `config` | pools and their contents from the boot archive |
+//! | `check` | the invariants, run after every step of a test |
+
+#![cfg_attr(not(any(test, feature = "host")), no_std)]
+#![forbid(unsafe_code)]
+
+mod alarm;
+mod check;
+mod condition;
+pub mod config;
+mod event;
+mod kernel;
+mod machine;
+mod mailbox;
+mod memory;
+mod pool;
+mod process;
+mod queue;
+mod scheduler;
+mod semaphore;
+mod thread;
+
+#[cfg(any(test, feature = "host"))]
+pub mod host;
+
+pub use config::{Pools, Sizes};
+pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
+pub use machine::{BadAddress, Machine};
+pub use memory::FrameId;
+pub use pool::{Id, Pool};
+pub use process::{Process, ProcessId, ProcessState};
+pub use thread::{State, Thread, ThreadId, Wait};

@@ -1,0 +1,133 @@
+//! Condition variables: wait for a signal without holding the mutex, hold it again afterwards.
+//!
+//! A signal with nobody waiting has no effect. A woken thread does not run to find the mutex taken:
+//! it moves to the mutex's waiters and lends its priority there.
+
+use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::pool::Id;
+use crate::queue::ThreadQueue;
+use crate::thread::{ThreadId, Wait};
+use diapason_abi::{Errno, Handle, Key, Kind, Nanos, SIGNAL_BATCH, encode_result};
+
+/// Names a condition variable.
+pub type ConditionId = Id<Condition>;
+
+/// One condition variable slot.
+pub struct Condition {
+    /// Its handle, or 0 while it does not exist.
+    pub handle: u64,
+    pub(crate) generation: u32,
+    pub(crate) allowed: u64,
+    pub(crate) key: u64,
+    pub(crate) waiters: ThreadQueue,
+}
+
+impl Condition {
+    /// A slot for the declared condition `key`, or (with key 0) a private one.
+    #[must_use]
+    pub const fn empty(key: u64, allowed: u64) -> Condition {
+        Condition { handle: 0, generation: 0, allowed, key, waiters: ThreadQueue::EMPTY }
+    }
+}
+
+impl Kernel<'_> {
+    #[inline(always)]
+    fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
+        match self.conditions.get(handle as u16) {
+            Some(c) if c.handle == handle && c.allowed & self.grant != 0 && handle != 0 => {
+                Ok(Id::new(handle as u16))
+            }
+            slot => {
+                let mine = slot.filter(|c| c.allowed & self.grant != 0);
+                let kind = Kind::Condition;
+                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|c| c.generation)))
+            }
+        }
+    }
+
+    /// `CvCreate(key)`.
+    pub(crate) fn cv_create(&mut self, key: u64) -> Step {
+        let id = if key == Key::PRIVATE.0 {
+            let own = self.processes[self.process].conditions;
+            let free = own.ids().find(|c| self.conditions[*c].handle == 0);
+            free.ok_or(Refused::Errno(Errno::Exhausted))?
+        } else {
+            let found = self.conditions.ids().find(|c| self.conditions[*c].key == key);
+            self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
+        };
+        let c = &mut self.conditions[id];
+        if c.handle == 0 {
+            c.generation += 1;
+            c.handle = Handle::new(Kind::Condition, id.index(), c.generation).0;
+            c.waiters = ThreadQueue::EMPTY;
+        }
+        Ok(Flow::Done(c.handle))
+    }
+
+    /// `CvDelete(condition)`.
+    pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {
+        let id = self.condition(handle)?;
+        self.destroy_condition(id);
+        Ok(Flow::Done(0))
+    }
+
+    /// End a condition that exists: its waiters get `Gone`, with their mutex.
+    pub(crate) fn destroy_condition(&mut self, id: ConditionId) {
+        self.conditions[id].handle = 0;
+        let gone = encode_result(Err(Errno::Gone));
+        while self.conditions[id].waiters.head.is_some() {
+            self.wake_first(id, gone);
+        }
+    }
+
+    /// The most urgent waiter gets its mutex back, or in line for it.
+    fn wake_first(&mut self, id: ConditionId, result: u64) {
+        let thread = self.conditions[id].waiters.head;
+        let mutex = match self.threads[thread].wait {
+            Wait::Condition(_, mutex) => mutex,
+            _ => Id::NONE,
+        };
+        self.conditions[id].waiters.remove(&mut self.threads, thread);
+        self.reacquire(thread, mutex, result);
+    }
+
+    /// A waiter gives up.
+    pub(crate) fn leave_condition(&mut self, thread: ThreadId, id: ConditionId) {
+        self.conditions[id].waiters.remove(&mut self.threads, thread);
+    }
+
+    /// `CvWait(condition, mutex, deadline)`.
+    pub(crate) fn cv_wait(&mut self, handle: u64, mutex: u64, deadline: Nanos) -> Step {
+        let id = self.condition(handle)?;
+        let mutex = self.semaphore(mutex)?;
+        let thread = self.running();
+        if self.semaphores[mutex].owner != thread {
+            return Err(Refused::Errno(Errno::NotOwner));
+        }
+        self.may_wait(deadline)?;
+        self.release(mutex);
+        self.block(thread, Wait::Condition(id, mutex), deadline);
+        // Which life of the mutex's slot is meant: it may be deleted before the signal comes.
+        self.threads[thread].result = u64::from(self.semaphores[mutex].generation);
+        self.conditions[id].waiters.insert_by_priority(&mut self.threads, thread);
+        Ok(Flow::Away)
+    }
+
+    /// `CvSignal`, when nobody waits.
+    #[inline(always)]
+    pub(crate) fn quick_signal(&self, handle: u64) -> Option<u64> {
+        let id = self.condition(handle).ok()?;
+        self.conditions[id].waiters.is_empty().then_some(0)
+    }
+
+    /// `CvSignal(condition, most)`.
+    pub(crate) fn cv_signal(&mut self, handle: u64, most: u64) -> Step {
+        let id = self.condition(handle)?;
+        let mut woken = 0;
+        while woken < most.min(SIGNAL_BATCH as u64) && !self.conditions[id].waiters.is_empty() {
+            self.wake_first(id, 0);
+            woken += 1;
+        }
+        Ok(Flow::Done(woken))
+    }
+}

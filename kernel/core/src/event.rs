@@ -1,0 +1,227 @@
+//! Events: what interrupts, timers and arrivals raise, and one thread waits for.
+//!
+//! This is the one mechanism behind EMERALDS' "routines". An interrupt service routine, a timer
+//! routine or a mailbox's notification routine is a user thread that waits for an event and then
+//! runs its function; it is scheduled like any other thread, at its own priority.
+
+use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::machine::Machine;
+use crate::pool::Id;
+use crate::thread::{ThreadId, Wait};
+use diapason_abi::{Errno, Handle, Kind, Nanos};
+
+/// Names an event.
+pub type EventId = Id<Event>;
+
+/// What raises an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Only what it was attached to (a mailbox).
+    Plain,
+    /// The clock; zero period: once.
+    Timer {
+        /// Distance of expiries.
+        period: Nanos,
+        /// The next one.
+        next: Nanos,
+    },
+    /// The interrupt of a declared device.
+    Irq(u16),
+}
+
+/// One event slot; slots belong to processes.
+pub struct Event {
+    /// Its handle, or 0 while it does not exist.
+    pub handle: u64,
+    pub(crate) generation: u32,
+    pub(crate) source: Source,
+    /// Occurrences nobody has waited for yet.
+    pub pending: u32,
+    pub(crate) waiter: ThreadId,
+    /// The process whose slot it is.
+    pub(crate) allowed: u64,
+}
+
+impl Event {
+    /// A free slot of a process.
+    #[must_use]
+    pub const fn empty(allowed: u64) -> Event {
+        Event {
+            handle: 0,
+            generation: 0,
+            source: Source::Plain,
+            pending: 0,
+            waiter: Id::NONE,
+            allowed,
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// The event a handle of the running process names.
+    #[inline(always)]
+    pub(crate) fn own_event(&self, handle: u64) -> Result<EventId, Refused> {
+        match self.events.get(handle as u16) {
+            Some(e) if e.handle == handle && e.allowed & self.grant != 0 && handle != 0 => {
+                Ok(Id::new(handle as u16))
+            }
+            slot => {
+                let mine = slot.filter(|e| e.allowed & self.grant != 0);
+                let kind = Kind::Event;
+                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|e| e.generation)))
+            }
+        }
+    }
+
+    /// The alarm of a timer comes after those of the threads.
+    fn timer_alarm(&self, event: EventId) -> u16 {
+        self.threads.len() + event.index()
+    }
+
+    /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
+    pub(crate) fn event_create(&mut self, source: Source) -> Step {
+        let own = self.processes[self.process].events;
+        let free = own.ids().find(|e| self.events[*e].handle == 0);
+        let id = free.ok_or(Refused::Errno(Errno::Exhausted))?;
+        let e = &mut self.events[id];
+        e.generation += 1;
+        e.handle = Handle::new(Kind::Event, id.index(), e.generation).0;
+        e.source = source;
+        e.pending = 0;
+        e.waiter = Id::NONE;
+        Ok(Flow::Done(e.handle))
+    }
+
+    /// `TimerStart(event, first, period)`.
+    pub(crate) fn timer_start(&mut self, handle: u64, first: Nanos, period: Nanos) -> Step {
+        let id = self.own_event(handle)?;
+        if !matches!(self.events[id].source, Source::Timer { .. }) {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        self.alarms.cancel(self.timer_alarm(id));
+        self.events[id].source = Source::Timer { period, next: first };
+        if first > Nanos::ZERO {
+            self.alarms.set(self.timer_alarm(id), first);
+        }
+        Ok(Flow::Done(0))
+    }
+
+    /// A timer's alarm rang.
+    pub(crate) fn timer_fired(&mut self, id: EventId) {
+        let Source::Timer { period, next } = self.events[id].source else { return };
+        let mut count = 1;
+        if period > Nanos::ZERO {
+            let passed = (self.now - next).0 / period.0;
+            count = u32::try_from(passed + 1).unwrap_or(u32::MAX);
+            let next = next + Nanos((passed + 1).saturating_mul(period.0));
+            self.events[id].source = Source::Timer { period, next };
+            self.alarms.set(self.timer_alarm(id), next);
+        }
+        self.raise(id, count);
+    }
+
+    /// Something happened `count` times.
+    #[inline]
+    pub(crate) fn raise(&mut self, id: EventId, count: u32) {
+        let e = &mut self.events[id];
+        e.pending = e.pending.saturating_add(count);
+        if e.waiter.is_some() {
+            let waiter = e.waiter;
+            let pending = core::mem::take(&mut e.pending);
+            e.waiter = Id::NONE;
+            self.wake(waiter, u64::from(pending));
+        }
+    }
+
+    /// A device interrupted. A level-triggered line was held back by the machine and stays so until
+    /// its thread waits again.
+    pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
+        let Some(event) = self.devices.get(device).map(|d| d.event) else { return };
+        if self.devices[Id::new(device)].record.level {
+            m.set_irq(&self.devices[Id::new(device)].record, false);
+        }
+        if event.is_some() {
+            self.raise(event, 1);
+        }
+    }
+
+    /// `EventWait`, when it has occurred already.
+    #[inline(always)]
+    pub(crate) fn quick_event(&mut self, handle: u64) -> Option<u64> {
+        let id = self.own_event(handle).ok()?;
+        let e = &mut self.events[id];
+        if e.pending == 0 || e.waiter.is_some() {
+            return None;
+        }
+        Some(u64::from(core::mem::take(&mut e.pending)))
+    }
+
+    /// `EventWait(event, deadline)`.
+    pub(crate) fn event_wait<M: Machine>(
+        &mut self,
+        m: &mut M,
+        handle: u64,
+        deadline: Nanos,
+    ) -> Step {
+        let id = self.own_event(handle)?;
+        if self.events[id].waiter.is_some() {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        if self.events[id].pending > 0 {
+            return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
+        }
+        self.may_wait(deadline)?;
+        if let Source::Irq(device) = self.events[id].source
+            && self.devices[Id::new(device)].record.level
+        {
+            m.set_irq(&self.devices[Id::new(device)].record, true);
+        }
+        let thread = self.running();
+        self.block(thread, Wait::Event(id), deadline);
+        self.events[id].waiter = thread;
+        Ok(Flow::Away)
+    }
+
+    /// `EventDelete(event)`.
+    pub(crate) fn event_delete<M: Machine>(&mut self, m: &mut M, handle: u64) -> Step {
+        let id = self.own_event(handle)?;
+        self.destroy_event(m, id);
+        Ok(Flow::Done(0))
+    }
+
+    /// End an event that exists, and whatever raises it.
+    pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
+        self.events[id].handle = 0;
+        self.alarms.cancel(self.timer_alarm(id));
+        if let Source::Irq(device) = self.events[id].source {
+            let device = &mut self.devices[Id::new(device)];
+            device.event = Id::NONE;
+            m.set_irq(&device.record, false);
+        }
+        for mailbox in self.mailboxes.ids() {
+            if self.mailboxes[mailbox].event == id {
+                self.mailboxes[mailbox].event = Id::NONE;
+            }
+        }
+        let waiter = self.events[id].waiter;
+        if waiter.is_some() {
+            self.events[id].waiter = Id::NONE;
+            self.wake_with(waiter, Errno::Gone);
+        }
+    }
+
+    /// `SetIsr(key)`: an event for the interrupt of a granted device.
+    pub(crate) fn set_isr<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let id = self.granted_device(key)?;
+        let device = &self.devices[id];
+        if device.event.is_some() || device.record.irq == diapason_abi::archive::NONE {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        let Flow::Done(handle) = self.event_create(Source::Irq(id.index()))? else {
+            return Ok(Flow::Away);
+        };
+        self.devices[id].event = Id::new(handle as u16);
+        m.set_irq(&self.devices[id].record, true);
+        Ok(Flow::Done(handle))
+    }
+}

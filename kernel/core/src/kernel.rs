@@ -1,0 +1,343 @@
+//! The kernel of one core: its state, the two ways in, and the decision that comes out.
+
+use crate::alarm::Alarms;
+use crate::condition::Condition;
+use crate::event::{Event, Source};
+use crate::machine::Machine;
+use crate::mailbox::{Mailbox, Message};
+use crate::memory::{Chain, Device, Frame, Segment};
+use crate::pool::{Id, Pool};
+use crate::process::{Process, ProcessId, ProcessState};
+use crate::scheduler::Scheduler;
+use crate::semaphore::Semaphore;
+use crate::thread::{Thread, ThreadId};
+use diapason_abi::call::Counter;
+use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Kind, Nanos, encode_result};
+
+/// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
+/// past, so the machine calls again; interrupts get their turn in between.
+const ALARMS_PER_ENTRY: usize = 8;
+/// Longest line a program can log at once.
+const LOG_BYTES: usize = 112;
+
+/// The words a call came with.
+pub type Arguments = [u64; 5];
+
+/// What the running thread did wrong, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Why.
+    pub cause: FaultCause,
+    /// The address or argument concerned.
+    pub address: u64,
+    /// Address of the instruction.
+    pub instruction: u64,
+}
+
+/// Why the kernel was entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The first entry: start what the description starts at boot.
+    Boot,
+    /// The alarm rang, or the machine is not sure: early, late and spurious ones do no harm.
+    Timer,
+    /// The interrupt of a declared device.
+    Irq(u16),
+    /// A system call that [`Kernel::quick`] did not complete.
+    Syscall(u64, Arguments),
+    /// The running thread faulted.
+    Fault(Fault),
+}
+
+/// What happens next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// Who runs; none: idle.
+    pub run: ThreadId,
+    /// What its pending call returns.
+    pub result: Option<u64>,
+    /// Its received message goes to this address of its memory first; 0 if there is none. If that
+    /// fails, the machine enters again with the fault.
+    pub deliver_to: u64,
+    /// Call again at this time.
+    pub alarm: Nanos,
+}
+
+/// How a call leaves its thread.
+pub(crate) enum Flow {
+    /// It returns this.
+    Done(u64),
+    /// It waits, or has ended.
+    Away,
+}
+
+/// Why a call was refused.
+pub(crate) enum Refused {
+    /// Something a correct program must expect.
+    Errno(Errno),
+    /// Something no correct program does: the process ends.
+    Misuse(FaultCause, u64),
+}
+
+/// The outcome of a call.
+pub(crate) type Step = Result<Flow, Refused>;
+
+/// Everything the kernel of one core knows.
+pub struct Kernel<'a> {
+    /// Time of this entry.
+    pub(crate) now: Nanos,
+    /// The running thread's process, and its bit in grants.
+    pub(crate) process: ProcessId,
+    pub(crate) grant: u64,
+    /// Who is ready and who runs.
+    pub scheduler: Scheduler,
+    pub(crate) alarms: Alarms<'a>,
+    /// Threads, processes and objects.
+    pub threads: Pool<'a, Thread>,
+    /// The declared processes.
+    pub processes: Pool<'a, Process>,
+    pub(crate) semaphores: Pool<'a, Semaphore>,
+    pub(crate) conditions: Pool<'a, Condition>,
+    pub(crate) mailboxes: Pool<'a, Mailbox>,
+    pub(crate) messages: Pool<'a, Message>,
+    pub(crate) events: Pool<'a, Event>,
+    pub(crate) segments: Pool<'a, Segment>,
+    pub(crate) devices: Pool<'a, Device>,
+    pub(crate) frames: Pool<'a, Frame>,
+    pub(crate) free_frames: Chain,
+}
+
+impl Kernel<'_> {
+    /// The thread that runs, and whose call this is.
+    #[inline(always)]
+    pub(crate) fn running(&self) -> ThreadId {
+        self.scheduler.running
+    }
+
+    /// A handle that names nothing the caller may use: was it given out once, to this process, for
+    /// this kind of object?
+    #[cold]
+    pub(crate) fn stale_or_misused(
+        &self,
+        handle: Handle,
+        kind: Kind,
+        generation: Option<u32>,
+    ) -> Refused {
+        let issued = 1..=generation.unwrap_or(0);
+        if handle.kind_bits() == kind as u16 && issued.contains(&handle.generation()) {
+            Refused::Errno(Errno::Gone)
+        } else {
+            Refused::Misuse(FaultCause::BadHandle, handle.0)
+        }
+    }
+
+    /// The declared object found under `key`, if the running process is granted it.
+    pub(crate) fn granted<T>(
+        &self,
+        found: Option<Id<T>>,
+        key: u64,
+        allowed: impl Fn(&Self, Id<T>) -> u64,
+    ) -> Result<Id<T>, Refused> {
+        match found {
+            Some(id) if key != 0 && allowed(self, id) & self.grant != 0 => Ok(id),
+            _ => Err(Refused::Misuse(FaultCause::BadGrant, key)),
+        }
+    }
+
+    /// A call is about to wait until `deadline`: may it?
+    #[inline]
+    pub(crate) fn may_wait(&self, deadline: Nanos) -> Result<(), Refused> {
+        if deadline > self.now {
+            Ok(())
+        } else if deadline == Nanos::ZERO {
+            Err(Refused::Errno(Errno::WouldBlock))
+        } else {
+            Err(Refused::Errno(Errno::TimedOut))
+        }
+    }
+
+    /// Complete a call that changes nothing about who runs, or return `None` having done nothing.
+    /// Needs no clock.
+    #[inline(always)]
+    pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
+        match CallNumber::decode(number)? {
+            CallNumber::Null => Some(0),
+            CallNumber::Yield => self.scheduler.alone(&self.threads).then_some(0),
+            CallNumber::SemLock | CallNumber::SemTryLock => self.quick_lock(a[0]),
+            CallNumber::SemUnlock => self.quick_unlock(a[0]),
+            CallNumber::CvSignal => self.quick_signal(a[0]),
+            CallNumber::MboxSend => self.quick_send(m, a[0], a[1], a[2], a[3]),
+            CallNumber::MboxReceive => self.quick_receive(m, a[0], a[1]),
+            CallNumber::EventWait => self.quick_event(a[0]),
+            CallNumber::Log => self.quick_log(m, a[0], a[1]),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn quick_log<M: Machine>(&mut self, m: &mut M, address: u64, length: u64) -> Option<u64> {
+        let mut text = [0; LOG_BYTES];
+        let text = text.get_mut(..length as usize)?;
+        m.copy_in(address, text).ok()?;
+        m.log(self.process, text);
+        Some(0)
+    }
+
+    /// Everything else: account for what happened, and decide who runs.
+    pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
+        self.now = now;
+        match cause {
+            Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
+            Cause::Timer => self.expire(),
+            Cause::Irq(device) => self.interrupted(m, device),
+            Cause::Fault(fault) => self.fault(m, fault),
+            Cause::Boot => self.boot(m),
+        }
+        self.decide()
+    }
+
+    #[inline(always)]
+    fn decide(&mut self) -> Decision {
+        let run = self.scheduler.pick();
+        if run != self.scheduler.running {
+            self.scheduler.switch(&mut self.threads, run, self.now);
+            if run.is_some() {
+                self.process = self.threads[run].process;
+                self.grant = 1 << (self.process.index() & 63);
+            }
+        }
+        let mut decision =
+            Decision { run, result: None, deliver_to: 0, alarm: self.alarms.next_due() };
+        if run.is_some() {
+            let t = &mut self.threads[run];
+            if t.has_result {
+                t.has_result = false;
+                decision.result = Some(t.result);
+                decision.deliver_to = core::mem::take(&mut t.deliver_to);
+            }
+        }
+        decision
+    }
+
+    #[inline(always)]
+    fn syscall<M: Machine>(&mut self, m: &mut M, number: u64, arguments: Arguments) {
+        let thread = self.running();
+        let result = match self.dispatch(m, number, arguments) {
+            Ok(Flow::Away) => return,
+            Ok(Flow::Done(value)) => value,
+            Err(Refused::Errno(errno)) => encode_result(Err(errno)),
+            Err(Refused::Misuse(cause, address)) => {
+                let instruction = m.instruction();
+                self.fault(m, Fault { cause, address, instruction });
+                return;
+            }
+        };
+        let t = &mut self.threads[thread];
+        t.result = result;
+        t.has_result = true;
+    }
+
+    #[inline(always)]
+    fn dispatch<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Step {
+        let Some(call) = CallNumber::decode(number) else {
+            return Err(Refused::Misuse(FaultCause::BadCall, number));
+        };
+        match call {
+            CallNumber::Null => Ok(Flow::Done(0)),
+            CallNumber::Yield => {
+                self.scheduler.rotate(&mut self.threads);
+                Ok(Flow::Done(0))
+            }
+            CallNumber::ThreadExit => self.thread_exit(m, a[0]),
+            CallNumber::ThreadCreate => self.thread_create(m, (a[0], a[1]), a[2], a[3]),
+            CallNumber::ThreadJoin => self.thread_join(a[0], Nanos(a[1])),
+            CallNumber::ThreadDetach => self.thread_detach(a[0]),
+            CallNumber::SleepUntil => self.sleep_until(Nanos(a[0])),
+            CallNumber::JobsStart => self.jobs_start(Nanos(a[0]), Nanos(a[1]), Nanos(a[2])),
+            CallNumber::JobWait => self.job_wait(),
+            CallNumber::SemCreate => self.sem_create(a[0], a[1]),
+            CallNumber::SemDelete => self.sem_delete(a[0]),
+            CallNumber::SemLock => self.sem_lock(a[0], Nanos(a[1])),
+            CallNumber::SemTryLock => self.sem_lock(a[0], Nanos::ZERO),
+            CallNumber::SemUnlock => self.sem_unlock(a[0]),
+            CallNumber::CvCreate => self.cv_create(a[0]),
+            CallNumber::CvDelete => self.cv_delete(a[0]),
+            CallNumber::CvWait => self.cv_wait(a[0], a[1], Nanos(a[2])),
+            CallNumber::CvSignal => self.cv_signal(a[0], a[1]),
+            CallNumber::MboxCreate => self.mbox_create(a[0], a[1]),
+            CallNumber::MboxDelete => self.mbox_delete(a[0]),
+            CallNumber::MboxSend => self.mbox_send(m, a),
+            CallNumber::MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2])),
+            CallNumber::ShmAttach => self.shm_attach(m, a[0]),
+            CallNumber::ShmDetach => self.shm_detach(m, a[0]),
+            CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
+            CallNumber::TimerCreate => {
+                self.event_create(Source::Timer { period: Nanos::ZERO, next: Nanos::ZERO })
+            }
+            CallNumber::TimerStart => self.timer_start(a[0], Nanos(a[1]), Nanos(a[2])),
+            CallNumber::EventCreate => self.event_create(Source::Plain),
+            CallNumber::EventWait => self.event_wait(m, a[0], Nanos(a[1])),
+            CallNumber::EventDelete => self.event_delete(m, a[0]),
+            CallNumber::MapDevice => self.map_device(m, a[0]),
+            CallNumber::SetIsr => self.set_isr(m, a[0]),
+            CallNumber::ProcCreate => self.proc_create(m, a[0]),
+            CallNumber::ProcKill => self.proc_kill(m, a[0]),
+            CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
+            CallNumber::Log => Err(self.bad_log(a[0], a[1])),
+            CallNumber::Count => Ok(Flow::Done(self.count(m, a[0]))),
+            CallNumber::Fail => Err(Refused::Misuse(FaultCause::Panic, a[0])),
+        }
+    }
+
+    /// A log call that `quick` did not complete.
+    fn bad_log(&self, address: u64, length: u64) -> Refused {
+        if length > LOG_BYTES as u64 {
+            Refused::Misuse(FaultCause::BadArgument, length)
+        } else {
+            Refused::Misuse(FaultCause::BadAddress, address)
+        }
+    }
+
+    /// `ReadSlow(to, from, length)`: bounded like a page, so that the copy stays a short path.
+    fn read_slow<M: Machine>(&mut self, m: &mut M, to: u64, from: u64, length: u64) -> Step {
+        const LONGEST: u64 = 2048;
+        if length > LONGEST {
+            return Err(Refused::Misuse(FaultCause::BadArgument, length));
+        }
+        m.copy_user(to, from, length).map_err(|_| Refused::Misuse(FaultCause::BadAddress, from))?;
+        Ok(Flow::Done(0))
+    }
+
+    fn count<M: Machine>(&mut self, m: &mut M, which: u64) -> u64 {
+        if which == Counter::CpuTime as u64 {
+            let t = &self.threads[self.running()];
+            return (t.vcpu.used + (self.now - self.scheduler.since)).0;
+        }
+        m.counter(which)
+    }
+
+    fn boot<M: Machine>(&mut self, m: &mut M) {
+        for mailbox in self.mailboxes.ids() {
+            if self.mailboxes[mailbox].faults_of.is_some() {
+                self.open_mailbox(mailbox);
+            }
+        }
+        for process in self.processes.ids() {
+            // Config marks what starts at boot by state; a refused program stays refused.
+            if self.processes[process].state == ProcessState::Running {
+                self.process_start(m, process);
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        for _ in 0..ALARMS_PER_ENTRY {
+            let Some(sleeper) = self.alarms.take_due(self.now) else { break };
+            if sleeper < self.threads.len() {
+                self.timed_out(Id::new(sleeper));
+            } else {
+                self.timer_fired(Id::new(sleeper - self.threads.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the core asks of the machine underneath.
+
+use crate::memory::FrameId;
+use crate::process::ProcessId;
+use crate::thread::ThreadId;
+use diapason_abi::archive::DeviceRecord;
+use diapason_abi::record::Record;
+
+/// User memory that is not there, or may not be used that way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadAddress;
+
+/// Effects that cannot be values. Clock, timer and context switch are not among them: they are
+/// arguments and results of [`crate::Kernel::enter`].
+///
+/// User memory is always that of the running thread's process. Pages, once mapped, belong to a
+/// process until the core says otherwise; the implementation never fails to map one, because every
+/// quota was reserved at boot.
+pub trait Machine {
+    /// Copy from the running process.
+    ///
+    /// # Errors
+    /// `BadAddress` if any byte is not readable memory of the process.
+    fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress>;
+
+    /// Copy to the running process.
+    ///
+    /// # Errors
+    /// `BadAddress` if any byte is not writable memory of the process.
+    fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress>;
+
+    /// Copy within the running process, in one piece.
+    ///
+    /// # Errors
+    /// `BadAddress` as above.
+    fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress>;
+
+    /// The running thread's instruction pointer.
+    fn instruction(&self) -> u64;
+
+    /// Prepare a thread: when it first runs it enters `entry` with `argument` on its own stack.
+    /// `None` means the program's entry point, with the arguments of the description.
+    fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>);
+
+    /// Map `frame`, zeroed, as page `page` of the process's heap.
+    fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId);
+
+    /// Unmap the first `pages` pages of the process's heap.
+    fn clear_heap(&mut self, process: ProcessId, pages: u32);
+
+    /// Make `frame`, zeroed, page `page` of a shared segment.
+    fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId);
+
+    /// Forget the pages of a shared segment that nobody has attached.
+    fn clear_segment(&mut self, segment: u16, pages: u32);
+
+    /// Show or hide a segment in a process.
+    fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool);
+
+    /// Show or hide a device's registers in a process.
+    fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool);
+
+    /// Let a device's interrupt through, or hold it back.
+    fn set_irq(&mut self, device: &DeviceRecord, enabled: bool);
+
+    /// One line of text from the running process.
+    fn log(&mut self, process: ProcessId, text: &[u8]);
+
+    /// Something worth a record on the console.
+    fn emit(&mut self, record: Record, words: &[u64]);
+
+    /// A counter of the machine (`diapason_abi::call::Counter`); zero if it does not exist.
+    fn counter(&mut self, which: u64) -> u64;
+
+    /// A process that supervises others ended by a fault, and nobody supervises it.
+    fn supervisor_died(&mut self, process: ProcessId);
+}

@@ -1,0 +1,329 @@
+//! Mailboxes: bounded, sorted by message priority, the kernel copies.
+//!
+//! A message is at most `MESSAGE_BYTES` long. A receiver that waits gets it straight into its
+//! thread's buffer and from there into its memory when it next runs, in its own address space; so
+//! no path ever touches another process's memory.
+
+use crate::event::EventId;
+use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::machine::Machine;
+use crate::pool::{Id, Range};
+use crate::process::ProcessId;
+use crate::queue::ThreadQueue;
+use crate::thread::{ThreadId, Wait};
+use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
+
+/// Names a mailbox.
+pub type MailboxId = Id<Mailbox>;
+/// Names a message slot.
+pub type MessageId = Id<Message>;
+
+/// A message slot; free ones of a mailbox are linked too.
+pub struct Message {
+    bytes: [u8; MESSAGE_BYTES],
+    length: u8,
+    priority: u32,
+    next: MessageId,
+}
+
+impl Message {
+    /// An unused slot.
+    pub const EMPTY: Message =
+        Message { bytes: [0; MESSAGE_BYTES], length: 0, priority: 0, next: Id::NONE };
+}
+
+/// One declared mailbox.
+pub struct Mailbox {
+    /// Its handle, or 0 while it does not exist.
+    pub handle: u64,
+    pub(crate) generation: u32,
+    pub(crate) allowed: u64,
+    pub(crate) key: u64,
+    /// Its message slots.
+    pub(crate) slots: Range,
+    /// The process whose fault reports are received here.
+    pub(crate) faults_of: ProcessId,
+    pub(crate) first: MessageId,
+    pub(crate) free: MessageId,
+    pub(crate) receivers: ThreadQueue,
+    pub(crate) senders: ThreadQueue,
+    /// Raised at each arrival.
+    pub(crate) event: EventId,
+}
+
+impl Mailbox {
+    /// A declared mailbox with its message slots.
+    #[must_use]
+    pub const fn empty(key: u64, allowed: u64, slots: Range, faults_of: ProcessId) -> Mailbox {
+        Mailbox {
+            handle: 0,
+            generation: 0,
+            allowed,
+            key,
+            slots,
+            faults_of,
+            first: Id::NONE,
+            free: Id::NONE,
+            receivers: ThreadQueue::EMPTY,
+            senders: ThreadQueue::EMPTY,
+            event: Id::NONE,
+        }
+    }
+}
+
+/// What a receive call returns.
+fn receipt(length: u8, priority: u32) -> u64 {
+    u64::from(length) << 32 | u64::from(priority)
+}
+
+impl Kernel<'_> {
+    #[inline(always)]
+    fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
+        match self.mailboxes.get(handle as u16) {
+            Some(b) if b.handle == handle && b.allowed & self.grant != 0 && handle != 0 => {
+                Ok(Id::new(handle as u16))
+            }
+            slot => {
+                let mine = slot.filter(|b| b.allowed & self.grant != 0);
+                let kind = Kind::Mailbox;
+                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|b| b.generation)))
+            }
+        }
+    }
+
+    /// `MboxCreate(key, event)`.
+    pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
+        let found = self.mailboxes.ids().find(|b| self.mailboxes[*b].key == key);
+        let id = self.granted(found, key, |kernel, b| kernel.mailboxes[b].allowed)?;
+        let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
+        if self.mailboxes[id].handle == 0 {
+            self.open_mailbox(id);
+        }
+        if event.is_some() {
+            self.mailboxes[id].event = event;
+        }
+        Ok(Flow::Done(self.mailboxes[id].handle))
+    }
+
+    /// Bring a declared mailbox to life, empty.
+    pub(crate) fn open_mailbox(&mut self, id: MailboxId) {
+        let mut free = Id::NONE;
+        for slot in self.mailboxes[id].slots.ids() {
+            self.messages[slot].next = free;
+            free = slot;
+        }
+        let b = &mut self.mailboxes[id];
+        b.generation += 1;
+        b.handle = Handle::new(Kind::Mailbox, id.index(), b.generation).0;
+        b.first = Id::NONE;
+        b.free = free;
+        b.event = Id::NONE;
+    }
+
+    /// `MboxDelete(mailbox)`.
+    pub(crate) fn mbox_delete(&mut self, handle: u64) -> Step {
+        let id = self.mailbox(handle)?;
+        if self.mailboxes[id].faults_of.is_some() {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        self.mailboxes[id].handle = 0;
+        while self.mailboxes[id].receivers.head.is_some() {
+            let thread = self.mailboxes[id].receivers.head;
+            self.mailboxes[id].receivers.remove(&mut self.threads, thread);
+            self.wake_with(thread, Errno::Gone);
+        }
+        while self.mailboxes[id].senders.head.is_some() {
+            let thread = self.mailboxes[id].senders.head;
+            self.mailboxes[id].senders.remove(&mut self.threads, thread);
+            self.wake_with(thread, Errno::Gone);
+        }
+        Ok(Flow::Done(0))
+    }
+
+    /// Sort a free slot that now holds a message in behind those at least as urgent.
+    #[inline(always)]
+    fn deposit(&mut self, id: MailboxId, slot: MessageId, priority: u32) {
+        let b = &mut self.mailboxes[id];
+        b.free = self.messages[slot].next;
+        let (mut before, mut next) = (Id::NONE, b.first);
+        while next.is_some() && self.messages[next].priority >= priority {
+            before = next;
+            next = self.messages[next].next;
+        }
+        self.messages[slot].next = next;
+        if before.is_some() {
+            self.messages[before].next = slot;
+        } else {
+            b.first = slot;
+        }
+    }
+
+    /// `MboxSend`, when nobody waits for it and there is room.
+    #[inline(always)]
+    pub(crate) fn quick_send<M: Machine>(
+        &mut self,
+        m: &mut M,
+        handle: u64,
+        address: u64,
+        length: u64,
+        priority: u64,
+    ) -> Option<u64> {
+        let id = self.mailbox(handle).ok()?;
+        let b = &self.mailboxes[id];
+        let slot = b.free;
+        if b.receivers.head.is_some() || b.event.is_some() || slot.is_none() {
+            return None;
+        }
+        let message = &mut self.messages[slot];
+        m.copy_in(address, message.bytes.get_mut(..length as usize)?).ok()?;
+        message.length = length as u8;
+        message.priority = priority as u32;
+        self.deposit(id, slot, priority as u32);
+        Some(0)
+    }
+
+    /// `MboxSend(mailbox, address, length, priority, deadline)`.
+    pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
+        let [handle, address, length, priority, deadline] = a;
+        let id = self.mailbox(handle)?;
+        let thread = self.running();
+        let t = &mut self.threads[thread];
+        let Some(bytes) = t.message.get_mut(..length as usize) else {
+            return Err(Refused::Misuse(FaultCause::BadArgument, length));
+        };
+        let bad = Refused::Misuse(FaultCause::BadAddress, address);
+        m.copy_in(address, bytes).map_err(|_| bad)?;
+        t.message_length = length as u8;
+        t.message_priority = priority as u32;
+        let (message, length) = (t.message, t.message_length);
+        if self.mailboxes[id].receivers.is_empty() && self.mailboxes[id].free.is_none() {
+            if Nanos(deadline) == Nanos::ZERO {
+                return Err(Refused::Errno(Errno::Full));
+            }
+            self.may_wait(Nanos(deadline))?;
+            self.block(thread, Wait::Send(id), Nanos(deadline));
+            self.mailboxes[id].senders.insert_by_priority(&mut self.threads, thread);
+            return Ok(Flow::Away);
+        }
+        self.arrive(id, &message, length, priority as u32);
+        Ok(Flow::Done(0))
+    }
+
+    /// A message for a mailbox that has a receiver waiting or a free slot.
+    pub(crate) fn arrive(
+        &mut self,
+        id: MailboxId,
+        bytes: &[u8; MESSAGE_BYTES],
+        length: u8,
+        priority: u32,
+    ) {
+        let receiver = self.mailboxes[id].receivers.head;
+        if receiver.is_some() {
+            self.mailboxes[id].receivers.remove(&mut self.threads, receiver);
+            let t = &mut self.threads[receiver];
+            t.message = *bytes;
+            t.message_length = length;
+            self.wake(receiver, receipt(length, priority));
+        } else {
+            let slot = self.mailboxes[id].free;
+            let message = &mut self.messages[slot];
+            message.bytes = *bytes;
+            message.length = length;
+            message.priority = priority;
+            self.deposit(id, slot, priority);
+        }
+        let event = self.mailboxes[id].event;
+        if event.is_some() {
+            self.raise(event, 1);
+        }
+    }
+
+    /// `MboxReceive`, when a message is there and no sender waits for its place.
+    #[inline(always)]
+    pub(crate) fn quick_receive<M: Machine>(
+        &mut self,
+        m: &mut M,
+        handle: u64,
+        address: u64,
+    ) -> Option<u64> {
+        let id = self.mailbox(handle).ok()?;
+        let b = &self.mailboxes[id];
+        if b.first.is_none() || b.senders.head.is_some() {
+            return None;
+        }
+        self.fetch(m, id, address)
+    }
+
+    /// Copy the first message out and free its slot; nothing happens if the address is bad.
+    #[inline(always)]
+    fn fetch<M: Machine>(&mut self, m: &mut M, id: MailboxId, address: u64) -> Option<u64> {
+        let b = &mut self.mailboxes[id];
+        let slot = b.first;
+        let message = &mut self.messages[slot];
+        m.copy_out(address, message.bytes.get(..message.length as usize)?).ok()?;
+        b.first = message.next;
+        message.next = b.free;
+        b.free = slot;
+        Some(receipt(message.length, message.priority))
+    }
+
+    /// `MboxReceive(mailbox, address, deadline)`.
+    pub(crate) fn mbox_receive<M: Machine>(
+        &mut self,
+        m: &mut M,
+        handle: u64,
+        address: u64,
+        deadline: Nanos,
+    ) -> Step {
+        let id = self.mailbox(handle)?;
+        if self.mailboxes[id].first.is_some() {
+            let bad = Refused::Misuse(FaultCause::BadAddress, address);
+            let result = self.fetch(m, id, address).ok_or(bad)?;
+            self.admit_sender(id);
+            return Ok(Flow::Done(result));
+        }
+        self.may_wait(deadline)?;
+        let thread = self.running();
+        self.block(thread, Wait::Receive(id), deadline);
+        self.threads[thread].deliver_to = address;
+        self.mailboxes[id].receivers.insert_by_priority(&mut self.threads, thread);
+        Ok(Flow::Away)
+    }
+
+    /// A slot became free: the most urgent sender's message takes it.
+    fn admit_sender(&mut self, id: MailboxId) {
+        let sender: ThreadId = self.mailboxes[id].senders.head;
+        if sender.is_none() {
+            return;
+        }
+        self.mailboxes[id].senders.remove(&mut self.threads, sender);
+        let t = &self.threads[sender];
+        let (message, length, priority) = (t.message, t.message_length, t.message_priority);
+        self.arrive(id, &message, length, priority);
+        self.wake(sender, 0);
+    }
+
+    /// Does the mailbox have a receiver or room?
+    pub(crate) fn has_room(&self, id: MailboxId) -> bool {
+        self.mailboxes[id].receivers.head.is_some() || self.mailboxes[id].free.is_some()
+    }
+}
+
+impl Kernel<'_> {
+    /// Messages in a mailbox and free slots, counted by walking both lists, for the invariants.
+    pub(crate) fn mailbox_slots(&self, id: MailboxId) -> (u16, u16) {
+        let count = |first: MessageId, sorted: bool| {
+            let (mut n, mut at, mut last) = (0, first, u32::MAX);
+            while at.is_some() {
+                let message = &self.messages[at];
+                assert!(!sorted || message.priority <= last, "messages sorted by priority");
+                last = message.priority;
+                at = message.next;
+                n += 1;
+            }
+            n
+        };
+        let b = &self.mailboxes[id];
+        (count(b.first, true), count(b.free, false))
+    }
+}

@@ -1,0 +1,229 @@
+//! Memory given out at run time: heaps, shared segments, device registers.
+//!
+//! Frames come from one pool, filled at boot with as many as all quotas and segments together need.
+//! Frames of one owner form a chain, so giving back a whole heap or segment is one splice.
+
+use crate::event::EventId;
+use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::machine::Machine;
+use crate::pool::{Id, Pool};
+use crate::process::ProcessId;
+use diapason_abi::archive::DeviceRecord;
+use diapason_abi::call::PARTIAL;
+use diapason_abi::{Errno, FaultCause, PAGE, PAGES_PER_CALL, layout};
+
+/// A frame of the pool: which, and the next in its owner's chain.
+pub struct Frame {
+    next: FrameId,
+}
+
+impl Frame {
+    /// Not linked.
+    pub const UNLINKED: Frame = Frame { next: Id::NONE };
+}
+
+/// Names a frame by its place in the pool.
+pub type FrameId = Id<Frame>;
+
+/// Frames in order of their being added.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    first: FrameId,
+    last: FrameId,
+    /// How many.
+    pub count: u32,
+}
+
+impl Chain {
+    /// None.
+    pub const EMPTY: Chain = Chain { first: Id::NONE, last: Id::NONE, count: 0 };
+
+    fn push(&mut self, frames: &mut Pool<'_, Frame>, frame: FrameId) {
+        frames[frame].next = self.first;
+        if self.count == 0 {
+            self.last = frame;
+        }
+        self.first = frame;
+        self.count += 1;
+    }
+
+    fn pop(&mut self, frames: &Pool<'_, Frame>) -> Option<FrameId> {
+        let frame = self.first;
+        if self.count == 0 {
+            return None;
+        }
+        self.first = frames[frame].next;
+        self.count -= 1;
+        Some(frame)
+    }
+
+    /// Everything in `other` moves here.
+    fn append(&mut self, frames: &mut Pool<'_, Frame>, other: &mut Chain) {
+        if other.count > 0 {
+            frames[other.last].next = self.first;
+            if self.count == 0 {
+                self.last = other.last;
+            }
+            self.first = other.first;
+            self.count += other.count;
+            *other = Chain::EMPTY;
+        }
+    }
+
+    /// All frames of the pool.
+    #[must_use]
+    pub fn of_all(frames: &mut Pool<'_, Frame>) -> Chain {
+        let mut chain = Chain::EMPTY;
+        for frame in frames.ids() {
+            chain.push(frames, frame);
+        }
+        chain
+    }
+
+    /// Walk it, for the invariants.
+    pub fn visit(&self, frames: &Pool<'_, Frame>, mut visit: impl FnMut(FrameId)) {
+        let mut frame = self.first;
+        for _ in 0..self.count {
+            visit(frame);
+            frame = frames[frame].next;
+        }
+    }
+}
+
+/// A declared segment.
+pub struct Segment {
+    pub(crate) key: u64,
+    pub(crate) allowed: u64,
+    /// Its size.
+    pub pages: u32,
+    /// Processes that have it attached.
+    pub attached: u64,
+    pub(crate) frames: Chain,
+}
+
+impl Segment {
+    /// Nobody has it.
+    #[must_use]
+    pub const fn new(key: u64, allowed: u64, pages: u32) -> Segment {
+        Segment { key, allowed, pages, attached: 0, frames: Chain::EMPTY }
+    }
+}
+
+/// A declared device.
+pub struct Device {
+    pub(crate) record: DeviceRecord,
+    /// Raised by its interrupt.
+    pub(crate) event: EventId,
+    /// Processes that have its registers mapped.
+    pub(crate) mapped: u64,
+}
+
+impl Device {
+    /// Nobody uses it.
+    #[must_use]
+    pub const fn new(record: DeviceRecord) -> Device {
+        Device { record, event: Id::NONE, mapped: 0 }
+    }
+}
+
+impl Kernel<'_> {
+    /// `MemAlloc(pages)`.
+    pub(crate) fn mem_alloc<M: Machine>(&mut self, m: &mut M, pages: u64) -> Step {
+        if pages == 0 || pages > PAGES_PER_CALL as u64 {
+            return Err(Refused::Misuse(FaultCause::BadArgument, pages));
+        }
+        let id = self.process;
+        let process = &mut self.processes[id];
+        let first = process.heap.count;
+        if u64::from(first) + pages > u64::from(process.heap_max) {
+            return Err(Refused::Misuse(FaultCause::Quota, pages));
+        }
+        for page in first..first + pages as u32 {
+            // Never empty: every quota was reserved when the pool was sized.
+            let free = self.free_frames.pop(&self.frames);
+            let frame = free.ok_or(Refused::Errno(Errno::Exhausted))?;
+            process.heap.push(&mut self.frames, frame);
+            m.map_heap(id, page, frame);
+        }
+        let start = layout::base(id.index()) + layout::HEAP;
+        Ok(Flow::Done(start + u64::from(first) * PAGE as u64))
+    }
+
+    /// `ShmAttach(key)`: a few pages at a time until all are there, then visible.
+    pub(crate) fn shm_attach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let found = self.segments.ids().find(|s| self.segments[*s].key == key);
+        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        let segment = &mut self.segments[id];
+        for _ in 0..PAGES_PER_CALL {
+            if segment.frames.count == segment.pages {
+                break;
+            }
+            let free = self.free_frames.pop(&self.frames);
+            let frame = free.ok_or(Refused::Errno(Errno::Exhausted))?;
+            m.map_segment(id.index(), segment.frames.count, frame);
+            segment.frames.push(&mut self.frames, frame);
+        }
+        if segment.frames.count < segment.pages {
+            return Ok(Flow::Done(PARTIAL | u64::from(segment.frames.count)));
+        }
+        segment.attached |= self.grant;
+        self.processes[self.process].segments |= 1 << id.index();
+        m.attach_segment(self.process, id.index(), true);
+        Ok(Flow::Done(layout::segment(self.process.index(), id.index())))
+    }
+
+    /// `ShmDetach(key)`.
+    pub(crate) fn shm_detach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let found = self.segments.ids().find(|s| self.segments[*s].key == key);
+        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        if self.segments[id].attached & self.grant == 0 {
+            return Err(Refused::Errno(Errno::Gone));
+        }
+        self.detach(m, self.process, id.index());
+        Ok(Flow::Done(0))
+    }
+
+    /// A process no longer has a segment; the last one frees its memory.
+    fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
+        self.processes[process].segments &= !(1 << index);
+        m.attach_segment(process, index, false);
+        let segment = &mut self.segments[Id::new(index)];
+        segment.attached &= !(1 << process.index());
+        if segment.attached == 0 {
+            m.clear_segment(index, segment.pages);
+            self.free_frames.append(&mut self.frames, &mut segment.frames);
+        }
+    }
+
+    /// The device `key`, if the running process may use it.
+    pub(crate) fn granted_device(&self, key: u64) -> Result<Id<Device>, Refused> {
+        let found = self.devices.ids().find(|d| self.devices[*d].record.key == key);
+        self.granted(found, key, |kernel, d| kernel.devices[d].record.allowed)
+    }
+
+    /// `MapDevice(key)`.
+    pub(crate) fn map_device<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let id = self.granted_device(key)?;
+        self.devices[id].mapped |= self.grant;
+        self.processes[self.process].devices |= 1 << id.index();
+        m.attach_device(self.process, id.index(), true);
+        Ok(Flow::Done(layout::device(self.process.index(), id.index())))
+    }
+
+    /// A process ends: everything it got at run time goes back.
+    pub(crate) fn give_back<M: Machine>(&mut self, m: &mut M, process: ProcessId) {
+        while let Some(index) = self.processes[process].segments.checked_ilog2() {
+            self.detach(m, process, index as u16);
+        }
+        while let Some(index) = self.processes[process].devices.checked_ilog2() {
+            self.processes[process].devices &= !(1 << index);
+            self.devices[Id::new(index as u16)].mapped &= !(1 << process.index());
+            m.attach_device(process, index as u16, false);
+        }
+        let heap = &mut self.processes[process].heap;
+        if heap.count > 0 {
+            m.clear_heap(process, heap.count);
+            self.free_frames.append(&mut self.frames, heap);
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Threads: creation, blocking and waking, periodic jobs, exit and join.
+
+use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::machine::Machine;
+use crate::pool::Id;
+use crate::process::{Process, ProcessId};
+use crate::semaphore::SemaphoreId;
+use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId};
+use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos, PRIORITIES};
+
+/// Names a thread.
+pub type ThreadId = Id<Thread>;
+
+/// Where a thread is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// The slot is free.
+    Free,
+    /// Ready or running.
+    Ready,
+    /// Waiting for what [`Thread::wait`] says.
+    Blocked,
+    /// Ended; its exit code waits to be joined.
+    Ended,
+}
+
+/// What a blocked thread waits for, and so which list it is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Not blocked.
+    Nothing,
+    /// Only its alarm.
+    Time,
+    /// Room in, or ownership of, a semaphore.
+    Semaphore(SemaphoreId),
+    /// A signal; then the mutex.
+    Condition(ConditionId, SemaphoreId),
+    /// A message.
+    Receive(MailboxId),
+    /// Room for its message.
+    Send(MailboxId),
+    /// An occurrence.
+    Event(EventId),
+    /// The end of another thread.
+    Join(ThreadId),
+}
+
+/// What the scheduler chooses among. One per thread for now; what a thread is charged to and
+/// ordered by is kept apart from the thread so that several can share one.
+#[derive(Clone, Copy, Debug)]
+pub struct Vcpu {
+    /// Priority it was given.
+    pub base: u8,
+    /// Priority it has, with what waiters lend it. Never below `base`.
+    pub priority: u8,
+    /// CPU time used.
+    pub used: Nanos,
+}
+
+/// Periodic release of a thread's jobs, and how they went.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs {
+    /// Release of the current job.
+    pub release: Nanos,
+    /// Distance of releases; zero if the thread is not periodic.
+    pub period: Nanos,
+    /// Deadline after each release.
+    pub deadline: Nanos,
+    /// A job is under way (not waiting for its release).
+    pub active: bool,
+    /// Jobs done.
+    pub done: u64,
+    /// Jobs that ended after their deadline, or were passed over.
+    pub misses: u64,
+    /// Releases passed over because the job before was still under way.
+    pub skipped: u64,
+    /// Longest time from release to end.
+    pub response_max: Nanos,
+}
+
+/// One thread slot.
+pub struct Thread {
+    /// Its handle, or 0 while the slot is free.
+    pub handle: u64,
+    /// How many threads have lived in this slot.
+    pub generation: u32,
+    /// Where it is in its life.
+    pub state: State,
+    /// What it is blocked on.
+    pub wait: Wait,
+    /// What the scheduler sees of it.
+    pub vcpu: Vcpu,
+    /// Neighbours in the list it is in.
+    pub(crate) previous: ThreadId,
+    pub(crate) next: ThreadId,
+    /// First of the mutexes it holds.
+    pub held: SemaphoreId,
+    /// Result of its pending call.
+    pub(crate) result: u64,
+    pub(crate) has_result: bool,
+    /// Where the message it receives goes, once it runs again; 0 if none is pending.
+    pub(crate) deliver_to: u64,
+    /// The message it sends or has received.
+    pub(crate) message: [u8; MESSAGE_BYTES],
+    pub(crate) message_length: u8,
+    pub(crate) message_priority: u32,
+    /// Its process, and its slot there.
+    pub process: ProcessId,
+    /// Slot in its process: which stack it has.
+    pub slot: u16,
+    /// Up to eight characters.
+    pub name: u64,
+    /// The thread that joins it.
+    pub(crate) joiner: ThreadId,
+    /// Nobody will join it.
+    pub(crate) detached: bool,
+    /// Its periodic jobs.
+    pub jobs: Jobs,
+}
+
+impl Thread {
+    /// An empty slot `slot` of `process`.
+    #[must_use]
+    pub const fn empty(process: ProcessId, slot: u16) -> Thread {
+        Thread {
+            handle: 0,
+            generation: 0,
+            state: State::Free,
+            wait: Wait::Nothing,
+            vcpu: Vcpu { base: 0, priority: 0, used: Nanos::ZERO },
+            previous: Id::NONE,
+            next: Id::NONE,
+            held: Id::NONE,
+            result: 0,
+            has_result: false,
+            deliver_to: 0,
+            message: [0; MESSAGE_BYTES],
+            message_length: 0,
+            message_priority: 0,
+            process,
+            slot,
+            name: 0,
+            joiner: Id::NONE,
+            detached: false,
+            jobs: Jobs {
+                release: Nanos::ZERO,
+                period: Nanos::ZERO,
+                deadline: Nanos::ZERO,
+                active: false,
+                done: 0,
+                misses: 0,
+                skipped: 0,
+                response_max: Nanos::ZERO,
+            },
+        }
+    }
+
+    /// The message it sends or was handed.
+    #[must_use]
+    pub fn message(&self) -> &[u8] {
+        &self.message[..(self.message_length as usize).min(MESSAGE_BYTES)]
+    }
+}
+
+impl Kernel<'_> {
+    /// Take the running thread out of the ready list; the caller puts it where it waits.
+    #[inline]
+    pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Nanos) {
+        self.scheduler.remove(&mut self.threads, thread);
+        let t = &mut self.threads[thread];
+        t.state = State::Blocked;
+        t.wait = wait;
+        t.result = 0;
+        self.alarms.set(thread.index(), deadline);
+    }
+
+    /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
+    #[inline]
+    pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
+        self.alarms.cancel(thread.index());
+        let t = &mut self.threads[thread];
+        t.wait = Wait::Nothing;
+        t.state = State::Ready;
+        t.result = result;
+        t.has_result = true;
+        self.scheduler.insert_back(&mut self.threads, thread);
+    }
+
+    /// Wake with an error.
+    pub(crate) fn wake_with(&mut self, thread: ThreadId, errno: Errno) {
+        self.threads[thread].deliver_to = 0;
+        self.wake(thread, diapason_abi::encode_result(Err(errno)));
+    }
+
+    /// A blocked thread's alarm rang.
+    pub(crate) fn timed_out(&mut self, thread: ThreadId) {
+        if self.threads[thread].wait == Wait::Time {
+            let result = self.threads[thread].result;
+            self.threads[thread].jobs.active = self.threads[thread].jobs.period > Nanos::ZERO;
+            self.wake(thread, result);
+        } else if let Wait::Condition(condition, mutex) = self.threads[thread].wait {
+            self.leave_condition(thread, condition);
+            let timed_out = diapason_abi::encode_result(Err(Errno::TimedOut));
+            self.reacquire(thread, mutex, timed_out);
+        } else {
+            self.leave_queue(thread);
+            self.wake_with(thread, Errno::TimedOut);
+        }
+    }
+
+    /// Take a blocked thread out of the list it waits in. It stays blocked.
+    pub(crate) fn leave_queue(&mut self, thread: ThreadId) {
+        match self.threads[thread].wait {
+            Wait::Nothing | Wait::Time => {}
+            Wait::Semaphore(semaphore) => self.leave_semaphore(thread, semaphore),
+            Wait::Condition(condition, _) => self.leave_condition(thread, condition),
+            Wait::Receive(mailbox) => {
+                self.mailboxes[mailbox].receivers.remove(&mut self.threads, thread);
+            }
+            Wait::Send(mailbox) => {
+                self.mailboxes[mailbox].senders.remove(&mut self.threads, thread);
+            }
+            Wait::Event(event) => self.events[event].waiter = Id::NONE,
+            Wait::Join(other) => self.threads[other].joiner = Id::NONE,
+        }
+    }
+
+    /// `ThreadCreate(entry, argument, priority, name)`.
+    pub(crate) fn thread_create<M: Machine>(
+        &mut self,
+        m: &mut M,
+        entry: (u64, u64),
+        priority: u64,
+        name: u64,
+    ) -> Step {
+        let process = self.process;
+        if priority >= PRIORITIES as u64 || priority as u8 > self.processes[process].priority {
+            return Err(Refused::Misuse(FaultCause::BadArgument, priority));
+        }
+        let range = self.processes[process].threads;
+        let free = range.ids().find(|t| self.threads[*t].state == State::Free);
+        let thread = free.ok_or(Refused::Errno(Errno::Exhausted))?;
+        self.thread_start(m, thread, Some(entry), priority as u8, name);
+        Ok(Flow::Done(self.threads[thread].handle))
+    }
+
+    /// Bring a free slot to life.
+    pub(crate) fn thread_start<M: Machine>(
+        &mut self,
+        m: &mut M,
+        thread: ThreadId,
+        entry: Option<(u64, u64)>,
+        priority: u8,
+        name: u64,
+    ) {
+        let t = &mut self.threads[thread];
+        t.generation += 1;
+        t.handle = Handle::new(Kind::Thread, thread.index(), t.generation).0;
+        t.vcpu.base = priority;
+        t.vcpu.priority = priority;
+        t.name = name;
+        t.state = State::Ready;
+        t.wait = Wait::Nothing;
+        t.held = Id::NONE;
+        t.joiner = Id::NONE;
+        t.detached = false;
+        t.has_result = false;
+        t.deliver_to = 0;
+        t.jobs.period = Nanos::ZERO;
+        t.jobs.active = false;
+        let process = t.process;
+        self.processes[process].live += 1;
+        m.start_thread(thread, entry);
+        self.scheduler.insert_back(&mut self.threads, thread);
+    }
+
+    /// End a thread that is not running on any list but the one its state says; its slot is free
+    /// afterwards unless somebody may still join it.
+    pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
+        match self.threads[thread].state {
+            State::Ready => self.scheduler.remove(&mut self.threads, thread),
+            State::Blocked => {
+                self.leave_queue(thread);
+                self.alarms.cancel(thread.index());
+            }
+            State::Free | State::Ended => {}
+        }
+        self.abandon_held(thread);
+        let t = &mut self.threads[thread];
+        t.wait = Wait::Nothing;
+        t.state = ended;
+        t.deliver_to = 0;
+        if ended == State::Free {
+            t.handle = 0;
+        }
+    }
+
+    /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it.
+    pub(crate) fn thread_exit<M: Machine>(&mut self, m: &mut M, code: u64) -> Step {
+        let thread = self.running();
+        let Thread { joiner, detached, process, .. } = self.threads[thread];
+        let code = code & (u64::MAX >> 1);
+        if joiner.is_some() {
+            self.wake(joiner, code);
+        }
+        let joined = joiner.is_some() || detached;
+        self.thread_stop(thread, if joined { State::Free } else { State::Ended });
+        self.threads[thread].result = code;
+        let p = &mut self.processes[process];
+        p.live -= 1;
+        if p.live == 0 {
+            self.process_end(m, process);
+        }
+        Ok(Flow::Away)
+    }
+
+    /// A thread of the calling process.
+    fn own_thread(&self, handle: u64) -> Result<ThreadId, Refused> {
+        match self.threads.get(handle as u16) {
+            Some(t) if t.handle == handle && handle != 0 && t.process == self.process => {
+                Ok(Id::new(handle as u16))
+            }
+            slot => {
+                let mine = slot.filter(|t| t.process == self.process);
+                Err(self.stale_or_misused(Handle(handle), Kind::Thread, mine.map(|t| t.generation)))
+            }
+        }
+    }
+
+    /// `ThreadJoin(thread, deadline)`.
+    pub(crate) fn thread_join(&mut self, handle: u64, deadline: Nanos) -> Step {
+        let thread = self.own_thread(handle)?;
+        let caller = self.running();
+        let t = &self.threads[thread];
+        if thread == caller {
+            return Err(Refused::Errno(Errno::Deadlock));
+        }
+        if t.detached || t.joiner.is_some() {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        if t.state == State::Ended {
+            let code = t.result;
+            self.thread_stop(thread, State::Free);
+            return Ok(Flow::Done(code));
+        }
+        self.may_wait(deadline)?;
+        self.block(caller, Wait::Join(thread), deadline);
+        self.threads[thread].joiner = caller;
+        Ok(Flow::Away)
+    }
+
+    /// `ThreadDetach(thread)`.
+    pub(crate) fn thread_detach(&mut self, handle: u64) -> Step {
+        let thread = self.own_thread(handle)?;
+        let t = &mut self.threads[thread];
+        if t.detached || t.joiner.is_some() {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        t.detached = true;
+        if t.state == State::Ended {
+            self.thread_stop(thread, State::Free);
+        }
+        Ok(Flow::Done(0))
+    }
+
+    /// `SleepUntil(time)`.
+    pub(crate) fn sleep_until(&mut self, time: Nanos) -> Step {
+        if time <= self.now {
+            return Ok(Flow::Done(0));
+        }
+        self.block(self.running(), Wait::Time, time);
+        Ok(Flow::Away)
+    }
+
+    /// `JobsStart(first, period, deadline)`.
+    pub(crate) fn jobs_start(&mut self, first: Nanos, period: Nanos, deadline: Nanos) -> Step {
+        if period == Nanos::ZERO || period == Nanos::FOREVER {
+            return Err(Refused::Misuse(FaultCause::BadArgument, period.0));
+        }
+        let thread = self.running();
+        let jobs = &mut self.threads[thread].jobs;
+        jobs.release = first;
+        jobs.period = period;
+        jobs.deadline = deadline;
+        self.await_release(thread, 0)
+    }
+
+    /// `JobWait()`: account for the job that ends, then wait for the next release. Releases that
+    /// have passed entirely are passed over and count as misses: a late task catches up by
+    /// dropping work, never by bunching it.
+    pub(crate) fn job_wait(&mut self) -> Step {
+        let (thread, now) = (self.running(), self.now);
+        let jobs = &mut self.threads[thread].jobs;
+        if jobs.period == Nanos::ZERO {
+            return Err(Refused::Misuse(FaultCause::BadArgument, 0));
+        }
+        let response = now - jobs.release;
+        jobs.done += 1;
+        jobs.misses += u64::from(response > jobs.deadline);
+        jobs.response_max = jobs.response_max.max(response);
+        jobs.release += jobs.period;
+        let late = now - jobs.release;
+        let mut skipped = 0;
+        if late >= jobs.period {
+            skipped = late.0 / jobs.period.0;
+            jobs.release += Nanos(skipped * jobs.period.0);
+            jobs.skipped += skipped;
+            jobs.misses += skipped;
+        }
+        self.await_release(thread, skipped)
+    }
+
+    fn await_release(&mut self, thread: ThreadId, result: u64) -> Step {
+        let release = self.threads[thread].jobs.release;
+        if release <= self.now {
+            self.threads[thread].jobs.active = true;
+            return Ok(Flow::Done(result));
+        }
+        self.threads[thread].jobs.active = false;
+        self.block(thread, Wait::Time, release);
+        self.threads[thread].result = result;
+        Ok(Flow::Away)
+    }
+
+    /// The jobs of a thread as they stand at `now`: a job under way past its deadline is a miss
+    /// already.
+    #[must_use]
+    pub fn jobs_at(&self, thread: ThreadId, now: Nanos) -> Jobs {
+        let mut jobs = self.threads[thread].jobs;
+        if jobs.active && now - jobs.release > jobs.deadline {
+            jobs.misses += 1;
+            jobs.response_max = jobs.response_max.max(now - jobs.release);
+        }
+        jobs
+    }
+
+    /// The process a thread belongs to.
+    #[must_use]
+    pub fn process_of(&self, thread: ThreadId) -> &Process {
+        &self.processes[self.threads[thread].process]
+    }
+}
