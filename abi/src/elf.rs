@@ -182,7 +182,7 @@ impl<'a> Program<'a> {
     fn is_data(&self, place: u64) -> bool {
         self.segments().any(|s| {
             s.flags & WRITE != 0
-                && place % 8 == 0
+                && place.is_multiple_of(8)
                 && place >= s.address
                 && place.checked_add(8).is_some_and(|end| end <= s.address + s.file_size)
         })

@@ -40,7 +40,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What `archive` needs; `None` if a pool would be too large for its ids.
+    /// What `archive` needs; `None` if a pool would be too large for its ids, or a mailbox has no
+    /// room at all: its senders and receivers would wait for each other.
     #[must_use]
     pub fn of(archive: &Archive<'_>) -> Option<Sizes> {
         let mut sizes = Sizes::default();
@@ -56,6 +57,7 @@ impl Sizes {
             match o.kind {
                 ObjectKind::Semaphore => sizes.semaphores += 1,
                 ObjectKind::Condition => sizes.conditions += 1,
+                ObjectKind::Mailbox if o.capacity == 0 => return None,
                 ObjectKind::Mailbox => {
                     sizes.mailboxes += 1;
                     sizes.messages += o.capacity as usize;
@@ -235,9 +237,19 @@ pub mod fill {
         archive.devices().map(Device::new)
     }
 
-    /// `count` times the same.
-    pub fn repeat<T>(count: usize, make: impl Fn() -> T) -> impl Iterator<Item = T> {
-        (0..count).map(move |_| make())
+    /// Empty message slots.
+    pub fn messages(sizes: &Sizes) -> impl Iterator<Item = Message> + use<> {
+        (0..sizes.messages).map(|_| Message::EMPTY)
+    }
+
+    /// Frames in no chain.
+    pub fn frames(sizes: &Sizes) -> impl Iterator<Item = Frame> + use<> {
+        (0..sizes.frames).map(|_| Frame::UNLINKED)
+    }
+
+    /// Alarms that are not set, one per thread and event.
+    pub fn alarms(sizes: &Sizes) -> impl Iterator<Item = Alarm> + use<> {
+        (0..sizes.threads + sizes.events).map(|_| Alarm::UNUSED)
     }
 }
 

@@ -170,12 +170,13 @@ impl Kernel<'_> {
         if self.events[id].pending > 0 {
             return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
         }
-        self.may_wait(deadline)?;
+        // Whoever asks again, if only to poll, has served the device.
         if let Source::Irq(device) = self.events[id].source
             && self.devices[Id::new(device)].record.level
         {
             m.set_irq(&self.devices[Id::new(device)].record, true);
         }
+        self.may_wait(deadline)?;
         let thread = self.running();
         self.block(thread, Wait::Event(id), deadline);
         self.events[id].waiter = thread;

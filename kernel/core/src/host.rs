@@ -4,12 +4,10 @@
 //! [`Kernel::quick`], else [`Kernel::enter`], then deliver a received message in the right address
 //! space. [`replay`] feeds a flight recording through the same steps.
 
-use crate::alarm::Alarm;
 use crate::config::{Pools, Sizes, fill};
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine};
-use crate::mailbox::Message;
-use crate::memory::{Frame, FrameId};
+use crate::memory::FrameId;
 use crate::pool::Id;
 use crate::process::ProcessId;
 use crate::thread::ThreadId;
@@ -43,12 +41,12 @@ pub fn with_kernel_refusing<R>(
     let mut semaphores: Vec<_> = fill::semaphores(archive).collect();
     let mut conditions: Vec<_> = fill::conditions(archive).collect();
     let mut mailboxes: Vec<_> = fill::mailboxes(archive).collect();
-    let mut messages: Vec<_> = fill::repeat(sizes.messages, || Message::EMPTY).collect();
+    let mut messages: Vec<_> = fill::messages(&sizes).collect();
     let mut events: Vec<_> = fill::events(archive).collect();
     let mut segments: Vec<_> = fill::segments(archive).collect();
     let mut devices: Vec<_> = fill::devices(archive).collect();
-    let mut frames: Vec<_> = fill::repeat(sizes.frames, || Frame::UNLINKED).collect();
-    let mut heap = vec![Alarm::UNUSED; alarms];
+    let mut frames: Vec<_> = fill::frames(&sizes).collect();
+    let mut heap: Vec<_> = fill::alarms(&sizes).collect();
     let mut places = vec![0; alarms];
     body(Kernel::new(Pools {
         processes: &mut processes,

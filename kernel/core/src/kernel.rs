@@ -298,9 +298,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ReadSlow(to, from, length)`: bounded like a page, so that the copy stays a short path.
+    /// `ReadSlow(to, from, length)`: at most a page, so that the copy stays a short path.
     fn read_slow<M: Machine>(&mut self, m: &mut M, to: u64, from: u64, length: u64) -> Step {
-        const LONGEST: u64 = 2048;
+        const LONGEST: u64 = 4096;
         if length > LONGEST {
             return Err(Refused::Misuse(FaultCause::BadArgument, length));
         }

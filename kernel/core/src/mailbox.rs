@@ -283,6 +283,10 @@ impl Kernel<'_> {
             return Ok(Flow::Done(result));
         }
         self.may_wait(deadline)?;
+        if address == 0 {
+            // To a waiting thread it would mean that there is nothing to deliver.
+            return Err(Refused::Misuse(FaultCause::BadAddress, address));
+        }
         let thread = self.running();
         self.block(thread, Wait::Receive(id), deadline);
         self.threads[thread].deliver_to = address;

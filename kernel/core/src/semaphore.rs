@@ -129,22 +129,24 @@ impl Kernel<'_> {
     pub(crate) fn take(&mut self, id: SemaphoreId, thread: ThreadId) -> u64 {
         let s = &mut self.semaphores[id];
         s.count -= 1;
-        if s.mutex { self.own(id, thread) } else { 0 }
+        if s.mutex { self.own(id, thread, 0) } else { 0 }
     }
 
+    /// `thread` holds the mutex from now on. Returns what its call returns: `result`, or if that is
+    /// zero whether an owner died; else the next owner is told.
     #[inline(always)]
-    fn own(&mut self, id: SemaphoreId, thread: ThreadId) -> u64 {
+    fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
         let first = self.threads[thread].held;
         let s = &mut self.semaphores[id];
         s.owner = thread;
         s.previous_held = Id::NONE;
         s.next_held = first;
-        let died = core::mem::replace(&mut s.owner_died, false);
+        let tell = result == 0 && core::mem::replace(&mut s.owner_died, false);
         if first.is_some() {
             self.semaphores[first].previous_held = id;
         }
         self.threads[thread].held = id;
-        if died { OWNER_DIED } else { 0 }
+        if tell { OWNER_DIED } else { result }
     }
 
     #[inline(always)]
@@ -197,10 +199,10 @@ impl Kernel<'_> {
         if s.count > 0 {
             return Ok(Flow::Done(self.take(id, thread)));
         }
+        self.may_wait(deadline)?;
         if s.mutex && self.waits_for(s.owner, thread) {
             return Err(Refused::Errno(Errno::Deadlock));
         }
-        self.may_wait(deadline)?;
         self.block(thread, Wait::Semaphore(id), deadline);
         self.join_waiters(id, thread);
         Ok(Flow::Away)
@@ -264,9 +266,8 @@ impl Kernel<'_> {
             return;
         }
         self.semaphores[id].waiters.remove(&mut self.threads, next);
-        let died = self.own(id, next);
-        let result = self.threads[next].result;
-        self.wake(next, if result == 0 { died } else { result });
+        let result = self.own(id, next, self.threads[next].result);
+        self.wake(next, result);
         self.update_priority(owner);
     }
 
@@ -291,8 +292,9 @@ impl Kernel<'_> {
         } else if self.waits_for(s.owner, thread) {
             self.wake_with(thread, Errno::Deadlock);
         } else if s.count > 0 {
-            let died = self.take(id, thread);
-            self.wake(thread, if result == 0 { died } else { result });
+            self.semaphores[id].count = 0;
+            let result = self.own(id, thread, result);
+            self.wake(thread, result);
         } else {
             self.threads[thread].wait = Wait::Semaphore(id);
             self.threads[thread].result = result;

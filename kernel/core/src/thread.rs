@@ -285,14 +285,16 @@ impl Kernel<'_> {
             }
             State::Free | State::Ended => {}
         }
-        self.abandon_held(thread);
         let t = &mut self.threads[thread];
         t.wait = Wait::Nothing;
         t.state = ended;
         t.deliver_to = 0;
+        t.jobs.active = false;
         if ended == State::Free {
             t.handle = 0;
         }
+        // Last: what it gives back changes its priority, and it must be in no list by then.
+        self.abandon_held(thread);
     }
 
     /// `ThreadExit(code)`: wakes the joiner, or leaves the code for it.

@@ -1,1 +1,69 @@
-//! System descriptions.
+//! System descriptions: read one, prove that it can work, compile it into a boot archive.
+//!
+//! A Diapason system is described once, in TOML (`docs/description.md` is the reference). This
+//! crate is the only reader of that text. [`parse`] finds everything wrong with a description at
+//! once and says what to change, with numbers; what it returns is consistent. [`build`] adds the
+//! programs and writes the archive that the kernel boots and the simulator loads.
+//!
+//! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
+//! `table`) → `names`, `check`, `supervision`, `hardware`, `memory` (do they fit together?) →
+//! `assemble` ([`System`]) → `archive` (bytes). Every stage reports into one list of
+//! [`Diagnostics`].
+//!
+//! Rule of this room: total functions over text and values. No file, clock or environment is read
+//! here; programs arrive through a closure.
+
+#![forbid(unsafe_code)]
+
+mod archive;
+mod assemble;
+mod check;
+mod declared;
+mod diagnostics;
+mod hardware;
+mod limits;
+mod memory;
+mod names;
+mod read;
+mod source;
+mod suggest;
+mod supervision;
+mod syntax;
+mod system;
+mod table;
+mod units;
+
+pub use archive::{RunOptions, build};
+pub use diagnostics::{Diagnostics, Item};
+pub use system::{
+    Condition, Device, Interrupt, Mailbox, Process, Restart, Segment, Semaphore, SemaphoreKind,
+    System,
+};
+
+use diagnostics::Report;
+use source::Source;
+
+/// Read and check the description `text`; `file_name` is only shown in messages.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the text.
+pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
+    let source = Source::new(file_name, text);
+    let mut report = Report::new();
+    let table = syntax::table(text, &mut report);
+    let whole = report.is_empty();
+    let declared = read::declarations(&table, &mut report);
+    if whole {
+        check::declarations(&declared, &mut report);
+    } else {
+        report.keep_what_syntax_cannot_have_caused(text);
+    }
+    if report.is_empty() {
+        let system = assemble::system(&declared, &source);
+        memory::check_without_programs(&system, &mut report);
+        if report.is_empty() {
+            return Ok(system);
+        }
+    }
+    Err(Diagnostics::new(source, report))
+}

@@ -1,0 +1,327 @@
+//! Events: plain ones, timers, interrupts of level and edge lines; and the alarms behind them.
+
+mod support;
+use support::lab::{self, lab, summon};
+use support::*;
+
+#[test]
+fn an_event_is_waited_for_once_and_by_one_thread() {
+    lab(|sys| {
+        let event = sys.ok(Call::EventCreate, &[]);
+        assert_eq!(sys.err(Call::EventWait, &[event, NOW]), WouldBlock);
+        sys.spawn(5);
+        sys.blocks(Call::EventWait, &[event, 100]);
+        assert_eq!(sys.err(Call::EventWait, &[event, FOREVER]), Busy);
+        assert_eq!(sys.err(Call::EventWait, &[event, NOW]), Busy);
+        let main = sys.thread(0, 0);
+        sys.until(100);
+        assert_eq!(sys.result(main), Some(Err(TimedOut)));
+        assert_eq!(sys.err(Call::EventWait, &[event, 100]), TimedOut);
+    });
+}
+
+#[test]
+fn deletion_wakes_the_waiter() {
+    lab(|sys| {
+        let event = sys.ok(Call::EventCreate, &[]);
+        sys.spawn(5);
+        let main = sys.running();
+        sys.blocks(Call::EventWait, &[event, 100]);
+        sys.yields(Call::EventDelete, &[event]);
+        assert_eq!((sys.running(), sys.result(main)), (main, Some(Err(Gone))));
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
+        assert_eq!(sys.err(Call::EventWait, &[event, NOW]), Gone);
+        assert_eq!(sys.err(Call::EventDelete, &[event]), Gone);
+    });
+}
+
+#[test]
+fn events_run_out_and_are_reused_under_new_handles() {
+    lab(|sys| {
+        let first = sys.ok(Call::EventCreate, &[]);
+        for _ in 0..3 {
+            sys.ok(Call::TimerCreate, &[]);
+        }
+        assert_eq!(sys.err(Call::EventCreate, &[]), Exhausted);
+        assert_eq!(sys.err(Call::TimerCreate, &[]), Exhausted);
+        sys.ok(Call::EventDelete, &[first]);
+        let again = sys.ok(Call::TimerCreate, &[]);
+        assert_eq!(again as u16, first as u16);
+        assert_eq!(sys.err(Call::EventWait, &[first, NOW]), Gone);
+        assert_eq!(sys.err(Call::TimerStart, &[first, 1, 0]), Gone);
+    });
+}
+
+#[test]
+fn wrong_handles_are_misuse() {
+    for call in [Call::EventWait, Call::EventDelete, Call::TimerStart] {
+        for wrong in [0, u64::MAX, 0x0005_0000_0001_0000, 0x0004_0000_0001_0000] {
+            lab(|sys| sys.misuses(FaultCause::BadHandle, call, &[wrong, 1, 1]));
+        }
+        lab(|sys| {
+            summon(sys);
+            let anothers = sys.ok(Call::EventCreate, &[]);
+            lab::dismiss(sys);
+            sys.misuses(FaultCause::BadHandle, call, &[anothers, 1, 1]);
+        });
+    }
+}
+
+#[test]
+fn a_single_shot_fires_once() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        assert_eq!(sys.ok(Call::TimerStart, &[timer, 100, 0]), 0);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(100));
+        sys.until(99);
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
+        sys.until(100_000);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1);
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
+    });
+}
+
+#[test]
+fn a_periodic_timer_fires_at_every_period_without_drift() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 30]);
+        let me = sys.running();
+        for expected in [100, 130, 160, 190] {
+            sys.blocks(Call::EventWait, &[timer, FOREVER]);
+            sys.until(expected - 1);
+            assert_eq!(sys.result(me), None);
+            sys.until(expected);
+            assert_eq!(sys.result(me), Some(Ok(1)));
+        }
+        sys.until(1_000);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 27);
+    });
+}
+
+#[test]
+fn a_late_timer_counts_what_it_missed_and_stays_in_phase() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 30]);
+        sys.host.now = Nanos(175);
+        sys.host.enter(Cause::Timer);
+        assert_eq!(sys.host.decision.alarm, Nanos(190));
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 3, "100, 130, 160");
+    });
+}
+
+#[test]
+fn a_timer_that_should_have_started_in_the_past_fires_at_once() {
+    lab(|sys| {
+        sys.until(1_000);
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 1, 0]);
+        assert_eq!(sys.host.decision.alarm, Nanos(1));
+        sys.host.enter(Cause::Timer);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1);
+        sys.ok(Call::TimerStart, &[timer, 700, 200]);
+        sys.until(1_000);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 2, "700 and 900");
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(1_100));
+    });
+}
+
+#[test]
+fn starting_again_replaces_and_zero_stops() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 10]);
+        sys.ok(Call::TimerStart, &[timer, 500, 0]);
+        assert_eq!(sys.host.decision.alarm, Nanos(500));
+        sys.ok(Call::TimerStart, &[timer, 0, 10]);
+        assert_eq!(sys.host.decision.alarm, Nanos::FOREVER);
+        sys.until(5_000);
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
+        sys.ok(Call::TimerStart, &[timer, 6_000, 10]);
+        sys.ok(Call::EventDelete, &[timer]);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "deleted with the event");
+    });
+}
+
+#[test]
+fn a_timer_at_the_end_of_time_never_fires() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, u64::MAX, 1]);
+        assert_eq!(sys.host.decision.alarm, Nanos::FOREVER);
+        sys.ok(Call::TimerStart, &[timer, 100, u64::MAX]);
+        sys.until(200);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
+    });
+}
+
+#[test]
+fn a_count_of_occurrences_saturates() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.host.now = Nanos(1 << 40);
+        sys.ok(Call::TimerStart, &[timer, 1, 1]);
+        sys.host.enter(Cause::Timer);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), u64::from(u32::MAX));
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos((1 << 40) + 1));
+    });
+}
+
+#[test]
+fn only_timers_can_be_started() {
+    lab::with(&lab::plan().device("gong", 6, true, EVERYBODY), |sys| {
+        let event = sys.ok(Call::EventCreate, &[]);
+        assert_eq!(sys.err(Call::TimerStart, &[event, 100, 0]), Busy);
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        assert_eq!(sys.err(Call::TimerStart, &[isr, 100, 0]), Busy);
+    });
+}
+
+#[test]
+fn more_than_eight_alarms_due_at_once_take_several_entries() {
+    let plan = lab::plan().process("crowd", 30).with(|p| p.threads = 21);
+    run(&plan, |sys| {
+        sys.park();
+        sys.park();
+        for _ in 0..20 {
+            sys.spawn(20);
+        }
+        sys.park();
+        for i in 0..20 {
+            sys.blocks(Call::SleepUntil, &[100 + i]);
+        }
+        sys.host.now = Nanos(1_000);
+        for (left, next) in [(12, 108), (4, 116), (0, u64::MAX), (0, u64::MAX)] {
+            sys.host.enter(Cause::Timer);
+            let blocked = |slot: &u16| sys.state(sys.thread(2, *slot)) == State::Blocked;
+            assert_eq!((1..21).filter(blocked).count(), left);
+            assert_eq!(sys.host.decision.alarm, Nanos(next));
+        }
+    });
+}
+
+#[test]
+fn early_and_spurious_timer_interrupts_do_nothing() {
+    lab(|sys| {
+        let me = sys.running();
+        sys.blocks(Call::SleepUntil, &[1_000]);
+        for now in [0, 1, 999] {
+            sys.host.now = Nanos(now);
+            sys.host.enter(Cause::Timer);
+            assert_eq!(sys.host.decision.alarm, Nanos(1_000));
+            assert_eq!(sys.state(me), State::Blocked);
+        }
+    });
+}
+
+fn with_gong(level: bool, experiment: impl FnOnce(&mut Sys<'_>)) {
+    lab::with(&lab::plan().device("gong", 6, level, 0b1), experiment);
+}
+
+const GONG: u16 = 1;
+
+fn line_open(sys: &Sys<'_>) -> bool {
+    sys.host.machine.irqs.contains(&6)
+}
+
+#[test]
+fn an_edge_line_stays_open_and_counts() {
+    with_gong(false, |sys| {
+        assert!(!line_open(sys));
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        assert!(line_open(sys));
+        for _ in 0..3 {
+            sys.ring(GONG);
+        }
+        assert!(line_open(sys));
+        assert_eq!(sys.ok(Call::EventWait, &[isr, NOW]), 3);
+        let me = sys.running();
+        sys.blocks(Call::EventWait, &[isr, FOREVER]);
+        sys.ring(GONG);
+        assert_eq!((sys.running(), sys.result(me)), (me, Some(Ok(1))));
+    });
+}
+
+#[test]
+fn a_level_line_is_held_back_until_its_thread_waits_again() {
+    with_gong(true, |sys| {
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        let me = sys.running();
+        for _ in 0..2 {
+            sys.blocks(Call::EventWait, &[isr, FOREVER]);
+            assert!(line_open(sys));
+            sys.ring(GONG);
+            assert_eq!(sys.result(me), Some(Ok(1)));
+            assert!(!line_open(sys));
+        }
+    });
+}
+
+#[test]
+fn a_level_line_is_let_through_for_a_thread_that_polls() {
+    with_gong(true, |sys| {
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        sys.ring(GONG);
+        assert_eq!(sys.ok(Call::EventWait, &[isr, NOW]), 1);
+        assert!(!line_open(sys), "the device has not been served yet");
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(line_open(sys), "whoever asks again has served it");
+        sys.ring(GONG);
+        assert_eq!(sys.ok(Call::EventWait, &[isr, NOW]), 1);
+    });
+}
+
+#[test]
+fn one_thread_serves_a_device_at_a_time() {
+    lab::with(&lab::plan().device("gong", 6, true, EVERYBODY), |sys| {
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        assert_eq!(sys.err(Call::SetIsr, &[key("gong")]), Busy);
+        summon(sys);
+        assert_eq!(sys.err(Call::SetIsr, &[key("gong")]), Busy);
+        lab::dismiss(sys);
+        sys.ok(Call::EventDelete, &[isr]);
+        assert!(!line_open(sys));
+        sys.ring(GONG);
+        summon(sys);
+        sys.ok(Call::SetIsr, &[key("gong")]);
+        assert!(line_open(sys));
+    });
+}
+
+#[test]
+fn a_device_needs_a_line_a_grant_and_a_free_event() {
+    let none = diapason_abi::archive::NONE;
+    lab::with(&lab::plan().device("deaf", none, false, EVERYBODY), |sys| {
+        assert_eq!(sys.err(Call::SetIsr, &[key("deaf")]), Busy);
+    });
+    for name in ["hidden", "nothing", "m1"] {
+        lab::with(&lab::plan().device("hidden", 7, false, 0b10), |sys| {
+            sys.misuses(FaultCause::BadGrant, Call::SetIsr, &[key(name)]);
+        });
+    }
+    with_gong(true, |sys| {
+        for _ in 0..4 {
+            sys.ok(Call::EventCreate, &[]);
+        }
+        assert_eq!(sys.err(Call::SetIsr, &[key("gong")]), Exhausted);
+        assert!(!line_open(sys));
+    });
+}
+
+#[test]
+fn the_end_of_a_process_masks_its_devices_and_stops_its_timers() {
+    with_gong(false, |sys| {
+        sys.ok(Call::SetIsr, &[key("gong")]);
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 10]);
+        sys.crash(FaultCause::Read, 0);
+        assert!(!line_open(sys));
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
+        sys.ring(GONG);
+        sys.ring(77);
+        assert!(sys.running().is_none(), "an unknown line does no harm");
+    });
+}

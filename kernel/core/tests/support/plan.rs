@@ -1,0 +1,145 @@
+//! Boot archives made by hand, record by record.
+
+use diapason_abi::Key;
+use diapason_abi::archive::{
+    CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord, SegmentRecord,
+    crc32,
+};
+use diapason_abi::call::MUTEX;
+
+/// A grant to every process.
+pub const EVERYBODY: u64 = u64::MAX;
+
+/// The key of a name.
+pub fn key(name: &str) -> u64 {
+    Key::new(name).0
+}
+
+/// A system description under construction.
+#[derive(Clone, Default)]
+pub struct Plan {
+    processes: Vec<ProcessRecord>,
+    objects: Vec<ObjectRecord>,
+    segments: Vec<SegmentRecord>,
+    devices: Vec<DeviceRecord>,
+    /// Programs the machine refuses, one bit each.
+    pub refused: u64,
+}
+
+impl Plan {
+    /// Nothing yet.
+    pub fn new() -> Plan {
+        Plan::default()
+    }
+
+    /// A process that starts at boot, with room for a handful of everything.
+    pub fn process(mut self, name: &str, priority: u8) -> Plan {
+        self.processes.push(ProcessRecord {
+            key: key(name),
+            image_offset: 0,
+            image_length: 0,
+            image_crc: 0,
+            priority,
+            start_at_boot: true,
+            supervisor: NONE,
+            threads: 8,
+            semaphores: 4,
+            conditions: 2,
+            events: 4,
+            stack_pages: 1,
+            heap_pages: 16,
+            restarts_max: 3,
+            backoff: 5_000,
+            starters: 0,
+            arguments: [0; 4],
+        });
+        self
+    }
+
+    /// Change the process declared last.
+    pub fn with(mut self, change: impl FnOnce(&mut ProcessRecord)) -> Plan {
+        change(self.processes.last_mut().expect("a process was declared"));
+        self
+    }
+
+    /// The process declared last reports its faults to this one.
+    pub fn supervised_by(self, supervisor: u16) -> Plan {
+        self.with(|p| p.supervisor = supervisor)
+    }
+
+    fn object(mut self, name: &str, kind: ObjectKind, initial: u64, capacity: u16) -> Plan {
+        let (key, allowed) = (key(name), EVERYBODY);
+        let faults_of = NONE;
+        self.objects.push(ObjectRecord { key, allowed, initial, kind, capacity, faults_of });
+        self
+    }
+
+    /// A shared mutex.
+    pub fn mutex(self, name: &str) -> Plan {
+        self.object(name, ObjectKind::Semaphore, MUTEX, 0)
+    }
+
+    /// A shared counting semaphore.
+    pub fn semaphore(self, name: &str, initial: u64) -> Plan {
+        self.object(name, ObjectKind::Semaphore, initial, 0)
+    }
+
+    /// A shared condition variable.
+    pub fn condition(self, name: &str) -> Plan {
+        self.object(name, ObjectKind::Condition, 0, 0)
+    }
+
+    /// A mailbox.
+    pub fn mailbox(self, name: &str, capacity: u16) -> Plan {
+        self.object(name, ObjectKind::Mailbox, 0, capacity)
+    }
+
+    /// The mailbox in which a process receives the fault reports of those it supervises.
+    pub fn reports(mut self, name: &str, capacity: u16, supervisor: u16) -> Plan {
+        self = self.mailbox(name, capacity).only(1 << supervisor);
+        self.objects.last_mut().expect("just declared").faults_of = supervisor;
+        self
+    }
+
+    /// Grant the object declared last to these processes only.
+    pub fn only(mut self, processes: u64) -> Plan {
+        self.objects.last_mut().expect("an object was declared").allowed = processes;
+        self
+    }
+
+    /// A shared segment.
+    pub fn segment(mut self, name: &str, pages: u32, allowed: u64) -> Plan {
+        self.segments.push(SegmentRecord { key: key(name), allowed, pages });
+        self
+    }
+
+    /// A device with an interrupt line.
+    pub fn device(mut self, name: &str, irq: u16, level: bool, allowed: u64) -> Plan {
+        let (key, address) = (key(name), 0xfe00_0000);
+        self.devices.push(DeviceRecord { key, allowed, address, pages: 1, irq, level });
+        self
+    }
+
+    /// The archive.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut header = Header {
+            length: 0,
+            processes: self.processes.len() as u16,
+            objects: self.objects.len() as u16,
+            segments: self.segments.len() as u16,
+            devices: self.devices.len() as u16,
+            horizon: u64::MAX,
+            flags: 0,
+            recorder_bytes: 0,
+        };
+        header.length = header.tables_end() as u32;
+        let mut bytes = header.to_bytes(0).to_vec();
+        self.processes.iter().for_each(|p| bytes.extend(p.to_bytes()));
+        self.objects.iter().for_each(|o| bytes.extend(o.to_bytes()));
+        self.segments.iter().for_each(|s| bytes.extend(s.to_bytes()));
+        self.devices.iter().for_each(|d| bytes.extend(d.to_bytes()));
+        let crc = crc32(&bytes[CRC_FROM..]);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,90 @@
+//! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET.
+
+/// What was found.
+#[derive(Clone, Copy, Default)]
+pub struct Acpi {
+    /// Address of the root pointer; 0 if there is none.
+    pub rsdp: u64,
+    /// Usable processors.
+    pub processors: u64,
+    /// I/O APICs.
+    pub io_apics: u64,
+    /// Registers of the first I/O APIC, and its first line.
+    pub io_apic: u64,
+    pub first_line: u32,
+    /// Registers of the high-precision timer; 0 if there is none.
+    pub hpet: u64,
+}
+
+/// Everything below 4 GiB is mapped; tables elsewhere are taken as absent.
+fn bytes(address: u64, length: u64) -> &'static [u8] {
+    match address.checked_add(length) {
+        Some(end) if address != 0 && end < 1 << 32 => {
+            // SAFETY: mapped one to one and never written by the kernel: firmware tables.
+            unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) }
+        }
+        _ => &[],
+    }
+}
+
+fn number(table: &[u8], at: usize, size: usize) -> u64 {
+    let mut value = 0;
+    for i in (0..size).rev() {
+        value = value << 8 | u64::from(table.get(at + i).copied().unwrap_or(0));
+    }
+    value
+}
+
+const HEADER: u64 = 36;
+
+fn table(address: u64) -> &'static [u8] {
+    let length = number(bytes(address, HEADER), 4, 4);
+    if length > 1 << 20 { &[] } else { bytes(address, length) }
+}
+
+impl Acpi {
+    /// Walk the tables from the root pointer at `rsdp`.
+    pub fn read(rsdp: u64) -> Acpi {
+        let mut acpi = Acpi { rsdp, ..Acpi::default() };
+        let root = bytes(rsdp, 36);
+        if !root.starts_with(b"RSD PTR ") {
+            return Acpi { rsdp: 0, ..acpi };
+        }
+        let extended = number(root, 15, 1) >= 2 && number(root, 24, 8) != 0;
+        let (at, size) = if extended { (24, 8) } else { (16, 4) };
+        let list = table(number(root, at, size));
+        let mut entry = HEADER as usize;
+        while entry + size <= list.len() {
+            let found = table(number(list, entry, size));
+            match found.get(..4) {
+                Some(b"APIC") => acpi.read_madt(found),
+                Some(b"HPET") => acpi.hpet = number(found, 44, 8),
+                _ => {}
+            }
+            entry += size;
+        }
+        acpi
+    }
+
+    fn read_madt(&mut self, madt: &[u8]) {
+        let mut at = 44;
+        while at + 2 <= madt.len() {
+            let length = number(madt, at + 1, 1) as usize;
+            match number(madt, at, 1) {
+                0 if number(madt, at + 4, 4) & 1 == 1 => self.processors += 1,
+                1 => {
+                    if self.io_apics == 0 {
+                        self.io_apic = number(madt, at + 4, 4);
+                        self.first_line = number(madt, at + 8, 4) as u32;
+                    }
+                    self.io_apics += 1;
+                }
+                _ => {}
+            }
+            if length < 2 {
+                break;
+            }
+            at += length;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+# From the boot loader to Rust: 32-bit protected mode in, long mode out.
+#
+# The loader (QEMU, or any that knows PVH) enters with paging off and the address of its start
+# information in ebx. The first page tables map the low 4 GiB one to one in 2 MiB pages; Rust then
+# narrows what may be done with each page, and every process shares these tables from then on.
+
+    .section .note.pvh, "a", @note
+    .align 4
+    .long 4, 4, 18
+    .asciz "Xen"
+    .long pvh_entry
+
+    .section .text.boot, "ax"
+    .code32
+    .globl pvh_entry
+pvh_entry:
+    cld
+    lea esp, [boot_stack_top]
+    mov edi, ebx
+
+    # Level 4 and 3. User bits here; the kernel's own level-2 tables withhold them.
+    mov eax, offset KERNEL_PDPT
+    or eax, 7
+    mov dword ptr [KERNEL_PML4], eax
+    mov eax, offset KERNEL_PDS
+    or eax, 3
+    mov ecx, 0
+1:  mov dword ptr [KERNEL_PDPT + ecx * 8], eax
+    add eax, 4096
+    inc ecx
+    cmp ecx, 4
+    jne 1b
+
+    # Level 2: 2048 large, global, writable pages; uncached from 3 GiB on, where devices are.
+    mov eax, 0x183
+    xor ecx, ecx
+2:  mov dword ptr [KERNEL_PDS + ecx * 8], eax
+    add eax, 0x200000
+    inc ecx
+    cmp ecx, 1536
+    jne 3f
+    or eax, 0x18
+3:  cmp ecx, 2048
+    jne 2b
+
+    # PAE and global pages, then long mode with no-execute and system calls, then paging.
+    mov eax, cr4
+    or eax, 0xa0
+    mov cr4, eax
+    mov eax, offset KERNEL_PML4
+    mov cr3, eax
+    mov ecx, 0xc0000080
+    rdmsr
+    or eax, 0x901
+    wrmsr
+    mov eax, cr0
+    or eax, 0x80010002
+    and eax, 0xfffffffb
+    mov cr0, eax
+    lgdt [boot_gdt_pointer]
+    .byte 0xea
+    .long long_mode
+    .word 8
+
+    .code64
+long_mode:
+    mov eax, 0x10
+    mov ds, eax
+    mov es, eax
+    mov ss, eax
+    xor eax, eax
+    mov fs, eax
+    mov gs, eax
+    # SSE on: the compiler moves data with it. OSFXSR | OSXMMEXCPT.
+    mov rax, cr4
+    or rax, 0x600
+    mov cr4, rax
+    lea rsp, [KERNEL_STACK_TOP]
+    xor ebp, ebp
+    mov edi, edi
+    call kernel_main
+    ud2
+
+    .section .data
+    .align 8
+boot_gdt:
+    .quad 0
+    .quad 0x00af9b000000ffff
+    .quad 0x00cf93000000ffff
+boot_gdt_pointer:
+    .word 23
+    .long boot_gdt
+
+    .section .bss
+    .align 4096
+    .globl KERNEL_PML4, KERNEL_PDPT, KERNEL_PDS, KERNEL_PT, KERNEL_STACK_GUARD, KERNEL_STACK_TOP
+KERNEL_PML4: .skip 4096
+KERNEL_PDPT: .skip 4096
+KERNEL_PDS:  .skip 4 * 4096
+KERNEL_PT:   .skip 4096
+KERNEL_STACK_GUARD: .skip 4096
+    .skip 16384
+KERNEL_STACK_TOP:
+    .globl IST_STACKS
+IST_STACKS: .skip 3 * 4096
+    .skip 64
+boot_stack_top:

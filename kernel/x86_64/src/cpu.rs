@@ -1,0 +1,116 @@
+//! Privileged instructions, each in a function of its own.
+
+use core::arch::asm;
+
+/// Write a byte to an I/O port.
+///
+/// # Safety
+/// The caller knows the device behind the port and may command it.
+#[inline(always)]
+pub unsafe fn out8(port: u16, value: u8) {
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack)) }
+}
+
+/// Read a byte from an I/O port.
+///
+/// # Safety
+/// As for [`out8`]: reading may have effects.
+#[inline(always)]
+pub unsafe fn in8(port: u16) -> u8 {
+    let value;
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack)) }
+    value
+}
+
+/// Write a block of bytes to an I/O port.
+///
+/// # Safety
+/// As for [`out8`].
+pub unsafe fn out_block(port: u16, bytes: &[u8]) {
+    // SAFETY: reads only the slice; the caller vouches for the port.
+    unsafe {
+        asm!("rep outsb", in("dx") port, inout("rsi") bytes.as_ptr() => _,
+             inout("rcx") bytes.len() => _, options(readonly, nostack));
+    }
+}
+
+/// Write a model-specific register.
+///
+/// # Safety
+/// The register exists and the value keeps what the compiler and the other code rely on.
+pub unsafe fn write_msr(register: u32, value: u64) {
+    // SAFETY: the caller vouches for register and value.
+    unsafe {
+        asm!("wrmsr", in("ecx") register, in("eax") value as u32, in("edx") (value >> 32) as u32,
+             options(nostack));
+    }
+}
+
+/// Read a model-specific register.
+///
+/// # Safety
+/// The register exists.
+pub unsafe fn read_msr(register: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the caller vouches for the register.
+    unsafe {
+        asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high,
+             options(nomem, nostack));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The processor's counter.
+#[inline(always)]
+pub fn counter() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: reading the time-stamp counter has no effect.
+    unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack)) }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Load the top of an address space.
+///
+/// # Safety
+/// `root` is the physical address of a level-4 table that maps the kernel.
+#[inline(always)]
+pub unsafe fn load_address_space(root: u64) {
+    // SAFETY: the kernel stays mapped, so the next instruction is there.
+    unsafe { asm!("mov cr3, {}", in(reg) root, options(nostack)) }
+}
+
+/// The address that faulted.
+pub fn fault_address() -> u64 {
+    let address;
+    // SAFETY: reading CR2 has no effect.
+    unsafe { asm!("mov {}, cr2", out(reg) address, options(nomem, nostack)) }
+    address
+}
+
+/// Set bits of CR4.
+///
+/// # Safety
+/// The processor has the features the bits name.
+pub unsafe fn set_cr4(bits: u64) {
+    // SAFETY: the caller checked the features.
+    unsafe {
+        asm!("mov {t}, cr4", "or {t}, {bits}", "mov cr4, {t}", t = out(reg) _, bits = in(reg) bits,
+             options(nostack));
+    }
+}
+
+/// One leaf of the processor's description of itself: eax, ebx, ecx, edx.
+pub fn identify(leaf: u32) -> [u32; 4] {
+    let r = core::arch::x86_64::__cpuid_count(leaf, 0);
+    [r.eax, r.ebx, r.ecx, r.edx]
+}
+
+/// Stop for ever.
+pub fn stop() -> ! {
+    loop {
+        // SAFETY: interrupts stay off; nothing runs on this core any more.
+        unsafe { asm!("cli", "hlt", options(nomem, nostack)) }
+    }
+}

@@ -1,0 +1,265 @@
+# Into and out of the kernel.
+#
+# One kernel stack per core, emptied at every exit: the kernel never blocks and is never
+# interrupted, so nothing on it outlives an entry. gs names the core's `PerCpu`.
+#
+# A system call is a function call that the user made: only the registers a function preserves are
+# kept. An interrupt may come anywhere: everything is saved, straight into the thread's context,
+# because the task-state segment's stack pointer is the end of that context's frame.
+
+    .section .text
+    .macro clac_if_smap
+8888:
+    .byte 0x0f, 0x01, 0xca
+    .pushsection .patches, "a"
+    .quad 8888b
+    .popsection
+    .endm
+    .macro stac_if_smap
+8889:
+    .byte 0x0f, 0x01, 0xcb
+    .pushsection .patches, "a"
+    .quad 8889b
+    .popsection
+    .endm
+
+    .globl syscall_entry
+    .align 16
+syscall_entry:
+    swapgs
+    mov gs:[{USER_RSP}], rsp
+    mov rsp, gs:[{KERNEL_RSP}]
+    push r11
+    push rcx
+    mov rcx, r10
+    mov r9, rax
+    call on_syscall
+    test rdx, rdx
+    jnz 1f
+    # The caller goes on. Nothing of the kernel's is left in its registers.
+    pop rcx
+    pop r11
+    mov rsp, gs:[{USER_RSP}]
+    swapgs
+    xor esi, esi
+    xor edi, edi
+    xor r8d, r8d
+    xor r9d, r9d
+    xor r10d, r10d
+    xorps xmm0, xmm0
+    xorps xmm1, xmm1
+    xorps xmm2, xmm2
+    xorps xmm3, xmm3
+    xorps xmm4, xmm4
+    xorps xmm5, xmm5
+    xorps xmm6, xmm6
+    xorps xmm7, xmm7
+    sysretq
+1:  # Another thread goes on (or none). Keep what the caller's function call preserves.
+    mov rax, gs:[{CONTEXT}]
+    pop qword ptr [rax + {RIP}]
+    pop qword ptr [rax + {RFLAGS}]
+    mov rcx, gs:[{USER_RSP}]
+    mov [rax + {RSP}], rcx
+    mov [rax + {RBX}], rbx
+    mov [rax + {RBP}], rbp
+    mov [rax + {R12}], r12
+    mov [rax + {R13}], r13
+    mov [rax + {R14}], r14
+    mov [rax + {R15}], r15
+    stmxcsr [rax + {MXCSR}]
+    fnstcw [rax + {FCW}]
+    mov dword ptr [rax + {IN_CALL}], 1
+    mov rax, rdx
+
+    # Continue the thread whose context is in rax; 1 means nobody.
+resume:
+    cmp rax, 1
+    je idle
+    mov gs:[{CONTEXT}], rax
+    lea rcx, [rax + {FRAME_END}]
+    mov gs:[{TSS_RSP0}], rcx
+    cmp dword ptr [rax + {IN_CALL}], 0
+    je 2f
+    # It left by a call. The floating-point state starts clean, but for the control words, which a
+    # function preserves.
+    fxrstor64 [CLEAN_FX]
+    ldmxcsr [rax + {MXCSR}]
+    fldcw [rax + {FCW}]
+    mov rbx, [rax + {RBX}]
+    mov rbp, [rax + {RBP}]
+    mov r12, [rax + {R12}]
+    mov r13, [rax + {R13}]
+    mov r14, [rax + {R14}]
+    mov r15, [rax + {R15}]
+    mov rcx, [rax + {RIP}]
+    mov r11, [rax + {RFLAGS}]
+    mov rsp, [rax + {RSP}]
+    mov rax, [rax + {RAX}]
+    xor edx, edx
+    xor esi, esi
+    xor edi, edi
+    xor r8d, r8d
+    xor r9d, r9d
+    xor r10d, r10d
+    swapgs
+    sysretq
+2:  # It was interrupted, or starts.
+    fxrstor64 [rax]
+    lea rsp, [rax + {REGISTERS}]
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rax
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    add rsp, 16
+    swapgs
+    iretq
+
+    # Rust starts the first thread here.
+    .globl resume_from_boot
+resume_from_boot:
+    mov rax, rdi
+    mov rsp, gs:[{KERNEL_RSP}]
+    jmp resume
+
+idle:
+    mov rsp, gs:[{KERNEL_RSP}]
+    call on_idle
+    sti
+    hlt
+    cli
+    jmp idle
+
+    # Vectors 0..47: exceptions, timer, spurious, devices. Each pushes an error code if the
+    # processor did not, and its number.
+    .globl trap_stubs
+    .align 16
+trap_stubs:
+    .irp number, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47
+    .align 16
+    .if (\number != 8) && ((\number < 10) || (\number > 14)) && (\number != 17) && (\number != 21)
+    push 0
+    .endif
+    push \number
+    jmp trap
+    .endr
+
+    # Vectors that may come anywhere, on stacks of their own: nothing to do but say so.
+    .globl fatal_nmi, fatal_double_fault, fatal_machine_check
+fatal_nmi:
+    push 0
+    push 2
+    jmp fatal
+fatal_double_fault:
+    push 8
+    jmp fatal
+fatal_machine_check:
+    push 0
+    push 18
+fatal:
+    mov rdi, [rsp]
+    mov rsi, [rsp + 8]
+    mov rdx, [rsp + 16]
+    and rsp, -16
+    call on_kernel_fault
+    ud2
+
+    .align 16
+trap:
+    test byte ptr [rsp + 24], 3
+    jz 3f
+    swapgs
+    push rdi
+    push rsi
+    push rdx
+    push rcx
+    push rax
+    push r8
+    push r9
+    push r10
+    push r11
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    fxsave64 [rsp - {REGISTERS}]
+    lea rdi, [rsp - {REGISTERS}]
+    mov rsp, gs:[{KERNEL_RSP}]
+    mov dword ptr [rdi + {IN_CALL}], 0
+    clac_if_smap
+    cld
+    call on_trap
+    jmp resume
+
+3:  # From the kernel itself: an interrupt of the idle loop, a fault while copying user memory, or
+    # a bug.
+    cmp qword ptr [rsp], {FIRST_INTERRUPT}
+    jae 4f
+    cmp qword ptr [rsp], 14
+    jne 5f
+    push rax
+    mov rax, offset copy_start
+    cmp [rsp + 24], rax
+    jb 6f
+    mov rax, offset copy_end
+    cmp [rsp + 24], rax
+    jae 6f
+    mov rax, offset copy_failed
+    mov [rsp + 24], rax
+    pop rax
+    add rsp, 16
+    iretq
+4:  mov rdi, [rsp]
+    mov rsp, gs:[{KERNEL_RSP}]
+    call on_idle_trap
+    jmp resume
+6:  pop rax
+5:  mov rdi, [rsp]
+    mov rsi, [rsp + 8]
+    mov rdx, [rsp + 16]
+    mov rsp, gs:[{KERNEL_RSP}]
+    call on_kernel_fault
+    ud2
+
+    # copy_user(to, from, length) -> 0, or 1 if a page fault stopped it. Words first: the length of
+    # a short message is what matters.
+    .globl copy_user
+    .align 16
+copy_user:
+    mov ecx, edx
+    and edx, 7
+    shr ecx, 3
+    xor eax, eax
+    stac_if_smap
+copy_start:
+    rep movsq
+    mov ecx, edx
+    rep movsb
+copy_end:
+    clac_if_smap
+    ret
+copy_failed:
+    mov eax, 1
+    clac_if_smap
+    ret
+
+    .section .rodata
+    .align 16
+CLEAN_FX:
+    .short 0x37f
+    .skip 22
+    .long 0x1f80
+    .skip 484

@@ -1,0 +1,38 @@
+//! The kernel's last words: a panic, an exception in the kernel, and the way out.
+
+use crate::console::{announce, console};
+use crate::cpu;
+use core::panic::PanicInfo;
+use diapason_abi::Key;
+use diapason_abi::record::{Record, exit};
+
+/// The port through which an emulator is told to stop, with a status.
+const EXIT_PORT: u16 = 0xf4;
+
+/// Write out what is left and stop the machine.
+pub fn leave(status: u8) -> ! {
+    // SAFETY: nothing runs on the core after this; a PC has nothing at the exit port.
+    unsafe {
+        console().flush();
+        cpu::out8(EXIT_PORT, status);
+    }
+    cpu::stop()
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    let (file, line) = info.location().map_or((0, 0), |at| (Key::new(at.file()).0, at.line()));
+    announce(Record::Panic, &[file, u64::from(line)]);
+    leave(exit::PANIC)
+}
+
+/// An exception in ring 0 that is not a failed copy: the kernel's own bug, or broken hardware.
+#[unsafe(no_mangle)]
+extern "C" fn on_kernel_fault(vector: u64, error: u64, instruction: u64) -> ! {
+    announce(Record::KernelFault, &[vector, error, cpu::fault_address(), instruction]);
+    leave(exit::PANIC)
+}
+
+/// Named by the precompiled `core`; unwinding is not built in.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}

@@ -1,0 +1,278 @@
+//! The effects the core asks for, on real hardware.
+
+use crate::apic::IoApic;
+use crate::console::console;
+use crate::context::Context;
+use crate::cpu;
+use crate::paging::{self, Space};
+use crate::percpu::BOOT_CPU;
+use crate::recorder::Recorder;
+use crate::shell::Observe;
+use crate::tables::DEVICES_MAX;
+use diapason_abi::archive::{DeviceRecord, NONE};
+use diapason_abi::call::Counter;
+use diapason_abi::record::Record;
+use diapason_abi::{PAGE, PROCESSES_MAX, layout};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
+
+unsafe extern "C" {
+    /// In `entry.s`: 0, or 1 if a page fault stopped it.
+    fn copy_user(to: u64, from: u64, length: u64) -> u32;
+}
+
+/// What a program starts with.
+#[derive(Clone, Copy)]
+pub struct Program {
+    /// First instruction.
+    pub entry: u64,
+    /// From the description.
+    pub arguments: [u64; 4],
+}
+
+/// Counts of what instruction counts hide.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    /// Address-space switches.
+    pub cr3: u64,
+    /// Writes of model-specific registers.
+    pub msr: u64,
+    /// Device registers touched.
+    pub mmio: u64,
+}
+
+/// A thread's process and slot, fixed by the description.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub process: u16,
+    pub slot: u16,
+}
+
+/// The hardware as the core sees it.
+pub struct Metal {
+    pub spaces: [Space; PROCESSES_MAX],
+    pub programs: [Program; PROCESSES_MAX],
+    pub contexts: &'static mut [Context],
+    pub places: &'static mut [Place],
+    /// Level-1 tables of the declared segments and devices.
+    pub segment_tables: [u64; layout::SLOTS_MAX as usize],
+    pub device_tables: [u64; layout::SLOTS_MAX as usize],
+    /// First frame of the pool.
+    pub pool: u64,
+    /// The interrupting devices: which description entry has which vector.
+    pub vectors: [u16; DEVICES_MAX],
+    pub lines: [u16; DEVICES_MAX],
+    pub io_apic: IoApic,
+    /// The process whose window is visible.
+    pub current: u16,
+    pub counts: Counts,
+    pub longest: u64,
+    pub observe: Observe,
+    pub recorder: Recorder,
+    pub supervisor_died: bool,
+}
+
+impl Metal {
+    /// The address of a frame of the pool.
+    fn frame(&self, frame: FrameId) -> u64 {
+        self.pool + u64::from(frame.index()) * PAGE as u64
+    }
+
+    fn zeroed(&self, frame: FrameId) -> u64 {
+        let address = self.frame(frame);
+        // SAFETY: the core hands out each frame of the pool once; it is mapped one to one.
+        unsafe { core::ptr::write_bytes(address as *mut u64, 0, PAGE / 8) };
+        address
+    }
+
+    /// Is this range in the visible window?
+    #[inline(always)]
+    fn visible(&self, address: u64, length: u64) -> bool {
+        let offset = address.wrapping_sub(layout::base(self.current));
+        offset < layout::WINDOW && length <= layout::WINDOW - offset
+    }
+
+    /// Copy between visible user memory and the kernel, or within the former.
+    #[inline(always)]
+    fn copy(&self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
+        // SAFETY: the callers checked that the user side lies in the window; what is not mapped
+        // there, or not writable, stops the copy with a page fault, which it reports.
+        if unsafe { copy_user(to, from, length) } == 0 { Ok(()) } else { Err(BadAddress) }
+    }
+
+    /// Make a process's window visible.
+    #[inline(always)]
+    pub fn enter_space(&mut self, process: u16) {
+        if process == self.current {
+            return;
+        }
+        self.current = process;
+        self.reload();
+    }
+
+    fn reload(&mut self) {
+        self.counts.cr3 += 1;
+        // SAFETY: every space of a started process maps the kernel.
+        unsafe { cpu::load_address_space(self.spaces[self.current as usize % PROCESSES_MAX].root) }
+    }
+
+    /// Something disappeared from a process: forget cached translations if it is visible.
+    fn forget(&mut self, process: ProcessId) {
+        if process.index() == self.current {
+            self.reload();
+        }
+    }
+
+    fn space(&self, process: ProcessId) -> Space {
+        self.spaces[process.index() as usize % PROCESSES_MAX]
+    }
+
+    /// The description entry behind a device vector.
+    pub fn device_of(&self, index: usize) -> u16 {
+        self.vectors.get(index).copied().unwrap_or(NONE)
+    }
+
+    fn keep(&mut self, bytes: Option<&[u8]>) {
+        if self.observe.record {
+            self.recorder.bytes(bytes);
+        }
+    }
+}
+
+impl Machine for Metal {
+    #[inline(always)]
+    fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
+        let length = to.len() as u64;
+        let done = if self.visible(address, length) {
+            self.copy(to.as_mut_ptr() as u64, address, length)
+        } else {
+            Err(BadAddress)
+        };
+        if self.observe.any {
+            self.keep(done.is_ok().then_some(to));
+        }
+        done
+    }
+
+    #[inline(always)]
+    fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {
+        let length = from.len() as u64;
+        let done = if self.visible(address, length) {
+            self.copy(address, from.as_ptr() as u64, length)
+        } else {
+            Err(BadAddress)
+        };
+        if self.observe.any && done.is_err() {
+            self.keep(None);
+        }
+        done
+    }
+
+    fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
+        let done = if self.visible(to, length) && self.visible(from, length) {
+            self.copy(to, from, length)
+        } else {
+            Err(BadAddress)
+        };
+        if self.observe.any && done.is_err() {
+            self.keep(None);
+        }
+        done
+    }
+
+    fn instruction(&self) -> u64 {
+        // SAFETY: in a system call the first thing on the kernel stack is the caller's rflags, the
+        // second its instruction pointer; nobody else asks.
+        unsafe { *((*(&raw const BOOT_CPU)).kernel_rsp as *const u64).sub(2) }
+    }
+
+    fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {
+        let place = self.places[thread.index() as usize];
+        let program = self.programs[place.process as usize % PROCESSES_MAX];
+        let info = layout::base(place.process) + layout::INFO;
+        let [a, b, c, d] = program.arguments;
+        let (entry, arguments) = match entry {
+            None => (program.entry, [info, a, b, c, d]),
+            Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
+        };
+        // An address outside the window may not even be loadable; the window's end is never code.
+        let offset = entry.wrapping_sub(layout::base(place.process));
+        let entry = if offset < layout::WINDOW { entry } else { layout::base(place.process) + layout::WINDOW - 1 };
+        // As after a call: the return address would lie below.
+        let stack = layout::stack_top(place.process, place.slot) - 8;
+        self.contexts[thread.index() as usize].start(entry, stack, arguments);
+    }
+
+    fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
+        let frame = self.zeroed(frame);
+        self.space(process).set_heap(page, Some(frame));
+    }
+
+    fn clear_heap(&mut self, process: ProcessId, pages: u32) {
+        for page in 0..pages {
+            self.space(process).set_heap(page, None);
+        }
+        self.forget(process);
+    }
+
+    fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId) {
+        let frame = self.zeroed(frame);
+        paging::set_shared(self.segment_tables[segment as usize & 63], page, Some(frame));
+    }
+
+    fn clear_segment(&mut self, segment: u16, pages: u32) {
+        for page in 0..pages {
+            paging::set_shared(self.segment_tables[segment as usize & 63], page, None);
+        }
+    }
+
+    fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool) {
+        let offset = layout::SEGMENTS + u64::from(segment) * layout::SLOT;
+        self.space(process).show(offset, self.segment_tables[segment as usize & 63], visible);
+        if !visible {
+            self.forget(process);
+        }
+    }
+
+    fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool) {
+        let offset = layout::DEVICES + u64::from(device) * layout::SLOT;
+        self.space(process).show(offset, self.device_tables[device as usize & 63], visible);
+        if !visible {
+            self.forget(process);
+        }
+    }
+
+    fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {
+        if let Some(vector) = self.lines.iter().position(|line| *line == device.irq) {
+            self.counts.mmio += 2;
+            self.io_apic.set(device.irq, vector, device.level, enabled);
+        }
+    }
+
+    fn log(&mut self, process: ProcessId, text: &[u8]) {
+        // SAFETY: within a kernel entry; the reference ends with the statement.
+        unsafe { console() }.line(process.index(), text);
+    }
+
+    fn emit(&mut self, record: Record, words: &[u64]) {
+        // SAFETY: as above.
+        unsafe { console() }.record(record, words);
+    }
+
+    fn counter(&mut self, which: u64) -> u64 {
+        const CR3: u64 = Counter::Cr3 as u64;
+        const MSR: u64 = Counter::Msr as u64;
+        const MMIO: u64 = Counter::Mmio as u64;
+        const LONGEST: u64 = Counter::LongestPath as u64;
+        match which {
+            CR3 => self.counts.cr3,
+            MSR => self.counts.msr,
+            MMIO => self.counts.mmio,
+            LONGEST => self.longest,
+            _ => 0,
+        }
+    }
+
+    fn supervisor_died(&mut self, _process: ProcessId) {
+        self.supervisor_died = true;
+    }
+}

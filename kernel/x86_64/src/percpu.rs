@@ -1,0 +1,104 @@
+//! What each core has of its own, found through gs.
+
+use crate::context::{self, Context, offsets};
+use crate::shell::Shell;
+use core::arch::global_asm;
+use core::mem::{MaybeUninit, offset_of};
+
+/// The task-state segment: where the processor finds stacks.
+#[repr(C, packed(4))]
+pub struct TaskState {
+    reserved: u32,
+    /// Stack for traps from ring 3: the end of the running thread's frame.
+    pub rsp0: u64,
+    unused: [u64; 3],
+    /// Stacks of their own for traps that may come anywhere.
+    pub ist: [u64; 7],
+    reserved2: [u64; 1],
+    reserved3: u16,
+    /// Beyond the segment: no port is open to ring 3.
+    pub io_map: u16,
+}
+
+/// One core's state. `entry.s` knows the offsets of its fields.
+#[repr(C, align(64))]
+pub struct PerCpu {
+    /// The empty kernel stack.
+    pub kernel_rsp: u64,
+    /// The caller's stack during a system call.
+    pub user_rsp: u64,
+    /// The thread that runs.
+    pub context: *mut Context,
+    /// The shell.
+    pub shell: *mut Shell,
+    /// The task-state segment.
+    pub tss: TaskState,
+}
+
+/// Bytes of the task-state segment.
+pub const TSS_BYTES: usize = size_of::<TaskState>();
+
+impl PerCpu {
+    const fn new() -> PerCpu {
+        PerCpu {
+            kernel_rsp: 0,
+            user_rsp: 0,
+            context: core::ptr::null_mut(),
+            shell: core::ptr::null_mut(),
+            tss: TaskState {
+                reserved: 0,
+                rsp0: 0,
+                unused: [0; 3],
+                ist: [0; 7],
+                reserved2: [0],
+                reserved3: 0,
+                io_map: TSS_BYTES as u16,
+            },
+        }
+    }
+}
+
+/// The boot core's state.
+pub static mut BOOT_CPU: PerCpu = PerCpu::new();
+/// The boot core's shell, initialized by `start`.
+pub static mut BOOT_SHELL: MaybeUninit<Shell> = MaybeUninit::uninit();
+
+/// This core's shell.
+///
+/// # Safety
+/// Called once per kernel entry, after `start` initialized the shell, and the reference dies with
+/// the entry: entries never nest, so there is never a second one.
+#[inline(always)]
+pub unsafe fn shell<'a>() -> &'a mut Shell {
+    let shell: *mut Shell;
+    // SAFETY: gs names this core's PerCpu in every kernel entry.
+    unsafe {
+        core::arch::asm!("mov {}, gs:[{offset}]", out(reg) shell,
+            offset = const offset_of!(PerCpu, shell), options(nostack, pure, readonly));
+        &mut *shell
+    }
+}
+
+global_asm!(
+    include_str!("entry.s"),
+    USER_RSP = const offset_of!(PerCpu, user_rsp),
+    KERNEL_RSP = const offset_of!(PerCpu, kernel_rsp),
+    CONTEXT = const offset_of!(PerCpu, context),
+    TSS_RSP0 = const offset_of!(PerCpu, tss) + offset_of!(TaskState, rsp0),
+    FRAME_END = const context::FRAME_END,
+    REGISTERS = const context::REGISTERS,
+    RIP = const offsets::RIP,
+    RFLAGS = const offsets::RFLAGS,
+    RSP = const offsets::RSP,
+    RAX = const offsets::RAX,
+    RBX = const offsets::RBX,
+    RBP = const offsets::RBP,
+    R12 = const offsets::R12,
+    R13 = const offsets::R13,
+    R14 = const offsets::R14,
+    R15 = const offsets::R15,
+    IN_CALL = const offsets::IN_CALL,
+    MXCSR = const offsets::MXCSR,
+    FCW = const offsets::FCW,
+    FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
+);

@@ -1,0 +1,67 @@
+//! The flight recorder: every entry into the core, kept in memory until the end of the run.
+
+use crate::cpu;
+use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
+
+/// Where an emulator takes bytes to a file.
+const PORT: u16 = 0xe9;
+
+/// Room for entries, filled from the front.
+pub struct Recorder {
+    entries: &'static mut [[u64; ENTRY_WORDS]],
+    used: usize,
+    lost: u64,
+}
+
+impl Recorder {
+    /// A recorder with this room; none if it is empty.
+    pub fn new(entries: &'static mut [[u64; ENTRY_WORDS]]) -> Recorder {
+        Recorder { entries, used: 0, lost: 0 }
+    }
+
+    fn push(&mut self, words: [u64; ENTRY_WORDS]) {
+        match self.entries.get_mut(self.used) {
+            Some(slot) => {
+                *slot = words;
+                self.used += 1;
+            }
+            None => self.lost += 1,
+        }
+    }
+
+    /// Keep an entry.
+    pub fn entry(&mut self, entry: &Entry) {
+        self.push(entry.to_words());
+    }
+
+    /// Keep user bytes the core read; `None` stands for an access that failed.
+    pub fn bytes(&mut self, bytes: Option<&[u8]>) {
+        let Some(bytes) = bytes else {
+            return self.push([
+                EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16,
+                0, 0, 0, 0, 0, 0, 0, 0, 0,
+            ]);
+        };
+        for chunk in bytes.chunks(64) {
+            let mut words = [0; ENTRY_WORDS];
+            words[0] = EntryKind::Bytes as u64 | (chunk.len() as u64) << 16;
+            for (word, part) in words[1..9].iter_mut().zip(chunk.chunks(8)) {
+                let mut bytes = [0; 8];
+                bytes[..part.len()].copy_from_slice(part);
+                *word = u64::from_le_bytes(bytes);
+            }
+            self.push(words);
+        }
+    }
+
+    /// Hand everything to the emulator. Returns entries written and lost.
+    pub fn dump(&self) -> (u64, u64) {
+        let bytes = self.used * ENTRY_BYTES;
+        // SAFETY: the used part of the slice, as bytes; the port takes any byte.
+        unsafe {
+            let start = self.entries.as_ptr().cast::<u8>();
+            cpu::out_block(PORT, core::slice::from_raw_parts(start, bytes));
+        }
+        (self.used as u64, self.lost)
+    }
+}

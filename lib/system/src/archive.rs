@@ -1,0 +1,309 @@
+//! From a system and its programs to the boot archive.
+
+use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::memory::{self, Budget};
+use crate::source::Span;
+use crate::system::{Mailbox, Process, Restart, SemaphoreKind, System};
+use diapason_abi::archive::{
+    Archive, CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord,
+    Refusal, SegmentRecord, crc32, flags,
+};
+use diapason_abi::elf::Program;
+use diapason_abi::{Key, PAGE, call};
+use std::collections::BTreeMap;
+
+/// What a run is told besides its description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunOptions {
+    /// When the run ends, in ns since boot; `u64::MAX`: never.
+    pub horizon_ns: u64,
+    /// Bytes set aside for the flight recorder, beyond the system's `memory`; 0: no recorder.
+    pub record_bytes: u32,
+    /// Time every kernel path and report the longest.
+    pub watch: bool,
+}
+
+/// Images start at multiples of this.
+const IMAGE_ALIGN: usize = 16;
+
+/// A program and where it lies in the archive.
+struct Image {
+    offset: u32,
+    length: u32,
+    crc: u32,
+    /// Bytes one running copy needs.
+    loaded: u64,
+}
+
+/// The images of all programs, in the order of their first use; each program is stored once.
+#[derive(Default)]
+struct Images {
+    by_program: BTreeMap<String, Image>,
+    bytes: Vec<u8>,
+}
+
+/// Compile `system` into a boot archive. `image_of` is asked once for each program's ELF file;
+/// its error says why there is none.
+///
+/// # Errors
+/// Programs that are missing or cannot be loaded, and memory that does not suffice.
+pub fn build(
+    system: &System,
+    options: &RunOptions,
+    image_of: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+) -> Result<Vec<u8>, Diagnostics> {
+    let mut report = Report::new();
+    let mut header = header(system, options);
+    let images = images(system, header.tables_end(), image_of, &mut report);
+    if report.is_empty() {
+        check_memory(system, &images, header.tables_end(), &mut report);
+    }
+    if !report.is_empty() {
+        return Err(Diagnostics::new(system.origin.source.clone(), report));
+    }
+    let length = header.tables_end().next_multiple_of(IMAGE_ALIGN) + images.bytes.len();
+    header.length = u32::try_from(length).unwrap_or(u32::MAX);
+    let bytes = write(system, &header, &images);
+    verify(system, &bytes)?;
+    Ok(bytes)
+}
+
+fn count(list: usize) -> u16 {
+    u16::try_from(list).unwrap_or(u16::MAX)
+}
+
+fn header(system: &System, options: &RunOptions) -> Header {
+    let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
+    let record = if options.record_bytes > 0 { flags::RECORD } else { 0 };
+    Header {
+        length: 0,
+        processes: count(system.processes.len()),
+        objects: count(objects),
+        segments: count(system.segments.len()),
+        devices: count(system.devices.len()),
+        horizon: options.horizon_ns,
+        flags: record | if options.watch { flags::WATCH } else { 0 },
+        recorder_bytes: options.record_bytes,
+    }
+}
+
+/// Fetch and check every program once. Offsets count from the start of the archive.
+fn images(
+    system: &System,
+    tables_end: usize,
+    image_of: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    report: &mut Report,
+) -> Images {
+    let start = tables_end.next_multiple_of(IMAGE_ALIGN);
+    let mut images = Images::default();
+    let mut tried: Vec<&str> = Vec::new();
+    for (index, process) in system.processes.iter().enumerate() {
+        if tried.contains(&process.program.as_str()) {
+            continue;
+        }
+        tried.push(&process.program);
+        let span = system.origin.programs.get(index).cloned().unwrap_or(0..0);
+        match image_of(&process.program) {
+            Err(reason) => report.push(missing(process, &reason, &span)),
+            Ok(file) => match check_program(&file) {
+                Err(refusal) => report.push(unusable(process, refusal, &span)),
+                Ok(loaded) => images.add(&process.program, start, &file, loaded),
+            },
+        }
+    }
+    images
+}
+
+impl Images {
+    fn add(&mut self, program: &str, start: usize, file: &[u8], loaded: u64) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(IMAGE_ALIGN), 0);
+        // Beyond 4 GiB nothing fits `memory`, so clamped values are never written.
+        let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let (offset, length) = (clamp(start + self.bytes.len()), clamp(file.len()));
+        let image = Image { offset, length, crc: crc32(file), loaded };
+        self.by_program.insert(program.to_owned(), image);
+        self.bytes.extend_from_slice(file);
+    }
+}
+
+/// What the kernel would do with it, up to the last relocation; how much memory it needs.
+fn check_program(file: &[u8]) -> Result<u64, Refusal> {
+    let program = Program::parse(file)?;
+    program.relocations(|_, _| {})?;
+    Ok(memory::loaded(&program))
+}
+
+fn missing(process: &Process, reason: &str, span: &Span) -> Problem {
+    let title = format!("there is no program `{}`", process.program);
+    let help = if process.program == process.name {
+        "add `program = \"…\"` if it is not named like the process, or build it first"
+    } else {
+        "correct the name, or build the program first"
+    };
+    let problem = Problem::new(span, title, help);
+    if reason.is_empty() { problem } else { problem.note(reason) }
+}
+
+fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
+    let title = format!("`{}` cannot be loaded: {}", process.program, refusal.text());
+    let help = match refusal {
+        Refusal::NotElf => "build it as a static position-independent x86-64 executable",
+        Refusal::ElfRange => "make it smaller (64M with its data), or build it again if it is cut",
+        Refusal::WriteExecute => "link it so that no segment is both writable and executable",
+        Refusal::Overlap => "link it so that each segment starts on a page of its own",
+        Refusal::Relocation => "link it statically, so that only relative relocations are left",
+        _ => "build it again with the tools of this system",
+    };
+    Problem::new(span, title, help)
+}
+
+/// Refuse what does not fit. The flight recorder is not counted: it belongs to the run, which gives
+/// the machine that much more RAM.
+fn check_memory(system: &System, images: &Images, tables_end: usize, report: &mut Report) {
+    let loaded =
+        |process: &Process| images.by_program.get(&process.program).map_or(0, |image| image.loaded);
+    let mut budget = Budget::of(system);
+    budget.add("programs", system.processes.iter().map(loaded).sum());
+    budget.add("archive", (tables_end + IMAGE_ALIGN + images.bytes.len()) as u64);
+    if let Some(problem) = budget.problem(system) {
+        report.push(problem);
+    }
+}
+
+fn write(system: &System, header: &Header, images: &Images) -> Vec<u8> {
+    let mut bytes = header.to_bytes(0).to_vec();
+    for (index, process) in system.processes.iter().enumerate() {
+        bytes.extend(process_record(system, index, process, images).to_bytes());
+    }
+    for object in objects(system) {
+        bytes.extend(object.to_bytes());
+    }
+    for segment in &system.segments {
+        bytes.extend(segment_record(segment).to_bytes());
+    }
+    for device in &system.devices {
+        bytes.extend(device_record(device).to_bytes());
+    }
+    let crc = crc32(bytes.get(CRC_FROM..).unwrap_or(&[]));
+    bytes.splice(CRC_FROM - 4..CRC_FROM, crc.to_le_bytes());
+    bytes.resize(bytes.len().next_multiple_of(IMAGE_ALIGN), 0);
+    bytes.extend_from_slice(&images.bytes);
+    bytes
+}
+
+fn key(name: &str) -> u64 {
+    Key::new(name).0
+}
+
+fn process_record(
+    system: &System,
+    index: usize,
+    process: &Process,
+    images: &Images,
+) -> ProcessRecord {
+    let image = images.by_program.get(&process.program);
+    let p = process;
+    ProcessRecord {
+        key: key(&p.name),
+        image_offset: image.map_or(0, |image| image.offset),
+        image_length: image.map_or(0, |image| image.length),
+        image_crc: image.map_or(0, |image| image.crc),
+        priority: p.priority,
+        start_at_boot: p.start_at_boot,
+        supervisor: p.supervisor.unwrap_or(NONE),
+        threads: p.threads,
+        semaphores: p.semaphores,
+        conditions: p.conditions,
+        events: p.events,
+        stack_pages: u16::try_from(pages(p.stack)).unwrap_or(u16::MAX),
+        heap_pages: pages(p.heap),
+        restarts_max: match p.restart {
+            Restart::Never => 0,
+            Restart::AtMost(times) => times,
+            Restart::Always => u32::MAX,
+        },
+        backoff: p.backoff_ns,
+        starters: starters(system, index),
+        arguments: p.arguments,
+    }
+}
+
+fn pages(bytes: u64) -> u32 {
+    u32::try_from(bytes / PAGE as u64).unwrap_or(u32::MAX)
+}
+
+/// Who may start process number `index`: those that say so, and its supervisor.
+fn starters(system: &System, index: usize) -> u64 {
+    let may = |other: &Process| other.starts.iter().any(|start| usize::from(*start) == index);
+    let supervisor = system.processes[index].supervisor.map(usize::from);
+    (0..u64::BITS)
+        .zip(system.processes.iter())
+        .filter(|(bit, other)| may(other) || supervisor == Some(*bit as usize))
+        .fold(0, |mask, (bit, _)| mask | 1 << bit)
+}
+
+/// Semaphores, conditions, mailboxes.
+fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
+    let semaphores = system.semaphores.iter().map(|semaphore| ObjectRecord {
+        key: key(&semaphore.name),
+        allowed: semaphore.allowed,
+        initial: match semaphore.kind {
+            SemaphoreKind::Mutex => call::MUTEX,
+            SemaphoreKind::Counting(initial) => initial,
+        },
+        kind: ObjectKind::Semaphore,
+        capacity: 0,
+        faults_of: NONE,
+    });
+    let conditions = system.conditions.iter().map(|condition| ObjectRecord {
+        key: key(&condition.name),
+        allowed: condition.allowed,
+        initial: 0,
+        kind: ObjectKind::Condition,
+        capacity: 0,
+        faults_of: NONE,
+    });
+    semaphores.chain(conditions).chain(system.mailboxes.iter().map(mailbox_record))
+}
+
+fn mailbox_record(mailbox: &Mailbox) -> ObjectRecord {
+    ObjectRecord {
+        key: key(&mailbox.name),
+        allowed: mailbox.allowed,
+        initial: 0,
+        kind: ObjectKind::Mailbox,
+        capacity: mailbox.messages,
+        faults_of: mailbox.faults_of.unwrap_or(NONE),
+    }
+}
+
+fn segment_record(segment: &crate::Segment) -> SegmentRecord {
+    let (key, allowed) = (key(&segment.name), segment.allowed);
+    SegmentRecord { key, allowed, pages: pages(segment.size) }
+}
+
+fn device_record(device: &crate::Device) -> DeviceRecord {
+    DeviceRecord {
+        key: key(&device.name),
+        allowed: device.allowed,
+        address: device.address,
+        pages: pages(device.size),
+        irq: device.interrupt.map_or(NONE, |interrupt| interrupt.irq),
+        level: device.interrupt.is_some_and(|interrupt| interrupt.level),
+    }
+}
+
+/// Read the archive back as the kernel will. A refusal can only mean that the system was changed
+/// after it was parsed, or a bug here.
+fn verify(system: &System, bytes: &[u8]) -> Result<(), Diagnostics> {
+    let read = Archive::parse(bytes).and_then(|archive| {
+        archive.processes().try_for_each(|process| archive.image(&process).map(|_| ()))
+    });
+    read.map_err(|refusal| {
+        let title = format!("the finished archive is refused: {}", refusal.text());
+        let help = "report this as a bug, with the description";
+        let mut report = Report::new();
+        report.push(Problem::new(&(0..0), title, help));
+        Diagnostics::new(system.origin.source.clone(), report)
+    })
+}

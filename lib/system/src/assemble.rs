@@ -1,0 +1,130 @@
+//! From consistent declarations to a [`System`]: names become numbers and bits.
+
+use crate::declared::{Declared, DeclaredProcess, Named};
+use crate::diagnostics::Report;
+use crate::names::{Names, SUPERVISOR, faults_of};
+use crate::source::{At, Source};
+use crate::supervision;
+use crate::system::{
+    Condition, Device, Interrupt, Mailbox, Origin, Process, Segment, Semaphore, System,
+};
+
+/// The system `declared` describes. Call it only for what `check` found nothing wrong with;
+/// otherwise what cannot be resolved is left out.
+pub(crate) fn system(declared: &Declared, source: &Source) -> System {
+    let names = Names::collect(declared, &mut Report::new());
+    let users = |name: &At<String>| users(declared, &name.value);
+    let mut system = System {
+        name: declared.name.clone(),
+        memory: declared.memory.value,
+        processes: processes(declared, &names),
+        semaphores: each(&declared.semaphores, |name, kind| Semaphore {
+            name: name.value.clone(),
+            kind: *kind,
+            allowed: users(name),
+        }),
+        conditions: each(&declared.conditions, |name, ()| Condition {
+            name: name.value.clone(),
+            allowed: users(name),
+        }),
+        mailboxes: each(&declared.mailboxes, |name, messages| Mailbox {
+            name: name.value.clone(),
+            messages: *messages,
+            allowed: users(name),
+            faults_of: None,
+        }),
+        segments: each(&declared.segments, |name, size| Segment {
+            name: name.value.clone(),
+            size: *size,
+            allowed: users(name),
+        }),
+        devices: each(&declared.devices, |name, device| Device {
+            name: name.value.clone(),
+            address: device.address.value,
+            size: device.size,
+            interrupt: device
+                .irq
+                .as_ref()
+                .map(|irq| Interrupt { irq: irq.value, level: device.level }),
+            allowed: users(name),
+        }),
+        origin: origin(declared, source),
+    };
+    system.mailboxes.extend(fault_mailboxes(&system));
+    system
+}
+
+fn each<T, U>(list: &[Named<T>], make: impl Fn(&At<String>, &T) -> U) -> Vec<U> {
+    list.iter().map(|named| make(&named.name, &named.what)).collect()
+}
+
+fn origin(declared: &Declared, source: &Source) -> Origin {
+    Origin {
+        source: source.clone(),
+        memory: declared.memory.span.clone(),
+        programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
+    }
+}
+
+/// The processes that use `name`, one bit each.
+fn users(declared: &Declared, name: &str) -> u64 {
+    let uses = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == name);
+    let bits = declared.processes.iter().enumerate().filter(|(_, process)| uses(process));
+    bits.fold(0, |mask, (index, _)| mask | bit(index))
+}
+
+/// The bit of process number `index`; there are at most 64.
+fn bit(index: usize) -> u64 {
+    u32::try_from(index).ok().and_then(|shift| 1u64.checked_shl(shift)).unwrap_or(0)
+}
+
+fn number(index: usize) -> Option<u16> {
+    u16::try_from(index).ok()
+}
+
+fn processes(declared: &Declared, names: &Names<'_>) -> Vec<Process> {
+    let numbered = declared.processes.iter().enumerate();
+    numbered.map(|(index, process)| self::process(index, process, names)).collect()
+}
+
+fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Process {
+    let d = declared;
+    let starts = d.starts.iter().filter_map(|name| names.process(&name.value));
+    Process {
+        name: d.name.value.clone(),
+        program: d.program.value.clone(),
+        priority: d.priority,
+        heap: d.heap,
+        stack: d.stack,
+        threads: d.threads,
+        semaphores: d.semaphores,
+        conditions: d.conditions,
+        events: d.events,
+        uses: d.uses.iter().map(|name| name.value.clone()).collect(),
+        starts: starts.filter_map(number).collect(),
+        supervisor: supervision::of(d, index, names).and_then(number),
+        restart: d.restart.value,
+        backoff_ns: d.backoff_ns,
+        start_at_boot: d.start_at_boot.value,
+        arguments: d.arguments,
+    }
+}
+
+/// One mailbox for each process that supervises others, and for one named `supervisor` even if it
+/// has nobody to supervise yet: its program need not care.
+fn fault_mailboxes(system: &System) -> Vec<Mailbox> {
+    let mut mailboxes = Vec::new();
+    for (index, process) in system.processes.iter().enumerate() {
+        let Some(number) = number(index) else { continue };
+        let supervised = system.supervised_by(number);
+        if supervised > 0 || process.name == SUPERVISOR {
+            mailboxes.push(Mailbox {
+                name: faults_of(&process.name),
+                messages: u16::try_from(supervised.max(1)).unwrap_or(u16::MAX),
+                allowed: bit(index),
+                faults_of: Some(number),
+            });
+        }
+    }
+    mailboxes
+}

@@ -1,0 +1,164 @@
+//! Do the declarations fit together? Counts, grants and starts; supervision and devices have
+//! files of their own.
+
+use crate::declared::{Declared, DeclaredProcess, Named};
+use crate::diagnostics::{Problem, Report};
+use crate::names::{self, FAULTS, Kind, Names};
+use crate::source::{At, Span};
+use crate::system::Restart;
+use crate::{hardware, supervision};
+use diapason_abi::archive::{OBJECTS_MAX, TABLE_MAX};
+use diapason_abi::{Key, PROCESSES_MAX};
+use std::collections::BTreeMap;
+
+/// Report everything that is wrong between the declarations.
+pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
+    let names = Names::collect(declared, report);
+    names::check_keys(declared, Key::new, report);
+    counts(declared, report);
+    for process in &declared.processes {
+        uses(process, &names, report);
+        starts(process, &names, report);
+    }
+    supervision::check(declared, &names, report);
+    liveness(declared, &names, report);
+    hardware::check(declared, report);
+}
+
+fn counts(declared: &Declared, report: &mut Report) {
+    let d = declared;
+    if d.processes.is_empty() {
+        let help = "add `[[process]]` with `name = \"main\"` and `priority = 1`";
+        report.push(Problem::new(&d.top, "the system has no process", help));
+    }
+    let processes = d.processes.iter().map(|process| &process.name.span);
+    too_many("processes", processes, PROCESSES_MAX, report);
+    fn spans<T>(list: &[Named<T>]) -> impl Iterator<Item = &Span> {
+        list.iter().map(|named| &named.name.span)
+    }
+    too_many("segments", spans(&d.segments), TABLE_MAX.into(), report);
+    too_many("devices", spans(&d.devices), TABLE_MAX.into(), report);
+    let objects = spans(&d.semaphores).chain(spans(&d.conditions)).chain(spans(&d.mailboxes));
+    // Each process may come to need a mailbox for the fault reports it receives.
+    let most = usize::from(OBJECTS_MAX) - PROCESSES_MAX;
+    too_many("semaphores, conditions and mailboxes", objects, most, report);
+}
+
+fn too_many<'s>(
+    what: &str,
+    spans: impl Iterator<Item = &'s Span>,
+    most: usize,
+    report: &mut Report,
+) {
+    let spans: Vec<&Span> = spans.collect();
+    if let Some(first_extra) = spans.get(most) {
+        let title = format!("{} {what}, the most is {most}", spans.len());
+        let help = format!("remove {} of them, or merge some", spans.len() - most);
+        report.push(Problem::new(first_extra, title, help).label("the first too many"));
+    }
+}
+
+/// Report the second and further occurrences of a word in a list.
+fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
+    let mut first: BTreeMap<&str, &Span> = BTreeMap::new();
+    for At { value, span } in list {
+        if let Some(first) = first.get(value.as_str()) {
+            let title = format!("`{value}` is in `{key}` twice");
+            let problem = Problem::new(span, title, "remove one of the two");
+            report.push(problem.with(first, "first here"));
+        } else {
+            first.insert(value, span);
+        }
+    }
+}
+
+fn uses(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
+    duplicates("uses", &process.uses, report);
+    for At { value: name, span } in &process.uses {
+        match names.get(name).map(|meaning| meaning.kind) {
+            Some(Kind::Process) => {
+                let title = format!("`{name}` is a process, not something to use");
+                let help = "name it in `starts` to start it; talk to it through a mailbox";
+                report.push(Problem::new(span, title, help));
+            }
+            Some(_) => {}
+            None => report.push(unknown_use(name, span, names)),
+        }
+    }
+}
+
+fn unknown_use(name: &str, span: &Span, names: &Names<'_>) -> Problem {
+    let title = format!("nothing named `{name}` is declared");
+    if let Some(supervisor) = name.strip_suffix(FAULTS) {
+        let help = format!("remove it: `{supervisor}` alone receives its fault reports, unasked");
+        return Problem::new(span, format!("`{name}` cannot be granted"), help);
+    }
+    let help = match names.nearest(name, |kind| kind != Kind::Process) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("declare it, for example as `[[mailbox]]` with `name = \"{name}\"`"),
+    };
+    Problem::new(span, title, help)
+}
+
+fn starts(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
+    duplicates("starts", &process.starts, report);
+    for name in &process.starts {
+        if name.value == process.name.value {
+            let title = format!("`{}` cannot start itself", name.value);
+            let help = "remove it; a supervisor can restart a process";
+            report.push(Problem::new(&name.span, title, help));
+        } else {
+            is_process(name, names, report);
+        }
+    }
+}
+
+/// Report `name` unless it is that of a process.
+pub(crate) fn is_process(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
+    let At { value, span } = name;
+    let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
+        Some(Kind::Process) => return true,
+        Some(kind) => {
+            let title = format!("`{value}` is a {kind}, not a process");
+            (title, "name a process here".to_owned())
+        }
+        None => {
+            let title = format!("no process named `{value}` is declared");
+            (title, format!("declare it: `[[process]]` with `name = \"{value}\"`"))
+        }
+    };
+    let help = match names.nearest(value, |kind| kind == Kind::Process) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => other_help,
+    };
+    report.push(Problem::new(span, title, help));
+    false
+}
+
+/// Report processes that nothing can ever start.
+fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
+    let processes = &declared.processes;
+    if !processes.is_empty() && processes.iter().all(|process| !process.start_at_boot.value) {
+        let help = "remove `start = \"manual\"` from the process that starts the others";
+        let problem =
+            Problem::new(&processes[0].start_at_boot.span, "nothing starts at boot", help);
+        return report.push(problem);
+    }
+    for (index, process) in processes.iter().enumerate() {
+        let started_by = |other: &DeclaredProcess| {
+            other.starts.iter().any(|name| name.value == process.name.value)
+        };
+        let supervised = supervision::of(process, index, names).is_some();
+        if !process.start_at_boot.value && !supervised && !processes.iter().any(started_by) {
+            let name = &process.name.value;
+            let title = format!("nobody may start `{name}`");
+            let help = format!("add `starts = [\"{name}\"]` to the process that starts it");
+            report.push(Problem::new(&process.start_at_boot.span, title, help));
+        }
+    }
+}
+
+/// May the process be started again after a fault?
+pub(crate) fn is_restartable(process: &DeclaredProcess) -> bool {
+    process.restart.value != Restart::Never
+}

@@ -1,0 +1,223 @@
+//! Problems found in a description, and how they are shown: the place, what is wrong there, and
+//! what to change.
+
+use crate::source::{Lines, Source, Span};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Most problems shown as text; nobody reads more before the next try.
+const SHOWN_MAX: usize = 100;
+
+/// One problem. Every problem has a remedy.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    title: String,
+    span: Span,
+    label: String,
+    context: Vec<(Span, String)>,
+    note: Option<String>,
+    help: String,
+    /// May merely follow from a syntax error elsewhere, such as a missing key.
+    is_absence: bool,
+    is_syntax: bool,
+    /// Makes everything after its place unreadable.
+    swallows: bool,
+}
+
+impl Problem {
+    pub fn new(span: &Span, title: impl Into<String>, help: impl Into<String>) -> Problem {
+        Problem {
+            title: title.into(),
+            span: span.clone(),
+            label: String::new(),
+            context: Vec::new(),
+            note: None,
+            help: help.into(),
+            is_absence: false,
+            is_syntax: false,
+            swallows: false,
+        }
+    }
+
+    /// Say more beside the underlined place.
+    pub fn label(mut self, label: impl Into<String>) -> Problem {
+        self.label = label.into();
+        self
+    }
+
+    /// Show a second place.
+    pub fn with(mut self, span: &Span, label: impl Into<String>) -> Problem {
+        self.context.push((span.clone(), label.into()));
+        self
+    }
+
+    /// Facts the reader needs, such as numbers.
+    pub fn note(mut self, note: impl Into<String>) -> Problem {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// Something is not there; pointless to report where the syntax is broken.
+    pub fn absence(mut self) -> Problem {
+        self.is_absence = true;
+        self
+    }
+
+    /// The text is not TOML here.
+    pub fn syntax(mut self) -> Problem {
+        self.is_syntax = true;
+        self
+    }
+
+    /// The text is not TOML from here on.
+    pub fn swallowing(mut self) -> Problem {
+        self.swallows = true;
+        self.syntax()
+    }
+
+    fn item(&self, source: &Source) -> Item<'_> {
+        let (line, column) = source.position(&self.span);
+        Item { title: &self.title, line, column, help: &self.help }
+    }
+
+    fn render(&self, source: &Source, renderer: &Renderer) -> String {
+        let places = self.context.iter().map(|(span, _)| span).chain([&self.span]);
+        let (lines, first_line) = source.lines_around(places);
+        let place = |kind: AnnotationKind, span: &Span, label: &str| {
+            let span = source.clamp(span);
+            let label = (!label.is_empty()).then(|| visible(label));
+            kind.span(span.start - lines.start..span.end - lines.start).label(label)
+        };
+        let context = self.context.iter();
+        let snippet = Snippet::source(&source.text[lines.clone()])
+            .line_start(first_line)
+            .path(&*source.file_name)
+            .annotation(place(AnnotationKind::Primary, &self.span, &self.label))
+            .annotations(context.map(|(span, label)| place(AnnotationKind::Context, span, label)));
+        let mut group = Level::ERROR.primary_title(visible(&self.title)).element(snippet);
+        if let Some(note) = &self.note {
+            group = group.element(Level::NOTE.message(visible(note)));
+        }
+        renderer.render(&[group.element(Level::HELP.message(visible(&self.help)))])
+    }
+}
+
+/// Messages quote the description; whatever would move the cursor is shown escaped.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push(c),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Where the stages put what they find.
+#[derive(Debug, Default)]
+pub(crate) struct Report(Vec<Problem>);
+
+impl Report {
+    pub fn new() -> Report {
+        Report::default()
+    }
+
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Drop what may only follow from the syntax errors: absences, whatever stands in their lines,
+    /// and all that follows what swallows the rest.
+    pub fn keep_what_syntax_cannot_have_caused(&mut self, text: &str) {
+        let lines = Lines::of(text);
+        let line = |span: &Span| lines.number(span.start);
+        let broken = self.0.iter().filter(|problem| problem.is_syntax);
+        let broken: BTreeSet<usize> = broken.map(|problem| line(&problem.span)).collect();
+        let swallowing = self.0.iter().filter(|problem| problem.swallows);
+        let end = swallowing.map(|problem| problem.span.start).min().unwrap_or(usize::MAX);
+        self.0.retain(|problem| {
+            let independent = !problem.is_absence && !broken.contains(&line(&problem.span));
+            problem.is_syntax || (independent && problem.span.start < end)
+        });
+    }
+}
+
+/// Everything found wrong, in the order of the text; at least one problem.
+///
+/// `Display` shows it (the first hundred problems) the way a compiler does: file, line and column,
+/// the line itself, the place underlined, and a `help:` line with the remedy.
+#[derive(Clone)]
+pub struct Diagnostics {
+    source: Source,
+    problems: Vec<Problem>,
+}
+
+/// One problem in short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Item<'a> {
+    /// What is wrong.
+    pub title: &'a str,
+    /// Where: the line, from 1.
+    pub line: usize,
+    /// Where: the character in the line, from 1.
+    pub column: usize,
+    /// What to change.
+    pub help: &'a str,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(source: Source, report: Report) -> Diagnostics {
+        let mut problems = report.0;
+        problems.sort_by_key(|problem| problem.span.start);
+        Diagnostics { source, problems }
+    }
+
+    /// Each problem in short, in the order of the text.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item<'_>> {
+        self.problems.iter().map(|problem| problem.item(&self.source)).collect()
+    }
+
+    /// As text without colours; what `Display` shows.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        self.render(&Renderer::plain())
+    }
+
+    /// As text with the escape codes of an ANSI terminal.
+    #[must_use]
+    pub fn coloured(&self) -> String {
+        self.render(&Renderer::styled())
+    }
+
+    fn render(&self, renderer: &Renderer) -> String {
+        let shown = self.problems.iter().take(SHOWN_MAX);
+        let mut texts: Vec<String> = shown.map(|p| p.render(&self.source, renderer)).collect();
+        if let Some(more) = self.problems.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+            texts.push(format!("… and {more} more"));
+        }
+        texts.join("\n\n")
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.plain())
+    }
+}
+
+/// The same as `Display`, so that a failed `unwrap` in a test is readable.
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{self}")
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -1,0 +1,206 @@
+//! Names: what they may look like, that each means one thing, and what they mean.
+
+use crate::declared::Declared;
+use crate::diagnostics::{Problem, Report};
+use crate::limits::NAME_CHARACTERS_MAX;
+use crate::source::Span;
+use crate::suggest::nearest;
+use diapason_abi::Key;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What `supervisor` says when nobody is meant.
+pub(crate) const NOBODY: &str = "none";
+/// The process that supervises the others unless they say otherwise.
+pub(crate) const SUPERVISOR: &str = "supervisor";
+/// Ends the names of the mailboxes for fault reports.
+pub(crate) const FAULTS: &str = ".faults";
+
+/// The name of the mailbox with the fault reports for `supervisor`.
+pub(crate) fn faults_of(supervisor: &str) -> String {
+    format!("{supervisor}{FAULTS}")
+}
+
+/// What is wrong with `name` as a name, and the remedy.
+pub(crate) fn fault(name: &str) -> Option<(String, String)> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    let length = name.chars().count();
+    if length == 0 {
+        let help =
+            format!("write 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, `.`, `_`, `-`");
+        return Some(("the name is empty".to_owned(), help));
+    }
+    if let Some(bad) = name.chars().find(|c| !fine(*c)) {
+        let title = format!("`{bad}` cannot be in a name");
+        return Some((title, format!("write `{}`: a-z, 0-9, `.`, `_`, `-`", tidied(name))));
+    }
+    if length > NAME_CHARACTERS_MAX {
+        let title = format!("a name of {length} characters is too long");
+        return Some((title, format!("shorten it to {NAME_CHARACTERS_MAX} characters")));
+    }
+    if name.ends_with(FAULTS) {
+        let title = format!("names ending in `{FAULTS}` are reserved");
+        let help = "choose another; the mailbox for fault reports is declared automatically";
+        return Some((title, help.to_owned()));
+    }
+    (name == NOBODY).then(|| {
+        let title = format!("the name `{NOBODY}` is reserved");
+        (title, format!("choose another; `supervisor = \"{NOBODY}\"` means nobody"))
+    })
+}
+
+/// The nearest name with permitted characters only.
+fn tidied(name: &str) -> String {
+    let fine = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
+    name.chars().map(|c| fine(c).to_ascii_lowercase()).take(NAME_CHARACTERS_MAX).collect()
+}
+
+/// The kinds of things that have names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Process,
+    Semaphore,
+    Condition,
+    Mailbox,
+    Segment,
+    Device,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Process => "process",
+            Kind::Semaphore => "semaphore",
+            Kind::Condition => "condition",
+            Kind::Mailbox => "mailbox",
+            Kind::Segment => "segment",
+            Kind::Device => "device",
+        })
+    }
+}
+
+/// What a name means.
+#[derive(Clone, Debug)]
+pub(crate) struct Meaning {
+    pub kind: Kind,
+    /// Its place among its kind.
+    pub index: usize,
+    pub span: Span,
+}
+
+/// All names of a description.
+pub(crate) struct Names<'d>(BTreeMap<&'d str, Meaning>);
+
+impl<'d> Names<'d> {
+    /// Collect them; of two that are equal the first counts and the second is reported.
+    pub fn collect(declared: &'d Declared, report: &mut Report) -> Names<'d> {
+        let mut names = Names(BTreeMap::new());
+        for (name, meaning) in everything(declared) {
+            if let Some(first) = names.0.get(name) {
+                let title = format!("the name `{name}` is declared twice");
+                let help = "rename one: processes, objects, segments and devices share one space";
+                let problem = Problem::new(&meaning.span, title, help);
+                report.push(problem.with(&first.span, format!("first, the {}", first.kind)));
+            } else {
+                names.0.insert(name, meaning);
+            }
+        }
+        names
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Meaning> {
+        self.0.get(name)
+    }
+
+    /// The index of the process of that name.
+    pub fn process(&self, name: &str) -> Option<usize> {
+        self.get(name).filter(|meaning| meaning.kind == Kind::Process).map(|meaning| meaning.index)
+    }
+
+    /// The nearest name to `word` among those of the kinds wanted.
+    pub fn nearest(&self, word: &str, wanted: impl Fn(Kind) -> bool) -> Option<&'d str> {
+        let candidates = self.0.iter().filter(|(_, meaning)| wanted(meaning.kind));
+        nearest(word, candidates.map(|(name, _)| *name))
+    }
+}
+
+/// Every usable name, in the order of the boot archive, with what it means.
+fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
+    let d = declared;
+    fn of<'d>(
+        kind: Kind,
+        names: impl Iterator<Item = &'d crate::source::At<String>>,
+    ) -> impl Iterator<Item = (&'d str, Meaning)> {
+        names.enumerate().map(move |(index, name)| {
+            (name.value.as_str(), Meaning { kind, index, span: name.span.clone() })
+        })
+    }
+    of(Kind::Process, d.processes.iter().map(|p| &p.name))
+        .chain(of(Kind::Semaphore, d.semaphores.iter().map(|o| &o.name)))
+        .chain(of(Kind::Condition, d.conditions.iter().map(|o| &o.name)))
+        .chain(of(Kind::Mailbox, d.mailboxes.iter().map(|o| &o.name)))
+        .chain(of(Kind::Segment, d.segments.iter().map(|o| &o.name)))
+        .chain(of(Kind::Device, d.devices.iter().map(|o| &o.name)))
+        .filter(|(name, _)| !name.is_empty())
+}
+
+/// The kernel compares keys, not names: report two names with the same key, or with the key that
+/// means "private". `key_of` is a parameter so that this can be tested.
+pub(crate) fn check_keys(declared: &Declared, key_of: fn(&str) -> Key, report: &mut Report) {
+    let mut keys: BTreeMap<Key, String> = BTreeMap::from([(Key::PRIVATE, String::new())]);
+    for (name, meaning) in everything(declared) {
+        let faults = (meaning.kind == Kind::Process).then(|| faults_of(name));
+        for name in [name.to_owned()].into_iter().chain(faults) {
+            let key = key_of(&name);
+            match keys.get(&key) {
+                Some(other) if *other != name => {
+                    let title = format!("`{name}` has the same 64-bit key as `{other}`");
+                    let help = "rename one of them: the kernel tells names apart by their keys";
+                    report.push(Problem::new(&meaning.span, title, help));
+                }
+                _ => {
+                    keys.insert(key, name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Diagnostics, read, source::Source, syntax};
+
+    #[test]
+    fn equal_keys_are_reported_by_name() {
+        let text = "[[process]]\nname = \"ab\"\npriority = 1\n[[mailbox]]\nname = \"ba\"\n";
+        let mut report = Report::new();
+        let declared = read::declarations(&syntax::table(text, &mut report), &mut report);
+        let mut report = Report::new();
+        let bytes_added_up = |name: &str| Key(name.bytes().map(u64::from).sum());
+        check_keys(&declared, bytes_added_up, &mut report);
+        let found = Diagnostics::new(Source::new("f", text), report);
+        let items = found.items();
+        assert_eq!(items.len(), 1);
+        assert_eq!(items[0].title, "`ba` has the same 64-bit key as `ab`");
+        assert_eq!((items[0].line, items[0].column), (5, 8));
+    }
+
+    #[test]
+    fn the_private_key_is_nobodys_name() {
+        let text = "[[mailbox]]\nname = \"ba\"\n";
+        let mut report = Report::new();
+        let declared = read::declarations(&syntax::table(text, &mut report), &mut report);
+        let mut report = Report::new();
+        check_keys(&declared, |_| Key::PRIVATE, &mut report);
+        assert!(!report.is_empty());
+    }
+
+    #[test]
+    fn the_suggested_name_is_a_name() {
+        for name in ["Sensor A", "µ", "a/b", "ÄÖÜ"] {
+            assert!(fault(name).is_some());
+            assert_eq!(fault(&tidied(name)), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! From tables to declarations: every key of the description, its default and its range.
+
+use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named, Supervision};
+use crate::diagnostics::{Problem, Report};
+use crate::limits::{
+    BACKOFF_NS_MAX, COUNT_MAX, IRQ_LINES, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES, PHYSICAL_END,
+    PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
+};
+use crate::names;
+use crate::source::{At, Span};
+use crate::system::{Restart, SemaphoreKind};
+use crate::table::{Raw, Table};
+use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX};
+use diapason_abi::{PRIORITIES, layout};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// RAM if the description does not say.
+const MEMORY_DEFAULT: u64 = 64 << 20;
+/// A thread's stack if the description does not say.
+const STACK_DEFAULT: u64 = 16 << 10;
+/// Pause before the first restart if the description does not say: 10 ms.
+const BACKOFF_DEFAULT: u64 = 10_000_000;
+/// Largest segment, and largest device.
+const SLOT: u64 = layout::SLOT;
+
+/// What a semaphore can be; is it counting?
+const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
+
+/// Everything `table` declares.
+pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
+    let raw = Raw { entries: table.get_ref(), place: 0..0 };
+    let mut top = Table::new("the description", "description", raw, report);
+    let system = system_table(&mut top);
+    let lists = ["process", "semaphore", "condition", "mailbox", "segment", "device"]
+        .map(|key| top.list(key));
+    top.report_unknown();
+    let [processes, semaphores, conditions, mailboxes, segments, devices] = lists;
+    let mut declared = system_keys(system, report);
+    declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
+    declared.semaphores = semaphores.into_iter().map(|raw| semaphore(raw, report)).collect();
+    declared.conditions = conditions.into_iter().map(|raw| condition(raw, report)).collect();
+    declared.mailboxes = mailboxes.into_iter().map(|raw| mailbox(raw, report)).collect();
+    declared.segments = segments.into_iter().map(|raw| segment(raw, report)).collect();
+    declared.devices = devices.into_iter().map(|raw| device(raw, report)).collect();
+    declared
+}
+
+/// `[system]`, if it is there and a table.
+fn system_table<'t>(top: &mut Table<'t, '_>) -> Option<Raw<'t>> {
+    const HELP: &str = "begin with `[system]` and, in the next line, `name = \"engine\"`";
+    let entry = top.get("system");
+    match entry.map(|entry| (entry, entry.get_ref())) {
+        Some((entry, DeValue::Table(entries))) => Some(Raw { entries, place: entry.span() }),
+        Some((entry, _)) => {
+            let title = "`system` is not a single table";
+            let help = "write `[system]`, once and with single brackets";
+            top.report.push(Problem::new(&entry.span(), title, help));
+            None
+        }
+        None => {
+            let title = "the description has no `[system]`";
+            top.report.push(Problem::new(&(0..0), title, HELP).absence());
+            None
+        }
+    }
+}
+
+fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
+    let mut declared = Declared {
+        name: String::new(),
+        memory: At::new(MEMORY_DEFAULT, 0..0),
+        processes: Vec::new(),
+        semaphores: Vec::new(),
+        conditions: Vec::new(),
+        mailboxes: Vec::new(),
+        segments: Vec::new(),
+        devices: Vec::new(),
+        top: 0..0,
+    };
+    let Some(raw) = raw else { return declared };
+    let mut table = Table::new("[system]", "system", raw, report);
+    declared.name = name(&mut table).value;
+    declared.top = table.place();
+    declared.memory = table
+        .size("memory", PAGE_BYTES..=MEMORY_MAX)
+        .unwrap_or_else(|| At::new(MEMORY_DEFAULT, table.place()));
+    table.report_unknown();
+    declared
+}
+
+/// The name of what `table` declares; empty if it has none. A bad one is reported and kept, so that
+/// what refers to it is not reported too.
+fn name(table: &mut Table<'_, '_>) -> At<String> {
+    let nothing = At::new(String::new(), table.place());
+    if table.get("name").is_none() {
+        table.missing("name", "add `name = \"…\"`: how the rest of the system calls it");
+        return nothing;
+    }
+    let Some(name) = table.text("name", "name = \"sensors\"") else { return nothing };
+    if let Some((title, help)) = names::fault(&name.value) {
+        table.report.push(Problem::new(&name.span, title, help));
+    }
+    name
+}
+
+fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
+    let mut table = Table::new("[[process]]", "process", raw, report);
+    let table = &mut table;
+    let name = name(table);
+    let objects =
+        |table: &mut Table<'_, '_>, key| count(table, key, 0, u64::from(OBJECTS_MAX)).unwrap_or(0);
+    let process = DeclaredProcess {
+        program: program(table, &name),
+        priority: priority(table),
+        heap: table
+            .size("heap", 0..=layout::HEAP_PAGES_MAX * PAGE_BYTES)
+            .map_or(0, |heap| heap.value),
+        stack: table
+            .size("stack", PAGE_BYTES..=STACK_BYTES_MAX)
+            .map_or(STACK_DEFAULT, |stack| stack.value),
+        threads: count(table, "threads", 1, layout::THREADS_PER_PROCESS_MAX).unwrap_or(1),
+        semaphores: objects(table, "semaphores"),
+        conditions: objects(table, "conditions"),
+        events: objects(table, "events"),
+        uses: table.texts("uses", "uses = [\"readings\"]"),
+        starts: table.texts("starts", "starts = [\"diag\"]"),
+        supervisor: supervisor(table),
+        restart: restart(table),
+        backoff_ns: table
+            .duration("backoff", BACKOFF_NS_MAX)
+            .map_or(BACKOFF_DEFAULT, |time| time.value),
+        start_at_boot: table
+            .choice("start", &[("boot", true), ("manual", false)], "")
+            .unwrap_or_else(|| At::new(true, name.span.clone())),
+        arguments: arguments(table),
+        name,
+    };
+    table.report_unknown();
+    process
+}
+
+/// A small count.
+fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) -> Option<u16> {
+    let number = table.number(key, least..=most, "")?;
+    u16::try_from(number.value).ok()
+}
+
+fn priority(table: &mut Table<'_, '_>) -> u8 {
+    if table.get("priority").is_none() {
+        table.missing("priority", "add `priority = 40`: 0 is least urgent, 63 most");
+        return 0;
+    }
+    let most = PRIORITIES as u64 - 1;
+    let number = table.number("priority", 0..=most, "; larger is more urgent");
+    number.and_then(|number| u8::try_from(number.value).ok()).unwrap_or(0)
+}
+
+fn program(table: &mut Table<'_, '_>, name: &At<String>) -> At<String> {
+    let Some(program) = table.text("program", "program = \"engine-sensors\"") else {
+        return name.clone();
+    };
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let text = &program.value;
+    let is_name = (1..=PROGRAM_CHARACTERS_MAX).contains(&text.len())
+        && text.chars().all(fine)
+        && !text.starts_with(['.', '-']);
+    if !is_name {
+        let title = format!("`{text}` cannot be the name of a program");
+        let help = format!(
+            "write its name, not its path: 1 to {PROGRAM_CHARACTERS_MAX} letters, digits, `_`, \
+             `-` and `.`, the first a letter, digit or `_`"
+        );
+        table.report.push(Problem::new(&program.span, title, help));
+    }
+    program
+}
+
+fn supervisor(table: &mut Table<'_, '_>) -> Supervision {
+    match table.text("supervisor", "supervisor = \"supervisor\"") {
+        None => Supervision::Default,
+        Some(At { value, span }) if value == names::NOBODY => Supervision::Nobody(span),
+        Some(name) => Supervision::By(name),
+    }
+}
+
+fn restart(table: &mut Table<'_, '_>) -> At<Restart> {
+    let never = At::new(Restart::Never, table.place());
+    let value = table.get("restart").map(Spanned::get_ref);
+    if matches!(value, Some(DeValue::Integer(_))) {
+        let hint = ", or `\"never\"` or `\"always\"`";
+        let number = table.number("restart", 1..=RESTARTS_MAX, hint);
+        return number.map_or(never, |number| At::new(restarts(number.value), number.span));
+    }
+    let words = [("never", Restart::Never), ("always", Restart::Always)];
+    table.choice("restart", &words, ", or a number of restarts without quotes").unwrap_or(never)
+}
+
+fn restarts(number: u64) -> Restart {
+    u32::try_from(number).map_or(Restart::Always, Restart::AtMost)
+}
+
+fn arguments(table: &mut Table<'_, '_>) -> [u64; 4] {
+    let mut arguments = [0; 4];
+    for (to, from) in arguments.iter_mut().zip(table.words("arguments", 4)) {
+        *to = from;
+    }
+    arguments
+}
+
+fn semaphore(raw: Raw<'_>, report: &mut Report) -> Named<SemaphoreKind> {
+    let mut table = Table::new("[[semaphore]]", "semaphore", raw, report);
+    let name = name(&mut table);
+    let is_counting = match table.get("kind") {
+        None => false,
+        // An unknown kind has been reported; do not add to it.
+        Some(_) => table.choice("kind", &KINDS, "").is_none_or(|kind| kind.value),
+    };
+    let initial = table.number("initial", 0..=COUNT_MAX, "");
+    let what = match (is_counting, initial) {
+        (true, initial) => SemaphoreKind::Counting(initial.map_or(0, |initial| initial.value)),
+        (false, None) => SemaphoreKind::Mutex,
+        (false, Some(initial)) => {
+            let title = "a mutex has no initial count";
+            let help = "add `kind = \"counting\"`, or remove `initial`: a mutex starts free";
+            table.report.push(Problem::new(&initial.span, title, help));
+            SemaphoreKind::Mutex
+        }
+    };
+    table.report_unknown();
+    Named { name, what }
+}
+
+fn condition(raw: Raw<'_>, report: &mut Report) -> Named<()> {
+    let mut table = Table::new("[[condition]]", "condition", raw, report);
+    let name = name(&mut table);
+    table.report_unknown();
+    Named { name, what: () }
+}
+
+fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
+    let mut table = Table::new("[[mailbox]]", "mailbox", raw, report);
+    let name = name(&mut table);
+    let what = if table.get("messages").is_some() {
+        count(&mut table, "messages", 1, u64::from(MESSAGES_MAX)).unwrap_or(1)
+    } else {
+        table.missing("messages", "add `messages = 8`: the most it holds before senders wait");
+        1
+    };
+    table.report_unknown();
+    Named { name, what }
+}
+
+/// A size that must be given.
+fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
+    if table.get("size").is_none() {
+        table.missing("size", help);
+        return PAGE_BYTES;
+    }
+    table.size("size", PAGE_BYTES..=SLOT).map_or(PAGE_BYTES, |size| size.value)
+}
+
+fn segment(raw: Raw<'_>, report: &mut Report) -> Named<u64> {
+    let mut table = Table::new("[[segment]]", "segment", raw, report);
+    let name = name(&mut table);
+    let what = required_size(&mut table, "add `size = \"4K\"`: the bytes to share");
+    table.report_unknown();
+    Named { name, what }
+}
+
+fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
+    let mut table = Table::new("[[device]]", "device", raw, report);
+    let name = name(&mut table);
+    let address = address(&mut table);
+    let size = required_size(&mut table, "add `size = \"4K\"`: the bytes of its registers");
+    let irq = table.number("irq", 0..=u64::from(IRQ_LINES) - 1, ", its line at the I/O APIC");
+    let trigger = table.choice("trigger", &[("edge", false), ("level", true)], "");
+    if let (None, Some(trigger)) = (table.get("irq"), &trigger) {
+        let title = "`trigger` without `irq`";
+        let help = "add `irq = …`, the device's interrupt line, or remove `trigger`";
+        table.report.push(Problem::new(&trigger.span, title, help));
+    }
+    table.report_unknown();
+    let irq = irq.and_then(|irq| Some(At::new(u16::try_from(irq.value).ok()?, irq.span)));
+    let level = trigger.is_some_and(|trigger| trigger.value);
+    Named { name, what: DeclaredDevice { address, size, irq, level } }
+}
+
+/// Physical address of a device; its page is the unit of protection.
+fn address(table: &mut Table<'_, '_>) -> At<u64> {
+    let nowhere = |place: Span| At::new(PHYSICAL_END, place);
+    if table.get("address").is_none() {
+        table.missing("address", "add `address = 0x…`, the physical address of its registers");
+        return nowhere(table.place());
+    }
+    let Some(address) = table.number("address", 0..=PHYSICAL_END - 1, "") else {
+        return nowhere(table.place());
+    };
+    if !address.value.is_multiple_of(PAGE_BYTES) {
+        let title = "`address` is not the start of a page";
+        let start = address.value - address.value % PAGE_BYTES;
+        let help = format!("write `{start:#x}`: whole pages of {PAGE_BYTES} bytes are mapped");
+        table.report.push(Problem::new(&address.span, title, help));
+        return nowhere(address.span);
+    }
+    address
+}

@@ -1,0 +1,113 @@
+//! Sizes and durations as people write them: `"64K"`, `"10ms"`.
+
+const SIZES: [(&str, u64); 3] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
+const DURATIONS: [(&str, u64); 4] =
+    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// Bytes in `text`, which is digits and one of K, M, G.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    scaled(text, &SIZES)
+}
+
+/// Nanoseconds in `text`, which is digits and one of ns, us, ms, s.
+pub(crate) fn duration(text: &str) -> Option<u64> {
+    scaled(text, &DURATIONS)
+}
+
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*scale)
+}
+
+/// What `text` would be as a size if its unit were written the one way we accept.
+pub(crate) fn size_as_meant(text: &str) -> Option<String> {
+    let compact = compact(text).to_ascii_uppercase();
+    let stem = compact.strip_suffix("IB").or(compact.strip_suffix('B')).unwrap_or(&compact);
+    let in_bytes = || stem.parse().ok().map(show_size).filter(|shown| size(shown).is_some());
+    size(stem).map(|_| stem.to_owned()).or_else(in_bytes)
+}
+
+/// What `text` would be as a duration if its unit were written the one way we accept.
+pub(crate) fn duration_as_meant(text: &str) -> Option<String> {
+    let compact = compact(text).to_lowercase().replace(['µ', 'μ'], "u");
+    let meant = ["sec", "seconds", "second"]
+        .iter()
+        .find_map(|long| compact.strip_suffix(long).map(|number| format!("{number}s")))
+        .unwrap_or(compact);
+    duration(&meant).map(|_| meant)
+}
+
+fn compact(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect()
+}
+
+/// `bytes` in the largest unit that shows it exactly.
+pub(crate) fn show_size(bytes: u64) -> String {
+    shown(bytes, &SIZES).unwrap_or_else(|| bytes.to_string())
+}
+
+/// `ns` in the largest unit that shows it exactly.
+pub(crate) fn show_duration(ns: u64) -> String {
+    shown(ns, &DURATIONS).unwrap_or_else(|| "0ns".to_owned())
+}
+
+fn shown(value: u64, units: &[(&str, u64)]) -> Option<String> {
+    let (unit, scale) =
+        units.iter().rev().find(|(_, scale)| value >= *scale && value.is_multiple_of(*scale))?;
+    Some(format!("{}{unit}", value / scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("64K"), Some(65536));
+        assert_eq!(size("1M"), Some(1 << 20));
+        assert_eq!(size("2G"), Some(2 << 30));
+        for bad in ["", "K", "64", "64k", "64 K", "-1K", "+1K", "1.5M", "64KB", "１K", "64Kµ"] {
+            assert_eq!(size(bad), None, "{bad}");
+        }
+        assert_eq!(size("99999999999999999999G"), None);
+        assert_eq!(size("18446744073709551615G"), None);
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("10ms"), Some(10_000_000));
+        assert_eq!(duration("5us"), Some(5_000));
+        assert_eq!(duration("2s"), Some(2_000_000_000));
+        assert_eq!(duration("7ns"), Some(7));
+        for bad in ["", "ms", "10", "10 ms", "-1s", "1m", "0.5s"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_was_meant() {
+        assert_eq!(size_as_meant("64 KiB").as_deref(), Some("64K"));
+        assert_eq!(size_as_meant("64kb").as_deref(), Some("64K"));
+        assert_eq!(size_as_meant("65536").as_deref(), Some("64K"));
+        assert_eq!(size_as_meant("65000"), None);
+        assert_eq!(size_as_meant("lots"), None);
+        assert_eq!(duration_as_meant("5 µs").as_deref(), Some("5us"));
+        assert_eq!(duration_as_meant("3 seconds").as_deref(), Some("3s"));
+        assert_eq!(duration_as_meant("soon"), None);
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        assert_eq!(show_size(0), "0");
+        assert_eq!(show_size(4096), "4K");
+        assert_eq!(show_size(3 << 20), "3M");
+        assert_eq!(show_size(4097), "4097");
+        assert_eq!(show_duration(1_500_000), "1500us");
+        assert_eq!(show_duration(0), "0ns");
+        for ns in [1, 999, 1_000, 60_000_000_000] {
+            assert_eq!(duration(&show_duration(ns)), Some(ns));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the tests of this crate share: a sound description, programs, and how to ask.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use diapason_system::{Diagnostics, RunOptions, System, build, parse};
+
+/// Uses every key of every table.
+pub const ENGINE: &str = include_str!("engine.toml");
+
+pub const OPTIONS: RunOptions =
+    RunOptions { horizon_ns: 30_000_000_000, record_bytes: 65536, watch: true };
+
+/// A program of one page of code and one of data, both with contents.
+pub fn program() -> Vec<u8> {
+    let mut file = vec![0u8; 0x300];
+    let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"\x7fELF\x02\x01\x01");
+    put(16, &3u16.to_le_bytes());
+    put(18, &62u16.to_le_bytes());
+    put(32, &64u64.to_le_bytes());
+    put(54, &56u16.to_le_bytes());
+    put(56, &2u16.to_le_bytes());
+    for (index, flags, offset, address) in [(0, 1u32, 0u64, 0u64), (1, 2, 0x200, 0x1200)] {
+        let at = 64 + 56 * index;
+        put(at, &1u32.to_le_bytes());
+        put(at + 4, &flags.to_le_bytes());
+        put(at + 8, &offset.to_le_bytes());
+        put(at + 16, &address.to_le_bytes());
+        put(at + 32, &0x100u64.to_le_bytes());
+        put(at + 40, &0x100u64.to_le_bytes());
+    }
+    file
+}
+
+/// A file that says which program it is, so that a mix-up is seen.
+pub fn program_named(name: &str) -> Vec<u8> {
+    let mut file = program();
+    file.extend(name.bytes());
+    file
+}
+
+pub fn built(system: &System) -> Result<Vec<u8>, Diagnostics> {
+    build(system, &OPTIONS, &mut |name| Ok(program_named(name)))
+}
+
+/// All that is wrong with `text`.
+#[track_caller]
+pub fn problems(text: &str) -> Diagnostics {
+    match parse("engine.toml", text) {
+        Ok(_) => panic!("nothing was found wrong with:\n{text}"),
+        Err(found) => found,
+    }
+}
+
+/// Exactly one thing is wrong with `text`, here, under this title and with this help.
+#[track_caller]
+pub fn refused(text: &str, place: (usize, usize), title: &str, help: &str) {
+    is_only(&problems(text), place, title, help);
+}
+
+#[track_caller]
+pub fn is_only(found: &Diagnostics, place: (usize, usize), title: &str, help: &str) {
+    let items = found.items();
+    assert_eq!(items.len(), 1, "{found}");
+    assert_eq!((items[0].title, items[0].help), (title, help));
+    assert_eq!((items[0].line, items[0].column), place, "{found}");
+    assert!(found.plain().contains(&format!("engine.toml:{}:{}\n", place.0, place.1)), "{found}");
+}

@@ -1,0 +1,52 @@
+//! The examples in the reference are descriptions that work.
+
+use diapason_system::parse;
+
+const REFERENCE: &str = include_str!("../../../docs/description.md");
+
+#[test]
+fn the_examples_in_the_reference_are_sound() {
+    let examples: Vec<&str> = REFERENCE
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .filter(|text| text.contains("[system]"))
+        .collect();
+    assert!(!examples.is_empty());
+    for text in examples {
+        parse("description.md", text).unwrap();
+    }
+}
+
+#[test]
+fn every_key_is_in_the_reference() {
+    let keys = [
+        "name",
+        "memory",
+        "program",
+        "priority",
+        "heap",
+        "stack",
+        "threads",
+        "semaphores",
+        "conditions",
+        "events",
+        "uses",
+        "starts",
+        "supervisor",
+        "restart",
+        "backoff",
+        "start",
+        "arguments",
+        "kind",
+        "initial",
+        "messages",
+        "size",
+        "address",
+        "irq",
+        "trigger",
+    ];
+    for key in keys {
+        assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
+    }
+}

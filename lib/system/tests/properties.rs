@@ -1,0 +1,297 @@
+//! Whatever the text, there is an answer and no panic; whatever is built says what was described.
+
+mod common;
+
+use common::{ENGINE, OPTIONS, built, program_named};
+use diapason_abi::archive::{Archive, NONE, ObjectKind};
+use diapason_abi::{Key, call};
+use diapason_system::{Diagnostics, Restart, SemaphoreKind, System, parse};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Every item has a place in the text and a remedy, and can be shown in both ways.
+fn is_presentable(found: &Diagnostics, text: &str) {
+    let items = found.items();
+    assert!(!items.is_empty());
+    let lines = text.split('\n').count();
+    for item in &items {
+        assert!((1..=lines).contains(&item.line) && item.column >= 1);
+        assert!(!item.title.is_empty() && !item.help.is_empty());
+    }
+    let plain = found.plain();
+    assert_eq!(plain.matches(" help: ").count(), items.len().min(100), "{plain}");
+    assert!(!plain.contains('\u{1b}'));
+    assert!(found.coloured().contains('\u{1b}'));
+}
+
+/// Parse `text`, show what is wrong or build and read back.
+fn survives(text: &str) {
+    match parse("random.toml", text) {
+        Err(found) => is_presentable(&found, text),
+        Ok(system) => match built(&system) {
+            Err(found) => is_presentable(&found, text),
+            Ok(bytes) => says_the_same(&system, &bytes),
+        },
+    }
+}
+
+fn says_the_same(system: &System, bytes: &[u8]) {
+    let archive = Archive::parse(bytes).unwrap();
+    assert_eq!(archive.header.horizon, OPTIONS.horizon_ns);
+    assert_eq!(archive.header.processes as usize, system.processes.len());
+    processes_agree(system, &archive);
+    objects_agree(system, &archive);
+    assert_eq!(archive.segments().count(), system.segments.len());
+    for (segment, record) in system.segments.iter().zip(archive.segments()) {
+        assert_eq!(record.key, Key::new(&segment.name).0);
+        assert_eq!(record.allowed, users(system, &segment.name));
+        assert_eq!(u64::from(record.pages) * 4096, segment.size);
+    }
+    assert_eq!(archive.devices().count(), system.devices.len());
+    for (device, record) in system.devices.iter().zip(archive.devices()) {
+        assert_eq!(record.key, Key::new(&device.name).0);
+        assert_eq!(record.allowed, users(system, &device.name));
+        let line = device.interrupt.map(|interrupt| (interrupt.irq, interrupt.level));
+        assert_eq!(line, (record.irq != NONE).then_some((record.irq, record.level)));
+        assert_eq!((record.address, u64::from(record.pages) * 4096), (device.address, device.size));
+    }
+}
+
+/// The grants, told from the processes' side.
+fn users(system: &System, name: &str) -> u64 {
+    let uses = |index: usize| system.processes[index].uses.iter().any(|used| used == name);
+    (0..system.processes.len()).filter(|index| uses(*index)).map(|index| 1 << index).sum()
+}
+
+fn processes_agree(system: &System, archive: &Archive<'_>) {
+    for (index, record) in archive.processes().enumerate() {
+        let p = &system.processes[index];
+        assert_eq!(record.key, Key::new(&p.name).0);
+        assert_eq!(archive.image(&record), Ok(&program_named(&p.program)[..]));
+        assert_eq!((record.priority, record.start_at_boot), (p.priority, p.start_at_boot));
+        assert_eq!((record.supervisor != NONE).then_some(record.supervisor), p.supervisor);
+        assert_eq!(
+            (record.threads, record.semaphores, record.conditions, record.events),
+            (p.threads, p.semaphores, p.conditions, p.events)
+        );
+        assert_eq!(u64::from(record.stack_pages) * 4096, p.stack);
+        assert_eq!(u64::from(record.heap_pages) * 4096, p.heap);
+        let restarts = match p.restart {
+            Restart::Never => 0,
+            Restart::AtMost(times) => times,
+            Restart::Always => u32::MAX,
+        };
+        assert_eq!((record.restarts_max, record.backoff), (restarts, p.backoff_ns));
+        assert_eq!(record.arguments, p.arguments);
+        for (other, starter) in system.processes.iter().enumerate() {
+            let may =
+                starter.starts.contains(&(index as u16)) || p.supervisor == Some(other as u16);
+            assert_eq!(record.starters >> other & 1 == 1, may);
+        }
+    }
+}
+
+fn objects_agree(system: &System, archive: &Archive<'_>) {
+    for (index, record) in archive.objects().enumerate() {
+        let name = system.object_name(index as u16).unwrap();
+        assert_eq!(record.key, Key::new(name).0);
+        let expected = match record.kind {
+            ObjectKind::Semaphore => match system.semaphores[index].kind {
+                SemaphoreKind::Mutex => (call::MUTEX, 0),
+                SemaphoreKind::Counting(initial) => (initial, 0),
+            },
+            ObjectKind::Condition => (0, 0),
+            ObjectKind::Mailbox => {
+                let before = system.semaphores.len() + system.conditions.len();
+                (0, system.mailboxes[index - before].messages)
+            }
+        };
+        assert_eq!((record.initial, record.capacity), expected);
+        match record.faults_of {
+            NONE => assert_eq!(record.allowed, users(system, name)),
+            supervisor => assert_eq!(record.allowed, 1 << supervisor),
+        }
+    }
+    let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
+    assert_eq!(archive.objects().count(), objects);
+}
+
+/// Pieces a description is made of, and some it should not be made of.
+fn piece() -> impl Strategy<Value = String> {
+    let pieces = [
+        "[system]\n",
+        "[[process]]\n",
+        "[[semaphore]]\n",
+        "[[condition]]\n",
+        "[[mailbox]]\n",
+        "[[segment]]\n",
+        "[[device]]\n",
+        "name = ",
+        "priority = ",
+        "heap = ",
+        "stack = ",
+        "uses = ",
+        "starts = ",
+        "supervisor = ",
+        "restart = ",
+        "backoff = ",
+        "start = ",
+        "arguments = ",
+        "messages = ",
+        "size = ",
+        "address = ",
+        "irq = ",
+        "trigger = ",
+        "kind = ",
+        "initial = ",
+        "threads = ",
+        "memory = ",
+        "\"a\"\n",
+        "\"b\"\n",
+        "\"supervisor\"\n",
+        "40\n",
+        "0\n",
+        "-1\n",
+        "99999999999999999999\n",
+        "\"64K\"\n",
+        "\"10ms\"\n",
+        "\"always\"\n",
+        "[\"a\", \"b\"]\n",
+        "[1, 2]\n",
+        "0xfed00000\n",
+        "{ x = 1 }\n",
+        "true\n",
+        "1.5\n",
+        "1979-05-27\n",
+        "\"µ\u{1b}\"\n",
+        "\"\"\"",
+        "'",
+        "[",
+        "]",
+        "{",
+        "}",
+        "=",
+        ",",
+        "#",
+        "\r\n",
+        "\t",
+        "\u{feff}",
+        "\0",
+        "\\u00e9",
+    ];
+    prop_oneof![
+        6 => proptest::sample::select(pieces.to_vec()).prop_map(str::to_owned),
+        1 => ".{0,6}",
+    ]
+}
+
+/// A text like `ENGINE` in which some things were removed, replaced or repeated.
+fn mutated() -> impl Strategy<Value = String> {
+    let edit = (any::<prop::sample::Index>(), 0usize..20, piece());
+    vec(edit, 1..5).prop_map(|edits| {
+        let mut text: Vec<char> = ENGINE.chars().collect();
+        for (at, length, new) in edits {
+            let start = at.index(text.len() + 1);
+            let end = (start + length).min(text.len());
+            text.splice(start..end, new.chars());
+        }
+        text.into_iter().collect()
+    })
+}
+
+/// One value of `ENGINE` replaced by another: most stay TOML, some stay valid.
+fn revalued() -> impl Strategy<Value = String> {
+    (any::<prop::sample::Index>(), piece()).prop_map(|(at, new)| {
+        let mut lines: Vec<String> = ENGINE.lines().map(str::to_owned).collect();
+        let index = at.index(lines.len());
+        if let Some((key, _)) = lines[index].clone().split_once('=') {
+            lines[index] = format!("{key}= {}", new.trim_end());
+        }
+        lines.join("\n")
+    })
+}
+
+/// Sound descriptions of up to six processes and their objects.
+fn sound() -> impl Strategy<Value = String> {
+    let process = (0u8..64, 0u64..5, 1u64..64, 1u16..5, any::<[i64; 4]>(), any::<[bool; 6]>());
+    let mailboxes = vec(1u16..1025, 0..4);
+    (vec(process, 1..6), mailboxes, vec(1u32..513, 0..4)).prop_map(
+        |(processes, mailboxes, segments)| {
+            let mut text = "[system]\nname = \"s\"\nmemory = \"256M\"\n".to_owned();
+            for (i, (priority, heap, stack, threads, arguments, flags)) in
+                processes.iter().enumerate()
+            {
+                let (heap, stack) = (heap * 4096, stack * 4);
+                text += &format!(
+                    "[[process]]\nname = \"p{i}\"\npriority = {priority}\nheap = {heap}\n\
+                     stack = \"{stack}K\"\nthreads = {threads}\narguments = {arguments:?}\n"
+                );
+                let used = |list: usize, name: &str| {
+                    let chosen = (0..list).filter(|j| flags[j % 6]);
+                    chosen.map(|j| format!("{name}{j}")).collect::<Vec<_>>()
+                };
+                let mut uses = used(mailboxes.len(), "m");
+                uses.extend(used(segments.len(), "g"));
+                text += &format!("uses = {uses:?}\n");
+                if i > 0 && flags[5] {
+                    let restart = if flags[4] { "\"always\"" } else { "7" };
+                    text += &format!("supervisor = \"p{}\"\nrestart = {restart}\n", i / 2);
+                }
+                if flags[3] && i > 0 {
+                    text += "starts = [\"p0\"]\n";
+                }
+            }
+            for (i, messages) in mailboxes.iter().enumerate() {
+                text += &format!("[[mailbox]]\nname = \"m{i}\"\nmessages = {messages}\n");
+            }
+            for (i, pages) in segments.iter().enumerate() {
+                text += &format!("[[segment]]\nname = \"g{i}\"\nsize = {}\n", pages * 4096);
+            }
+            text
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn random_text_gets_an_answer(text in ".{0,200}") {
+        survives(&text);
+    }
+
+    #[test]
+    fn random_pieces_get_an_answer(pieces in vec(piece(), 0..60)) {
+        survives(&pieces.concat());
+    }
+
+    #[test]
+    fn mutated_descriptions_get_an_answer(text in mutated()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn revalued_descriptions_get_an_answer(text in revalued()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn sound_descriptions_are_built_and_read_back(text in sound()) {
+        let system = parse("sound.toml", &text).unwrap();
+        let bytes = built(&system).unwrap();
+        says_the_same(&system, &bytes);
+    }
+}
+
+#[test]
+fn a_large_bad_file_is_answered_soon() {
+    let text: String = (0..20_000).map(|i| format!("key{i} = [1, 2]\nbroken{i} =\n")).collect();
+    let found = parse("large.toml", &text).unwrap_err();
+    assert!(found.plain().contains("more"));
+}
+
+#[test]
+fn deep_nesting_is_answered() {
+    for open in ["[", "{ a = ", "[{ a = "] {
+        survives(&format!("a = {}", open.repeat(20_000)));
+    }
+    survives(&format!("[{}a]\nb = 1\n", "a.".repeat(20_000)));
+}

@@ -1,0 +1,88 @@
+//! Timers, interrupts and notifications.
+
+use crate::sys::{call0, call1, call2, call3};
+use diapason_abi::{CallNumber, Errno, Key, Nanos};
+
+/// Something that occurs, and that one thread at a time waits for. A thread that waits in a loop
+/// and then runs a function is what EMERALDS calls a routine.
+#[derive(Debug)]
+pub struct Event(u64);
+
+impl Event {
+    /// An event that a mailbox raises.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free event.
+    pub fn new() -> Result<Event, Errno> {
+        call0(CallNumber::EventCreate).map(Event)
+    }
+
+    /// The interrupt of a granted device.
+    ///
+    /// # Errors
+    /// `Busy` if somebody has it or the device has none; `Exhausted`.
+    pub fn interrupt(device: &str) -> Result<Event, Errno> {
+        call1(CallNumber::SetIsr, Key::new(device).0).map(Event)
+    }
+
+    /// Wait until it has occurred; how often since the last wait. Waiting again is what lets a
+    /// level-triggered interrupt through again.
+    ///
+    /// # Errors
+    /// `WouldBlock` (deadline zero), `TimedOut`, `Busy` or `Gone`.
+    #[inline(always)]
+    pub fn wait(&self, deadline: Nanos) -> Result<u64, Errno> {
+        call2(CallNumber::EventWait, self.0, deadline.0)
+    }
+
+    /// The handle as the kernel knows it.
+    #[must_use]
+    pub fn raw(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let _ = call1(CallNumber::EventDelete, self.0);
+    }
+}
+
+/// A timer.
+#[derive(Debug)]
+pub struct Timer(Event);
+
+impl Timer {
+    /// A timer that is not running.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free event.
+    pub fn new() -> Result<Timer, Errno> {
+        call0(CallNumber::TimerCreate).map(|handle| Timer(Event(handle)))
+    }
+
+    /// Expire at `first`, then every `period` (zero: never again).
+    ///
+    /// # Errors
+    /// None for a timer that exists.
+    pub fn start(&self, first: Nanos, period: Nanos) -> Result<(), Errno> {
+        call3(CallNumber::TimerStart, self.0.0, first.0, period.0).map(|_| ())
+    }
+
+    /// Do not expire any more.
+    ///
+    /// # Errors
+    /// None for a timer that exists.
+    pub fn stop(&self) -> Result<(), Errno> {
+        self.start(Nanos::ZERO, Nanos::ZERO)
+    }
+
+    /// Wait for an expiry; how many there were since the last wait.
+    ///
+    /// # Errors
+    /// As for [`Event::wait`].
+    #[inline(always)]
+    pub fn wait(&self, deadline: Nanos) -> Result<u64, Errno> {
+        self.0.wait(deadline)
+    }
+}

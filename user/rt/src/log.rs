@@ -1,0 +1,41 @@
+//! One line of text to the console.
+
+use crate::sys;
+use core::fmt::{self, Write};
+use diapason_abi::CallNumber;
+
+/// Longest line; the rest is cut.
+pub const LINE_BYTES: usize = 112;
+
+/// A line being written.
+struct Line {
+    bytes: [u8; LINE_BYTES],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = byte;
+                self.length += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Log a line; see [`crate::log!`].
+pub fn write(text: fmt::Arguments<'_>) {
+    let mut line = Line { bytes: [0; LINE_BYTES], length: 0 };
+    let _ = line.write_fmt(text);
+    let (address, length) = (line.bytes.as_ptr() as u64, line.length as u64);
+    // SAFETY: the kernel reads the line.
+    unsafe { sys::raw2(CallNumber::Log as u64, address, length) };
+}
+
+/// Log a line, formatted as by `println!`.
+#[macro_export]
+macro_rules! log {
+    ($($word:tt)*) => { $crate::log::write(format_args!($($word)*)) };
+}

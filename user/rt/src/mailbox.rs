@@ -1,0 +1,102 @@
+//! Mailboxes: short messages by priority.
+
+use crate::event::Event;
+use crate::sys::{self, call1, call2};
+use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
+
+/// A declared mailbox.
+#[derive(Clone, Copy, Debug)]
+pub struct Mailbox(u64);
+
+/// A message received.
+pub struct Message {
+    bytes: [u8; MESSAGE_BYTES],
+    length: usize,
+    /// What it was sent with.
+    pub priority: u32,
+}
+
+impl Message {
+    /// Its contents.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+}
+
+impl Mailbox {
+    /// The declared mailbox of this name; the first to ask creates it.
+    ///
+    /// # Errors
+    /// None for a mailbox the description grants; without the grant the process ends.
+    pub fn open(name: &str) -> Result<Mailbox, Errno> {
+        call2(CallNumber::MboxCreate, Key::new(name).0, 0).map(Mailbox)
+    }
+
+    /// The same, and `event` is raised at each arrival: a thread that waits for it is the mailbox's
+    /// notification routine.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::open`].
+    pub fn open_with(name: &str, event: &Event) -> Result<Mailbox, Errno> {
+        call2(CallNumber::MboxCreate, Key::new(name).0, event.raw()).map(Mailbox)
+    }
+
+    /// Send up to `MESSAGE_BYTES`, waiting until `deadline` while it is full.
+    ///
+    /// # Errors
+    /// `Full` (deadline zero), `TimedOut` or `Gone`.
+    #[inline(always)]
+    pub fn send(&self, message: &[u8], priority: u32, deadline: Nanos) -> Result<(), Errno> {
+        let (address, length) = (message.as_ptr() as u64, message.len() as u64);
+        let (call, priority) = (CallNumber::MboxSend as u64, u64::from(priority));
+        // SAFETY: the kernel reads the slice.
+        let sent = unsafe { sys::raw5(call, self.0, address, length, priority, deadline.0) };
+        decode_result(sent).map(|_| ())
+    }
+
+    /// Receive the message with the highest priority into `buffer`: its length and priority.
+    ///
+    /// # Errors
+    /// `WouldBlock` (deadline zero), `TimedOut` or `Gone`.
+    #[inline(always)]
+    pub fn receive_into(
+        &self,
+        buffer: &mut [u8; MESSAGE_BYTES],
+        deadline: Nanos,
+    ) -> Result<(usize, u32), Errno> {
+        let address = buffer.as_mut_ptr() as u64;
+        let call = CallNumber::MboxReceive as u64;
+        // SAFETY: the kernel writes at most the buffer.
+        let receipt = decode_result(unsafe { sys::raw3(call, self.0, address, deadline.0) })?;
+        Ok(((receipt >> 32) as usize, receipt as u32))
+    }
+
+    /// Receive the message with the highest priority.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::receive_into`].
+    pub fn receive(&self, deadline: Nanos) -> Result<Message, Errno> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        let (length, priority) = self.receive_into(&mut bytes, deadline)?;
+        Ok(Message { bytes, length, priority })
+    }
+
+    /// End it: everybody who waits gets `Gone`.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted before, `Busy` if fault reports arrive here.
+    pub fn delete(self) -> Result<(), Errno> {
+        call1(CallNumber::MboxDelete, self.0).map(|_| ())
+    }
+}
+
+/// Wait for the next fault report of a supervised process. The mailbox is `NAME.faults`, where
+/// NAME is the supervisor's.
+///
+/// # Errors
+/// As for [`Mailbox::receive`]; `Gone` for a message that is no report.
+pub fn receive_fault(mailbox: &Mailbox, deadline: Nanos) -> Result<FaultReport, Errno> {
+    let message = mailbox.receive(deadline)?;
+    FaultReport::from_bytes(&message.bytes).ok_or(Errno::Gone)
+}

@@ -1,0 +1,98 @@
+# Where a program begins, and the few places where it meets the machine.
+#
+# The header names the stubs. On the metal they are what they look like; the simulator writes a
+# jump to itself over each, so it runs the very images that boot.
+
+    .section .header, "ax"
+    .globl __dia_header
+__dia_header:
+    .ascii "DIAPROG1"
+    .long _start - __dia_header
+    .long __dia_trap - __dia_header
+    .long __dia_now - __dia_header
+    .long __dia_work - __dia_header
+    .long __dia_consume - __dia_header
+    .long __dia_step - __dia_header
+    .long __dia_fault - __dia_header
+    .long __image_end - __dia_header
+
+    # System call: number in rax, words in rdi, rsi, rdx, r10, r8; result in rax.
+    .balign 16
+    .globl __dia_trap
+__dia_trap:
+    syscall
+    ret
+
+    # Nanoseconds since boot, from the counter and the information page.
+    .balign 16
+    .globl __dia_now
+__dia_now:
+    lea rcx, [rip + __image_start + {INFO}]
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    sub rax, [rcx + {BASE}]
+    mul qword ptr [rcx + {MULTIPLIER}]
+    shrd rax, rdx, 32
+    ret
+
+    # Declared work (rdi: which): the instructions themselves are the work here.
+    .balign 16
+    .globl __dia_work
+__dia_work:
+    ret
+    .skip 15, 0xcc
+
+    # Use rdi nanoseconds of processor time, at one instruction per nanosecond.
+    .balign 16
+    .globl __dia_consume
+__dia_consume:
+    shr rdi
+    jz 2f
+1:  dec rdi
+    jnz 1b
+2:  ret
+    .skip 8, 0xcc
+
+    # A point inside lock-free code where the simulator may let somebody else run.
+    .balign 16
+    .globl __dia_step
+__dia_step:
+    ret
+    .skip 15, 0xcc
+
+    # The program gives up (rdi: where).
+    .balign 16
+    .globl __dia_fault
+__dia_fault:
+    mov eax, {FAIL}
+    syscall
+    ud2
+
+    .section .text.start, "ax"
+    .globl _start
+_start:
+    # rdi: information page; rsi, rdx, rcx, r8: the description's arguments.
+    push rdi
+    push rsi
+    push rdx
+    push rcx
+    push r8
+    lea rdi, [rip + __data_start]
+    lea rsi, [rip + __data_start + {DATA_IMAGE}]
+    lea rcx, [rip + __data_end]
+    sub rcx, rdi
+    shr rcx, 3
+    rep movsq
+    lea rcx, [rip + __bss_end]
+    sub rcx, rdi
+    shr rcx, 3
+    xor eax, eax
+    rep stosq
+    pop r8
+    pop rcx
+    pop rdx
+    pop rsi
+    pop rdi
+    xor ebp, ebp
+    jmp __dia_start

@@ -1,0 +1,183 @@
+//! Semaphores and condition variables.
+
+use crate::sys::{call1, call2, call3};
+use diapason_abi::call::{MUTEX, OWNER_DIED};
+use diapason_abi::{CallNumber, Errno, Key, Nanos, SIGNAL_BATCH};
+
+/// A mutex: one owner, to whom waiters lend their priority.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutex(u64);
+
+/// The mutex is held; dropping this lets it go.
+#[derive(Debug)]
+pub struct Guard<'a> {
+    mutex: &'a Mutex,
+    /// The last owner ended while holding it: what it guards may be inconsistent.
+    pub owner_died: bool,
+}
+
+impl Mutex {
+    /// The declared mutex of this name; the first to ask creates it.
+    ///
+    /// # Errors
+    /// None for a mutex the description grants; without the grant the process ends.
+    pub fn open(name: &str) -> Result<Mutex, Errno> {
+        call2(CallNumber::SemCreate, Key::new(name).0, MUTEX).map(Mutex)
+    }
+
+    /// A mutex of this process only.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free semaphore.
+    pub fn private() -> Result<Mutex, Errno> {
+        call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
+    }
+
+    /// Hold it, waiting at most until `deadline`.
+    ///
+    /// # Errors
+    /// `TimedOut`, `Gone`, or `Deadlock` if its owner waits for the caller.
+    #[inline(always)]
+    pub fn lock_until(&self, deadline: Nanos) -> Result<Guard<'_>, Errno> {
+        let state = call2(CallNumber::SemLock, self.0, deadline.0)?;
+        Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
+    }
+
+    /// Hold it.
+    ///
+    /// # Errors
+    /// `Gone` or `Deadlock`.
+    #[inline(always)]
+    pub fn lock(&self) -> Result<Guard<'_>, Errno> {
+        self.lock_until(Nanos::FOREVER)
+    }
+
+    /// Hold it if it is free.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it is not.
+    pub fn try_lock(&self) -> Result<Guard<'_>, Errno> {
+        let state = call1(CallNumber::SemTryLock, self.0)?;
+        Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
+    }
+
+    /// End it: everybody who waits gets `Gone`.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted before.
+    pub fn delete(self) -> Result<(), Errno> {
+        call1(CallNumber::SemDelete, self.0).map(|_| ())
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let _ = call1(CallNumber::SemUnlock, self.mutex.0);
+    }
+}
+
+/// A counting semaphore.
+#[derive(Clone, Copy, Debug)]
+pub struct Semaphore(u64);
+
+impl Semaphore {
+    /// The declared semaphore of this name; the first to ask creates it.
+    ///
+    /// # Errors
+    /// As for [`Mutex::open`].
+    pub fn open(name: &str) -> Result<Semaphore, Errno> {
+        call2(CallNumber::SemCreate, Key::new(name).0, 0).map(Semaphore)
+    }
+
+    /// A semaphore of this process only.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free semaphore.
+    pub fn private(initial: u32) -> Result<Semaphore, Errno> {
+        call2(CallNumber::SemCreate, Key::PRIVATE.0, u64::from(initial)).map(Semaphore)
+    }
+
+    /// Take one, waiting at most until `deadline`.
+    ///
+    /// # Errors
+    /// `TimedOut`, `WouldBlock` (deadline zero) or `Gone`.
+    #[inline(always)]
+    pub fn take(&self, deadline: Nanos) -> Result<(), Errno> {
+        call2(CallNumber::SemLock, self.0, deadline.0).map(|_| ())
+    }
+
+    /// Give one: the most urgent waiter has it, or it lasts.
+    ///
+    /// # Errors
+    /// `Full` at the limit of the count, or `Gone`.
+    #[inline(always)]
+    pub fn give(&self) -> Result<(), Errno> {
+        call1(CallNumber::SemUnlock, self.0).map(|_| ())
+    }
+
+    /// End it: everybody who waits gets `Gone`.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted before.
+    pub fn delete(self) -> Result<(), Errno> {
+        call1(CallNumber::SemDelete, self.0).map(|_| ())
+    }
+}
+
+/// A condition variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Condition(u64);
+
+impl Condition {
+    /// The declared condition of this name.
+    ///
+    /// # Errors
+    /// As for [`Mutex::open`].
+    pub fn open(name: &str) -> Result<Condition, Errno> {
+        call1(CallNumber::CvCreate, Key::new(name).0).map(Condition)
+    }
+
+    /// A condition of this process only.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free condition.
+    pub fn private() -> Result<Condition, Errno> {
+        call1(CallNumber::CvCreate, Key::PRIVATE.0).map(Condition)
+    }
+
+    /// Let the mutex go, wait for a signal, hold the mutex again.
+    ///
+    /// # Errors
+    /// `TimedOut` or, if the condition was deleted, `Gone`: the mutex is held again. `Gone` or
+    /// `Deadlock` of the mutex: it is not, and the guard's release does nothing.
+    pub fn wait(&self, guard: &mut Guard<'_>, deadline: Nanos) -> Result<(), Errno> {
+        call3(CallNumber::CvWait, self.0, guard.mutex.0, deadline.0).map(|_| ())
+    }
+
+    /// Wake the most urgent waiter, if there is one.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted.
+    #[inline(always)]
+    pub fn signal(&self) -> Result<bool, Errno> {
+        call2(CallNumber::CvSignal, self.0, 1).map(|woken| woken > 0)
+    }
+
+    /// Wake everybody who waits, the most urgent first, a few at a time.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted.
+    pub fn broadcast(&self) -> Result<(), Errno> {
+        while call2(CallNumber::CvSignal, self.0, u64::MAX)? == SIGNAL_BATCH as u64 {}
+        Ok(())
+    }
+
+    /// End it.
+    ///
+    /// # Errors
+    /// `Gone` if it was deleted before.
+    pub fn delete(self) -> Result<(), Errno> {
+        call1(CallNumber::CvDelete, self.0).map(|_| ())
+    }
+}

@@ -1,0 +1,73 @@
+//! System calls as they are: numbers in, a result out. The other modules give them meaning.
+
+use core::arch::asm;
+use diapason_abi::call::Counter;
+use diapason_abi::{CallNumber, Errno, decode_result};
+
+macro_rules! raw {
+    ($name:ident($($word:ident: $register:tt),*)) => {
+        /// A call with this many words.
+        ///
+        /// # Safety
+        /// A call can write to memory the words name, or unmap it.
+        #[inline(always)]
+        pub unsafe fn $name(number: u64, $($word: u64),*) -> u64 {
+            let result;
+            // SAFETY: the kernel preserves what a function preserves; the caller vouches for the
+            // words.
+            unsafe {
+                asm!(
+                    "call __dia_trap",
+                    inout("rax") number => result,
+                    $(in($register) $word,)*
+                    clobber_abi("C"),
+                );
+            }
+            result
+        }
+    };
+}
+
+raw!(raw0());
+raw!(raw1(a: "rdi"));
+raw!(raw2(a: "rdi", b: "rsi"));
+raw!(raw3(a: "rdi", b: "rsi", c: "rdx"));
+raw!(raw4(a: "rdi", b: "rsi", c: "rdx", d: "r10"));
+raw!(raw5(a: "rdi", b: "rsi", c: "rdx", d: "r10", e: "r8"));
+
+macro_rules! checked {
+    ($name:ident, $raw:ident($($word:ident),*)) => {
+        /// A call that touches no memory of the program.
+        ///
+        /// # Errors
+        /// The call's error.
+        #[inline(always)]
+        pub(crate) fn $name(call: CallNumber, $($word: u64),*) -> Result<u64, Errno> {
+            // SAFETY: the calls made through this take numbers and handles, no addresses.
+            decode_result(unsafe { $raw(call as u64, $($word),*) })
+        }
+    };
+}
+
+checked!(call0, raw0());
+checked!(call1, raw1(a));
+checked!(call2, raw2(a, b));
+checked!(call3, raw3(a, b, c));
+
+/// Nothing: the floor of every measurement.
+#[inline(always)]
+pub fn null() {
+    let _ = call0(CallNumber::Null);
+}
+
+/// A counter of the kernel.
+#[must_use]
+pub fn count(which: Counter) -> u64 {
+    call1(CallNumber::Count, which as u64).unwrap_or(0)
+}
+
+/// The program gives up: its process ends and its supervisor is told.
+pub fn fail(place: u64) -> ! {
+    // SAFETY: the stub does not return.
+    unsafe { asm!("call __dia_fault", in("rdi") place, options(noreturn)) }
+}

@@ -1,0 +1,54 @@
+//! Time: reading the clock, sleeping, using processor time.
+
+use crate::sys::call1;
+use core::arch::asm;
+use diapason_abi::{CallNumber, Nanos};
+
+/// Nanoseconds since boot.
+#[must_use]
+#[inline(always)]
+pub fn now() -> Nanos {
+    let now;
+    // SAFETY: the stub reads the counter and the information page.
+    unsafe { asm!("call __dia_now", out("rax") now, clobber_abi("C")) }
+    Nanos(now)
+}
+
+/// Block until `time`.
+pub fn sleep_until(time: Nanos) {
+    let _ = call1(CallNumber::SleepUntil, time.0);
+}
+
+/// Block for `span`.
+pub fn sleep(span: Nanos) {
+    sleep_until(now() + span);
+}
+
+/// Use processor time: synthetic work, one instruction per nanosecond.
+#[inline(always)]
+pub fn burn(span: Nanos) {
+    // SAFETY: the stub counts.
+    unsafe { asm!("call __dia_consume", inout("rdi") span.0 => _, clobber_abi("C")) }
+}
+
+/// Declare that what follows is work the description knows by name. Real machines do the work by
+/// doing it; the simulator charges the time the description gives.
+#[inline(always)]
+pub fn work<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    let result = body();
+    let key = diapason_abi::Key::new(name).0;
+    // SAFETY: the stub does nothing on the metal.
+    unsafe { asm!("call __dia_work", in("rdi") key, clobber_abi("C")) }
+    result
+}
+
+/// Preemption points inside state messages: nothing on the metal, a choice for the simulator.
+pub struct SimulatorStep;
+
+impl diapason_state::Step for SimulatorStep {
+    #[inline(always)]
+    fn step() {
+        // SAFETY: the stub does nothing on the metal.
+        unsafe { asm!("call __dia_step", clobber_abi("C")) }
+    }
+}
