@@ -1,0 +1,340 @@
+//! The measuring process. Its low thread begins most operations; the peer's high thread ends them.
+
+#![no_std]
+#![no_main]
+
+use diapason_abi::MESSAGE_BYTES;
+use diapason_bench::{Probes, RUNS, probes};
+use diapason_rt::mailbox::Mailbox;
+use diapason_rt::memory::{self, Segment};
+use diapason_rt::sync::{Condition, Mutex, Semaphore};
+use diapason_rt::sys;
+use diapason_rt::thread::{spawn, yield_now};
+use diapason_rt::{Arguments, Errno, Nanos, body, entry, log};
+use diapason_state::StateWord;
+
+entry!(main);
+body!(Driver = driver);
+body!(Yielder = yielder);
+body!(Nothing = nothing);
+body!(High = high);
+
+const LOW: u8 = 20;
+const HIGH: u8 = 40;
+const NOW: Nanos = Nanos::ZERO;
+const EVER: Nanos = Nanos::FOREVER;
+
+fn main(_: Arguments) {
+    if let Ok(driver) = spawn::<Driver>("driver", LOW, 0) {
+        let _ = driver.join(EVER);
+    }
+}
+
+fn driver(_: u64) -> u64 {
+    match measure() {
+        Ok(()) => 0,
+        Err(errno) => {
+            log!("the benchmark failed: {errno:?}");
+            1
+        }
+    }
+}
+
+fn measure() -> Result<(), Errno> {
+    let p = probes()?;
+    p.calibrate();
+    calls(p)?;
+    state(p)?;
+    mailboxes(p)?;
+    threads(p)?;
+    segments(p)?;
+    local(p)?;
+    with_peer(p)?;
+    p.report();
+    Ok(())
+}
+
+fn calls(p: &Probes) -> Result<(), Errno> {
+    for _ in 0..RUNS {
+        p.null_syscall.begin();
+        sys::null();
+        p.null_syscall.end();
+    }
+    let mutex = Mutex::private()?;
+    for _ in 0..RUNS {
+        p.sem_lock_free.begin();
+        let guard = mutex.lock()?;
+        p.sem_lock_free.end();
+        p.sem_unlock_free.begin();
+        drop(guard);
+        p.sem_unlock_free.end();
+    }
+    for _ in 0..RUNS {
+        p.sem_create.begin();
+        let semaphore = Semaphore::private(0);
+        p.sem_create.end();
+        p.sem_delete.begin();
+        let deleted = semaphore?.delete();
+        p.sem_delete.end();
+        deleted?;
+    }
+    for _ in 0..RUNS {
+        p.cv_create.begin();
+        let condition = Condition::private();
+        p.cv_create.end();
+        let condition = condition?;
+        p.cv_signal_nobody.begin();
+        let woken = condition.signal();
+        p.cv_signal_nobody.end();
+        woken?;
+        p.cv_delete.begin();
+        let deleted = condition.delete();
+        p.cv_delete.end();
+        deleted?;
+    }
+    mutex.delete()
+}
+
+fn state(p: &Probes) -> Result<(), Errno> {
+    let mut word = StateWord::<u64>::new(0);
+    let (mut writer, reader) = word.split();
+    let mut sum = 0u64;
+    for i in 0..RUNS {
+        p.state_write_8.begin();
+        writer.write(i);
+        p.state_write_8.end();
+        p.state_read_8.begin();
+        let value = core::hint::black_box(reader.read());
+        p.state_read_8.end();
+        sum += value;
+    }
+    let mut buffer = diapason_state::StateBuffer::<u64, 2>::new();
+    let (mut writer, reader) = buffer.split();
+    for i in 0..RUNS {
+        writer.write(i);
+        p.state_read_slow_8.begin();
+        let value = core::hint::black_box(reader.read_slow(&memory::Kernel));
+        p.state_read_slow_8.end();
+        sum += value;
+    }
+    if sum == RUNS * (RUNS - 1) { Ok(()) } else { Err(Errno::Gone) }
+}
+
+fn mailboxes(p: &Probes) -> Result<(), Errno> {
+    let mut buffer = [0; MESSAGE_BYTES];
+    for _ in 0..RUNS {
+        p.mbox_create.begin();
+        let mailbox = Mailbox::open("scratch");
+        p.mbox_create.end();
+        let mailbox = mailbox?;
+        for (send, receive, length) in [
+            (&p.mbox_send_8, &p.mbox_receive_8, 8),
+            (&p.mbox_send_16, &p.mbox_receive_16, 16),
+            (&p.mbox_send_64, &p.mbox_receive_64, 64),
+        ] {
+            let message = [1; MESSAGE_BYTES];
+            send.begin();
+            let sent = mailbox.send(&message[..length], 1, NOW);
+            send.end();
+            sent?;
+            receive.begin();
+            let received = mailbox.receive_into(&mut buffer, NOW);
+            receive.end();
+            received?;
+        }
+        p.mbox_delete.begin();
+        let deleted = mailbox.delete();
+        p.mbox_delete.end();
+        deleted?;
+    }
+    Ok(())
+}
+
+fn nothing(_: u64) -> u64 {
+    0
+}
+
+fn threads(p: &Probes) -> Result<(), Errno> {
+    for _ in 0..RUNS {
+        p.thread_create_run_exit_join.begin();
+        let child = spawn::<Nothing>("child", LOW, 0)?;
+        let code = child.join(EVER);
+        p.thread_create_run_exit_join.end();
+        code?;
+
+        p.thread_create.begin();
+        let child = spawn::<Nothing>("child", LOW, 0);
+        p.thread_create.end();
+        let child = child?;
+        yield_now();
+        p.thread_join_exited.begin();
+        let code = child.join(NOW);
+        p.thread_join_exited.end();
+        code?;
+
+        let running = spawn::<Nothing>("child", LOW, 0)?;
+        p.thread_detach_running.begin();
+        drop(running);
+        p.thread_detach_running.end();
+        yield_now();
+
+        let exited = spawn::<Nothing>("child", LOW, 0)?;
+        yield_now();
+        p.thread_detach_exited.begin();
+        drop(exited);
+        p.thread_detach_exited.end();
+    }
+    Ok(())
+}
+
+fn segments(p: &Probes) -> Result<(), Errno> {
+    for _ in 0..RUNS {
+        p.shm_attach_new.begin();
+        let segment = Segment::attach("page");
+        p.shm_attach_new.end();
+        p.shm_detach_last.begin();
+        drop(segment);
+        p.shm_detach_last.end();
+    }
+    for _ in 0..RUNS {
+        p.shm_attach_existing.begin();
+        let segment = Segment::attach("kept");
+        p.shm_attach_existing.end();
+        p.shm_detach_existing.begin();
+        drop(segment);
+        p.shm_detach_existing.end();
+    }
+    for _ in 0..RUNS {
+        p.mem_alloc_page.begin();
+        let page = memory::allocate(1);
+        p.mem_alloc_page.end();
+        page?;
+    }
+    Ok(())
+}
+
+fn yielder(_: u64) -> u64 {
+    let Ok(p) = probes() else { return 1 };
+    for _ in 0..=RUNS {
+        yield_now();
+        if p.yield_switch_local.begun() {
+            p.yield_switch_local.end();
+        }
+    }
+    0
+}
+
+/// The high thread of this process: ends what the driver begins, in the same address space.
+fn high(_: u64) -> u64 {
+    let Ok(p) = probes() else { return 1 };
+    let (Ok(signal), Ok(request), Ok(reply)) =
+        (Semaphore::open("local-signal"), Mailbox::open("local-request"), Mailbox::open("local-reply"))
+    else {
+        return 1;
+    };
+    for _ in 0..RUNS {
+        if signal.take(EVER).is_err() {
+            return 1;
+        }
+        p.sem_signal_switch_local.end();
+    }
+    echo(request, reply)
+}
+
+fn echo(request: Mailbox, reply: Mailbox) -> u64 {
+    let mut buffer = [0; MESSAGE_BYTES];
+    for _ in 0..RUNS {
+        let Ok((length, priority)) = request.receive_into(&mut buffer, EVER) else { return 1 };
+        if reply.send(&buffer[..length], priority, NOW).is_err() {
+            return 1;
+        }
+    }
+    0
+}
+
+fn local(p: &Probes) -> Result<(), Errno> {
+    let partner = spawn::<Yielder>("yielder", LOW, 0)?;
+    yield_now();
+    for _ in 0..RUNS {
+        p.yield_switch_local.begin();
+        yield_now();
+    }
+    yield_now();
+    partner.join(EVER)?;
+
+    let signal = Semaphore::open("local-signal")?;
+    let (request, reply) = (Mailbox::open("local-request")?, Mailbox::open("local-reply")?);
+    let partner = spawn::<High>("high", HIGH, 0)?;
+    for _ in 0..RUNS {
+        p.sem_signal_switch_local.begin();
+        signal.give()?;
+    }
+    round_trips(&p.mbox_round_trip_16_local, request, reply)?;
+    partner.join(EVER).map(|_| ())
+}
+
+fn round_trips(
+    probe: &diapason_bench::Probe,
+    request: Mailbox,
+    reply: Mailbox,
+) -> Result<(), Errno> {
+    let mut buffer = [0; MESSAGE_BYTES];
+    for _ in 0..RUNS {
+        probe.begin();
+        request.send(&[1; 16], 1, NOW)?;
+        let answer = reply.receive_into(&mut buffer, EVER);
+        probe.end();
+        answer?;
+    }
+    Ok(())
+}
+
+/// Operations that make a thread of another process run.
+fn with_peer(p: &Probes) -> Result<(), Errno> {
+    let (go, done) = (Semaphore::open("go")?, Semaphore::open("done")?);
+    go.give()?;
+    yield_now();
+    for _ in 0..RUNS {
+        p.yield_switch.begin();
+        yield_now();
+    }
+    yield_now();
+
+    let (mutex, signal) = (Mutex::open("mutex")?, Semaphore::open("signal")?);
+    go.give()?;
+    for _ in 0..RUNS {
+        let guard = mutex.lock()?;
+        p.sem_signal_switch.begin();
+        signal.give()?;
+        p.sem_lock_contended.end();
+        p.sem_unlock.begin();
+        drop(guard);
+    }
+    let condition = Condition::open("condition")?;
+    go.give()?;
+    for _ in 0..RUNS {
+        p.cond_signal_switch.begin();
+        condition.signal()?;
+        p.cond_wait_switch.end();
+    }
+    let (request, reply) = (Mailbox::open("request")?, Mailbox::open("reply")?);
+    go.give()?;
+    let mut buffer = [0; MESSAGE_BYTES];
+    for _ in 0..RUNS {
+        p.mbox_send_switch_16.begin();
+        request.send(&[1; 16], 1, NOW)?;
+        reply.receive_into(&mut buffer, EVER)?;
+    }
+    round_trips(&p.mbox_round_trip_16, request, reply)?;
+    // The rest the peer measures; this thread is what it interrupts.
+    go.give()?;
+    while done.take(NOW).is_err() {
+        for _ in 0..1000 {
+            p.irq_to_thread.still_before();
+        }
+    }
+    go.give()?;
+    done.take(EVER)?;
+
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! The process that faults, again and again.
+
+#![no_std]
+#![no_main]
+
+use diapason_bench::probes;
+use diapason_rt::{Arguments, entry, sys};
+
+entry!(main);
+
+fn main(_: Arguments) {
+    let Ok(p) = probes() else { return };
+    if p.fault_to_supervisor_round_trip.begun() {
+        p.fault_to_supervisor_round_trip.end();
+    }
+    p.fault_to_supervisor.begin();
+    p.fault_to_supervisor_round_trip.begin();
+    // SAFETY: ends the process, which is what is measured.
+    unsafe { core::arch::asm!("ud2") }
+    sys::fail(0)
+}

@@ -1,0 +1,170 @@
+//! Probes: where an operation begins and where it ends, possibly in another process.
+//!
+//! A probe lies in a segment that all processes of the benchmark share. [`Probe::begin`] notes the
+//! expensive things counted so far and then the processor's counter; [`Probe::end`], called by
+//! whichever thread the operation makes run, notes them in the opposite order. What the two stamps
+//! themselves cost is measured first and subtracted.
+
+#![no_std]
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use diapason_abi::call::Counter;
+use diapason_rt::memory::Segment;
+use diapason_rt::sys::count;
+use diapason_rt::{Errno, log};
+
+/// Most measurements of one operation.
+pub const RUNS: u64 = 1000;
+const SAMPLES: usize = RUNS as usize;
+const COUNTERS: [Counter; 3] = [Counter::Cr3, Counter::Msr, Counter::Mmio];
+
+/// One operation's measurements.
+#[repr(C)]
+pub struct Probe {
+    start: AtomicU64,
+    overhead: AtomicU64,
+    runs: AtomicU64,
+    before: [AtomicU64; 3],
+    counted: [AtomicU64; 3],
+    samples: [AtomicU32; SAMPLES],
+}
+
+/// The processor's counter.
+#[inline(always)]
+fn stamp() -> u64 {
+    // SAFETY: reading the counter has no effect.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+impl Probe {
+    /// The operation begins.
+    #[inline(always)]
+    pub fn begin(&self) {
+        for (slot, which) in self.before.iter().zip(COUNTERS) {
+            slot.store(count(which), Relaxed);
+        }
+        self.start.store(stamp(), Relaxed);
+    }
+
+    /// It has ended.
+    #[inline(always)]
+    pub fn end(&self) {
+        let now = stamp();
+        self.finish(now);
+    }
+
+    /// It ended at `now`.
+    #[inline(never)]
+    fn finish(&self, now: u64) {
+        for ((sum, before), which) in self.counted.iter().zip(&self.before).zip(COUNTERS) {
+            let passed = count(which) - before.load(Relaxed);
+            sum.store(sum.load(Relaxed) + passed, Relaxed);
+        }
+        let spent = now - self.start.load(Relaxed);
+        self.record(spent.saturating_sub(self.overhead.load(Relaxed)));
+    }
+
+    /// A measurement made some other way.
+    pub fn record(&self, value: u64) {
+        let run = self.runs.load(Relaxed);
+        if let Some(slot) = self.samples.get(run as usize) {
+            slot.store(u32::try_from(value).unwrap_or(u32::MAX), Relaxed);
+            self.runs.store(run + 1, Relaxed);
+        }
+    }
+
+    /// The beginning as another thread keeps moving it while it waits to be interrupted.
+    #[inline(always)]
+    pub fn still_before(&self) {
+        self.start.store(stamp(), Relaxed);
+    }
+
+    /// Has it begun at least once?
+    pub fn begun(&self) -> bool {
+        self.start.load(Relaxed) != 0
+    }
+
+    fn report(&self, name: &str) {
+        let runs = (self.runs.load(Relaxed) as usize).min(SAMPLES);
+        if runs == 0 {
+            log!("BENCH {name} was not measured");
+            return;
+        }
+        let mut sorted = [0u32; SAMPLES];
+        for (to, from) in sorted.iter_mut().zip(&self.samples) {
+            *to = from.load(Relaxed);
+        }
+        let sorted = &mut sorted[..runs];
+        sorted.sort_unstable();
+        let (median, max) = (sorted[runs / 2], sorted[runs - 1]);
+        let [cr3, msr, mmio] =
+            [0, 1, 2].map(|i: usize| self.counted[i].load(Relaxed) * 1000 / runs as u64);
+        log!("BENCH {name} {median} {max} {runs} {cr3} {msr} {mmio}");
+    }
+}
+
+macro_rules! operations {
+    ($($name:ident)*) => {
+        /// All probes, in shared memory. Zero is the state before the first measurement.
+        #[repr(C)]
+        pub struct Probes {
+            calibration: Probe,
+            $(
+                /// See `docs/bench.md`.
+                pub $name: Probe,
+            )*
+        }
+
+        impl Probes {
+            /// Measure what the stamps cost, and let every probe subtract it.
+            pub fn calibrate(&self) {
+                let mut least = u64::MAX;
+                for _ in 0..16 {
+                    self.calibration.begin();
+                    let now = stamp();
+                    least = least.min(now - self.calibration.start.load(Relaxed));
+                }
+                $(self.$name.overhead.store(least, Relaxed);)*
+            }
+
+            /// Log every measurement.
+            pub fn report(&self) {
+                $(self.$name.report(stringify!($name));)*
+            }
+        }
+    };
+}
+
+operations! {
+    null_syscall yield_switch yield_switch_local
+    sem_create sem_delete sem_lock_free sem_unlock_free
+    sem_lock_contended sem_unlock sem_signal_switch sem_signal_switch_local
+    cv_create cv_delete cv_signal_nobody cond_wait_switch cond_signal_switch
+    mbox_create mbox_delete
+    mbox_send_8 mbox_receive_8 mbox_send_16 mbox_receive_16 mbox_send_64 mbox_receive_64
+    mbox_send_switch_16 mbox_round_trip_16 mbox_round_trip_16_local
+    state_write_8 state_read_8 state_read_slow_8
+    thread_create thread_create_run_exit_join thread_join_exited
+    thread_detach_exited thread_detach_running
+    shm_attach_new shm_attach_existing shm_detach_existing shm_detach_last mem_alloc_page
+    proc_create fault_to_supervisor fault_to_supervisor_round_trip
+    irq_to_thread timer_to_thread
+}
+
+/// The shared probes.
+///
+/// # Errors
+/// None where the description grants the segment.
+pub fn probes() -> Result<&'static Probes, Errno> {
+    let segment = Segment::attach("probes")?;
+    let address = segment.address();
+    // It stays attached for the life of the process.
+    core::mem::forget(segment);
+    // SAFETY: the segment is large enough, zeroed at first, aligned to a page, and used only
+    // through atomics.
+    Ok(unsafe { &*address.cast::<Probes>() })
+}
+
+/// Bytes the probes need, for the description.
+pub const BYTES: usize = size_of::<Probes>();
+const _: () = assert!(BYTES <= 256 * 1024);
