@@ -26,21 +26,20 @@ pub struct Alarms<'a> {
     heap: &'a mut [Alarm],
     place: &'a mut [u16],
     count: u16,
+    /// Due time of the first, kept where every entry looks for it.
+    next: Nanos,
 }
 
 impl<'a> Alarms<'a> {
     /// No alarms; both slices have one element per sleeper.
     pub fn new(heap: &'a mut [Alarm], place: &'a mut [u16]) -> Alarms<'a> {
-        Alarms { heap, place, count: 0 }
+        Alarms { heap, place, count: 0, next: Nanos::FOREVER }
     }
 
     /// When the next one is due.
     #[inline(always)]
     pub fn next_due(&self) -> Nanos {
-        match self.heap.first() {
-            Some(alarm) if self.count > 0 => alarm.due,
-            _ => Nanos::FOREVER,
-        }
+        self.next
     }
 
     /// Is one set for `sleeper`?
@@ -56,10 +55,15 @@ impl<'a> Alarms<'a> {
         let at = self.count;
         self.count += 1;
         self.rise(at, Alarm { due, sleeper });
+        self.note_next();
+    }
+
+    fn note_next(&mut self) {
+        self.next = if self.count > 0 { self.heap[0].due } else { Nanos::FOREVER };
     }
 
     /// Forget the alarm of `sleeper`, if it has one.
-    #[inline]
+
     pub fn cancel(&mut self, sleeper: u16) {
         let at = self.place[sleeper as usize];
         if at != NOT_SET {
@@ -81,12 +85,12 @@ impl<'a> Alarms<'a> {
     fn remove(&mut self, at: u16) {
         self.place[self.heap[at as usize].sleeper as usize] = NOT_SET;
         self.count -= 1;
-        if at == self.count {
-            return;
+        if at < self.count {
+            let last = self.heap[self.count as usize];
+            let at = self.rise(at, last);
+            self.sink(at, last);
         }
-        let last = self.heap[self.count as usize];
-        let at = self.rise(at, last);
-        self.sink(at, last);
+        self.note_next();
     }
 
     fn put(&mut self, at: u16, alarm: Alarm) {
@@ -137,6 +141,8 @@ impl<'a> Alarms<'a> {
         }
         let set = self.place.iter().filter(|place| **place != NOT_SET).count();
         assert_eq!(set, self.count as usize, "alarm count");
+        let first = self.heap[..self.count as usize].first();
+        assert_eq!(self.next, first.map_or(Nanos::FOREVER, |alarm| alarm.due), "next alarm");
     }
 }
 

@@ -1,7 +1,8 @@
 //! The kernel's invariants, stated once and checked after every step of a test.
 
+use crate::event::{Event, Source};
 use crate::kernel::Kernel;
-use crate::pool::{Id, Pool};
+use crate::pool::{FREE, Id, Pool};
 use crate::process::ProcessState;
 use crate::queue::ThreadQueue;
 use crate::thread::{State, Thread, ThreadId, Wait};
@@ -9,15 +10,15 @@ use diapason_abi::{Nanos, PRIORITIES};
 
 /// The threads of a list, with its links verified.
 fn members(threads: &Pool<'_, Thread>, queue: ThreadQueue) -> impl Iterator<Item = ThreadId> {
-    let (mut previous, mut next) = (ThreadId::NONE, queue.head);
+    let mut next = queue.head;
     core::iter::from_fn(move || {
         let thread = next;
         if thread.is_none() {
-            assert!(queue.tail == previous, "list tail");
             return None;
         }
-        assert!(threads[thread].previous == previous, "list link");
-        (previous, next) = (thread, threads[thread].next);
+        let following = threads[thread].next;
+        assert!(threads[following].previous == thread, "list link");
+        next = if following == queue.head { ThreadId::NONE } else { following };
         Some(thread)
     })
 }
@@ -31,7 +32,9 @@ impl Kernel<'_> {
         self.check_priorities();
         self.check_semaphores();
         self.check_mailboxes();
+        self.check_events();
         self.check_processes();
+        self.check_memory();
         self.check_frames();
     }
 
@@ -56,6 +59,7 @@ impl Kernel<'_> {
         }
         for c in self.conditions.ids() {
             let queue = self.conditions[c].waiters;
+            assert!(self.conditions[c].handle != FREE || queue.is_empty(), "deleted condition in use");
             let waits =
                 |t: ThreadId| matches!(self.threads[t].wait, Wait::Condition(w, _) if w == c);
             assert!(members(&self.threads, queue).all(waits), "condition waiter");
@@ -96,7 +100,7 @@ impl Kernel<'_> {
     fn check_threads(&self) {
         for id in self.threads.ids() {
             let t = &self.threads[id];
-            assert_eq!(t.handle == 0, t.state == State::Free, "handle of a live thread");
+            assert_eq!(t.handle == FREE, t.state == State::Free, "handle of a live thread");
             assert_eq!(t.wait == Wait::Nothing, t.state != State::Blocked, "wait of a blocked one");
             if self.alarms.is_set(id.index()) {
                 assert_eq!(t.state, State::Blocked, "only the blocked have alarms");
@@ -104,10 +108,12 @@ impl Kernel<'_> {
             if let Wait::Join(other) = t.wait {
                 assert!(self.threads[other].joiner == id, "joined thread knows its joiner");
             }
+            if t.joiner.is_some() && t.state != State::Free {
+                assert_eq!(self.threads[t.joiner].wait, Wait::Join(id), "joiner waits");
+            }
             if let Wait::Event(event) = t.wait {
                 assert!(self.events[event].waiter == id, "event knows its waiter");
             }
-            assert!(t.wait != Wait::Time || self.alarms.is_set(id.index()), "sleep has an alarm");
         }
         let running = self.scheduler.running;
         assert!(running == self.scheduler.pick(), "the most urgent thread runs");
@@ -145,7 +151,14 @@ impl Kernel<'_> {
     fn check_semaphores(&self) {
         for id in self.semaphores.ids() {
             let s = &self.semaphores[id];
-            if s.handle == 0 {
+            if s.owner.is_some() {
+                let mut held = self.threads[s.owner].held;
+                while held.is_some() && held != id {
+                    held = self.semaphores[held].next_held;
+                }
+                assert!(held == id, "its owner holds it");
+            }
+            if s.handle == FREE {
                 assert!(s.waiters.is_empty() && s.owner.is_none(), "deleted semaphore in use");
             } else {
                 assert!(s.waiters.is_empty() || s.count == 0, "waiters though it is free");
@@ -159,7 +172,7 @@ impl Kernel<'_> {
     fn check_mailboxes(&self) {
         for id in self.mailboxes.ids() {
             let b = &self.mailboxes[id];
-            if b.handle == 0 {
+            if b.handle == FREE {
                 assert!(b.receivers.is_empty() && b.senders.is_empty(), "deleted mailbox in use");
                 continue;
             }
@@ -173,6 +186,49 @@ impl Kernel<'_> {
         }
     }
 
+    /// Events, their waiters and what raises them know each other.
+    fn check_events(&self) {
+        for id in self.events.ids() {
+            let e = &self.events[id];
+            let alarm = self.alarms.is_set(self.threads.len() + id.index());
+            if e.handle == FREE {
+                assert!(e.waiter.is_none() && !alarm, "deleted event in use");
+                continue;
+            }
+            assert!(!alarm || matches!(e.source, Source::Timer { .. }), "alarm of a timer");
+            if e.waiter.is_some() {
+                assert_eq!(self.threads[e.waiter].wait, Wait::Event(id), "event's waiter waits");
+                assert_eq!(e.pending, 0, "waiter though it occurred");
+            }
+            if let Source::Irq(device) = e.source {
+                assert!(self.devices[Id::new(device)].event == id, "event of a device");
+            }
+        }
+        let alive = |e: Id<Event>| e.is_none() || self.events[e].handle != FREE;
+        assert!(self.devices.ids().all(|d| alive(self.devices[d].event)), "device's event");
+        assert!(self.mailboxes.ids().all(|m| alive(self.mailboxes[m].event)), "mailbox's event");
+    }
+
+    /// Processes agree with segments and devices on who uses what.
+    fn check_memory(&self) {
+        for p in self.processes.ids() {
+            let (process, bit) = (&self.processes[p], 1 << p.index());
+            for s in self.segments.ids() {
+                let attached = self.segments[s].attached & bit != 0;
+                assert_eq!(attached, process.segments >> s.index() & 1 == 1, "attached");
+            }
+            for d in self.devices.ids() {
+                let mapped = self.devices[d].mapped & bit != 0;
+                assert_eq!(mapped, process.devices >> d.index() & 1 == 1, "mapped");
+            }
+        }
+        for s in self.segments.ids() {
+            let s = &self.segments[s];
+            assert!(s.frames.count <= s.pages, "segment size");
+            assert!(s.attached == 0 || s.frames.count == s.pages, "attached in part");
+        }
+    }
+
     fn check_processes(&self) {
         for id in self.processes.ids() {
             let p = &self.processes[id];
@@ -180,12 +236,13 @@ impl Kernel<'_> {
             let live = p.threads.ids().filter(|t| matches!(own(*t), State::Ready | State::Blocked));
             assert_eq!(live.count(), p.live as usize, "live threads");
             assert!(p.heap.count <= p.heap_max, "heap quota");
+            assert_eq!(p.live > 0, p.state == ProcessState::Running, "a process has threads");
             if p.state != ProcessState::Running {
                 assert_eq!((p.live, p.heap.count, p.segments, p.devices), (0, 0, 0, 0), "leak");
                 assert!(p.threads.ids().all(|t| own(t) == State::Free), "thread leak");
-                let events = p.events.ids().all(|e: Id<_>| self.events[e].handle == 0);
-                let private = p.semaphores.ids().all(|s: Id<_>| self.semaphores[s].handle == 0);
-                let conditions = p.conditions.ids().all(|c: Id<_>| self.conditions[c].handle == 0);
+                let events = p.events.ids().all(|e: Id<_>| self.events[e].handle == FREE);
+                let private = p.semaphores.ids().all(|s: Id<_>| self.semaphores[s].handle == FREE);
+                let conditions = p.conditions.ids().all(|c: Id<_>| self.conditions[c].handle == FREE);
                 assert!(events && private && conditions, "object leak");
             }
         }

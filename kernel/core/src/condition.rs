@@ -4,7 +4,7 @@
 //! it moves to the mutex's waiters and lends its priority there.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::pool::Id;
+use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos, SIGNAL_BATCH, encode_result};
@@ -14,7 +14,7 @@ pub type ConditionId = Id<Condition>;
 
 /// One condition variable slot.
 pub struct Condition {
-    /// Its handle, or 0 while it does not exist.
+    /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,
@@ -26,7 +26,7 @@ impl Condition {
     /// A slot for the declared condition `key`, or (with key 0) a private one.
     #[must_use]
     pub const fn empty(key: u64, allowed: u64) -> Condition {
-        Condition { handle: 0, generation: 0, allowed, key, waiters: ThreadQueue::EMPTY }
+        Condition { handle: FREE, generation: 0, allowed, key, waiters: ThreadQueue::EMPTY }
     }
 }
 
@@ -34,7 +34,7 @@ impl Kernel<'_> {
     #[inline(always)]
     fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
         match self.conditions.get(handle as u16) {
-            Some(c) if c.handle == handle && c.allowed & self.grant != 0 && handle != 0 => {
+            Some(c) if c.handle == handle && c.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
             }
             slot => {
@@ -49,14 +49,14 @@ impl Kernel<'_> {
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
             let own = self.processes[self.process].conditions;
-            let free = own.ids().find(|c| self.conditions[*c].handle == 0);
+            let free = own.ids().find(|c| self.conditions[*c].handle == FREE);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             let found = self.conditions.ids().find(|c| self.conditions[*c].key == key);
             self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
         };
         let c = &mut self.conditions[id];
-        if c.handle == 0 {
+        if c.handle == FREE {
             c.generation += 1;
             c.handle = Handle::new(Kind::Condition, id.index(), c.generation).0;
             c.waiters = ThreadQueue::EMPTY;
@@ -73,7 +73,7 @@ impl Kernel<'_> {
 
     /// End a condition that exists: its waiters get `Gone`, with their mutex.
     pub(crate) fn destroy_condition(&mut self, id: ConditionId) {
-        self.conditions[id].handle = 0;
+        self.conditions[id].handle = FREE;
         let gone = encode_result(Err(Errno::Gone));
         while self.conditions[id].waiters.head.is_some() {
             self.wake_first(id, gone);

@@ -6,7 +6,7 @@
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::pool::Id;
+use crate::pool::{FREE, Id};
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, Handle, Kind, Nanos};
 
@@ -31,7 +31,7 @@ pub enum Source {
 
 /// One event slot; slots belong to processes.
 pub struct Event {
-    /// Its handle, or 0 while it does not exist.
+    /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) source: Source,
@@ -47,7 +47,7 @@ impl Event {
     #[must_use]
     pub const fn empty(allowed: u64) -> Event {
         Event {
-            handle: 0,
+            handle: FREE,
             generation: 0,
             source: Source::Plain,
             pending: 0,
@@ -62,7 +62,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn own_event(&self, handle: u64) -> Result<EventId, Refused> {
         match self.events.get(handle as u16) {
-            Some(e) if e.handle == handle && e.allowed & self.grant != 0 && handle != 0 => {
+            Some(e) if e.handle == handle && e.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
             }
             slot => {
@@ -81,7 +81,7 @@ impl Kernel<'_> {
     /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
     pub(crate) fn event_create(&mut self, source: Source) -> Step {
         let own = self.processes[self.process].events;
-        let free = own.ids().find(|e| self.events[*e].handle == 0);
+        let free = own.ids().find(|e| self.events[*e].handle == FREE);
         let id = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let e = &mut self.events[id];
         e.generation += 1;
@@ -121,7 +121,7 @@ impl Kernel<'_> {
     }
 
     /// Something happened `count` times.
-    #[inline]
+
     pub(crate) fn raise(&mut self, id: EventId, count: u32) {
         let e = &mut self.events[id];
         e.pending = e.pending.saturating_add(count);
@@ -192,7 +192,7 @@ impl Kernel<'_> {
 
     /// End an event that exists, and whatever raises it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
-        self.events[id].handle = 0;
+        self.events[id].handle = FREE;
         self.alarms.cancel(self.timer_alarm(id));
         if let Source::Irq(device) = self.events[id].source {
             let device = &mut self.devices[Id::new(device)];

@@ -364,6 +364,8 @@ impl Tape {
 #[derive(Default)]
 struct ReplayMachine {
     tape: Tape,
+    /// What the entry's call returned: if it read a counter of the machine, this was there.
+    counter: u64,
     inner: HostMachine,
 }
 
@@ -422,7 +424,7 @@ impl Machine for ReplayMachine {
     fn emit(&mut self, _record: Record, _words: &[u64]) {}
 
     fn counter(&mut self, _which: u64) -> u64 {
-        0
+        self.counter
     }
 
     fn supervisor_died(&mut self, _process: ProcessId) {}
@@ -460,6 +462,7 @@ fn replay_entry(
 ) -> Result<(), String> {
     let number = u64::from(entry.detail);
     let a = entry.arguments;
+    m.counter = entry.result;
     let is_call = matches!(entry.kind, EntryKind::Quick | EntryKind::Syscall);
     let quick = if is_call { kernel.quick(m, number, a) } else { None };
     if entry.kind == EntryKind::Quick {

@@ -145,7 +145,7 @@ impl Kernel<'_> {
     }
 
     /// A call is about to wait until `deadline`: may it?
-    #[inline]
+
     pub(crate) fn may_wait(&self, deadline: Nanos) -> Result<(), Refused> {
         if deadline > self.now {
             Ok(())
@@ -174,7 +174,6 @@ impl Kernel<'_> {
         }
     }
 
-    #[inline(never)]
     fn quick_log<M: Machine>(&mut self, m: &mut M, address: u64, length: u64) -> Option<u64> {
         let mut text = [0; LOG_BYTES];
         let text = text.get_mut(..length as usize)?;
@@ -183,7 +182,9 @@ impl Kernel<'_> {
         Some(0)
     }
 
-    /// Everything else: account for what happened, and decide who runs.
+    /// Everything else: account for what happened, and decide who runs. Inlined, so that a caller
+    /// with a known cause (and a known call) pays only for that.
+    #[inline(always)]
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
         self.now = now;
         match cause {
@@ -201,15 +202,13 @@ impl Kernel<'_> {
         let run = self.scheduler.pick();
         if run != self.scheduler.running {
             self.scheduler.switch(&mut self.threads, run, self.now);
-            if run.is_some() {
-                self.process = self.threads[run].process;
-                self.grant = 1 << (self.process.index() & 63);
-            }
         }
-        let mut decision =
-            Decision { run, result: None, deliver_to: 0, alarm: self.alarms.next_due() };
+        let alarm = self.alarms.next_due();
+        let mut decision = Decision { run, result: None, deliver_to: 0, alarm };
         if run.is_some() {
             let t = &mut self.threads[run];
+            self.process = t.process;
+            self.grant = 1 << (t.process.index() & 63);
             if t.has_result {
                 t.has_result = false;
                 decision.result = Some(t.result);
@@ -217,6 +216,13 @@ impl Kernel<'_> {
             }
         }
         decision
+    }
+
+    /// The process whose thread runs.
+    #[inline(always)]
+    #[must_use]
+    pub fn process(&self) -> ProcessId {
+        self.process
     }
 
     #[inline(always)]
@@ -245,7 +251,7 @@ impl Kernel<'_> {
         match call {
             CallNumber::Null => Ok(Flow::Done(0)),
             CallNumber::Yield => {
-                self.scheduler.rotate(&mut self.threads);
+                self.scheduler.rotate(&self.threads);
                 Ok(Flow::Done(0))
             }
             CallNumber::ThreadExit => self.thread_exit(m, a[0]),

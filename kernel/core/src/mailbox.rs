@@ -7,7 +7,7 @@
 use crate::event::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::pool::{Id, Range};
+use crate::pool::{FREE, Id, Range};
 use crate::process::ProcessId;
 use crate::queue::ThreadQueue;
 use crate::thread::{ThreadId, Wait};
@@ -34,7 +34,7 @@ impl Message {
 
 /// One declared mailbox.
 pub struct Mailbox {
-    /// Its handle, or 0 while it does not exist.
+    /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,
@@ -56,7 +56,7 @@ impl Mailbox {
     #[must_use]
     pub const fn empty(key: u64, allowed: u64, slots: Range, faults_of: ProcessId) -> Mailbox {
         Mailbox {
-            handle: 0,
+            handle: FREE,
             generation: 0,
             allowed,
             key,
@@ -80,7 +80,7 @@ impl Kernel<'_> {
     #[inline(always)]
     fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
         match self.mailboxes.get(handle as u16) {
-            Some(b) if b.handle == handle && b.allowed & self.grant != 0 && handle != 0 => {
+            Some(b) if b.handle == handle && b.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
             }
             slot => {
@@ -96,7 +96,7 @@ impl Kernel<'_> {
         let found = self.mailboxes.ids().find(|b| self.mailboxes[*b].key == key);
         let id = self.granted(found, key, |kernel, b| kernel.mailboxes[b].allowed)?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
-        if self.mailboxes[id].handle == 0 {
+        if self.mailboxes[id].handle == FREE {
             self.open_mailbox(id);
         }
         if event.is_some() {
@@ -126,7 +126,7 @@ impl Kernel<'_> {
         if self.mailboxes[id].faults_of.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
-        self.mailboxes[id].handle = 0;
+        self.mailboxes[id].handle = FREE;
         while self.mailboxes[id].receivers.head.is_some() {
             let thread = self.mailboxes[id].receivers.head;
             self.mailboxes[id].receivers.remove(&mut self.threads, thread);

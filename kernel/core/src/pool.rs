@@ -3,6 +3,10 @@
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 
+/// The handle of an object that does not exist. No slot has the index it would name, so looking a
+/// handle up is one comparison.
+pub const FREE: u64 = u64::MAX;
+
 /// A place in the pool of `T`s, or none. Sixteen bits: links between objects stay small.
 pub struct Id<T>(u16, PhantomData<fn() -> T>);
 
@@ -94,7 +98,6 @@ impl<'a, T> Pool<'a, T> {
 /// many index operations costs a compare and a jump.
 #[cold]
 #[inline(never)]
-#[track_caller]
 fn corrupt() -> ! {
     panic!("corrupt id")
 }
@@ -102,7 +105,6 @@ fn corrupt() -> ! {
 impl<T> Index<Id<T>> for Pool<'_, T> {
     type Output = T;
     #[inline(always)]
-    #[track_caller]
     fn index(&self, id: Id<T>) -> &T {
         match self.0.get(id.0 as usize) {
             Some(object) => object,
@@ -113,7 +115,6 @@ impl<T> Index<Id<T>> for Pool<'_, T> {
 
 impl<T> IndexMut<Id<T>> for Pool<'_, T> {
     #[inline(always)]
-    #[track_caller]
     fn index_mut(&mut self, id: Id<T>) -> &mut T {
         match self.0.get_mut(id.0 as usize) {
             Some(object) => object,

@@ -5,7 +5,7 @@ use crate::kernel::{Fault, Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::mailbox::MailboxId;
 use crate::memory::Chain;
-use crate::pool::{Id, Range};
+use crate::pool::{FREE, Id, Range};
 use crate::thread::State;
 use diapason_abi::record::Record;
 use diapason_abi::{Errno, FaultCause, FaultReport};
@@ -132,15 +132,15 @@ impl Kernel<'_> {
             }
         }
         for event in events.ids::<Event>() {
-            if self.events[event].handle != 0 {
+            if self.events[event].handle != FREE {
                 self.destroy_event(m, event);
             }
         }
         for condition in conditions.ids() {
-            self.conditions[condition].handle = 0;
+            self.conditions[condition].handle = FREE;
         }
         for semaphore in semaphores.ids() {
-            self.semaphores[semaphore].handle = 0;
+            self.semaphores[semaphore].handle = FREE;
         }
         self.give_back(m, id);
         m.emit(Record::Ended, &[self.now.0, u64::from(id.index())]);

@@ -1,22 +1,21 @@
 //! Lists of threads: ready at one priority, or waiting for one object.
 //!
-//! A thread is in at most one list at a time, so its links live in the thread.
+//! A thread is in at most one list at a time, so its links live in the thread. The lists are
+//! circular: the last is the one before the first, and sending the first to the back is one step.
 
 use crate::pool::Pool;
 use crate::thread::{Thread, ThreadId};
 
-/// A doubly linked list of threads.
+/// A circular, doubly linked list of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadQueue {
     /// First out.
     pub head: ThreadId,
-    /// Last out.
-    pub tail: ThreadId,
 }
 
 impl ThreadQueue {
     /// Nobody.
-    pub const EMPTY: ThreadQueue = ThreadQueue { head: ThreadId::NONE, tail: ThreadId::NONE };
+    pub const EMPTY: ThreadQueue = ThreadQueue { head: ThreadId::NONE };
 
     /// Is nobody in it?
     #[inline(always)]
@@ -24,60 +23,73 @@ impl ThreadQueue {
         self.head.is_none()
     }
 
-    /// Add behind `before` (in front of all if that is none).
-    #[inline]
-    fn insert_after(&mut self, threads: &mut Pool<'_, Thread>, before: ThreadId, thread: ThreadId) {
-        let next = if before.is_some() { threads[before].next } else { self.head };
-        threads[thread].previous = before;
-        threads[thread].next = next;
-        if before.is_some() {
-            threads[before].next = thread;
-        } else {
-            self.head = thread;
-        }
-        if next.is_some() {
-            threads[next].previous = thread;
-        } else {
-            self.tail = thread;
-        }
-    }
-
     /// Add behind everybody.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        self.insert_after(threads, self.tail, thread);
+        if self.head.is_none() {
+            self.head = thread;
+            let t = &mut threads[thread];
+            (t.previous, t.next) = (thread, thread);
+        } else {
+            insert_before(threads, self.head, thread);
+        }
     }
 
     /// Add in front of everybody.
-    #[inline]
+    #[inline(always)]
     pub fn push_front(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        self.insert_after(threads, ThreadId::NONE, thread);
+        self.push_back(threads, thread);
+        self.head = thread;
     }
 
     /// Add behind the last thread that is at least as urgent. Walks from the less urgent end.
-    #[inline]
+    #[inline(always)]
     pub fn insert_by_priority(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        let priority = threads[thread].vcpu.priority;
-        let mut before = self.tail;
-        while before.is_some() && threads[before].vcpu.priority < priority {
-            before = threads[before].previous;
+        if self.head.is_none() {
+            return self.push_back(threads, thread);
         }
-        self.insert_after(threads, before, thread);
+        let priority = threads[thread].vcpu.priority;
+        let mut behind = self.head;
+        loop {
+            let before = threads[behind].previous;
+            if threads[before].vcpu.priority >= priority {
+                return insert_before(threads, behind, thread);
+            }
+            behind = before;
+            if behind == self.head {
+                return self.push_front(threads, thread);
+            }
+        }
+    }
+
+    /// Send the first behind everybody.
+    #[inline(always)]
+    pub fn rotate(&mut self, threads: &Pool<'_, Thread>) {
+        self.head = threads[self.head].next;
     }
 
     /// Take out a thread that is in this list.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let (previous, next) = (threads[thread].previous, threads[thread].next);
-        if previous.is_some() {
-            threads[previous].next = next;
-        } else {
+        if next == thread {
+            self.head = ThreadId::NONE;
+            return;
+        }
+        threads[previous].next = next;
+        threads[next].previous = previous;
+        if self.head == thread {
             self.head = next;
         }
-        if next.is_some() {
-            threads[next].previous = previous;
-        } else {
-            self.tail = previous;
-        }
     }
+}
+
+/// Link `thread` in between `behind` and the one before it.
+fn insert_before(threads: &mut Pool<'_, Thread>, behind: ThreadId, thread: ThreadId) {
+    let b = &mut threads[behind];
+    let before = b.previous;
+    b.previous = thread;
+    let t = &mut threads[thread];
+    (t.previous, t.next) = (before, behind);
+    threads[before].next = thread;
 }

@@ -41,7 +41,7 @@ impl Scheduler {
     }
 
     /// A thread became ready: it goes behind its equals.
-    #[inline]
+
     pub fn insert_back(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let priority = threads[thread].vcpu.priority;
         self.ready |= 1 << (priority as usize % PRIORITIES);
@@ -64,7 +64,7 @@ impl Scheduler {
     }
 
     /// A thread is no longer ready.
-    #[inline]
+
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let priority = threads[thread].vcpu.priority;
         let level = self.level(priority);
@@ -77,16 +77,14 @@ impl Scheduler {
     /// Is the running thread alone at its priority?
     #[inline(always)]
     pub fn alone(&self, threads: &Pool<'_, Thread>) -> bool {
-        threads[self.running].next.is_none()
+        threads[self.running].next == self.running
     }
 
     /// The running thread goes behind its equals.
-    #[inline]
-    pub fn rotate(&mut self, threads: &mut Pool<'_, Thread>) {
-        let thread = self.running;
-        let level = self.level(threads[thread].vcpu.priority);
-        level.remove(threads, thread);
-        level.push_back(threads, thread);
+    #[inline(always)]
+    pub fn rotate(&mut self, threads: &Pool<'_, Thread>) {
+        let priority = threads[self.running].vcpu.priority;
+        self.level(priority).rotate(threads);
     }
 
     /// The thread that should run.
@@ -99,14 +97,17 @@ impl Scheduler {
     }
 
     /// Charge the time since the last change to whoever ran, and let `next` run.
-    #[inline]
+
+    #[inline(always)]
     pub fn switch(&mut self, threads: &mut Pool<'_, Thread>, next: ThreadId, now: Nanos) {
-        let elapsed = now - self.since;
-        if self.running.is_some() {
-            threads[self.running].vcpu.used += elapsed;
+        // The clock does not run backwards, and no run lasts five centuries.
+        let elapsed = now.0.wrapping_sub(self.since.0);
+        let used = if self.running.is_some() {
+            &mut threads[self.running].vcpu.used
         } else {
-            self.idle += elapsed;
-        }
+            &mut self.idle
+        };
+        used.0 = used.0.wrapping_add(elapsed);
         self.running = next;
         self.since = now;
     }

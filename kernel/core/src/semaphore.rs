@@ -5,7 +5,7 @@
 //! [`Kernel::update_priority`], which is called whenever a waiter comes or goes.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::pool::Id;
+use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
 use crate::thread::{State, ThreadId, Wait};
 use diapason_abi::call::{MUTEX, OWNER_DIED};
@@ -16,7 +16,7 @@ pub type SemaphoreId = Id<Semaphore>;
 
 /// One semaphore slot, declared or private.
 pub struct Semaphore {
-    /// Its handle, or 0 while it does not exist.
+    /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     /// Processes that may use it.
@@ -45,7 +45,7 @@ impl Semaphore {
     #[must_use]
     pub const fn empty(key: u64, allowed: u64, initial: u64) -> Semaphore {
         Semaphore {
-            handle: 0,
+            handle: FREE,
             generation: 0,
             allowed,
             key,
@@ -66,7 +66,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn semaphore(&self, handle: u64) -> Result<SemaphoreId, Refused> {
         match self.semaphores.get(handle as u16) {
-            Some(s) if s.handle == handle && s.allowed & self.grant != 0 && handle != 0 => {
+            Some(s) if s.handle == handle && s.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
             }
             slot => {
@@ -81,14 +81,14 @@ impl Kernel<'_> {
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
             let own = self.processes[self.process].semaphores;
-            let free = own.ids().find(|s| self.semaphores[*s].handle == 0);
+            let free = own.ids().find(|s| self.semaphores[*s].handle == FREE);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             let found = self.semaphores.ids().find(|s| self.semaphores[*s].key == key);
             self.granted(found, key, |kernel, s| kernel.semaphores[s].allowed)?
         };
         let s = &mut self.semaphores[id];
-        if s.handle == 0 {
+        if s.handle == FREE {
             let initial = if key == Key::PRIVATE.0 { initial } else { s.initial };
             s.generation += 1;
             s.handle = Handle::new(Kind::Semaphore, id.index(), s.generation).0;
@@ -111,7 +111,7 @@ impl Kernel<'_> {
     /// End a semaphore that exists: its waiters learn that it is gone, its owner gives back what
     /// they lent.
     pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
-        self.semaphores[id].handle = 0;
+        self.semaphores[id].handle = FREE;
         while self.semaphores[id].waiters.head.is_some() {
             let waiter = self.semaphores[id].waiters.head;
             self.semaphores[id].waiters.remove(&mut self.threads, waiter);
@@ -287,7 +287,7 @@ impl Kernel<'_> {
         self.alarms.cancel(thread.index());
         let s = &self.semaphores[id];
         let generation = self.threads[thread].result;
-        if s.handle == 0 || u64::from(s.generation) != generation {
+        if s.handle == FREE || u64::from(s.generation) != generation {
             self.wake_with(thread, Errno::Gone);
         } else if self.waits_for(s.owner, thread) {
             self.wake_with(thread, Errno::Deadlock);

@@ -2,7 +2,7 @@
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::pool::Id;
+use crate::pool::{FREE, Id};
 use crate::process::{Process, ProcessId};
 use crate::semaphore::SemaphoreId;
 use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId};
@@ -80,7 +80,7 @@ pub struct Jobs {
 
 /// One thread slot.
 pub struct Thread {
-    /// Its handle, or 0 while the slot is free.
+    /// Its handle, or [`FREE`] while the slot is free.
     pub handle: u64,
     /// How many threads have lived in this slot.
     pub generation: u32,
@@ -123,7 +123,7 @@ impl Thread {
     #[must_use]
     pub const fn empty(process: ProcessId, slot: u16) -> Thread {
         Thread {
-            handle: 0,
+            handle: FREE,
             generation: 0,
             state: State::Free,
             wait: Wait::Nothing,
@@ -164,7 +164,7 @@ impl Thread {
 
 impl Kernel<'_> {
     /// Take the running thread out of the ready list; the caller puts it where it waits.
-    #[inline]
+
     pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Nanos) {
         self.scheduler.remove(&mut self.threads, thread);
         let t = &mut self.threads[thread];
@@ -175,7 +175,7 @@ impl Kernel<'_> {
     }
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
-    #[inline]
+
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
         self.alarms.cancel(thread.index());
         let t = &mut self.threads[thread];
@@ -291,7 +291,7 @@ impl Kernel<'_> {
         t.deliver_to = 0;
         t.jobs.active = false;
         if ended == State::Free {
-            t.handle = 0;
+            t.handle = FREE;
         }
         // Last: what it gives back changes its priority, and it must be in no list by then.
         self.abandon_held(thread);
@@ -319,7 +319,7 @@ impl Kernel<'_> {
     /// A thread of the calling process.
     fn own_thread(&self, handle: u64) -> Result<ThreadId, Refused> {
         match self.threads.get(handle as u16) {
-            Some(t) if t.handle == handle && handle != 0 && t.process == self.process => {
+            Some(t) if t.handle == handle && t.process == self.process => {
                 Ok(Id::new(handle as u16))
             }
             slot => {

@@ -127,8 +127,7 @@ fn locking_ones_own_mutex_again_is_a_deadlock() {
 #[test]
 fn closing_a_cycle_of_owners_is_a_deadlock() {
     lab(|sys| {
-        let m: Vec<u64> =
-            ["m1", "m2", "m3"].iter().map(|n| sys.open(Call::SemCreate, n)).collect();
+        let m: Vec<u64> = ["m1", "m2", "m3"].iter().map(|n| sys.open(Call::SemCreate, n)).collect();
         let low = sys.spawn(1);
         sys.park();
         assert_eq!(sys.running(), low);

@@ -54,7 +54,8 @@ pvh_entry:
     or eax, 0x901
     wrmsr
     mov eax, cr0
-    or eax, 0x80010002
+    # Paging; honour read-only pages; report x87 errors and (where asked) misalignment by trap.
+    or eax, 0x80050022
     and eax, 0xfffffffb
     mov cr0, eax
     lgdt [boot_gdt_pointer]

@@ -46,14 +46,6 @@ syscall_entry:
     xor r8d, r8d
     xor r9d, r9d
     xor r10d, r10d
-    xorps xmm0, xmm0
-    xorps xmm1, xmm1
-    xorps xmm2, xmm2
-    xorps xmm3, xmm3
-    xorps xmm4, xmm4
-    xorps xmm5, xmm5
-    xorps xmm6, xmm6
-    xorps xmm7, xmm7
     sysretq
 1:  # Another thread goes on (or none). Keep what the caller's function call preserves.
     mov rax, gs:[{CONTEXT}]

@@ -274,5 +274,6 @@ impl Machine for Metal {
 
     fn supervisor_died(&mut self, _process: ProcessId) {
         self.supervisor_died = true;
+        self.observe.any = true;
     }
 }

@@ -20,6 +20,8 @@
 
 mod acpi;
 mod apic;
+mod calls;
+
 mod clock;
 mod console;
 mod context;

@@ -15,7 +15,7 @@ use crate::percpu::shell;
 use crate::tables::{FIRST_DEVICE, TIMER};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::{Entry, EntryKind};
-use diapason_abi::{FaultCause, Nanos, layout};
+use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel};
 
 /// What a run asked to be observed. `any` is the one test on fast paths.
@@ -47,26 +47,12 @@ pub struct Shell {
 /// the caller's, 1 for none.
 #[repr(C)]
 pub struct Exit {
-    value: u64,
-    next: usize,
+    pub value: u64,
+    pub next: usize,
 }
 
 /// `entry.s`: nobody runs.
 const IDLE: usize = 1;
-
-#[unsafe(no_mangle)]
-extern "C" fn on_syscall(a0: u64, a1: u64, a2: u64, a3: u64, a4: u64, number: u64) -> Exit {
-    // SAFETY: once per entry.
-    let shell = unsafe { shell() };
-    let arguments = [a0, a1, a2, a3, a4];
-    if shell.metal.observe.any {
-        return shell.observed_syscall(number, arguments);
-    }
-    match shell.kernel.quick(&mut shell.metal, number, arguments) {
-        Some(value) => Exit { value, next: 0 },
-        None => shell.syscall(number, arguments),
-    }
-}
 
 #[unsafe(no_mangle)]
 extern "C" fn on_trap(context: &mut Context) -> usize {
@@ -101,70 +87,89 @@ extern "C" fn on_idle() {
     }
 }
 
+/// The compiler may have moved data through vector registers: nothing of it reaches the caller.
+/// Calls that [`Kernel::quick`] completes use none; `cargo xtask tidy` looks.
+#[inline(always)]
+fn forget_vectors() {
+    // SAFETY: clears registers that a function may clobber.
+    unsafe {
+        core::arch::asm!(
+            "xorps xmm0, xmm0", "xorps xmm1, xmm1", "xorps xmm2, xmm2", "xorps xmm3, xmm3",
+            "xorps xmm4, xmm4", "xorps xmm5, xmm5", "xorps xmm6, xmm6", "xorps xmm7, xmm7",
+            "xorps xmm8, xmm8", "xorps xmm9, xmm9", "xorps xmm10, xmm10", "xorps xmm11, xmm11",
+            "xorps xmm12, xmm12", "xorps xmm13, xmm13", "xorps xmm14, xmm14", "xorps xmm15, xmm15",
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+            out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
+            out("xmm15") _, options(nomem, nostack),
+        );
+    }
+}
+
 impl Shell {
-    #[inline(never)]
-    fn syscall(&mut self, number: u64, arguments: Arguments) -> Exit {
+    /// A frequent call that may change who runs: inlined with its number, so that only its own
+    /// part of the core is in it.
+    #[inline(always)]
+    pub fn call(&mut self, number: CallNumber, arguments: Arguments) -> Exit {
         let caller = self.kernel.scheduler.running;
         let now = self.clock.now();
-        let decision = self.kernel.enter(&mut self.metal, now, Cause::Syscall(number, arguments));
-        if decision.run == caller && decision.deliver_to == 0 {
-            self.arm(decision.alarm);
-            return Exit { value: decision.result.unwrap_or(0), next: 0 };
+        let number = number as u64;
+        let d = self.kernel.enter(&mut self.metal, now, Cause::Syscall(number, arguments));
+        if self.metal.observe.any {
+            self.unusual(Cause::Syscall(number, arguments), now, d);
         }
-        Exit { value: 0, next: self.settle(decision) }
+        let next = self.settle(d);
+        if d.run == caller && next != IDLE {
+            forget_vectors();
+            return Exit { value: d.result.unwrap_or(0), next: 0 };
+        }
+        Exit { value: 0, next }
     }
 
-    #[cold]
-    fn observed_syscall(&mut self, number: u64, arguments: Arguments) -> Exit {
-        let start = self.watch_start();
-        let exit = match self.kernel.quick(&mut self.metal, number, arguments) {
-            Some(value) => {
-                self.record(EntryKind::Quick, number, Nanos::ZERO, arguments, None, value);
-                Exit { value, next: 0 }
-            }
-            None => {
-                let caller = self.kernel.scheduler.running;
-                let next = self.enter(Cause::Syscall(number, arguments));
-                let same = self.kernel.scheduler.running == caller && next > IDLE;
-                // The context's rax holds the result; a caller that goes on never left.
-                let value = if same { self.context(caller.index()).rax } else { 0 };
-                Exit { value, next: if same { 0 } else { next } }
-            }
-        };
-        self.watch_end(start, number);
-        exit
+    /// Any call, however rare.
+    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
+        let caller = self.kernel.scheduler.running;
+        let next = self.enter(Cause::Syscall(number, arguments));
+        if self.kernel.scheduler.running == caller && next != IDLE {
+            // The caller never left; its result is where a thread that did would find it.
+            forget_vectors();
+            return Exit { value: self.context(caller.index()).rax, next: 0 };
+        }
+        Exit { value: 0, next }
     }
 
     /// Enter the core and do what it decides; returns the context to continue with.
-    #[inline(always)]
+    #[inline(never)]
     pub fn enter(&mut self, cause: Cause) -> usize {
         let now = self.clock.now();
         self.entries += 1;
         let decision = self.kernel.enter(&mut self.metal, now, cause);
         if self.metal.observe.any {
-            self.record_entry(cause, now, &decision);
+            self.unusual(cause, now, decision);
         }
         self.settle(decision)
     }
 
-    fn settle(&mut self, mut decision: Decision) -> usize {
-        loop {
-            self.arm(decision.alarm);
-            if decision.run.is_none() {
-                self.idle_for_good(&decision);
-                return IDLE;
-            }
-            let index = decision.run.index();
-            let process = self.kernel.threads[decision.run].process.index();
-            self.metal.enter_space(process);
-            if let Some(result) = decision.result {
-                self.context(index).rax = result;
-            }
-            if decision.deliver_to == 0 || self.deliver(&decision).is_some() {
-                return core::ptr::from_mut(self.context(index)) as usize;
-            }
-            decision = self.delivery_fault(decision.deliver_to);
+    /// Timer, address space, result: then the chosen thread can go on.
+    #[inline(always)]
+    fn settle(&mut self, decision: Decision) -> usize {
+        let alarm = decision.alarm.min(self.horizon);
+        if alarm != self.armed {
+            self.set_timer(alarm);
         }
+        if decision.run.is_none() {
+            return self.nobody(decision.alarm);
+        }
+        self.metal.enter_space(self.kernel.process().index());
+        let context = self.context(decision.run.index());
+        let next = core::ptr::from_mut(context) as usize;
+        if let Some(result) = decision.result {
+            context.rax = result;
+            if decision.deliver_to != 0 {
+                return self.deliver(decision);
+            }
+        }
+        next
     }
 
     #[inline(always)]
@@ -172,40 +177,26 @@ impl Shell {
         &mut self.metal.contexts[thread as usize]
     }
 
-    fn deliver(&mut self, decision: &Decision) -> Option<()> {
+    /// The chosen thread's message goes into its memory, which is visible now. If that fails, it
+    /// is a fault of that thread, and somebody else is chosen.
+    #[inline(never)]
+    fn deliver(&mut self, decision: Decision) -> usize {
         use diapason_core::Machine;
         // Not an access of the core's: the recording has no place for it.
         let observe = core::mem::take(&mut self.metal.observe);
         let message = self.kernel.threads[decision.run].message();
         let done = self.metal.copy_out(decision.deliver_to, message);
         self.metal.observe = observe;
-        done.ok()
+        if done.is_ok() {
+            return core::ptr::from_mut(self.context(decision.run.index())) as usize;
+        }
+        let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
+        self.enter(Cause::Fault(Fault { cause, address, instruction: 0 }))
     }
 
-    #[cold]
-    fn delivery_fault(&mut self, address: u64) -> Decision {
-        let fault = Fault { cause: FaultCause::BadAddress, address, instruction: 0 };
-        let now = self.clock.now();
-        let decision = self.kernel.enter(&mut self.metal, now, Cause::Fault(fault));
-        if self.metal.observe.any {
-            self.record_entry(Cause::Fault(fault), now, &decision);
-        }
-        decision
-    }
-
-    /// Set the timer, if it is not set to that already. What is due is due in a tick: the thread
-    /// gets one instruction, and an alarm can never be missed.
-    #[inline(always)]
-    fn arm(&mut self, alarm: Nanos) {
-        let alarm = alarm.min(self.horizon);
-        if alarm != self.armed {
-            self.set_timer(alarm);
-        }
-        if self.metal.supervisor_died {
-            self.finish(exit::SUPERVISOR_DIED);
-        }
-    }
-
+    /// Set the timer. What is due already is due in a tick: the thread gets an instruction, and no
+    /// alarm is missed.
+    #[inline(never)]
     fn set_timer(&mut self, alarm: Nanos) {
         self.armed = alarm;
         if self.timer.deadline_mode {
@@ -278,19 +269,21 @@ impl Shell {
     }
 
     /// Nobody can run: if nothing will ever change that, the run is over.
-    fn idle_for_good(&mut self, decision: &Decision) {
-        let hopeless = decision.alarm == Nanos::FOREVER && !self.has_devices;
+    #[inline(never)]
+    fn nobody(&mut self, alarm: Nanos) -> usize {
+        let hopeless = alarm == Nanos::FOREVER && !self.has_devices;
         if hopeless && self.horizon == Nanos::FOREVER {
             announce(Record::Halted, &[self.clock.now().0]);
             self.finish(exit::HALTED);
         }
+        IDLE
     }
 
-    fn watch_start(&self) -> u64 {
+    pub fn watch_start(&self) -> u64 {
         if self.metal.observe.watch { cpu::counter() } else { 0 }
     }
 
-    fn watch_end(&mut self, start: u64, cause: u64) {
+    pub fn watch_end(&mut self, start: u64, cause: u64) {
         if self.metal.observe.watch {
             let length = cpu::counter() - start;
             if length > self.metal.longest {
@@ -300,7 +293,14 @@ impl Shell {
         }
     }
 
-    fn record_entry(&mut self, cause: Cause, now: Nanos, d: &Decision) {
+    /// Something is observed, or the supervisor died.
+    #[cold]
+    #[inline(never)]
+    fn unusual(&mut self, cause: Cause, now: Nanos, decision: Decision) {
+        if self.metal.supervisor_died {
+            self.finish(exit::SUPERVISOR_DIED);
+        }
+        let d = &decision;
         let (kind, number, arguments) = match cause {
             Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
             Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
@@ -311,6 +311,11 @@ impl Shell {
             }
         };
         self.record(kind, number, now, arguments, Some(d), d.result.unwrap_or(0));
+    }
+
+    /// Keep a call that changed no schedule.
+    pub fn record_quick(&mut self, number: u64, arguments: Arguments, value: u64) {
+        self.record(EntryKind::Quick, number, Nanos::ZERO, arguments, None, value);
     }
 
     fn record(

@@ -111,6 +111,8 @@ unsafe fn load_gates() {
         for vector in 0..VECTORS {
             (*idt)[vector as usize] = gate(stubs + vector * STUB_BYTES, 0);
         }
+        // A breakpoint is the one exception a program may raise by an instruction of its own.
+        (*idt)[3].low |= 3 << 45;
         (*idt)[2] = gate(&raw const fatal_nmi as u64, 1);
         (*idt)[8] = gate(&raw const fatal_double_fault as u64, 2);
         (*idt)[18] = gate(&raw const fatal_machine_check as u64, 3);

@@ -7,6 +7,8 @@
 pub mod lab;
 pub mod plan;
 pub mod random;
+pub mod shell;
+pub mod storm;
 pub mod sys;
 
 pub use diapason_abi::CallNumber as Call;

@@ -1,0 +1,87 @@
+//! Calls of no service: nothing, unknown numbers, logging, counters, giving up, slow reads.
+
+mod support;
+use diapason_abi::layout;
+use diapason_core::host::USER_BYTES;
+use support::lab::lab;
+use support::*;
+
+#[test]
+fn nothing_returns_nothing() {
+    lab(|sys| assert_eq!(sys.ok(Call::Null, &[1, 2, 3, 4, 5]), 0));
+}
+
+#[test]
+fn unknown_numbers_are_misuse() {
+    let first = Call::ALL.len() as u64;
+    for number in [first, first + 1, 255, 256, 1 << 32, u64::MAX] {
+        lab(|sys| {
+            let outcome = sys.act(|host| host.raw_call(number, [0; 5]));
+            assert_eq!(outcome, Outcome::Faulted(FaultCause::BadCall, number));
+        });
+    }
+}
+
+#[test]
+fn a_line_is_logged_whole_or_not_at_all() {
+    for length in [0, 1, 111, 112] {
+        lab(|sys| {
+            let text: Vec<u8> = (0..length).map(|i| b'a' + (i % 26) as u8).collect();
+            let at = sys.address(USER_BYTES - length);
+            sys.poke(at, &text);
+            assert_eq!(sys.ok(Call::Log, &[at, length]), 0);
+            assert_eq!(sys.host.machine.lines, [(0, text)]);
+        });
+    }
+    for length in [113, 4096, u64::MAX] {
+        lab(|sys| {
+            let at = sys.address(0);
+            sys.misuses(FaultCause::BadArgument, Call::Log, &[at, length]);
+            assert!(sys.host.machine.lines.is_empty());
+        });
+    }
+    lab(|sys| {
+        let at = sys.address(USER_BYTES - 1);
+        sys.misuses(FaultCause::BadAddress, Call::Log, &[at, 2]);
+    });
+}
+
+#[test]
+fn unknown_counters_are_zero() {
+    for which in [0, 1, 2, 4, 5, u64::MAX] {
+        lab(|sys| assert_eq!(sys.ok(Call::Count, &[which, 0]), 0));
+    }
+}
+
+#[test]
+fn giving_up_is_a_fault_at_the_given_address() {
+    lab(|sys| {
+        let outcome = sys.call(Call::Fail, &[0x1_0000_4321]);
+        assert_eq!(outcome, Outcome::Faulted(FaultCause::Panic, 0x1_0000_4321));
+    });
+}
+
+#[test]
+fn a_slow_read_copies_in_one_piece() {
+    lab(|sys| {
+        let (from, to) = (sys.address(0x100), sys.address(0x2000));
+        let bytes: Vec<u8> = (0..4096u32).map(|i| (i * 7) as u8).collect();
+        sys.poke(from, &bytes);
+        assert_eq!(sys.ok(Call::ReadSlow, &[to, from, 4096]), 0);
+        assert_eq!(sys.peek(to, 4096), bytes);
+        assert_eq!(sys.ok(Call::ReadSlow, &[to, from, 0]), 0);
+    });
+    for length in [4097, 1 << 16, u64::MAX] {
+        lab(|sys| {
+            let a = sys.address(0);
+            sys.misuses(FaultCause::BadArgument, Call::ReadSlow, &[a, a, length]);
+        });
+    }
+    for (to, from) in [(0, 0x100), (0x100, 0), (USER_BYTES - 1, 0), (0, USER_BYTES - 1)] {
+        lab(|sys| {
+            let base = layout::base(1);
+            let of = |offset: u64| if offset == 0 { base } else { layout::base(0) + offset };
+            sys.misuses(FaultCause::BadAddress, Call::ReadSlow, &[of(to), of(from), 2]);
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! Memory given out at run time: heaps and their quotas, shared segments, device registers.
+
+mod support;
+use diapason_abi::call::PARTIAL;
+use diapason_abi::{PAGE, PAGES_PER_CALL, layout};
+use support::lab::{self, summon};
+use support::*;
+
+const PER_CALL: u64 = PAGES_PER_CALL as u64;
+
+fn plan() -> Plan {
+    lab::plan().segment("wide", 10, EVERYBODY).segment("small", 2, EVERYBODY)
+}
+
+#[test]
+fn a_heap_grows_page_by_page_up_to_its_quota() {
+    lab::with(&plan(), |sys| {
+        let all = sys.host.kernel.free_frames();
+        let heap = layout::base(0) + layout::HEAP;
+        assert_eq!(sys.ok(Call::MemAlloc, &[1]), heap);
+        assert_eq!(sys.ok(Call::MemAlloc, &[PER_CALL]), heap + PAGE as u64);
+        for pages in [4, 4, 3] {
+            sys.ok(Call::MemAlloc, &[pages]);
+        }
+        assert_eq!(sys.host.kernel.free_frames(), all - 16);
+        let mapped: Vec<u32> = sys.host.machine.heap.keys().map(|(_, page)| *page).collect();
+        assert_eq!(mapped, (0..16).collect::<Vec<_>>());
+        let frames: std::collections::BTreeSet<_> = sys.host.machine.heap.values().collect();
+        assert_eq!(frames.len(), 16, "no frame twice");
+        sys.misuses(FaultCause::Quota, Call::MemAlloc, &[1]);
+        assert_eq!(sys.host.kernel.free_frames(), all, "the end gives all back");
+        assert!(sys.host.machine.heap.is_empty());
+    });
+}
+
+#[test]
+fn the_quota_is_checked_before_anything_is_given() {
+    lab::with(&plan().with(|p| p.heap_pages = 3), |sys| {
+        sys.park();
+        summon(sys);
+        let all = sys.host.kernel.free_frames();
+        sys.misuses(FaultCause::Quota, Call::MemAlloc, &[4]);
+        assert_eq!(sys.host.kernel.free_frames(), all);
+    });
+}
+
+#[test]
+fn impossible_sizes_are_misuse() {
+    for pages in [0, PER_CALL + 1, u64::MAX] {
+        lab::with(&plan(), |sys| {
+            sys.misuses(FaultCause::BadArgument, Call::MemAlloc, &[pages]);
+        });
+    }
+}
+
+#[test]
+fn one_process_exhausting_its_quota_takes_nothing_from_another() {
+    lab::with(&plan(), |sys| {
+        for _ in 0..4 {
+            sys.ok(Call::MemAlloc, &[4]);
+        }
+        summon(sys);
+        for _ in 0..4 {
+            sys.ok(Call::MemAlloc, &[4]);
+        }
+        attach(sys, "wide");
+        attach(sys, "small");
+        assert_eq!(sys.host.kernel.free_frames(), 0, "exactly what was reserved");
+    });
+}
+
+/// Attach as the runtime does, calling again while pages are being prepared.
+fn attach(sys: &mut Sys<'_>, name: &str) -> u64 {
+    loop {
+        let result = sys.ok(Call::ShmAttach, &[key(name)]);
+        if result & PARTIAL == 0 {
+            return result;
+        }
+    }
+}
+
+#[test]
+fn a_segment_is_prepared_a_few_pages_at_a_time_and_then_visible() {
+    lab::with(&plan(), |sys| {
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), PARTIAL | 4);
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), PARTIAL | 8);
+        assert!(sys.host.machine.attached.is_empty());
+        assert_eq!(sys.err(Call::ShmDetach, &[key("wide")]), Gone, "not attached yet");
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), layout::segment(0, 0));
+        assert_eq!(sys.host.machine.attached.iter().collect::<Vec<_>>(), [&(0, 0)]);
+        assert_eq!(sys.host.machine.segments.len(), 10);
+        assert_eq!(attach(sys, "wide"), layout::segment(0, 0), "again is the same");
+        assert_eq!(attach(sys, "small"), layout::segment(0, 1));
+    });
+}
+
+#[test]
+fn two_processes_may_prepare_one_segment_between_them() {
+    lab::with(&plan(), |sys| {
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), PARTIAL | 4);
+        summon(sys);
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), PARTIAL | 8);
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), layout::segment(1, 0));
+        lab::dismiss(sys);
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), layout::segment(0, 0));
+        assert_eq!(sys.host.machine.attached.len(), 2);
+    });
+}
+
+#[test]
+fn the_last_to_detach_frees_the_memory() {
+    lab::with(&plan(), |sys| {
+        let all = sys.host.kernel.free_frames();
+        attach(sys, "wide");
+        summon(sys);
+        attach(sys, "wide");
+        lab::dismiss(sys);
+        assert_eq!(sys.ok(Call::ShmDetach, &[key("wide")]), 0);
+        assert_eq!(sys.err(Call::ShmDetach, &[key("wide")]), Gone);
+        assert_eq!(sys.host.kernel.free_frames(), all - 10);
+        assert_eq!(sys.host.machine.segments.len(), 10);
+        summon(sys);
+        sys.ok(Call::ShmDetach, &[key("wide")]);
+        assert_eq!(sys.host.kernel.free_frames(), all);
+        assert!(sys.host.machine.segments.is_empty(), "the next attach maps fresh zero pages");
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("wide")]), PARTIAL | 4);
+    });
+}
+
+#[test]
+fn the_end_of_a_process_detaches_it() {
+    lab::with(&plan(), |sys| {
+        let all = sys.host.kernel.free_frames();
+        attach(sys, "wide");
+        attach(sys, "small");
+        summon(sys);
+        attach(sys, "small");
+        lab::dismiss(sys);
+        sys.crash(FaultCause::Read, 0);
+        assert_eq!(sys.host.machine.attached.iter().collect::<Vec<_>>(), [&(1, 1)]);
+        assert_eq!(sys.host.kernel.free_frames(), all - 2);
+        summon(sys);
+        sys.ok(Call::ShmDetach, &[key("small")]);
+        assert_eq!(sys.host.kernel.free_frames(), all);
+    });
+}
+
+#[test]
+fn segments_that_are_not_granted_are_misuse() {
+    let plan = plan().segment("secret", 1, 0b10);
+    for call in [Call::ShmAttach, Call::ShmDetach] {
+        for name in ["secret", "nothing", "m1"] {
+            lab::with(&plan, |sys| sys.misuses(FaultCause::BadGrant, call, &[key(name)]));
+        }
+        lab::with(&plan, |sys| sys.misuses(FaultCause::BadGrant, call, &[0]));
+    }
+}
+
+#[test]
+fn devices_are_mapped_for_those_who_are_granted_them_until_they_end() {
+    let plan = plan().device("gpio", 7, false, 0b01).device("shared", 8, false, EVERYBODY);
+    lab::with(&plan, |sys| {
+        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), layout::device(0, 1));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), layout::device(0, 1));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), layout::device(0, 2));
+        summon(sys);
+        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), layout::device(1, 2));
+        let mapped = sys.host.machine.mapped.iter().copied().collect::<Vec<_>>();
+        assert_eq!(mapped, [(0, 1), (0, 2), (1, 2)]);
+        lab::dismiss(sys);
+        assert_eq!(sys.call(Call::ThreadExit, &[0]), Outcome::Ended);
+        let mapped = sys.host.machine.mapped.iter().copied().collect::<Vec<_>>();
+        assert_eq!(mapped, [(1, 2)]);
+        summon(sys);
+        sys.misuses(FaultCause::BadGrant, Call::MapDevice, &[key("gpio")]);
+        assert!(sys.host.machine.mapped.is_empty());
+    });
+}

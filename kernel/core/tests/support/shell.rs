@@ -1,0 +1,330 @@
+//! A shell around the core that is fast enough for storms and keeps a flight recording: what the
+//! metal's shell does, on plain memory.
+
+use diapason_abi::archive::DeviceRecord;
+use diapason_abi::record::Record;
+use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind};
+use diapason_abi::{FaultCause, Nanos, layout};
+use diapason_core::{
+    Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
+};
+
+/// Bytes of user memory per process.
+pub const USER_BYTES: u64 = 0x1000;
+/// What every counter of this machine shows.
+pub const COUNTED: u64 = 12_345;
+
+/// Plain memory, with the rules of mapping checked.
+pub struct Memory {
+    current: u16,
+    user: Vec<Vec<u8>>,
+    /// Who has each frame: a process's heap or a segment; and in which place.
+    frames: Vec<Option<(Owner, u32)>>,
+    /// The flight recording, if it is kept.
+    pub recording: Option<Vec<u8>>,
+    /// Faults so far, by cause.
+    pub faults: [u64; 32],
+    /// Reports that found no room.
+    pub reports_lost: u64,
+    /// A supervisor died.
+    pub supervisor_died: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    Heap(u16),
+    Segment(u16),
+}
+
+impl Memory {
+    /// For so many processes and frames.
+    pub fn new(processes: usize, frames: usize, record: bool) -> Memory {
+        Memory {
+            current: 0,
+            user: vec![vec![0; USER_BYTES as usize]; processes],
+            frames: vec![None; frames],
+            recording: record.then(Vec::new),
+            faults: [0; 32],
+            reports_lost: 0,
+            supervisor_died: false,
+        }
+    }
+
+    fn range(&self, address: u64, length: u64) -> Result<std::ops::Range<usize>, BadAddress> {
+        let start = address.wrapping_sub(layout::base(self.current));
+        if length == 0 {
+            return Ok(0..0);
+        }
+        match start.checked_add(length) {
+            Some(end) if end <= USER_BYTES => Ok(start as usize..end as usize),
+            _ => Err(BadAddress),
+        }
+    }
+
+    fn keep(&mut self, words: [u64; ENTRY_WORDS]) {
+        if let Some(recording) = &mut self.recording {
+            recording.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+        }
+    }
+
+    /// Keep an access to user memory: the bytes read, or that it failed.
+    fn keep_access(&mut self, bytes: Option<&[u8]>) {
+        if self.recording.is_none() {
+            return;
+        }
+        let Some(bytes) = bytes else {
+            let mut words = [0; ENTRY_WORDS];
+            words[0] = EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16;
+            return self.keep(words);
+        };
+        for chunk in bytes.chunks(64) {
+            let mut words = [0; ENTRY_WORDS];
+            words[0] = EntryKind::Bytes as u64 | (chunk.len() as u64) << 16;
+            for (word, part) in words[1..9].iter_mut().zip(chunk.chunks(8)) {
+                let mut bytes = [0; 8];
+                bytes[..part.len()].copy_from_slice(part);
+                *word = u64::from_le_bytes(bytes);
+            }
+            self.keep(words);
+        }
+    }
+
+    fn give(&mut self, owner: Owner, page: u32, frame: FrameId) {
+        let slot = &mut self.frames[frame.index() as usize];
+        assert_eq!(slot.replace((owner, page)), None, "frame given out twice");
+    }
+
+    fn take_all(&mut self, owner: Owner, pages: u32) {
+        let of_owner = |slot: &&mut Option<(Owner, u32)>| slot.is_some_and(|(o, _)| o == owner);
+        let mut taken = 0;
+        for slot in self.frames.iter_mut().filter(of_owner) {
+            *slot = None;
+            taken += 1;
+        }
+        assert_eq!(taken, pages, "all pages of {owner:?}");
+    }
+
+    /// Write into a process's memory.
+    pub fn fill(&mut self, process: u16, at: usize, bytes: &[u8]) {
+        self.user[process as usize][at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Read a process's memory.
+    pub fn user(&self, process: u16) -> &[u8] {
+        &self.user[process as usize]
+    }
+}
+
+impl Machine for Memory {
+    fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
+        let range = self.range(address, to.len() as u64);
+        if let Ok(range) = range.clone() {
+            to.copy_from_slice(&self.user[self.current as usize][range]);
+        }
+        self.keep_access(range.is_ok().then_some(to));
+        range.map(drop)
+    }
+
+    fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {
+        let Ok(range) = self.range(address, from.len() as u64) else {
+            self.keep_access(None);
+            return Err(BadAddress);
+        };
+        self.user[self.current as usize][range].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
+        let (Ok(to), Ok(from)) = (self.range(to, length), self.range(from, length)) else {
+            self.keep_access(None);
+            return Err(BadAddress);
+        };
+        self.user[self.current as usize].copy_within(from, to.start);
+        Ok(())
+    }
+
+    fn instruction(&self) -> u64 {
+        layout::base(self.current)
+    }
+
+    fn start_thread(&mut self, _thread: ThreadId, _entry: Option<(u64, u64)>) {}
+
+    fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
+        self.give(Owner::Heap(process.index()), page, frame);
+    }
+
+    fn clear_heap(&mut self, process: ProcessId, pages: u32) {
+        self.take_all(Owner::Heap(process.index()), pages);
+    }
+
+    fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId) {
+        self.give(Owner::Segment(segment), page, frame);
+    }
+
+    fn clear_segment(&mut self, segment: u16, pages: u32) {
+        self.take_all(Owner::Segment(segment), pages);
+    }
+
+    fn attach_segment(&mut self, _process: ProcessId, _segment: u16, _visible: bool) {}
+
+    fn attach_device(&mut self, _process: ProcessId, _device: u16, _visible: bool) {}
+
+    fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
+
+    fn log(&mut self, _process: ProcessId, _text: &[u8]) {}
+
+    fn emit(&mut self, record: Record, words: &[u64]) {
+        match record {
+            Record::Fault => self.faults[words[3] as usize] += 1,
+            Record::ReportLost => self.reports_lost += 1,
+            _ => {}
+        }
+    }
+
+    fn counter(&mut self, _which: u64) -> u64 {
+        COUNTED
+    }
+
+    fn supervisor_died(&mut self, _process: ProcessId) {
+        self.supervisor_died = true;
+    }
+}
+
+/// Kernel, machine and clock.
+pub struct Shell<'a> {
+    /// The core.
+    pub kernel: Kernel<'a>,
+    /// What is under it.
+    pub memory: Memory,
+    /// The clock.
+    pub now: Nanos,
+    /// What was decided last.
+    pub decision: Decision,
+    /// A hash of every decision and quick result so far.
+    pub hash: u64,
+    /// Results delivered by entries since somebody last looked.
+    pub delivered: Vec<(ThreadId, u64)>,
+    /// Check the invariants after every so many entries (0: never).
+    pub check_every: u64,
+    entries: u64,
+}
+
+impl<'a> Shell<'a> {
+    /// Boot.
+    pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
+        let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
+        let (now, hash, delivered) = (Nanos::ZERO, 0, Vec::new());
+        let mut shell =
+            Shell { kernel, memory, now, decision, hash, delivered, check_every: 1, entries: 0 };
+        shell.note_entry(Cause::Boot, decision);
+        shell.settle(decision);
+        shell
+    }
+
+    /// Who runs.
+    pub fn running(&self) -> ThreadId {
+        self.kernel.scheduler.running
+    }
+
+    /// The process whose thread runs.
+    pub fn process(&self) -> u16 {
+        self.memory.current
+    }
+
+    fn mix(&mut self, words: &[u64]) {
+        for word in words {
+            self.hash = (self.hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+        }
+    }
+
+    fn checked(&mut self) {
+        self.entries += 1;
+        if self.check_every > 0 && self.entries.is_multiple_of(self.check_every) {
+            self.kernel.check_invariants();
+        }
+    }
+
+    fn note_entry(&mut self, cause: Cause, d: Decision) {
+        self.mix(&[u64::from(d.run.index()), d.result.unwrap_or(7), d.deliver_to, d.alarm.0]);
+        self.checked();
+        if self.memory.recording.is_none() {
+            return;
+        }
+        let (kind, number, arguments) = match cause {
+            Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
+            Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
+            Cause::Irq(device) => (EntryKind::Irq, 0, [u64::from(device), 0, 0, 0, 0]),
+            Cause::Syscall(number, arguments) => (EntryKind::Syscall, number, arguments),
+            Cause::Fault(f) => {
+                (EntryKind::Fault, 0, [f.cause as u64, f.address, f.instruction, 0, 0])
+            }
+        };
+        let entry = Entry {
+            kind,
+            detail: number.min(0xfffe) as u16,
+            run: d.run.index(),
+            has_result: d.result.is_some(),
+            now: self.now.0,
+            arguments,
+            result: d.result.unwrap_or(0),
+            alarm: d.alarm.0,
+        };
+        self.memory.keep(entry.to_words());
+    }
+
+    /// Enter the core and act on what it decides.
+    pub fn enter(&mut self, cause: Cause) -> Decision {
+        let decision = self.kernel.enter(&mut self.memory, self.now, cause);
+        self.note_entry(cause, decision);
+        self.settle(decision)
+    }
+
+    fn settle(&mut self, mut decision: Decision) -> Decision {
+        loop {
+            self.decision = decision;
+            if decision.run.is_none() {
+                return decision;
+            }
+            let thread = &self.kernel.threads[decision.run];
+            self.memory.current = thread.process.index();
+            let address = decision.deliver_to;
+            if address == 0 {
+                self.delivered.extend(decision.result.map(|result| (decision.run, result)));
+                return decision;
+            }
+            let recording = self.memory.recording.take();
+            let delivered = self.memory.copy_out(address, thread.message());
+            self.memory.recording = recording;
+            if delivered.is_ok() {
+                self.delivered.extend(decision.result.map(|result| (decision.run, result)));
+                return decision;
+            }
+            let fault = Fault { cause: FaultCause::BadAddress, address, instruction: 0 };
+            decision = self.kernel.enter(&mut self.memory, self.now, Cause::Fault(fault));
+            self.note_entry(Cause::Fault(fault), decision);
+        }
+    }
+
+    /// The running thread makes a call; its result if it returns at once and goes on.
+    pub fn call(&mut self, number: u64, arguments: Arguments) -> Option<u64> {
+        let caller = self.running();
+        let Some(result) = self.kernel.quick(&mut self.memory, number, arguments) else {
+            let decision = self.enter(Cause::Syscall(number, arguments));
+            return if decision.run == caller { decision.result } else { None };
+        };
+        self.mix(&[number, result]);
+        self.checked();
+        let entry = Entry {
+            kind: EntryKind::Quick,
+            detail: number as u16,
+            run: u16::MAX,
+            has_result: false,
+            now: 0,
+            arguments,
+            result,
+            alarm: 0,
+        };
+        self.memory.keep(entry.to_words());
+        Some(result)
+    }
+}

@@ -1,0 +1,517 @@
+//! A storm: hostile processes that call everything with anything, a supervisor that restarts them,
+//! a neighbour that must not notice, and a clock and devices that do as they like.
+
+use super::random::Random;
+use super::shell::{Memory, Shell, USER_BYTES};
+use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
+use diapason_abi::archive::Archive;
+use diapason_abi::call::{MUTEX, PARTIAL};
+use diapason_abi::{FaultReport, Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
+use diapason_core::host::with_kernel;
+use diapason_core::{Fault, Id, Sizes};
+
+const BOSS: u16 = 0;
+const NEIGHBOUR: u16 = 1;
+const HOSTILE: [u16; 5] = [2, 3, 4, 5, 6];
+const NAMES: [&str; 7] = ["boss", "neighbour", "h0", "h1", "h2", "h3", "h4"];
+const SEMAPHORES: [&str; 5] = ["m1", "m2", "m3", "s0", "s9"];
+const MAILBOXES: [&str; 3] = ["b1", "b2", "b9"];
+const SEGMENTS: [&str; 2] = ["narrow", "wide"];
+const DEVICES: [&str; 3] = ["edge", "level", "deaf"];
+/// The hostile processes that may start others, one bit each.
+const STARTERS: u64 = 0b0101_0100;
+/// The neighbour's period; lateness of the clock stays below it.
+const PERIOD: u64 = 10_000;
+const LATENESS: u64 = 3_000;
+
+/// The description of the system in the storm.
+pub fn plan() -> Plan {
+    let mut plan = Plan::new().process(NAMES[0], 63).process(NAMES[1], 62);
+    for (i, process) in HOSTILE.iter().enumerate() {
+        plan = plan.process(NAMES[*process as usize], 50 - 7 * i as u8).supervised_by(BOSS);
+        plan = plan.with(|p| {
+            (p.threads, p.semaphores, p.conditions) = (5, 3, 2);
+            (p.events, p.heap_pages, p.restarts_max) = (3, 9, u32::MAX);
+            p.starters = STARTERS;
+        });
+    }
+    let some = 0b0111_1100;
+    plan = plan.mutex("m1").mutex("m2").mutex("m3").only(0b0011_1100).semaphore("s0", 0);
+    plan = plan.semaphore("s9", 9).condition("c1").condition("c2").only(some);
+    plan = plan.mailbox("b1", 1).mailbox("b2", 4).mailbox("b9", 9).only(0b0001_1100);
+    plan = plan.reports("reports", HOSTILE.len() as u16, BOSS);
+    plan = plan.segment("narrow", 3, EVERYBODY).segment("wide", 7, 0b0110_0101);
+    plan = plan.device("edge", 3, false, some).device("level", 4, true, some);
+    plan.device("deaf", diapason_abi::archive::NONE, false, some)
+}
+
+/// How often each hostile call is made.
+const WEIGHTS: [(Call, u64); 38] = [
+    (Call::Null, 1),
+    (Call::Yield, 6),
+    (Call::ThreadExit, 2),
+    (Call::ThreadCreate, 10),
+    (Call::ThreadJoin, 4),
+    (Call::ThreadDetach, 2),
+    (Call::SleepUntil, 6),
+    (Call::JobsStart, 2),
+    (Call::JobWait, 0),
+    (Call::SemCreate, 8),
+    (Call::SemDelete, 2),
+    (Call::SemLock, 40),
+    (Call::SemTryLock, 8),
+    (Call::SemUnlock, 32),
+    (Call::CvCreate, 4),
+    (Call::CvDelete, 1),
+    (Call::CvWait, 12),
+    (Call::CvSignal, 8),
+    (Call::MboxCreate, 5),
+    (Call::MboxDelete, 1),
+    (Call::MboxSend, 20),
+    (Call::MboxReceive, 20),
+    (Call::ShmAttach, 5),
+    (Call::ShmDetach, 2),
+    (Call::MemAlloc, 1),
+    (Call::TimerCreate, 3),
+    (Call::TimerStart, 6),
+    (Call::EventCreate, 3),
+    (Call::EventWait, 10),
+    (Call::EventDelete, 3),
+    (Call::MapDevice, 2),
+    (Call::SetIsr, 3),
+    (Call::ProcCreate, 1),
+    (Call::ProcKill, 0),
+    (Call::ReadSlow, 2),
+    (Call::Log, 2),
+    (Call::Count, 1),
+    (Call::Fail, 0),
+];
+
+/// What happened, to see that the storm reaches everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// Calls made.
+    pub calls: u64,
+    /// Calls of each number that returned well at once.
+    pub good: [u64; WEIGHTS.len()],
+    /// Errors of each number that were returned at once.
+    pub errors: [u64; 9],
+    /// Faults by cause.
+    pub faults: [u64; 32],
+    /// Starts of hostile processes.
+    pub starts: u64,
+    /// Hash of every decision.
+    pub hash: u64,
+}
+
+/// What a hostile process remembers of handles: some are stale by now.
+#[derive(Clone, Default)]
+struct Memo {
+    semaphores: Vec<u64>,
+    conditions: Vec<u64>,
+    mailboxes: Vec<u64>,
+    events: Vec<u64>,
+}
+
+fn remember(list: &mut Vec<u64>, handle: u64) {
+    if list.len() == 6 {
+        list.remove(0);
+    }
+    list.push(handle);
+}
+
+/// A storm under way.
+pub struct Storm<'a> {
+    /// The system.
+    pub shell: Shell<'a>,
+    random: Random,
+    memos: Vec<Memo>,
+    /// The last call of each thread.
+    last_calls: Vec<u64>,
+    tally: Tally,
+    frames: u32,
+    total_weight: u64,
+    report_box: u64,
+    boss_next: u16,
+}
+
+/// Boot the storm's system and run `body` on it.
+pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) -> R) -> R {
+    let bytes = plan().to_bytes();
+    let archive = Archive::parse(&bytes).expect("a possible plan");
+    let sizes = Sizes::of(&archive).expect("it fits");
+    with_kernel(&archive, |kernel| {
+        let shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
+        let (good, errors) = ([0; WEIGHTS.len()], [0; 9]);
+        let tally = Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, hash: 0 };
+        let mut storm = Storm {
+            frames: shell.kernel.free_frames(),
+            last_calls: vec![0; sizes.threads],
+            shell,
+            random: Random(seed),
+            memos: vec![Memo::default(); NAMES.len()],
+            tally,
+            total_weight: WEIGHTS.iter().map(|(_, weight)| weight).sum(),
+            report_box: 0,
+            boss_next: 0,
+        };
+        body(&mut storm)
+    })
+}
+
+impl Storm<'_> {
+    /// Make `calls` calls, then end everything and check that nothing leaked.
+    pub fn rage(&mut self, calls: u64) -> Tally {
+        while self.tally.calls < calls {
+            self.step();
+        }
+        self.calm_down();
+        self.tally.hash = self.shell.hash;
+        self.tally.faults = self.shell.memory.faults;
+        self.tally.clone()
+    }
+
+    /// One thing happens.
+    pub fn step(&mut self) {
+        if self.shell.running().is_none() || self.random.one_in(24) {
+            return self.pass_time();
+        }
+        if self.random.one_in(40) {
+            let device = self.random.below(5) as u16;
+            self.shell.enter(Cause::Irq(device));
+            return self.note_delivered();
+        }
+        match self.shell.process() {
+            BOSS => self.boss(),
+            NEIGHBOUR => self.neighbour(),
+            process => self.hostile(process),
+        }
+        self.note_delivered();
+    }
+
+    fn pass_time(&mut self) {
+        let next = self.shell.decision.alarm;
+        self.shell.now = match self.random.below(4) {
+            0 => self.shell.now + Nanos(self.random.below(500)),
+            1 if next < Nanos::FOREVER => self.shell.now.max(next + Nanos(self.random.below(LATENESS))),
+            _ if next < Nanos::FOREVER => self.shell.now.max(next),
+            _ => self.shell.now + Nanos(1),
+        };
+        // Never so late that the neighbour could be: the clock stops at its release.
+        let release = self.shell.kernel.threads[Id::new(self.first_thread(NEIGHBOUR))].jobs.release;
+        if release > Nanos::ZERO {
+            self.shell.now = self.shell.now.min(release + Nanos(LATENESS));
+        }
+        self.shell.enter(Cause::Timer);
+        self.note_delivered();
+    }
+
+    fn first_thread(&self, process: u16) -> u16 {
+        self.shell.kernel.processes[Id::new(process)].threads.first
+    }
+
+    /// The supervisor: waits for reports, restarts what ended, now and then kills.
+    fn boss(&mut self) {
+        self.tally.calls += 1;
+        if self.report_box == 0 {
+            let opened = self.shell.call(Call::MboxCreate as u64, [key("reports"), 0, 0, 0, 0]);
+            self.report_box = opened.expect("opens at once");
+        }
+        self.boss_next = (self.boss_next + 1) % (HOSTILE.len() as u16 + 1);
+        if let Some(process) = HOSTILE.get(self.boss_next as usize) {
+            let state = self.shell.kernel.processes[Id::new(*process)].state;
+            let key = key(NAMES[*process as usize]);
+            if state != ProcessState::Running {
+                let created = self.shell.call(Call::ProcCreate as u64, [key, 0, 0, 0, 0]);
+                assert_eq!(created, Some(0));
+                self.tally.starts += 1;
+            } else if self.random.one_in(100) {
+                let killed = self.shell.call(Call::ProcKill as u64, [key, 0, 0, 0, 0]);
+                assert_eq!(killed, Some(0));
+            }
+            return;
+        }
+        let wake = self.shell.now.0 + 1_000 + self.random.below(4_000);
+        let buffer = layout::base(BOSS) + 0x100;
+        self.shell.call(Call::MboxReceive as u64, [self.report_box, buffer, wake, 0, 0]);
+    }
+
+    /// What the report says must be true.
+    pub fn last_report(&self) -> Option<FaultReport> {
+        let bytes = &self.shell.memory.user(BOSS)[0x100..0x100 + MESSAGE_BYTES];
+        FaultReport::from_bytes(bytes.try_into().expect("64 bytes"))
+    }
+
+    fn neighbour(&mut self) {
+        self.tally.calls += 1;
+        let thread = self.shell.running();
+        let result = if self.shell.kernel.threads[thread].jobs.period == Nanos::ZERO {
+            let first = self.shell.now.0 + PERIOD;
+            self.shell.call(Call::JobsStart as u64, [first, PERIOD, LATENESS, 0, 0])
+        } else {
+            self.shell.call(Call::JobWait as u64, [0; 5])
+        };
+        assert_eq!(result, None, "it waits for a release in the future");
+        let jobs = self.shell.kernel.threads[thread].jobs;
+        assert_eq!((jobs.misses, jobs.skipped), (0, 0), "the neighbour was late");
+    }
+
+    fn hostile(&mut self, process: u16) {
+        self.tally.calls += 1;
+        if self.random.one_in(1_500) {
+            let cause = self.random.pick(FaultCause::ALL);
+            let (address, instruction) = (self.random.next(), self.random.next());
+            self.shell.enter(Cause::Fault(Fault { cause, address, instruction }));
+            return;
+        }
+        let wild = self.random.one_in(400);
+        let number = if wild { self.random.below(40) } else { self.sensible(process) };
+        let mut arguments = [0; 5];
+        for (place, argument) in arguments.iter_mut().enumerate() {
+            let odd = wild && self.random.one_in(2);
+            *argument = if odd { self.anything() } else { self.plausible(process, number, place) };
+        }
+        let caller = self.shell.running();
+        self.last_calls[caller.index() as usize] = number;
+        let quick = self.shell.call(number, arguments);
+        if let Some(result) = quick && self.shell.delivered.is_empty() {
+            self.note(caller.index(), number, result);
+        }
+    }
+
+    /// Note what was delivered to hostile threads, at once or after a wait.
+    fn note_delivered(&mut self) {
+        for (thread, result) in std::mem::take(&mut self.shell.delivered) {
+            self.note(thread.index(), self.last_calls[thread.index() as usize], result);
+        }
+    }
+
+    /// A call that makes sense for the running thread.
+    fn sensible(&mut self, process: u16) -> u64 {
+        let periodic = self.shell.kernel.threads[self.shell.running()].jobs.period > Nanos::ZERO;
+        if periodic && self.random.one_in(6) {
+            return Call::JobWait as u64;
+        }
+        let number = self.weighted();
+        let empty_handed = self.shell.kernel.threads[self.shell.running()].held.is_none();
+        let releases = [Call::SemUnlock as u64, Call::CvWait as u64].contains(&number);
+        if releases && empty_handed && !self.random.one_in(4) {
+            return Call::SemLock as u64;
+        }
+        let useless = number == Call::ProcCreate as u64 && STARTERS >> process & 1 == 0;
+        if useless && !self.random.one_in(50) { Call::Yield as u64 } else { number }
+    }
+
+    fn weighted(&mut self) -> u64 {
+        let mut at = self.random.below(self.total_weight);
+        for (call, weight) in WEIGHTS {
+            match at.checked_sub(weight) {
+                Some(rest) => at = rest,
+                None => return call as u64,
+            }
+        }
+        0
+    }
+
+    /// Any word: small, huge, a handle or an address of anybody.
+    fn anything(&mut self) -> u64 {
+        let someone = self.random.below(NAMES.len() as u64) as u16;
+        match self.random.below(7) {
+            0 => self.random.next(),
+            1 => self.random.below(80),
+            2 => u64::MAX - self.random.below(80),
+            3 => layout::base(someone) + self.random.below(2 * USER_BYTES),
+            4 => layout::base(someone).wrapping_sub(self.random.below(80)),
+            5 => {
+                let memo = &self.memos[someone as usize];
+                let all = [&memo.semaphores, &memo.conditions, &memo.mailboxes, &memo.events];
+                let list = all[self.random.below(4) as usize].clone();
+                if list.is_empty() { 0 } else { self.random.pick(&list) }
+            }
+            _ => key(self.random.pick(&NAMES)),
+        }
+    }
+
+    fn deadline(&mut self) -> u64 {
+        let now = self.shell.now.0;
+        match self.random.below(16) {
+            0 => u64::MAX,
+            1..4 => 0,
+            4 => now,
+            5 => now.saturating_sub(self.random.below(100)),
+            _ => now + self.random.below(8_000),
+        }
+    }
+
+    /// A handle of this kind the process was given at some time.
+    fn handle(&mut self, process: u16, list: fn(&Memo) -> &Vec<u64>, or: Call) -> u64 {
+        let known = list(&self.memos[process as usize]);
+        if known.is_empty() {
+            return self.open(or);
+        }
+        known[self.random.next() as usize % known.len()]
+    }
+
+    /// A semaphore the running thread holds, if it knows its handle; else any.
+    fn held(&mut self, process: u16) -> u64 {
+        let held = self.shell.kernel.threads[self.shell.running()].held;
+        let known = &self.memos[process as usize].semaphores;
+        let found = known.iter().rev().find(|handle| **handle as u16 == held.index());
+        match found.copied() {
+            Some(handle) => handle,
+            None => self.handle(process, |m| &m.semaphores, Call::SemCreate),
+        }
+    }
+
+    /// Nothing known of a kind: the key of something granted lets the call open it first.
+    fn open(&mut self, call: Call) -> u64 {
+        let key = match call {
+            Call::SemCreate => key(self.random.pick(&SEMAPHORES[..2])),
+            Call::CvCreate => key("c1"),
+            Call::MboxCreate => key("b2"),
+            _ => 0,
+        };
+        let caller = self.shell.running();
+        self.last_calls[caller.index() as usize] = call as u64;
+        let result = self.shell.call(call as u64, [key, 0, 0, 0, 0]);
+        self.note_delivered();
+        let first_event = Handle::new(Kind::Event, 8 + 3 * (self.shell.process() - 2), 1).0;
+        result.filter(|r| decode_result(*r).is_ok()).unwrap_or(first_event)
+    }
+
+    /// An argument a program that knows its rights might pass.
+    fn plausible(&mut self, process: u16, number: u64, place: usize) -> u64 {
+        let Some(call) = Call::decode(number) else { return 0 };
+        let ceiling = 50 - 7 * (u64::from(process) - 2);
+        match (call, place) {
+            (Call::ThreadCreate, 2) => self.random.below(ceiling.min(PRIORITIES as u64) + 1),
+            (Call::ThreadJoin | Call::ThreadDetach, 0) => {
+                let slot = self.first_thread(process) + self.random.below(5) as u16;
+                let thread = &self.shell.kernel.threads[Id::new(slot)];
+                let free = thread.state == State::Free;
+                let caller = &self.shell.kernel.threads[self.shell.running()];
+                if free { caller.handle } else { thread.handle }
+            }
+            (Call::ThreadJoin | Call::SemLock | Call::EventWait, 1) => self.deadline(),
+            (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) => self.deadline(),
+            (Call::SleepUntil | Call::JobsStart, 0) => self.deadline(),
+            (Call::JobsStart, 1) => 500 + self.random.below(5_000),
+            (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, 2),
+            (Call::SemCreate, 1) => self.random.pick(&[MUTEX, MUTEX, 0, 1, u64::from(u32::MAX)]),
+            (Call::CvCreate, 0) => self.granted(process, &["c1", "c2"], 9),
+            (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, 2),
+            (Call::MboxCreate, 1) if self.random.one_in(2) => 0,
+            (Call::TimerStart, 1) => self.deadline(),
+            (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
+            (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, 1),
+            (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
+            (Call::MemAlloc, 0) => 1,
+            (Call::ProcCreate, 0) => {
+                key(NAMES[HOSTILE[self.random.below(5) as usize] as usize])
+            }
+            (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
+            (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
+            (Call::Log | Call::ReadSlow, 1) if call == Call::Log => self.random.below(113),
+            (Call::ReadSlow, 2) => self.random.below(200),
+            (Call::MboxSend | Call::MboxReceive | Call::ReadSlow, 1)
+            | (Call::Log | Call::ReadSlow, 0) => {
+                layout::base(process) + 8 + self.random.below(USER_BYTES - 256)
+            }
+            _ => self.plausible_handle(process, call, place),
+        }
+    }
+
+    fn plausible_handle(&mut self, process: u16, call: Call, place: usize) -> u64 {
+        match (call, place) {
+            (Call::SemUnlock, 0) | (Call::CvWait, 1) if !self.random.one_in(8) => {
+                self.held(process)
+            }
+            (Call::SemLock | Call::SemTryLock | Call::SemUnlock | Call::SemDelete, 0)
+            | (Call::CvWait, 1) => self.handle(process, |m| &m.semaphores, Call::SemCreate),
+            (Call::CvWait | Call::CvSignal | Call::CvDelete, 0) => {
+                self.handle(process, |m| &m.conditions, Call::CvCreate)
+            }
+            (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0) => {
+                self.handle(process, |m| &m.mailboxes, Call::MboxCreate)
+            }
+            (Call::TimerStart | Call::EventWait | Call::EventDelete, 0)
+            | (Call::MboxCreate, 1) => {
+                self.handle(process, |m| &m.events, Call::TimerCreate)
+            }
+            _ => self.random.next() >> 40,
+        }
+    }
+
+    /// A key this process may use (or now and then one it may not).
+    fn granted(&mut self, process: u16, names: &[&str], private_from: usize) -> u64 {
+        let name = self.random.pick(names);
+        let refused = match name {
+            "m3" => process == 6,
+            "b9" => process > 4,
+            "wide" => ![2, 5, 6].contains(&process),
+            _ => false,
+        };
+        let may_be_private = private_from == 2 && names.len() == SEMAPHORES.len();
+        match self.random.below(8) {
+            0..3 if may_be_private || names[0] == "c1" => 0,
+            _ if refused && !self.random.one_in(400) => key(names[0]),
+            _ => key(name),
+        }
+    }
+
+    /// Learn from a result.
+    fn note(&mut self, thread: u16, number: u64, result: u64) {
+        let process = self.shell.kernel.threads[Id::new(thread)].process.index();
+        if !HOSTILE.contains(&process) {
+            return;
+        }
+        let memo = &mut self.memos[process as usize];
+        match decode_result(result) {
+            Err(errno) => {
+                self.tally.errors[errno as usize] += 1;
+                if errno == Errno::Gone && self.random.one_in(2) {
+                    *memo = Memo::default();
+                }
+                return;
+            }
+            Ok(_) => self.tally.good[number as usize] += 1,
+        }
+        match Call::decode(number) {
+            Some(Call::SemCreate) => remember(&mut memo.semaphores, result),
+            Some(Call::CvCreate) => remember(&mut memo.conditions, result),
+            Some(Call::MboxCreate) => remember(&mut memo.mailboxes, result),
+            Some(Call::EventCreate | Call::TimerCreate | Call::SetIsr) => {
+                remember(&mut memo.events, result);
+            }
+            _ => {}
+        }
+    }
+
+    /// The supervisor kills everything; nothing may be left of it.
+    fn calm_down(&mut self) {
+        while self.shell.running().is_none() || self.shell.process() != BOSS {
+            let next = self.shell.decision.alarm;
+            self.shell.now = self.shell.now.max(next);
+            self.shell.enter(Cause::Timer);
+        }
+        for process in HOSTILE {
+            if self.shell.kernel.processes[Id::new(process)].state == ProcessState::Running {
+                let key = key(NAMES[process as usize]);
+                let killed = self.shell.call(Call::ProcKill as u64, [key, 0, 0, 0, 0]);
+                assert_eq!(killed, Some(0));
+            }
+        }
+        for name in SEGMENTS {
+            // Whoever died while preparing a segment left pages that wait for the next.
+            let attach = [key(name), 0, 0, 0, 0];
+            while self.shell.call(Call::ShmAttach as u64, attach).expect("at once") & PARTIAL != 0 {}
+            assert_eq!(self.shell.call(Call::ShmDetach as u64, attach), Some(0));
+        }
+        self.shell.kernel.check_invariants();
+        assert_eq!(self.shell.kernel.free_frames(), self.frames, "frames leaked");
+        let live = |t: &_| self.shell.kernel.threads[*t].state != State::Free;
+        assert_eq!(self.shell.kernel.threads.ids().filter(live).count(), 2, "threads leaked");
+        assert!(!self.shell.memory.supervisor_died);
+        assert_eq!(self.shell.memory.reports_lost, 0, "a report for every fault");
+    }
+}

@@ -1,0 +1,94 @@
+//! System calls: from the number to the handler.
+//!
+//! Each frequent call has a handler of its own, which tries the core's short path with the words
+//! still in their registers, and only then takes the long one. All others share one handler. The
+//! handlers are ordinary functions with the same arguments, so reaching one is a jump.
+
+use crate::percpu::shell;
+use crate::shell::Exit;
+use diapason_abi::CallNumber;
+
+/// The signature of `on_syscall` and of every handler: the words of the call, then its number.
+type Handler = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Exit;
+
+macro_rules! handlers {
+    ($($call:ident: $quick:ident, $slow:ident;)*) => {
+        $(
+            #[inline(never)]
+            extern "C" fn $quick(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+                // SAFETY: once per entry; the reference is gone before the long path takes its own.
+                let shell = unsafe { shell() };
+                let call = CallNumber::$call as u64;
+                match shell.kernel.quick(&mut shell.metal, call, [a, b, c, d, e]) {
+                    Some(value) => Exit { value, next: 0 },
+                    None => $slow(a, b, c, d, e, number),
+                }
+            }
+
+            #[inline(never)]
+            extern "C" fn $slow(a: u64, b: u64, c: u64, d: u64, e: u64, _: u64) -> Exit {
+                // SAFETY: once per entry: the short path's reference is gone.
+                let shell = unsafe { shell() };
+                shell.call(CallNumber::$call, [a, b, c, d, e])
+            }
+        )*
+
+        fn handler(number: u64) -> Handler {
+            match CallNumber::decode(number) {
+                $(Some(CallNumber::$call) => $quick,)*
+                _ => any_call,
+            }
+        }
+    };
+}
+
+handlers! {
+    Null: quick_null, slow_null;
+    Yield: quick_yield, slow_yield;
+    SemLock: quick_lock, slow_lock;
+    SemUnlock: quick_unlock, slow_unlock;
+    CvSignal: quick_signal, slow_signal;
+    MboxSend: quick_send, slow_send;
+    MboxReceive: quick_receive, slow_receive;
+    EventWait: quick_event, slow_event;
+}
+
+/// Every other call.
+#[inline(never)]
+extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+    // SAFETY: once per entry.
+    let shell = unsafe { shell() };
+    let arguments = [a, b, c, d, e];
+    match shell.kernel.quick(&mut shell.metal, number, arguments) {
+        Some(value) => Exit { value, next: 0 },
+        None => shell.any_call(number, arguments),
+    }
+}
+
+/// From `entry.s`.
+#[unsafe(no_mangle)]
+extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+    // SAFETY: once per entry; the reference ends before a handler takes its own.
+    if unsafe { shell() }.metal.observe.any {
+        return observed(a, b, c, d, e, number);
+    }
+    handler(number)(a, b, c, d, e, number)
+}
+
+/// The same, timed and recorded.
+#[cold]
+extern "C" fn observed(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+    // SAFETY: once per entry.
+    let shell = unsafe { shell() };
+    let start = shell.watch_start();
+    let arguments = [a, b, c, d, e];
+    let exit = match shell.kernel.quick(&mut shell.metal, number, arguments) {
+        Some(value) => {
+            shell.record_quick(number, arguments, value);
+            Exit { value, next: 0 }
+        }
+        None => shell.any_call(number, arguments),
+    };
+    shell.watch_end(start, number);
+    exit
+}
