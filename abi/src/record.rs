@@ -72,8 +72,8 @@ records! {
     End = 16 ("time", "idle_ns", "entries", "cr3", "msr", "mmio"),
     /// Longest kernel path so far: instructions, what caused it (call number, or 256 + vector).
     LongestPath = 17 ("instructions", "cause"),
-    /// Console text that did not fit and was dropped, in bytes.
-    ConsoleLost = 18 ("bytes"),
+    /// Console lines and records that found no room and were dropped.
+    ConsoleLost = 18 ("entries"),
     /// No thread can ever run again and nothing is due.
     Halted = 19 ("time"),
     /// Flight recorder: entries written, entries lost for want of space.

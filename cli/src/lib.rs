@@ -1,1 +1,31 @@
-//! The diapason command.
+//! Everything the `diapason` command does, as a library, so that `xtask` calls the same code.
+//!
+//! From a description to a verdict: [`metal`] compiles the kernel and the programs, [`session`]
+//! puts them into an archive and boots it with [`qemu`], [`console`] and [`words`] turn what the
+//! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
+//! program counts instructions.
+//!
+//! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod commands;
+pub mod console;
+pub mod duration;
+pub mod failure;
+pub mod flight;
+pub mod image;
+pub mod metal;
+pub mod names;
+pub mod outcome;
+pub mod qemu;
+pub mod session;
+pub mod table;
+pub mod tools;
+pub mod words;
+pub mod workspace;
+
+pub use failure::Failure;
+pub use outcome::Outcome;
+pub use workspace::Workspace;

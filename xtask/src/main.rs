@@ -1,2 +1,124 @@
-//! Build, run, test, bench.
-fn main() {}
+//! The commands of a developer: `cargo xtask run`, `test`, `bench`, `gdb`, `tidy`.
+//!
+//! What a user of Diapason needs too is in the library of the `diapason` command and only called
+//! from here. Rule of this room: no test is skipped in silence, and nothing is installed without
+//! a word.
+
+#![forbid(unsafe_code)]
+
+mod gdb;
+mod qemu_tests;
+mod steps;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use diapason::commands::{self, RunRequest};
+use diapason::failure::{BROKEN, HOLDS};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace, bench, duration};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The first application, and the default of every command that boots one.
+const ENGINE: &str = "examples/engine.toml";
+
+/// Build, run, test, measure and debug Diapason. Works from any folder of the checkout.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Boot a described system in QEMU (installed if missing) and report.
+    Run {
+        /// The system's description [default: examples/engine.toml].
+        system: Option<PathBuf>,
+        /// How long the system runs, in its own time.
+        #[arg(long = "for", value_name = "TIME", default_value = "10s",
+              value_parser = duration::parse)]
+        horizon: u64,
+        /// Print the outcome as JSON; what the system says goes to standard error.
+        #[arg(long)]
+        json: bool,
+        /// Keep the flight record: every entry into the kernel core.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Time every kernel path and report the longest.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Everything that must hold before a commit; ends with `N passed, N failed`.
+    Test {
+        /// Only the QEMU tests whose name contains this.
+        #[arg(long, value_name = "PART")]
+        qemu: Option<String>,
+    },
+    /// Count the instructions of kernel operations and compare with the targets.
+    Bench {
+        /// Print the numbers as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop a booted system under GDB, kernel and programs with their symbols.
+    Gdb {
+        /// The system's description [default: examples/engine.toml].
+        system: Option<PathBuf>,
+        /// Only check that GDB stops at the kernel's and at a program's entry.
+        #[arg(long)]
+        batch_check: bool,
+    },
+    /// The house rules.
+    Tidy {
+        /// Lower the ratchets to what the tree needs now.
+        #[arg(long)]
+        bless: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = Workspace::find().and_then(|workspace| execute(&workspace, Arguments::parse()));
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
+    let described = |system: Option<PathBuf>| system.unwrap_or(workspace.root().join(ENGINE));
+    match arguments.command {
+        Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
+            system: described(system),
+            horizon_ns: horizon,
+            json,
+            record,
+            watch,
+            missing: Missing::Install,
+        }),
+        Command::Test { qemu: None } => steps::everything(workspace),
+        Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
+        Command::Bench { json } => measure(workspace, json),
+        Command::Gdb { system, batch_check } => {
+            gdb::start(workspace, &described(system), batch_check)
+        }
+        Command::Tidy { bless } => tidy::command(workspace, bless),
+    }
+}
+
+fn measure(workspace: &Workspace, json: bool) -> Result<u8, Failure> {
+    QEMU.require(Missing::Install)?;
+    let report = bench::measure(workspace)?;
+    let findings = report.findings();
+    if json {
+        println!("{:#}", report.to_json());
+    } else {
+        println!("{}", report.render());
+        findings.iter().for_each(|finding| println!("broken: {finding}"));
+    }
+    Ok(if findings.is_empty() { HOLDS } else { BROKEN })
+}

@@ -106,18 +106,45 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// A timer's alarm rang.
+    /// A timer's alarm rang. It rings again only once nothing is left to be waited for: a short
+    /// period must not take time from those who run. The next wait catches up.
     pub(crate) fn timer_fired(&mut self, id: EventId) {
-        let Source::Timer { period, next } = self.events[id].source else { return };
-        let mut count = 1;
-        if period > Nanos::ZERO {
-            let passed = (self.now - next).0 / period.0;
-            count = u32::try_from(passed + 1).unwrap_or(u32::MAX);
-            let next = next + Nanos((passed + 1).saturating_mul(period.0));
-            self.events[id].source = Source::Timer { period, next };
+        let Source::Timer { period, .. } = self.events[id].source else { return };
+        if period == Nanos::ZERO {
+            return self.raise(id, 1);
+        }
+        let count = self.expiries(id);
+        self.raise(id, count);
+        if self.events[id].pending == 0
+            && let Source::Timer { next, .. } = self.events[id].source
+        {
             self.alarms.set(self.timer_alarm(id), next);
         }
-        self.raise(id, count);
+    }
+
+    /// How often a periodic timer has expired since it was last asked.
+    fn expiries(&mut self, id: EventId) -> u32 {
+        let Source::Timer { period, next } = self.events[id].source else { return 0 };
+        if next > self.now {
+            return 0;
+        }
+        let passed = (self.now - next).0 / period.0;
+        let next = next + Nanos((passed + 1).saturating_mul(period.0));
+        self.events[id].source = Source::Timer { period, next };
+        u32::try_from(passed + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Somebody waits for a timer: if it went silent meanwhile, it counts and rings again.
+    fn catch_up(&mut self, id: EventId) {
+        let Source::Timer { period, next } = self.events[id].source else { return };
+        let silent = !self.alarms.is_set(self.timer_alarm(id));
+        if silent && period > Nanos::ZERO && next > Nanos::ZERO {
+            let count = self.expiries(id);
+            self.events[id].pending = self.events[id].pending.saturating_add(count);
+            if let Source::Timer { next, .. } = self.events[id].source {
+                self.alarms.set(self.timer_alarm(id), next);
+            }
+        }
     }
 
     /// Something happened `count` times.
@@ -150,7 +177,8 @@ impl Kernel<'_> {
     pub(crate) fn quick_event(&mut self, handle: u64) -> Option<u64> {
         let id = self.own_event(handle).ok()?;
         let e = &mut self.events[id];
-        if e.pending == 0 || e.waiter.is_some() {
+        let timer = matches!(e.source, Source::Timer { period, .. } if period > Nanos::ZERO);
+        if e.pending == 0 || e.waiter.is_some() || timer {
             return None;
         }
         Some(u64::from(core::mem::take(&mut e.pending)))
@@ -167,6 +195,7 @@ impl Kernel<'_> {
         if self.events[id].waiter.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
+        self.catch_up(id);
         if self.events[id].pending > 0 {
             return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
         }

@@ -107,8 +107,9 @@ fn a_late_timer_counts_what_it_missed_and_stays_in_phase() {
         sys.ok(Call::TimerStart, &[timer, 100, 30]);
         sys.host.now = Nanos(175);
         sys.host.enter(Cause::Timer);
-        assert_eq!(sys.host.decision.alarm, Nanos(190));
+        assert_eq!(sys.host.decision.alarm, Nanos::FOREVER, "silent until somebody asks");
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 3, "100, 130, 160");
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(190));
     });
 }
 
@@ -125,6 +126,19 @@ fn a_timer_that_should_have_started_in_the_past_fires_at_once() {
         sys.until(1_000);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 2, "700 and 900");
         assert_eq!(sys.host.kernel.next_alarm(), Nanos(1_100));
+    });
+}
+
+#[test]
+fn a_timer_nobody_waits_for_does_not_ring_again_and_again() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 1]);
+        sys.until(150);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
+        sys.host.now = Nanos(1_000);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 901);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(1_001));
     });
 }
 

@@ -7,21 +7,39 @@ use crate::cpu;
 use diapason_abi::record::Record;
 
 const PORT: u16 = 0x3f8;
-const RING: usize = 1 << 18;
 /// Bytes written out per visit of the idle loop, between two chances for interrupts.
 const CHUNK: usize = 16;
+/// Words of the ring.
+const RING: usize = 1 << 15;
+/// Longest text of a line.
+const LINE_BYTES: usize = 128;
+/// Longest entry as text: a record of nine words.
+const TEXT_BYTES: usize = 192;
 
-/// Text waiting to leave.
+/// Entries waiting to leave, as they came: turning them into text takes far longer than keeping
+/// them, and is nobody's deadline.
 pub struct Console {
-    ring: [u8; RING],
-    /// Counters of bytes ever put in and taken out.
+    ring: [u64; RING],
+    /// Counters of words ever put in and taken out.
     head: usize,
     tail: usize,
     lost: u64,
+    /// The entry that is leaving, as text.
+    text: [u8; TEXT_BYTES],
+    length: usize,
+    sent: usize,
 }
 
 /// The one console.
-pub static mut CONSOLE: Console = Console { ring: [0; RING], head: 0, tail: 0, lost: 0 };
+pub static mut CONSOLE: Console = Console {
+    ring: [0; RING],
+    head: 0,
+    tail: 0,
+    lost: 0,
+    text: [0; TEXT_BYTES],
+    length: 0,
+    sent: 0,
+};
 
 /// The console.
 ///
@@ -33,6 +51,9 @@ pub unsafe fn console() -> &'static mut Console {
     unsafe { &mut *(&raw mut CONSOLE) }
 }
 
+/// An entry's first word: a record's number and word count, or a line's process and byte count.
+const LINE: u64 = 1 << 63;
+
 impl Console {
     /// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts.
     pub fn open(&mut self) {
@@ -42,58 +63,95 @@ impl Console {
         }
     }
 
-    fn room(&self) -> usize {
-        RING - (self.head - self.tail)
+    /// Is there room for an entry of this many words? If not, it is lost and counted.
+    fn room(&mut self, words: usize) -> bool {
+        let enough = RING - (self.head - self.tail) > words;
+        self.lost += u64::from(!enough);
+        enough
     }
 
-    fn put(&mut self, byte: u8) {
-        self.ring[self.head % RING] = byte;
+    fn put(&mut self, word: u64) {
+        self.ring[self.head % RING] = word;
         self.head += 1;
     }
 
-    fn put_hex(&mut self, word: u64) {
-        let digits = (64 - (word | 1).leading_zeros()).div_ceil(4);
-        for digit in (0..digits).rev() {
-            let value = (word >> (4 * digit)) as u8 & 15;
-            self.put(if value < 10 { b'0' + value } else { b'a' + value - 10 });
-        }
+    fn take(&mut self) -> u64 {
+        let word = self.ring[self.tail % RING];
+        self.tail += 1;
+        word
     }
 
     /// Say a record.
     pub fn record(&mut self, record: Record, words: &[u64]) {
-        let most = 4 + 17 * words.len();
-        if self.room() < most {
-            self.lost += most as u64;
-            return;
+        if self.room(words.len()) {
+            self.put(record as u64 | (words.len() as u64) << 16);
+            for word in words {
+                self.put(*word);
+            }
         }
-        self.put(b'~');
-        self.put_hex(record as u64);
-        for word in words {
-            self.put(b' ');
-            self.put_hex(*word);
-        }
-        self.put(b'\n');
     }
 
-    /// Say a line of a process. Control characters would garble the console and become dots.
+    /// Say a line of a process.
     pub fn line(&mut self, process: u16, text: &[u8]) {
-        if self.room() < text.len() + 8 {
-            self.lost += text.len() as u64;
-            return;
+        let text = &text[..text.len().min(LINE_BYTES)];
+        if self.room(text.len().div_ceil(8)) {
+            self.put(LINE | u64::from(process) | (text.len() as u64) << 16);
+            for chunk in text.chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                self.put(u64::from_le_bytes(word));
+            }
         }
-        self.put(b'=');
-        self.put_hex(u64::from(process));
-        self.put(b' ');
-        for byte in text {
-            self.put(if *byte < b' ' { b'.' } else { *byte });
+    }
+
+    fn write(&mut self, byte: u8) {
+        if let Some(place) = self.text.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
         }
-        self.put(b'\n');
+    }
+
+    fn write_hex(&mut self, word: u64) {
+        let digits = (64 - (word | 1).leading_zeros()).div_ceil(4);
+        for digit in (0..digits).rev() {
+            let value = (word >> (4 * digit)) as u8 & 15;
+            self.write(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+        }
+    }
+
+    /// Make the next entry the text that is leaving; false if there is none.
+    fn next_entry(&mut self) -> bool {
+        if self.tail == self.head {
+            return false;
+        }
+        let first = self.take();
+        let count = (first >> 16 & 0xffff) as usize;
+        (self.length, self.sent) = (0, 0);
+        self.write(if first & LINE != 0 { b'=' } else { b'~' });
+        self.write_hex(first & 0xffff);
+        if first & LINE != 0 {
+            self.write(b' ');
+            let mut word = 0;
+            for i in 0..count {
+                word = if i % 8 == 0 { self.take() } else { word >> 8 };
+                // Control characters would garble the console.
+                self.write(if (word as u8) < b' ' { b'.' } else { word as u8 });
+            }
+        } else {
+            for _ in 0..count {
+                self.write(b' ');
+                let word = self.take();
+                self.write_hex(word);
+            }
+        }
+        self.write(b'\n');
+        true
     }
 
     /// Write a little of what waits; false if nothing is left.
     pub fn drain(&mut self) -> bool {
         for _ in 0..CHUNK {
-            if self.tail == self.head {
+            if self.sent == self.length && !self.next_entry() {
                 return false;
             }
             // SAFETY: the serial port's status and data registers.
@@ -101,9 +159,9 @@ impl Console {
                 if cpu::in8(PORT + 5) & 0x20 == 0 {
                     return true;
                 }
-                cpu::out8(PORT, self.ring[self.tail % RING]);
+                cpu::out8(PORT, self.text[self.sent]);
             }
-            self.tail += 1;
+            self.sent += 1;
         }
         true
     }
@@ -113,7 +171,7 @@ impl Console {
         while self.drain() {}
     }
 
-    /// Bytes that found no room.
+    /// Entries that found no room.
     pub fn lost(&self) -> u64 {
         self.lost
     }

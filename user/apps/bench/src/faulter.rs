@@ -3,15 +3,16 @@
 #![no_std]
 #![no_main]
 
-use diapason_bench::probes;
+use diapason_bench::{probes, stamp};
 use diapason_rt::{Arguments, entry, sys};
 
 entry!(main);
 
 fn main(_: Arguments) {
+    let now = stamp();
     let Ok(p) = probes() else { return };
     if p.fault_to_supervisor_round_trip.begun() {
-        p.fault_to_supervisor_round_trip.end();
+        p.fault_to_supervisor_round_trip.finish(now);
     }
     p.fault_to_supervisor.begin();
     p.fault_to_supervisor_round_trip.begin();

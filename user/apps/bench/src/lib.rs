@@ -31,7 +31,8 @@ pub struct Probe {
 
 /// The processor's counter.
 #[inline(always)]
-fn stamp() -> u64 {
+#[must_use]
+pub fn stamp() -> u64 {
     // SAFETY: reading the counter has no effect.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
@@ -53,9 +54,9 @@ impl Probe {
         self.finish(now);
     }
 
-    /// It ended at `now`.
+    /// It ended at `now`, a [`stamp`].
     #[inline(never)]
-    fn finish(&self, now: u64) {
+    pub fn finish(&self, now: u64) {
         for ((sum, before), which) in self.counted.iter().zip(&self.before).zip(COUNTERS) {
             let passed = count(which) - before.load(Relaxed);
             sum.store(sum.load(Relaxed) + passed, Relaxed);

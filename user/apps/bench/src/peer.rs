@@ -146,17 +146,17 @@ fn timers(p: &Probes) -> Result<(), Errno> {
 fn faults(p: &Probes) -> Result<(), Errno> {
     let reports = Mailbox::open("bench-peer.faults")?;
     let faulter = Key::new("bench-faulter");
+    // Round trips first, without stamps of the supervisor in the way.
+    for _ in 0..=RUNS {
+        process::create(faulter)?;
+        receive_fault(&reports, EVER)?;
+    }
     for _ in 0..RUNS {
         p.proc_create.begin();
         process::create(faulter)?;
         p.proc_create.end();
         receive_fault(&reports, EVER)?;
         p.fault_to_supervisor.end();
-    }
-    // Again, without the stamps of the supervisor in the way.
-    for _ in 0..=RUNS {
-        process::create(faulter)?;
-        receive_fault(&reports, EVER)?;
     }
     Ok(())
 }

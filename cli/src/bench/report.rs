@@ -1,0 +1,232 @@
+//! The benchmark's numbers, for people and for programs.
+
+use super::Operation;
+use super::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
+use crate::image::Sizes;
+use crate::outcome::LongestPath;
+use crate::table::{Align, Table};
+use crate::words;
+use serde_json::{Map, Value, json};
+
+/// Everything `bench` found out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// In the order they were measured.
+    pub operations: Vec<Operation>,
+    /// The kernel's image.
+    pub sizes: Sizes,
+    /// Of the watched storm.
+    pub longest_path: LongestPath,
+}
+
+/// A count per thousand operations as a count per operation.
+fn per_operation(thousandths: u64) -> String {
+    match thousandths % 1_000 {
+        0 => (thousandths / 1_000).to_string(),
+        rest => {
+            let text = format!("{}.{rest:03}", thousandths / 1_000);
+            text.trim_end_matches('0').to_string()
+        }
+    }
+}
+
+/// The same as a JSON number, whole where it is whole.
+fn per_operation_json(thousandths: u64) -> Value {
+    if thousandths.is_multiple_of(1_000) {
+        return json!(thousandths / 1_000);
+    }
+    json!(thousandths as f64 / 1_000.0)
+}
+
+impl Report {
+    /// Bytes of code and constants.
+    #[must_use]
+    pub const fn image_bytes(&self) -> u64 {
+        self.sizes.text + self.sizes.rodata
+    }
+
+    /// What is over its target, or was not measured, in words.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let mut findings: Vec<String> =
+            TARGETS.iter().filter_map(|target| self.missed(target)).collect();
+        let (bytes, path) = (self.image_bytes(), self.longest_path.instructions);
+        if bytes > IMAGE_BYTES_MAX {
+            findings.push(format!("the kernel has {bytes} bytes, at most {IMAGE_BYTES_MAX}"));
+        }
+        if path > PATH_INSTRUCTIONS_MAX {
+            findings.push(format!(
+                "the longest kernel path has {path} instructions, at most {PATH_INSTRUCTIONS_MAX}"
+            ));
+        }
+        findings
+    }
+
+    fn missed(&self, target: &Target) -> Option<String> {
+        let (name, most) = (target.name(), target.at_most);
+        match target.ours(&self.operations) {
+            None => Some(format!("{name} was not measured")),
+            Some(ours) if ours > most => Some(format!("{name} takes {ours}, at most {most}")),
+            Some(_) => None,
+        }
+    }
+
+    /// Tables: the operations, the targets, the image.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let path = self.longest_path;
+        format!(
+            "{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
+             {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
+             longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
+            self.operation_table(),
+            self.target_table(),
+            self.sizes.text,
+            self.sizes.rodata,
+            self.image_bytes(),
+            self.sizes.data,
+            self.sizes.bss,
+            path.instructions,
+            words::path_cause(path.cause)
+        )
+    }
+
+    fn operation_table(&self) -> String {
+        let mut table = Table::new(&[
+            ("operation (instructions)", Align::Left),
+            ("median", Align::Right),
+            ("max", Align::Right),
+            ("runs", Align::Right),
+            ("CR3 writes", Align::Right),
+            ("MSR writes", Align::Right),
+            ("MMIO", Align::Right),
+        ]);
+        for operation in &self.operations {
+            table.row(vec![
+                operation.name.clone(),
+                operation.median.to_string(),
+                operation.max.to_string(),
+                operation.runs.to_string(),
+                per_operation(operation.cr3),
+                per_operation(operation.msr),
+                per_operation(operation.mmio),
+            ]);
+        }
+        table.render()
+    }
+
+    fn target_table(&self) -> String {
+        let mut table = Table::new(&[
+            ("target (median)", Align::Left),
+            ("ours", Align::Right),
+            ("at most", Align::Right),
+            ("", Align::Left),
+            ("best protected peer", Align::Left),
+        ]);
+        for target in TARGETS {
+            let ours = target.ours(&self.operations);
+            let verdict = match ours {
+                Some(ours) if ours <= target.at_most => "holds",
+                Some(_) => "TOO MANY",
+                None => "NOT MEASURED",
+            };
+            table.row(vec![
+                target.name(),
+                ours.map_or_else(|| "-".into(), |ours| ours.to_string()),
+                target.at_most.to_string(),
+                verdict.into(),
+                target.peer.into(),
+            ]);
+        }
+        table.render()
+    }
+
+    /// The format of `docs/bench.md`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let operations: Map<String, Value> = self
+            .operations
+            .iter()
+            .map(|operation| (operation.name.clone(), operation_json(operation)))
+            .collect();
+        let findings = self.findings();
+        json!({
+            "unit": "instructions",
+            "ops": operations,
+            "image": {
+                "text": self.sizes.text,
+                "rodata": self.sizes.rodata,
+                "data": self.sizes.data,
+                "bss": self.sizes.bss,
+            },
+            "longest_kernel_path": {
+                "instructions": self.longest_path.instructions,
+                "where": words::path_cause(self.longest_path.cause),
+            },
+            "holds": findings.is_empty(),
+            "findings": findings,
+        })
+    }
+}
+
+fn operation_json(operation: &Operation) -> Value {
+    json!({
+        "median": operation.median,
+        "max": operation.max,
+        "runs": operation.runs,
+        "cr3": per_operation_json(operation.cr3),
+        "msr": per_operation_json(operation.msr),
+        "mmio": per_operation_json(operation.mmio),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let names = TARGETS.iter().flat_map(|target| target.operations);
+        let operations = names.map(|name| Operation {
+            name: (*name).into(),
+            median: 5,
+            max: 9,
+            runs: 1_000,
+            cr3: 2_000,
+            msr: 0,
+            mmio: 1_250,
+        });
+        Report {
+            operations: operations.collect(),
+            sizes: Sizes { text: 12_000, rodata: 1_000, data: 64, bss: 4_096 },
+            longest_path: LongestPath { instructions: 900, cause: 256 + 32 },
+        }
+    }
+
+    #[test]
+    fn a_report_within_its_targets_holds() {
+        let report = report();
+        assert_eq!(report.findings(), Vec::<String>::new());
+        let json = report.to_json();
+        assert_eq!(json["unit"], "instructions");
+        assert_eq!(json["ops"]["null_syscall"]["median"], 5);
+        assert_eq!(json["ops"]["null_syscall"]["cr3"], 2);
+        assert_eq!(json["ops"]["null_syscall"]["mmio"], 1.25);
+        assert_eq!(json["image"]["text"], 12_000);
+        assert_eq!(json["longest_kernel_path"]["where"], "interrupt vector 32");
+        assert!(report.render().contains("sem_lock_free + sem_unlock_free"));
+    }
+
+    #[test]
+    fn everything_over_its_target_is_named() {
+        let mut report = report();
+        report.operations[0].median = 71;
+        report.operations.pop();
+        report.sizes.rodata = 12_577;
+        report.longest_path.instructions = 3_001;
+        let findings = report.findings();
+        assert_eq!(findings.len(), 4, "{findings:?}");
+        assert!(findings[0].contains("null_syscall takes 71, at most 70"));
+        assert!(findings[1].contains("timer_to_thread was not measured"));
+        assert!(report.render().contains("TOO MANY") && report.render().contains("NOT MEASURED"));
+    }
+}

@@ -1,0 +1,152 @@
+//! The commands: what they do, what they print, what they exit with.
+
+use crate::console::{Line, Splitter};
+use crate::failure::{BROKEN, HOLDS};
+use crate::names::Names;
+use crate::outcome::Verdict;
+use crate::session::{RECORD_BYTES, Run, Session, describe};
+use crate::tools::{Missing, QEMU};
+use crate::{Failure, Workspace, metal, words};
+use diapason_system::RunOptions;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What `run` was asked to do.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The description.
+    pub system: PathBuf,
+    /// Length of the run in ns.
+    pub horizon_ns: u64,
+    /// Print JSON instead of tables?
+    pub json: bool,
+    /// Where to put the flight record, if it is wanted.
+    pub record: Option<PathBuf>,
+    /// Time every kernel path and report the longest?
+    pub watch: bool,
+    /// What to do about a missing emulator.
+    pub missing: Missing,
+}
+
+/// Boots a system in QEMU and reports.
+///
+/// # Errors
+/// If there was no run to report on.
+pub fn run(request: &RunRequest) -> Result<u8, Failure> {
+    let system = describe(&request.system)?;
+    let workspace = Workspace::find()?;
+    QEMU.require(request.missing)?;
+    eprintln!("building the kernel and the programs");
+    let built = metal::build(&workspace)?;
+    let options = RunOptions {
+        horizon_ns: request.horizon_ns,
+        record_bytes: if request.record.is_some() { RECORD_BYTES } else { 0 },
+        watch: request.watch,
+    };
+    let session = Session::assemble(system, built, options)?;
+    let run = session.run(&workspace, &mut live(request.json, session.names.clone()))?;
+    save_record(request.record.as_deref(), &run)?;
+    report(request.json, &session, &run)
+}
+
+/// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
+fn live(json: bool, names: Names) -> impl FnMut(&Line) {
+    move |line| {
+        let is_table = matches!(line, Line::Record(record, _) if is_final(*record));
+        if is_table {
+            return;
+        }
+        let text = words::sentence(line, &names);
+        if json { eprintln!("{text}") } else { say(&text) }
+    }
+}
+
+/// A line on standard output. A reader who has seen enough (`| head`) does not end the run.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Records that the final table shows better.
+fn is_final(record: diapason_abi::record::Record) -> bool {
+    use diapason_abi::record::Record;
+    matches!(record, Record::Thread | Record::Process | Record::End | Record::LongestPath)
+}
+
+fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
+    let (Some(path), Some(bytes)) = (path, &run.flight) else { return Ok(()) };
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
+}
+
+fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
+    let verdict = session.judge(run);
+    let findings = match &verdict {
+        Verdict::Holds => Vec::new(),
+        Verdict::Broken(findings) => findings.clone(),
+        Verdict::Bug(text) => vec![text.clone()],
+    };
+    if json {
+        let json = run.outcome.to_json(&session.system.name, &session.names, &findings);
+        say(&format!("{json:#}"));
+    } else {
+        say(&format!("\n{}", run.outcome.render(&session.names)));
+        findings.iter().for_each(|finding| say(&format!("broken: {finding}")));
+    }
+    match verdict {
+        Verdict::Holds => Ok(HOLDS),
+        Verdict::Broken(_) => Ok(BROKEN),
+        Verdict::Bug(text) => Err(Failure::Ours(text)),
+    }
+}
+
+/// Turns the console of a system, read from `input`, into sentences.
+///
+/// # Errors
+/// If `input` or `output` breaks.
+pub fn decode(mut input: impl Read, output: impl Write) -> Result<u8, Failure> {
+    let mut output = BufWriter::new(output);
+    let names = Names::default();
+    let (mut splitter, mut buffer, mut written) = (Splitter::default(), [0; 8192], Ok(()));
+    loop {
+        let count = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::io("read the console", &error)),
+        };
+        splitter.push(&buffer[..count], |line| {
+            if written.is_ok() {
+                written = writeln!(output, "{}", words::sentence(&line, &names));
+            }
+        });
+        written = written.and_then(|()| output.flush());
+    }
+    splitter.finish(|line| {
+        if written.is_ok() {
+            written = writeln!(output, "{}", words::sentence(&line, &names));
+        }
+    });
+    written.and_then(|()| output.flush()).map_err(|error| Failure::io("write", &error))?;
+    Ok(HOLDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decode_turns_words_into_sentences_and_keeps_the_rest() {
+        let mut out = Vec::new();
+        assert_eq!(decode(&b"SeaBIOS\n~13 3b9aca00\n=2 hi"[..], &mut out), Ok(HOLDS));
+        let expected =
+            format!("SeaBIOS\n[   1.000000000] nothing is left that could run\n{:16} #2: hi\n", "");
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_missing_description_is_bad_input() {
+        let failure = describe(Path::new("no/such/file.toml")).unwrap_err();
+        assert_eq!(failure.exit_code(), 2);
+        assert!(failure.to_string().contains("no/such/file.toml"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Lines of the kernel's console, taken apart.
+//!
+//! Nothing here can fail: whatever arrives is a record, a program's text, or a raw line, and is
+//! kept. Damage shows as a raw line, never as a missing one.
+
+use diapason_abi::record::Record;
+
+/// Longest line kept in one piece; a guest that never ends a line cannot fill the host's memory.
+pub const LINE_BYTES_MAX: usize = 16 * 1024;
+
+/// One line of the console.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Line {
+    /// A numbered record with as many words as it has fields.
+    Record(Record, Vec<u64>),
+    /// Text a process logged.
+    Log {
+        /// Its place in the description.
+        process: u16,
+        /// What it said.
+        text: String,
+    },
+    /// Anything else, as it came.
+    Raw(String),
+}
+
+impl Line {
+    /// Takes one line apart, without its newline.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Line {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\r', '\n']);
+        record(text).or_else(|| log(text)).unwrap_or_else(|| Line::Raw(text.to_string()))
+    }
+}
+
+/// `~` NUMBER (` ` WORD)*, with exactly the words the record has.
+fn record(text: &str) -> Option<Line> {
+    let mut words = text.strip_prefix('~')?.split(' ');
+    let record = Record::decode(hex(words.next()?)?)?;
+    let words = words.map(hex).collect::<Option<Vec<u64>>>()?;
+    (words.len() == record.fields().len()).then_some(Line::Record(record, words))
+}
+
+/// `=` PROCESS ` ` text.
+fn log(text: &str) -> Option<Line> {
+    let (process, text) = text.strip_prefix('=')?.split_once(' ')?;
+    let process = u16::try_from(hex(process)?).ok()?;
+    Some(Line::Log { process, text: text.to_string() })
+}
+
+/// A hexadecimal word as the kernel writes it: lower case, no sign, at most 64 bits.
+fn hex(text: &str) -> Option<u64> {
+    let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.is_empty() || !text.bytes().all(digit) {
+        return None;
+    }
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// Cuts a stream of bytes into lines.
+#[derive(Default, Debug)]
+pub struct Splitter {
+    pending: Vec<u8>,
+}
+
+impl Splitter {
+    /// Takes more bytes and hands out every line they complete.
+    pub fn push(&mut self, bytes: &[u8], mut line: impl FnMut(Line)) {
+        for byte in bytes {
+            if *byte != b'\n' {
+                self.pending.push(*byte);
+            }
+            if *byte == b'\n' || self.pending.len() == LINE_BYTES_MAX {
+                line(Line::parse(&self.pending));
+                self.pending.clear();
+            }
+        }
+    }
+
+    /// The stream ended: what is left is the last line.
+    pub fn finish(&mut self, mut line: impl FnMut(Line)) {
+        if !self.pending.is_empty() {
+            line(Line::parse(&self.pending));
+            self.pending.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{names::Names, outcome::Outcome, words};
+    use proptest::prelude::*;
+
+    #[test]
+    fn records_need_their_exact_words() {
+        let started = Line::Record(Record::Started, vec![0x10, 2, 1]);
+        assert_eq!(Line::parse(b"~9 10 2 1"), started);
+        assert_eq!(Line::parse(b"~9 10 2 1\r"), started);
+        for damaged in
+            ["~9 10 2", "~9 10 2 1 5", "~9 10 2 G", "~9  10 2 1", "~ff 1", "~", "~9 10 2 "]
+        {
+            assert_eq!(Line::parse(damaged.as_bytes()), Line::Raw(damaged.into()), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_log_line_says_who_spoke() {
+        let expected = Line::Log { process: 0x1f, text: "rpm  1200 = fine".into() };
+        assert_eq!(Line::parse(b"=1f rpm  1200 = fine"), expected);
+        assert_eq!(Line::parse(b"=3 "), Line::Log { process: 3, text: String::new() });
+        assert_eq!(Line::parse(b"=10000 far"), Line::Raw("=10000 far".into()));
+        assert_eq!(Line::parse(b"=nobody said"), Line::Raw("=nobody said".into()));
+    }
+
+    #[test]
+    fn lines_are_cut_wherever_the_bytes_arrive() {
+        let bytes = b"~13 5\n=0 hello\nboo";
+        for cut in 0..bytes.len() {
+            let (mut splitter, mut lines) = (Splitter::default(), Vec::new());
+            splitter.push(&bytes[..cut], |line| lines.push(line));
+            splitter.push(&bytes[cut..], |line| lines.push(line));
+            splitter.finish(|line| lines.push(line));
+            let log = Line::Log { process: 0, text: "hello".into() };
+            let expected = [Line::Record(Record::Halted, vec![5]), log, Line::Raw("boo".into())];
+            assert_eq!(lines, expected);
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_cut() {
+        let (mut splitter, mut lines) = (Splitter::default(), 0);
+        splitter.push(&vec![b'x'; 3 * LINE_BYTES_MAX], |_| lines += 1);
+        assert_eq!(lines, 3);
+    }
+
+    /// Lines that look like the kernel's but may be damaged anywhere.
+    fn almost_a_line() -> impl Strategy<Value = Vec<u8>> {
+        let words = prop::collection::vec(any::<u64>(), 0..10);
+        let record = (0u64..40, words).prop_map(|(number, words)| {
+            let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
+            format!("~{number:x}{words}").into_bytes()
+        });
+        prop_oneof![record, prop::collection::vec(any::<u8>(), 0..100)]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_arrives_can_upset_us(
+            lines in prop::collection::vec(almost_a_line(), 0..20)
+        ) {
+            let mut outcome = Outcome::default();
+            for bytes in &lines {
+                let line = Line::parse(bytes);
+                outcome.note(&line);
+                prop_assert!(!words::sentence(&line, &Names::default()).contains('\n'));
+            }
+            prop_assert!(outcome.render(&Names::default()).is_ascii());
+            let json = outcome.to_json("any", &Names::default(), &[]);
+            prop_assert_eq!(&json["holds"], true);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Whose fault it is when a command cannot do its work, and the exit code that says so.
+
+use std::fmt;
+
+/// The run holds: exit code 0.
+pub const HOLDS: u8 = 0;
+/// A deadline, a promise or a target was broken: exit code 1.
+pub const BROKEN: u8 = 1;
+
+/// Why a command stopped before it had a verdict.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// What the user gave cannot be used. The text says where and what to change.
+    Input(String),
+    /// Diapason itself is wrong: kernel panic, hang, a build that fails.
+    Ours(String),
+    /// The machine lacks something: a tool, a disk, a permission.
+    World(String),
+}
+
+impl Failure {
+    /// What the command exits with.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Input(_) => 2,
+            Failure::Ours(_) => 3,
+            Failure::World(_) => 4,
+        }
+    }
+
+    /// The machine refused `action`.
+    pub fn io(action: impl fmt::Display, error: &std::io::Error) -> Failure {
+        Failure::World(format!("cannot {action}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Input(text) => write!(f, "{}", text.trim_end()),
+            Failure::Ours(text) => {
+                write!(f, "this is a fault of Diapason, not yours: {}", text.trim_end())
+            }
+            Failure::World(text) => write!(f, "error: {}", text.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blame_has_its_own_exit_code() {
+        let kinds: [fn(String) -> Failure; 3] = [Failure::Input, Failure::Ours, Failure::World];
+        let mut codes: Vec<u8> = kinds.iter().map(|k| k(String::new()).exit_code()).collect();
+        codes.extend([HOLDS, BROKEN]);
+        codes.sort_unstable();
+        assert_eq!(codes, [0, 1, 2, 3, 4]);
+    }
+}

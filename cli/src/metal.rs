@@ -1,0 +1,206 @@
+//! Compiles what boots: the kernel and the programs, with the flags that only they need.
+//!
+//! These flags live here and not in a cargo configuration: there they would reach build scripts
+//! and procedural macros, which must be linked like ordinary programs.
+
+use crate::{Failure, Workspace};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The only target; its precompiled core library is all that is needed.
+pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The kernel's package.
+pub const KERNEL: &str = "diapason-kernel";
+/// Folders whose sub-folders are packages of programs.
+pub const PROGRAM_FOLDERS: [&str; 2] = ["user/apps", "user/servers"];
+
+/// What kind of image is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Linked at fixed addresses, run in ring 0.
+    Kernel,
+    /// Position-independent, one per process.
+    Programs,
+}
+
+impl Kind {
+    /// Its folder below the target folder.
+    const fn folder(self) -> &'static str {
+        match self {
+            Kind::Kernel => "kernel",
+            Kind::Programs => "programs",
+        }
+    }
+
+    /// The one place for compiler and linker flags.
+    fn flags(self, root: &Path) -> Vec<String> {
+        let (model, script, own): (_, _, &[&str]) = match self {
+            Kind::Kernel => ("static", "kernel/x86_64/kernel.ld", &["-static", "-no-pie"]),
+            Kind::Programs => (
+                "pic",
+                "user/rt/program.ld",
+                &["-static-pie", "-Wl,--no-dynamic-linker", "-Wl,-z,text"],
+            ),
+        };
+        let mut link: Vec<String> = ["-nostartfiles", "-nostdlib"].map(String::from).to_vec();
+        link.extend(own.iter().map(|flag| String::from(*flag)));
+        link.push(format!("-Wl,-T,{}", root.join(script).display()));
+        link.extend(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"].map(String::from));
+        let mut flags = vec![format!("-Crelocation-model={model}")];
+        if self == Kind::Kernel {
+            flags.push("-Cno-redzone=yes".into());
+        }
+        flags.extend(link.into_iter().map(|flag| format!("-Clink-arg={flag}")));
+        flags.push(format!("--remap-path-prefix={}=.", root.display()));
+        flags
+    }
+
+    /// Its packages.
+    fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
+        match self {
+            Kind::Kernel => Ok(vec![KERNEL.into()]),
+            Kind::Programs => program_packages(workspace.root()),
+        }
+    }
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The kernel's ELF file.
+    pub kernel: PathBuf,
+    /// The programs' ELF files by name.
+    pub programs: BTreeMap<String, PathBuf>,
+}
+
+impl Built {
+    /// The bytes of a program as the archive wants them: what is loaded, without debug data.
+    ///
+    /// # Errors
+    /// A sentence that names the programs there are.
+    pub fn program(&self, name: &str) -> Result<Vec<u8>, String> {
+        let Some(path) = self.programs.get(name) else {
+            let known: Vec<&str> = self.programs.keys().map(String::as_str).collect();
+            return Err(format!("there is no such program; there are: {}", known.join(", ")));
+        };
+        let file = fs::read(path).map_err(|error| format!("its file cannot be read: {error}"))?;
+        Ok(crate::image::without_sections(file))
+    }
+}
+
+/// Builds kernel and programs.
+///
+/// # Errors
+/// If cargo cannot be started, or something does not compile.
+pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
+    let mut kernel = executables(workspace, Kind::Kernel)?;
+    let programs = executables(workspace, Kind::Programs)?;
+    let kernel = kernel
+        .remove(KERNEL)
+        .ok_or_else(|| Failure::Ours(format!("the package {KERNEL} has no program {KERNEL}")))?;
+    Ok(Built { kernel, programs })
+}
+
+/// Runs clippy on kernel or programs, warnings being errors; true if it is content.
+///
+/// # Errors
+/// If cargo cannot be started.
+pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
+    let mut command = cargo(workspace, "clippy", kind)?;
+    command.args(["--quiet", "--", "-D", "warnings"]);
+    let status = command.status().map_err(|error| Failure::io("start cargo", &error))?;
+    Ok(status.success())
+}
+
+/// The cargo command for `kind`, without what follows its common options.
+fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Failure> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(workspace.root()).arg(action).args(["--profile", "metal"]);
+    command.args(["--target", TARGET, "--bins"]);
+    command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
+    for package in kind.packages(workspace)? {
+        command.args(["-p", &package]);
+    }
+    command.env("CARGO_ENCODED_RUSTFLAGS", kind.flags(workspace.root()).join("\x1f"));
+    Ok(command)
+}
+
+/// Builds `kind` and returns where its programs are.
+fn executables(workspace: &Workspace, kind: Kind) -> Result<BTreeMap<String, PathBuf>, Failure> {
+    if kind.packages(workspace)?.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut command = cargo(workspace, "build", kind)?;
+    command.args(["--quiet", "--message-format", "json-render-diagnostics"]);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| Failure::io("start cargo", &error))?;
+    if !output.status.success() {
+        return Err(Failure::Ours(format!("the {} did not compile", kind.folder())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(executable).collect())
+}
+
+/// The executable that one of cargo's messages announces.
+fn executable(message: &str) -> Option<(String, PathBuf)> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let path = message.get("executable")?.as_str()?;
+    let name = message.get("target")?.get("name")?.as_str()?;
+    Some((name.into(), path.into()))
+}
+
+/// The packages of programs, in a stable order.
+fn program_packages(root: &Path) -> Result<Vec<String>, Failure> {
+    let mut manifests = Vec::new();
+    for folder in PROGRAM_FOLDERS {
+        let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
+        let paths = entries.flatten().map(|entry| entry.path().join("Cargo.toml"));
+        manifests.extend(paths.filter(|path| path.is_file()));
+    }
+    manifests.sort();
+    manifests.iter().map(|path| package_name(path)).collect()
+}
+
+fn package_name(manifest: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(manifest)
+        .map_err(|error| Failure::io(format!("read {}", manifest.display()), &error))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    line.map(String::from)
+        .ok_or_else(|| Failure::Ours(format!("{} names no package", manifest.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_whole_and_hide_the_path_of_the_checkout() {
+        let flags = Kind::Programs.flags(Path::new("/some/where"));
+        assert!(flags.contains(&"-Clink-arg=-Wl,-T,/some/where/user/rt/program.ld".into()));
+        assert!(flags.contains(&"--remap-path-prefix=/some/where=.".into()));
+        assert!(flags.iter().all(|flag| !flag.contains('\x1f')));
+    }
+
+    #[test]
+    fn executables_are_read_from_cargos_messages() {
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"sensor"},
+            "executable":"/t/sensor"}"#;
+        assert_eq!(executable(message), Some(("sensor".into(), "/t/sensor".into())));
+        assert_eq!(executable(r#"{"reason":"build-finished","success":true}"#), None);
+        assert_eq!(executable(r#"{"target":{"name":"lib"},"executable":null}"#), None);
+        assert_eq!(executable("no json"), None);
+    }
+
+    #[test]
+    fn an_unknown_program_is_answered_with_the_known_ones() {
+        let programs = BTreeMap::from([("a".into(), "a".into()), ("b".into(), "b".into())]);
+        let built = Built { kernel: PathBuf::new(), programs };
+        assert!(built.program("c").unwrap_err().ends_with("there are: a, b"));
+    }
+}

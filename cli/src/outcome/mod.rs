@@ -1,0 +1,277 @@
+//! What a run amounted to, collected from the kernel's records.
+
+mod json;
+mod render;
+mod verdict;
+
+pub use verdict::{Verdict, judge};
+
+use crate::console::Line;
+use crate::words;
+use diapason_abi::record::Record;
+
+/// One thread slot of a process, over the whole run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadRow {
+    /// Its process's place in the description.
+    pub process: u64,
+    /// Its slot in the process.
+    pub slot: u64,
+    /// Its name, packed.
+    pub name: u64,
+    /// CPU time it used.
+    pub cpu_ns: u64,
+    /// Jobs it finished, if it is periodic.
+    pub jobs: u64,
+    /// Jobs that ended after their deadline.
+    pub misses: u64,
+    /// Longest time from a release to the end of its job.
+    pub response_max_ns: u64,
+    /// Releases passed over because the job before had not ended.
+    pub skipped: u64,
+}
+
+/// One process, over the whole run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessRow {
+    /// Its place in the description.
+    pub process: u64,
+    /// Times it was started.
+    pub starts: u64,
+    /// Times a fault ended it.
+    pub faults: u64,
+    /// Heap pages it had at the end.
+    pub heap_pages: u64,
+    /// Where it was in its life: a number of the kernel's `ProcessState`.
+    pub state: u64,
+}
+
+impl ProcessRow {
+    /// Starts after the first.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.starts.saturating_sub(1)
+    }
+}
+
+/// A process ended by a fault.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultEvent {
+    /// When.
+    pub time_ns: u64,
+    /// Which process.
+    pub process: u64,
+    /// The thread's slot.
+    pub thread: u64,
+    /// A number of `FaultCause`.
+    pub cause: u64,
+    /// The address or argument concerned.
+    pub address: u64,
+    /// The instruction's address.
+    pub instruction: u64,
+}
+
+/// The kernel's own totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// When the run ended.
+    pub time_ns: u64,
+    /// Time in which no thread ran.
+    pub idle_ns: u64,
+    /// Entries into the kernel.
+    pub entries: u64,
+    /// Address-space switches.
+    pub cr3: u64,
+    /// Writes of model-specific registers.
+    pub msr: u64,
+    /// Memory-mapped device accesses by the kernel.
+    pub mmio: u64,
+}
+
+/// The longest kernel path of a watched run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongestPath {
+    /// Its length.
+    pub instructions: u64,
+    /// A call's number, or 256 + vector.
+    pub cause: u64,
+}
+
+/// Everything a run's records said.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Outcome {
+    /// In the order the kernel lists them.
+    pub threads: Vec<ThreadRow>,
+    /// In the order the kernel lists them.
+    pub processes: Vec<ProcessRow>,
+    /// As they happened.
+    pub faults: Vec<FaultEvent>,
+    /// The totals, if the run reached its end.
+    pub end: Option<End>,
+    /// Only of a watched run.
+    pub longest_path: Option<LongestPath>,
+    /// Entries of the flight recorder, if it ran.
+    pub recorded: Option<u64>,
+    /// Programs refused at boot: process, reason.
+    pub refused: Vec<(u64, u64)>,
+    /// Things the kernel says it lost, in words.
+    pub losses: Vec<String>,
+    /// What a dying kernel said last.
+    pub panic: Option<String>,
+}
+
+impl Outcome {
+    /// Takes in one console line; lines that carry no result are ignored.
+    pub fn note(&mut self, line: &Line) {
+        if let Line::Record(record, words) = line
+            && words.len() == record.fields().len()
+        {
+            self.note_record(*record, words);
+        }
+    }
+
+    /// The words are as many as the record has fields.
+    fn note_record(&mut self, record: Record, w: &[u64]) {
+        match record {
+            Record::Thread => self.threads.push(thread_row(w)),
+            Record::Process => self.processes.push(process_row(w)),
+            Record::Fault => self.faults.push(fault_event(w)),
+            Record::End => {
+                let [time_ns, idle_ns, entries, cr3, msr, mmio] =
+                    [w[0], w[1], w[2], w[3], w[4], w[5]];
+                self.end = Some(End { time_ns, idle_ns, entries, cr3, msr, mmio });
+            }
+            Record::LongestPath => {
+                self.longest_path = Some(LongestPath { instructions: w[0], cause: w[1] });
+            }
+            Record::Refused => self.refused.push((w[0], w[1])),
+            Record::ArchiveRefused => self.panic = Some(words::refusal(w[0])),
+            Record::Panic => self.panic = Some(words::panic_text(w[0], w[1])),
+            Record::KernelFault => {
+                self.panic = Some(format!("exception {} at {:#x} in the kernel", w[0], w[3]));
+            }
+            Record::Recorded => self.note_recorded(w[0], w[1]),
+            Record::ConsoleLost if w[0] > 0 => {
+                self.losses.push(format!("{} bytes of console text", w[0]));
+            }
+            Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
+            _ => {}
+        }
+    }
+
+    fn note_recorded(&mut self, entries: u64, lost: u64) {
+        self.recorded = Some(entries);
+        if lost > 0 {
+            self.losses.push(format!("{lost} entries of the flight recorder"));
+        }
+    }
+
+    /// Deadlines missed, by all threads together.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.misses))
+    }
+}
+
+fn thread_row(w: &[u64]) -> ThreadRow {
+    ThreadRow {
+        process: w[0],
+        slot: w[1],
+        name: w[2],
+        cpu_ns: w[3],
+        jobs: w[4],
+        misses: w[5],
+        response_max_ns: w[6],
+        skipped: w[7],
+    }
+}
+
+fn process_row(w: &[u64]) -> ProcessRow {
+    ProcessRow { process: w[0], starts: w[1], faults: w[2], heap_pages: w[3], state: w[4] }
+}
+
+fn fault_event(w: &[u64]) -> FaultEvent {
+    FaultEvent {
+        time_ns: w[0],
+        process: w[1],
+        thread: w[2],
+        cause: w[3],
+        address: w[4],
+        instruction: w[5],
+    }
+}
+
+/// A process's state in a word.
+#[must_use]
+pub const fn state_word(state: u64) -> &'static str {
+    match state {
+        0 => "refused",
+        1 => "ended",
+        2 => "running",
+        3 => "faulted",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod sample {
+    //! A small run, as the kernel would print it.
+
+    use super::*;
+    use crate::names::Names;
+
+    /// The processes of the sample.
+    pub fn names() -> Names {
+        Names::new(vec!["engine".into(), "diag".into()])
+    }
+
+    /// Its console.
+    pub const CONSOLE: &str = "\
+~9 64 0 1
+~9 c8 1 1
+~a 5f5e100 1 0 2 dead0000 200001234
+~9 5f5e200 1 2
+~e 0 0 6e69616d 3b9aca00 0 0 0 0
+~e 0 1 6c727463 5f5e100 2710 1 1e8480 2
+~e 1 0 0 3e8 0 0 0 0
+~f 0 1 0 10 2
+~f 1 2 1 0 3
+~10 2540be400 1f7d93bb8 f4240 1f4 3e8 7d0
+";
+
+    /// What it amounts to.
+    pub fn outcome() -> Outcome {
+        let mut outcome = Outcome::default();
+        CONSOLE.lines().for_each(|line| outcome.note(&Line::parse(line.as_bytes())));
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_become_rows() {
+        let outcome = sample::outcome();
+        assert_eq!(outcome.threads.len(), 3);
+        assert_eq!(outcome.processes[1].restarts(), 1);
+        assert_eq!(outcome.misses(), 1);
+        assert_eq!(outcome.faults[0].address, 0xdead_0000);
+        assert_eq!(outcome.end.unwrap().time_ns, 10_000_000_000);
+    }
+
+    #[test]
+    fn losses_and_panics_are_kept() {
+        let mut outcome = Outcome::default();
+        for line in ["~12 0", "~14 64 0", "~c ab 7"] {
+            outcome.note(&Line::parse(line.as_bytes()));
+        }
+        assert!(outcome.losses.is_empty() && outcome.recorded == Some(100));
+        assert!(outcome.panic.as_ref().unwrap().contains("line 7"));
+        for line in ["~12 9", "~14 64 2", "~15 1"] {
+            outcome.note(&Line::parse(line.as_bytes()));
+        }
+        assert_eq!(outcome.losses.len(), 3);
+    }
+}

@@ -1,0 +1,120 @@
+//! Does the run hold? Three answers: yes, no and why, or it was our own bug.
+
+use super::Outcome;
+use crate::names::{self, Names};
+use crate::qemu::Ending;
+use crate::words;
+
+/// The judgement on a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every promise was kept.
+    Holds,
+    /// These were not.
+    Broken(Vec<String>),
+    /// The kernel or the emulator failed: no promise of the description is to blame.
+    Bug(String),
+}
+
+/// Judges a run. `may_fault` says of each process whether the description provides for its faults.
+#[must_use]
+pub fn judge(ending: Ending, outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Verdict {
+    if let Some(bug) = bug(ending, outcome) {
+        return Verdict::Bug(bug);
+    }
+    let mut findings = Vec::new();
+    if ending == Ending::SupervisorDied {
+        findings.push("the process that supervises the others faulted".into());
+    }
+    findings.extend(lateness(outcome, names));
+    findings.extend(faults(outcome, names, may_fault));
+    for (process, reason) in &outcome.refused {
+        let reason = words::refusal(*reason);
+        findings.push(format!("process {} did not start: {reason}", names.process(*process)));
+    }
+    findings.extend(outcome.losses.iter().map(|loss| format!("the kernel lost {loss}")));
+    if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
+}
+
+fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
+    let said = outcome.panic.as_deref();
+    match ending {
+        Ending::Panic => Some(said.unwrap_or("the kernel panicked without a word").into()),
+        Ending::NoArchive => {
+            let said = said.unwrap_or("without a reason");
+            Some(format!("the kernel refused the boot archive: {said}"))
+        }
+        Ending::Hung => Some("the system neither ended nor said anything: it hangs".into()),
+        Ending::Emulator(status) => Some(format!(
+            "the emulator ended with status {status}{}",
+            said.map(|said| format!(" ({said})")).unwrap_or_default()
+        )),
+        _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
+        _ => None,
+    }
+}
+
+fn lateness(outcome: &Outcome, names: &Names) -> Vec<String> {
+    let late = outcome.threads.iter().filter(|thread| thread.misses > 0);
+    late.map(|thread| {
+        format!(
+            "{} of {} missed {} of {} deadlines",
+            names::thread(thread.name, thread.slot),
+            names.process(thread.process),
+            thread.misses,
+            thread.jobs
+        )
+    })
+    .collect()
+}
+
+fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
+    let provided_for = |process: u64| {
+        usize::try_from(process).ok().and_then(|i| may_fault.get(i)).copied().unwrap_or(false)
+    };
+    let unexpected = outcome.faults.iter().filter(|fault| !provided_for(fault.process));
+    unexpected
+        .map(|event| {
+            let what = words::fault(event.thread, event.cause, event.address, event.instruction);
+            format!("process {}, which may not fault: {what}", names.process(event.process))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn judged(ending: Ending, outcome: &Outcome, may_fault: &[bool]) -> Verdict {
+        judge(ending, outcome, &sample::names(), may_fault)
+    }
+
+    #[test]
+    fn misses_break_a_run() {
+        let verdict = judged(Ending::Finished, &sample::outcome(), &[false, true]);
+        let expected = "ctrl of engine missed 1 of 10000 deadlines";
+        assert_eq!(verdict, Verdict::Broken(vec![expected.into()]));
+    }
+
+    #[test]
+    fn only_processes_with_a_restart_policy_may_fault() {
+        let mut outcome = sample::outcome();
+        outcome.threads[1].misses = 0;
+        assert_eq!(judged(Ending::Finished, &outcome, &[false, true]), Verdict::Holds);
+        let Verdict::Broken(findings) = judged(Ending::Halted, &outcome, &[false, false]) else {
+            panic!("a fault of a process without a policy must not pass");
+        };
+        assert!(findings[0].starts_with("process diag, which may not fault: thread 0 wrote"));
+    }
+
+    #[test]
+    fn a_run_without_its_end_is_our_bug() {
+        let mut outcome = sample::outcome();
+        outcome.end = None;
+        assert!(matches!(judged(Ending::Finished, &outcome, &[]), Verdict::Bug(_)));
+        outcome.panic = Some("words".into());
+        assert_eq!(judged(Ending::Panic, &outcome, &[]), Verdict::Bug("words".into()));
+        assert!(matches!(judged(Ending::Hung, &sample::outcome(), &[]), Verdict::Bug(_)));
+    }
+}

@@ -1,0 +1,291 @@
+//! The emulated PC: how it is started, listened to, and how it ends.
+//!
+//! One instruction is one nanosecond of its clock (`-icount shift=0,sleep=off`), so two runs of the
+//! same system are the same to the instruction, whatever else the host does. The only wall clock
+//! here is the watchdog against hangs.
+
+use crate::Failure;
+use crate::console::{Line, Splitter};
+use diapason_abi::record::exit;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Least memory of the machine, in MiB.
+pub const MEMORY_MIB_MIN: u64 = 64;
+/// File names in the run's folder. QEMU is started inside it, so that no name needs quoting.
+const ARCHIVE: &str = "archive.bin";
+const FLIGHT: &str = "flight.bin";
+
+/// What to boot.
+#[derive(Clone, Debug)]
+pub struct Boot<'a> {
+    /// The kernel's ELF file.
+    pub kernel: &'a Path,
+    /// The boot archive.
+    pub archive: &'a [u8],
+    /// Memory of the machine, in MiB.
+    pub memory_mib: u64,
+    /// Keep what the flight recorder sends?
+    pub record: bool,
+    /// When to give up on a hang, in wall time.
+    pub patience: Duration,
+}
+
+/// How the machine ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The horizon was reached.
+    Finished,
+    /// Nothing was left that could run.
+    Halted,
+    /// The kernel panicked.
+    Panic,
+    /// The kernel could not use the archive.
+    NoArchive,
+    /// A process that nobody supervises faulted.
+    SupervisorDied,
+    /// It had to be stopped from outside.
+    Hung,
+    /// The emulator ended by itself (-1: by a signal).
+    Emulator(i32),
+}
+
+impl Ending {
+    /// The ending that the emulator's exit status stands for.
+    #[must_use]
+    pub fn of_status(status: Option<i32>) -> Ending {
+        const VALUES: [(u8, Ending); 5] = [
+            (exit::FINISHED, Ending::Finished),
+            (exit::HALTED, Ending::Halted),
+            (exit::PANIC, Ending::Panic),
+            (exit::NO_ARCHIVE, Ending::NoArchive),
+            (exit::SUPERVISOR_DIED, Ending::SupervisorDied),
+        ];
+        let status = status.unwrap_or(-1);
+        let known = VALUES.iter().find(|(value, _)| exit::status(*value) == status);
+        known.map_or(Ending::Emulator(status), |(_, ending)| *ending)
+    }
+}
+
+/// Time after which a run of this horizon must be a hang: a busy second of the guest takes a few
+/// seconds of a slow host.
+#[must_use]
+pub fn patience(horizon_ns: u64) -> Duration {
+    Duration::from_secs(180).saturating_add(Duration::from_nanos(horizon_ns).saturating_mul(60))
+}
+
+/// A folder for one run's files, removed with it.
+#[derive(Debug)]
+pub struct RunFolder(PathBuf);
+
+impl RunFolder {
+    /// A new folder under `target`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(target: &Path) -> Result<RunFolder, Failure> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let runs = target.join("runs");
+        sweep(&runs);
+        let path = runs.join(format!("{}-{number}", std::process::id()));
+        fs::create_dir_all(&path)
+            .map_err(|error| Failure::io(format!("make {}", path.display()), &error))?;
+        Ok(RunFolder(path))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Removes the folders of runs whose process is gone: killed, or turned into a debugger.
+fn sweep(runs: &Path) {
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.split('-').next().unwrap_or_default();
+        if !Path::new("/proc").join(owner).exists() {
+            // Another run may be sweeping too; what stays does no harm.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        // Leftovers under `target` harm nobody, and there is nobody left to tell.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Boot<'_> {
+    /// The command that boots the machine, its archive written to `folder` and its console going
+    /// to `console` (a character device of QEMU's).
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub fn command(&self, folder: &RunFolder, console: &str) -> Result<Command, Failure> {
+        fs::write(folder.path().join(ARCHIVE), self.archive)
+            .map_err(|error| Failure::io("write the boot archive", &error))?;
+        let mut command = Command::new(crate::tools::QEMU.program);
+        command.current_dir(folder.path());
+        command.args(["-M", "q35", "-cpu", "max", "-m"]).arg(format!("{}M", self.memory_mib));
+        command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
+        command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
+        command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        command.args(["-icount", "shift=0,sleep=off"]);
+        if self.record {
+            command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
+        }
+        Ok(command)
+    }
+
+    /// Boots the machine and shows every console line to `observer` as it arrives. Returns how it
+    /// ended and, if asked for, the flight record.
+    ///
+    /// # Errors
+    /// If the emulator cannot be started or its files not be used.
+    pub fn run(
+        &self,
+        target: &Path,
+        observer: &mut dyn FnMut(&Line),
+    ) -> Result<(Ending, Option<Vec<u8>>), Failure> {
+        let folder = RunFolder::create(target)?;
+        let mut command = self.command(&folder, "stdio")?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
+        let ending = Running { child }.follow(self.patience, observer)?;
+        let flight = match self.record {
+            true => Some(
+                fs::read(folder.path().join(FLIGHT))
+                    .map_err(|error| Failure::io("read the flight record", &error))?,
+            ),
+            false => None,
+        };
+        Ok((ending, flight))
+    }
+}
+
+/// A started emulator that does not outlive us.
+struct Running {
+    child: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn follow(
+        mut self,
+        patience: Duration,
+        observer: &mut dyn FnMut(&Line),
+    ) -> Result<Ending, Failure> {
+        let deadline = Instant::now() + patience;
+        let chunks = self.listen();
+        let mut splitter = Splitter::default();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match chunks.recv_timeout(left) {
+                Ok(chunk) => splitter.push(&chunk, |line| observer(&line)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    splitter.finish(|line| observer(&line));
+                    return Ok(Ending::Hung);
+                }
+            }
+        }
+        splitter.finish(|line| observer(&line));
+        self.wait(deadline)
+    }
+
+    /// Its standard output, read by a thread of its own so that the watchdog can look away.
+    fn listen(&mut self) -> Receiver<Vec<u8>> {
+        let (sender, receiver) = channel();
+        if let Some(mut output) = self.child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut buffer = [0; 8192];
+                while let Ok(count @ 1..) = output.read(&mut buffer) {
+                    if sender.send(buffer[..count].to_vec()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        receiver
+    }
+
+    /// Waits for its end after it closed its output.
+    fn wait(&mut self, deadline: Instant) -> Result<Ending, Failure> {
+        loop {
+            let status =
+                self.child.try_wait().map_err(|error| Failure::io("wait for QEMU", &error))?;
+            match status {
+                Some(status) => return Ok(Ending::of_status(status.code())),
+                None if Instant::now() >= deadline => return Ok(Ending::Hung),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(script: &str, patience: Duration) -> (Ending, Vec<Line>) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let running = Running { child: command.spawn().unwrap() };
+        let mut lines = Vec::new();
+        let ending = running.follow(patience, &mut |line| lines.push(line.clone())).unwrap();
+        (ending, lines)
+    }
+
+    #[test]
+    fn folders_of_dead_runs_are_swept_and_ours_goes_with_its_value() {
+        let target = std::env::temp_dir().join(format!("diapason-sweep-{}", std::process::id()));
+        let dead = target.join("runs/4294967295-0");
+        fs::create_dir_all(&dead).unwrap();
+        let ours = RunFolder::create(&target).unwrap();
+        assert!(!dead.exists() && ours.path().is_dir());
+        let path = ours.path().to_path_buf();
+        drop(ours);
+        assert!(!path.exists());
+        fs::remove_dir_all(&target).unwrap();
+    }
+
+    #[test]
+    fn exit_values_map_to_endings() {
+        assert_eq!(Ending::of_status(Some(0x21)), Ending::Finished);
+        assert_eq!(Ending::of_status(Some(0x41)), Ending::Panic);
+        assert_eq!(Ending::of_status(Some(1)), Ending::Emulator(1));
+        assert_eq!(Ending::of_status(None), Ending::Emulator(-1));
+    }
+
+    #[test]
+    fn lines_and_the_ending_come_through() {
+        let (ending, lines) = follow("printf '=0 one\\nlast'; exit 33", Duration::from_secs(60));
+        assert_eq!(ending, Ending::Finished);
+        let one = Line::Log { process: 0, text: "one".into() };
+        assert_eq!(lines, [one, Line::Raw("last".into())]);
+    }
+
+    #[test]
+    fn a_hang_is_ended_by_the_watchdog() {
+        let (ending, lines) = follow("echo begun; exec sleep 600", Duration::from_millis(300));
+        assert_eq!(ending, Ending::Hung);
+        assert_eq!(lines, [Line::Raw("begun".into())]);
+    }
+}

@@ -1,0 +1,125 @@
+//! One system, from its description to the end of its run.
+
+use crate::console::Line;
+use crate::metal::{self, Built};
+use crate::names::Names;
+use crate::outcome::{Outcome, Verdict, judge};
+use crate::qemu::{Boot, Ending, MEMORY_MIB_MIN, patience};
+use crate::{Failure, Workspace};
+use diapason_system::{Diagnostics, Restart, RunOptions, System};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// Bytes set aside in the machine for the flight recorder, when it is wanted.
+pub const RECORD_BYTES: u32 = 64 << 20;
+
+/// A system ready to boot.
+#[derive(Debug)]
+pub struct Session {
+    /// The description.
+    pub system: System,
+    /// Its processes.
+    pub names: Names,
+    /// The kernel and the programs.
+    pub built: Built,
+    /// What the machine boots from.
+    pub archive: Vec<u8>,
+    /// How the run was asked for.
+    pub options: RunOptions,
+}
+
+/// A run that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// How the machine ended.
+    pub ending: Ending,
+    /// What the records said.
+    pub outcome: Outcome,
+    /// The flight record, if it was asked for.
+    pub flight: Option<Vec<u8>>,
+}
+
+/// Reads and checks a description.
+///
+/// # Errors
+/// Whatever is wrong with it, as a compiler would say it.
+pub fn describe(path: &Path) -> Result<System, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
+    })?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let shown = path.strip_prefix(here).unwrap_or(path).display().to_string();
+    diapason_system::parse(&shown, &text).map_err(|diagnostics| refused(&diagnostics))
+}
+
+/// What is wrong with a description, in colour where a person reads it.
+fn refused(diagnostics: &Diagnostics) -> Failure {
+    let for_a_person = std::io::stderr().is_terminal();
+    Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })
+}
+
+impl Session {
+    /// Reads the description at `path`, builds kernel and programs, and puts them together.
+    ///
+    /// # Errors
+    /// If the description is wrong, or something does not compile.
+    pub fn prepare(
+        workspace: &Workspace,
+        path: &Path,
+        options: RunOptions,
+    ) -> Result<Session, Failure> {
+        let system = describe(path)?;
+        let built = metal::build(workspace)?;
+        Session::assemble(system, built, options)
+    }
+
+    /// Puts a description and built programs together.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn assemble(system: System, built: Built, options: RunOptions) -> Result<Session, Failure> {
+        let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
+            .map_err(|diagnostics| refused(&diagnostics))?;
+        let names = system.processes.iter().map(|process| process.name.clone()).collect();
+        Ok(Session { names: Names::new(names), system, built, archive, options })
+    }
+
+    /// The machine it boots on.
+    #[must_use]
+    pub fn boot(&self) -> Boot<'_> {
+        let memory = self.system.memory.saturating_add(u64::from(self.options.record_bytes));
+        Boot {
+            kernel: &self.built.kernel,
+            archive: &self.archive,
+            memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
+            record: self.options.record_bytes > 0,
+            patience: patience(self.options.horizon_ns),
+        }
+    }
+
+    /// Boots it and follows it to its end; `observer` sees every console line as it arrives.
+    ///
+    /// # Errors
+    /// If the emulator cannot be used.
+    pub fn run(
+        &self,
+        workspace: &Workspace,
+        observer: &mut dyn FnMut(&Line),
+    ) -> Result<Run, Failure> {
+        let mut outcome = Outcome::default();
+        let (ending, flight) = self.boot().run(&workspace.target(), &mut |line| {
+            outcome.note(line);
+            observer(line);
+        })?;
+        Ok(Run { ending, outcome, flight })
+    }
+
+    /// Judges a run of this system.
+    #[must_use]
+    pub fn judge(&self, run: &Run) -> Verdict {
+        let policies = self.system.processes.iter().map(|process| process.restart);
+        let may_fault: Vec<bool> = policies.map(|policy| policy != Restart::Never).collect();
+        judge(run.ending, &run.outcome, &self.names, &may_fault)
+    }
+}

@@ -1,0 +1,138 @@
+//! Programs of the machine that Diapason needs, and how to get them.
+
+use crate::Failure;
+use std::env;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A program that comes with a Debian package.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tool {
+    /// What is started.
+    pub program: &'static str,
+    /// The package that has it.
+    pub package: &'static str,
+}
+
+/// The emulator.
+pub const QEMU: Tool = Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" };
+/// The debugger.
+pub const GDB: Tool = Tool { program: "gdb", package: "gdb" };
+/// The disassembler.
+pub const OBJDUMP: Tool = Tool { program: "objdump", package: "binutils" };
+
+/// What to do about a missing tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// Say how to get it.
+    Say,
+    /// Get it, after saying so.
+    Install,
+}
+
+impl Tool {
+    /// Where it is, if it is installed.
+    #[must_use]
+    pub fn find(&self) -> Option<PathBuf> {
+        find_in(&env::var_os("PATH")?, self.program)
+    }
+
+    /// Makes sure it is there.
+    ///
+    /// # Errors
+    /// If it is missing and may not or cannot be installed.
+    pub fn require(&self, missing: Missing) -> Result<(), Failure> {
+        if self.find().is_some() {
+            return Ok(());
+        }
+        let (program, package) = (self.program, self.package);
+        if missing == Missing::Say {
+            return Err(Failure::World(format!(
+                "{program} is not installed\nhelp: apt-get install {package}, or start this \
+                 through `cargo xtask run`, which installs it"
+            )));
+        }
+        eprintln!("{program} is missing: installing the package {package} with apt-get");
+        self.install()?;
+        self.find().map(|_| ()).ok_or_else(|| {
+            Failure::World(format!("the package {package} is installed but has no {program}"))
+        })
+    }
+
+    fn install(&self) -> Result<(), Failure> {
+        if find_in(&env::var_os("PATH").unwrap_or_default(), "apt-get").is_none() {
+            return Err(self.by_hand("this machine has no apt-get"));
+        }
+        let arguments = ["install", "-y", "--no-install-recommends", self.package];
+        // A fresh machine has no package lists: the second try comes after fetching them.
+        if apt_get(&arguments)? {
+            return Ok(());
+        }
+        eprintln!("that failed: fetching the package lists first");
+        if apt_get(&["update"])? && apt_get(&arguments)? {
+            return Ok(());
+        }
+        Err(self.by_hand("apt-get could not install it"))
+    }
+
+    fn by_hand(&self, reason: &str) -> Failure {
+        Failure::World(format!(
+            "{} is needed, and {reason}\nhelp: install it yourself (Debian's package is {}) so \
+             that it is on the PATH",
+            self.program, self.package
+        ))
+    }
+}
+
+/// Runs apt-get as root; false if it failed. Its output goes to standard error, so that a
+/// command's `--json` stays clean.
+fn apt_get(arguments: &[&str]) -> Result<bool, Failure> {
+    let mut command = if is_root() { Command::new("apt-get") } else { sudo()? };
+    let status = command
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(Stdio::from(std::io::stderr()))
+        .status()
+        .map_err(|error| Failure::io("start apt-get", &error))?;
+    Ok(status.success())
+}
+
+fn sudo() -> Result<Command, Failure> {
+    if find_in(&env::var_os("PATH").unwrap_or_default(), "sudo").is_none() {
+        return Err(Failure::World(
+            "packages can be installed only by root, and there is no sudo here".into(),
+        ));
+    }
+    let mut command = Command::new("sudo");
+    command.args(["--", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+    Ok(command)
+}
+
+/// Whether this process is root's: its own entry in /proc belongs to its user.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+fn find_in(path: &OsStr, program: &str) -> Option<PathBuf> {
+    env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_on_the_path() {
+        assert!(find_in(OsStr::new("/nowhere:/bin:/usr/bin"), "sh").is_some());
+        assert!(find_in(OsStr::new("/nowhere"), "sh").is_none());
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let tool = Tool { program: "no-such-tool", package: "its-package" };
+        let text = tool.require(Missing::Say).unwrap_err().to_string();
+        assert!(text.contains("no-such-tool") && text.contains("apt-get install its-package"));
+    }
+}

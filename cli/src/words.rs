@@ -1,0 +1,288 @@
+//! Sentences for console lines: the half of the kernel's messages that the kernel does not carry.
+
+use crate::console::Line;
+use crate::duration;
+use crate::names::Names;
+use diapason_abi::archive::Refusal;
+use diapason_abi::call::CallNumber;
+use diapason_abi::fault::FaultCause;
+use diapason_abi::record::{Protection, Record};
+
+/// Causes of kernel paths from here on are interrupt vectors.
+pub const VECTORS_FROM: u64 = 256;
+
+/// A line for people, with the time where the record has one.
+#[must_use]
+pub fn sentence(line: &Line, names: &Names) -> String {
+    match line {
+        Line::Record(record, words) => {
+            let time = time_of(*record, words);
+            printable(&stamped(time, &record_text(*record, words, names)))
+        }
+        Line::Log { process, text } => {
+            let name = names.process(u64::from(*process));
+            printable(&stamped(None, &format!("{name}: {text}")))
+        }
+        Line::Raw(text) => printable(text),
+    }
+}
+
+fn stamped(time: Option<u64>, text: &str) -> String {
+    match time {
+        Some(ns) => format!("[{:>14}] {text}", duration::seconds(ns)),
+        None => format!("{:16} {text}", ""),
+    }
+}
+
+/// The record's time, if its first word is one.
+fn time_of(record: Record, words: &[u64]) -> Option<u64> {
+    (record.fields().first() == Some(&"time")).then(|| words.first().copied()).flatten()
+}
+
+/// Control characters shown, not obeyed: a program must not be able to repaint the terminal.
+fn printable(text: &str) -> String {
+    let show = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(show).collect()
+}
+
+/// What a record says. Missing words read as zero.
+fn record_text(record: Record, words: &[u64], names: &Names) -> String {
+    let word = |index: usize| words.get(index).copied().unwrap_or(0);
+    let process = |index: usize| names.process(word(index));
+    match record {
+        Record::Boot
+        | Record::Cpu
+        | Record::Memory
+        | Record::Acpi
+        | Record::Clock
+        | Record::Archive => boot_text(record, &word),
+        Record::Refused => {
+            format!("program of process {} refused: {}", process(0), refusal(word(1)))
+        }
+        Record::ArchiveRefused => format!("nothing can start: {}", refusal(word(0))),
+        Record::Started if word(2) > 1 => {
+            format!("process {} restarted (start {})", process(1), word(2))
+        }
+        Record::Started => format!("process {} started", process(1)),
+        Record::Fault => {
+            let what = fault(word(2), word(3), word(4), word(5));
+            format!("process {} ended: {what}", process(1))
+        }
+        Record::Ended => format!("process {} ended", process(1)),
+        Record::Panic => panic_text(word(0), word(1)),
+        Record::KernelFault => format!(
+            "KERNEL FAULT: exception {}, error {:#x}, address {:#x}, instruction {:#x}",
+            word(0),
+            word(1),
+            word(2),
+            word(3)
+        ),
+        Record::ReportLost => {
+            format!("a fault report about process {} was lost", process(0))
+        }
+        Record::Halted => "nothing is left that could run".into(),
+        _ => final_text(record, &word, names),
+    }
+}
+
+/// The boot log.
+fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
+    match record {
+        Record::Boot => format!(
+            "Diapason kernel (records version {}): {} bytes of code, {} of constants, \
+             {} of data, {} zeroed",
+            word(0),
+            word(1),
+            word(2),
+            word(3),
+            word(4)
+        ),
+        Record::Cpu => format!(
+            "processor offers {}; switched on {}",
+            protections(word(0)),
+            protections(word(1))
+        ),
+        Record::Memory => format!(
+            "memory: {} KiB usable, {} KiB free from {:#x}",
+            word(0) / 1024,
+            word(2) / 1024,
+            word(1)
+        ),
+        Record::Acpi => format!(
+            "ACPI tables from {:#x}: {}, {}, {}",
+            word(0),
+            counted(word(1), "processor"),
+            counted(word(2), "I/O APIC"),
+            if word(3) == 0 { "no HPET".into() } else { format!("HPET at {:#x}", word(3)) }
+        ),
+        Record::Clock => format!(
+            "clock: counter {} kHz, timer {} kHz, {}",
+            word(0),
+            word(1),
+            if word(2) == 1 { "by deadline" } else { "one-shot" }
+        ),
+        _ => format!(
+            "archive: {}, {}, {}, {}, {}, {}",
+            plural(word(0), "process", "processes"),
+            counted(word(1), "semaphore"),
+            counted(word(2), "condition"),
+            plural(word(3), "mailbox", "mailboxes"),
+            counted(word(4), "segment"),
+            counted(word(5), "device")
+        ),
+    }
+}
+
+/// The tables at the end, in words, for a reader of the raw console.
+fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
+    match record {
+        Record::Thread => format!(
+            "thread {}.{}: {} of CPU, {}, {} missed, {} skipped, longest response {}",
+            names.process(word(0)),
+            crate::names::thread(word(2), word(1)),
+            duration::human(word(3)),
+            counted(word(4), "job"),
+            word(5),
+            word(7),
+            duration::human(word(6))
+        ),
+        Record::Process => format!(
+            "process {}: {}, {}, {} of heap",
+            names.process(word(0)),
+            counted(word(1), "start"),
+            counted(word(2), "fault"),
+            counted(word(3), "page")
+        ),
+        Record::End => format!(
+            "end: idle {}, {} kernel entries, {} CR3 writes, {} MSR writes, {} device accesses",
+            duration::human(word(1)),
+            word(2),
+            word(3),
+            word(4),
+            word(5)
+        ),
+        Record::LongestPath => {
+            format!("longest kernel path: {} instructions, {}", word(0), path_cause(word(1)))
+        }
+        Record::ConsoleLost => format!("{} lines or records of the console were lost", word(0)),
+        Record::Recorded => {
+            format!("flight recorder: {} entries, {} lost", word(0), word(1))
+        }
+        _ => record.name().into(),
+    }
+}
+
+/// What a thread did to end its process.
+#[must_use]
+pub fn fault(thread: u64, cause: u64, address: u64, instruction: u64) -> String {
+    let known = u8::try_from(cause).ok().and_then(FaultCause::decode);
+    let text = known.map_or_else(|| format!("did something unknown ({cause})"), cause_text);
+    format!("thread {thread} {text} at {address:#x} (instruction {instruction:#x})")
+}
+
+fn cause_text(cause: FaultCause) -> String {
+    cause.text().into()
+}
+
+/// Why the kernel was entered, for the longest path.
+#[must_use]
+pub fn path_cause(cause: u64) -> String {
+    if let Some(vector) = cause.checked_sub(VECTORS_FROM) {
+        return format!("interrupt vector {vector}");
+    }
+    let call = CallNumber::decode(cause).map(CallNumber::name);
+    call.map_or_else(|| format!("call {cause}"), |name| format!("call {name}"))
+}
+
+/// A kernel panic: the kernel knows only a hash of its source file's name.
+#[must_use]
+pub fn panic_text(file: u64, line: u64) -> String {
+    format!("KERNEL PANIC in the source file with hash {file:#x}, line {line}")
+}
+
+/// Why a program or an archive was refused.
+#[must_use]
+pub fn refusal(number: u64) -> String {
+    let known = Refusal::ALL.iter().find(|reason| **reason as u64 == number);
+    known.map_or_else(|| format!("unknown reason {number}"), |reason| reason.text().into())
+}
+
+fn protections(bits: u64) -> String {
+    const NAMES: [(Protection, &str); 7] = [
+        (Protection::NoExecute, "NX"),
+        (Protection::Smep, "SMEP"),
+        (Protection::Smap, "SMAP"),
+        (Protection::Umip, "UMIP"),
+        (Protection::GlobalPages, "global pages"),
+        (Protection::TscDeadline, "TSC deadline"),
+        (Protection::InvariantTsc, "invariant TSC"),
+    ];
+    let on = NAMES.iter().filter(|(bit, _)| bits >> (*bit as u8) & 1 == 1);
+    let list: Vec<&str> = on.map(|(_, name)| *name).collect();
+    if list.is_empty() { "nothing".into() } else { list.join(", ") }
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    plural(count, thing, &format!("{thing}s"))
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::new(vec!["engine".into(), "diag".into()])
+    }
+
+    fn read(text: &str) -> String {
+        sentence(&Line::parse(text.as_bytes()), &names())
+    }
+
+    #[test]
+    fn a_fault_reads_like_a_sentence() {
+        assert_eq!(
+            read("~a bc614e 1 0 2 dead0000 200001234"),
+            "[   0.012345678] process diag ended: thread 0 wrote outside its memory at 0xdead0000 \
+             (instruction 0x200001234)"
+        );
+    }
+
+    #[test]
+    fn the_boot_log_reads_like_sentences() {
+        assert_eq!(
+            read("~2 7 1"),
+            format!("{:16} processor offers NX, SMEP, SMAP; switched on NX", "")
+        );
+        assert!(read("~4 f59d0 1 1 0").ends_with("1 processor, 1 I/O APIC, no HPET"));
+        assert!(
+            read("~6 1 2 0 1 0 0").contains("1 process, 2 semaphores, 0 conditions, 1 mailbox")
+        );
+        assert!(read("~7 1 7").ends_with("diag refused: the program is damaged (checksum)"));
+        assert!(read("~11 bb8 14").ends_with("3000 instructions, call MboxSend"));
+        assert!(read("~11 1 120").ends_with("interrupt vector 32"));
+    }
+
+    #[test]
+    fn restarts_are_told_from_starts() {
+        assert_eq!(read("~9 3b9aca00 1 1"), "[   1.000000000] process diag started");
+        assert_eq!(read("~9 3b9aca00 1 3"), "[   1.000000000] process diag restarted (start 3)");
+    }
+
+    #[test]
+    fn programs_cannot_paint_the_terminal() {
+        assert_eq!(read("=0 \x1b[2Jgone"), format!("{:16} engine: \u{fffd}[2Jgone", ""));
+    }
+
+    #[test]
+    fn every_record_has_words() {
+        for record in Record::ALL {
+            let words = vec![1; record.fields().len()];
+            let text = sentence(&Line::Record(*record, words), &names());
+            assert!(!text.ends_with(record.name()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Tests that boot a described system in QEMU and look at what it did.
+//!
+//! A test is a description, a length of time, and a predicate on what was observed. To add one:
+//! write the description under `xtask/systems/` (or use one of `examples/`), add a [`QemuTest`] to
+//! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
+
+mod engine;
+mod faults;
+mod observed;
+
+pub use observed::Observed;
+
+use crate::steps::Tally;
+use diapason::metal::Built;
+use diapason::session::{RECORD_BYTES, Session, describe};
+use diapason::{Workspace, words};
+use diapason_system::RunOptions;
+
+/// One test.
+pub struct QemuTest {
+    /// What holds if it passes, as a sentence.
+    pub name: &'static str,
+    /// The description, below the workspace's root.
+    pub system: &'static str,
+    /// How long it runs, in ns of its own time.
+    pub horizon_ns: u64,
+    /// Keep the flight record?
+    pub record: bool,
+    /// Time every kernel path?
+    pub watch: bool,
+    /// How often it is booted.
+    pub boots: usize,
+    /// Done to the archive before it boots: damage, for example.
+    pub alter: Option<fn(&mut Vec<u8>)>,
+    /// What must be true of the observations, one per boot; or what was wrong.
+    pub check: fn(&[Observed]) -> Result<(), String>,
+}
+
+impl QemuTest {
+    /// A test that boots `system` once for a second; other needs are said with `..`.
+    pub const fn new(
+        name: &'static str,
+        system: &'static str,
+        check: fn(&[Observed]) -> Result<(), String>,
+    ) -> QemuTest {
+        QemuTest {
+            name,
+            system,
+            horizon_ns: 1_000_000_000,
+            record: false,
+            watch: false,
+            boots: 1,
+            alter: None,
+            check,
+        }
+    }
+
+    fn run(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
+        let system = describe(&workspace.root().join(self.system)).map_err(|f| f.to_string())?;
+        let options = RunOptions {
+            horizon_ns: self.horizon_ns,
+            record_bytes: if self.record { RECORD_BYTES } else { 0 },
+            watch: self.watch,
+        };
+        let mut session =
+            Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
+        if let Some(alter) = self.alter {
+            alter(&mut session.archive);
+        }
+        let boots = (0..self.boots).map(|_| observe(workspace, &session));
+        let observed = boots.collect::<Result<Vec<Observed>, String>>()?;
+        (self.check)(&observed).map_err(|wrong| explain(&wrong, &observed))
+    }
+}
+
+fn observe(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
+    let mut lines = Vec::new();
+    let run = session.run(workspace, &mut |line| lines.push(line.clone()));
+    let run = run.map_err(|failure| failure.to_string())?;
+    Ok(Observed {
+        verdict: session.judge(&run),
+        archive: session.archive.clone(),
+        names: session.names.clone(),
+        lines,
+        run,
+    })
+}
+
+/// What was wrong, with the end of the last console.
+fn explain(wrong: &str, observed: &[Observed]) -> String {
+    const SHOWN: usize = 60;
+    let Some(last) = observed.last() else { return wrong.into() };
+    let skipped = last.lines.len().saturating_sub(SHOWN);
+    let console: Vec<String> =
+        last.lines[skipped..].iter().map(|line| words::sentence(line, &last.names)).collect();
+    format!(
+        "{wrong}\nthe machine ended with {:?}, {:?}; its console ({skipped} lines before):\n{}",
+        last.run.ending,
+        last.verdict,
+        console.join("\n")
+    )
+}
+
+/// The tests by topic.
+fn topics() -> [&'static [QemuTest]; 2] {
+    [engine::TESTS, faults::TESTS]
+}
+
+/// Runs every test whose name contains `part`.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    for test in topics().into_iter().flatten().filter(|test| test.name.contains(part)) {
+        tally.step(&format!("QEMU: {}", test.name), || test.run(workspace, built));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_test_boots() {
+        let mut names: Vec<&str> = topics().into_iter().flatten().map(|test| test.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(topics().into_iter().flatten().all(|test| test.boots > 0));
+    }
+}

@@ -1,0 +1,125 @@
+//! What one boot showed, with the questions tests ask of it.
+
+use diapason::console::Line;
+use diapason::flight;
+use diapason::names::{Names, thread};
+use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
+use diapason::session::Run;
+use diapason_abi::FaultCause;
+use diapason_abi::archive::Archive;
+use diapason_abi::recorder::{Entry, EntryKind};
+use diapason_core::host::{replay, with_kernel};
+
+/// One boot of a test's system.
+pub struct Observed {
+    /// How it ended and what its records said.
+    pub run: Run,
+    /// The judgement on it.
+    pub verdict: Verdict,
+    /// What it booted from.
+    pub archive: Vec<u8>,
+    /// Its processes.
+    pub names: Names,
+    /// Its whole console.
+    pub lines: Vec<Line>,
+}
+
+#[expect(dead_code, reason = "the vocabulary of tests; each test needs only some of it")]
+impl Observed {
+    /// The run must have kept every promise.
+    pub fn holds(&self) -> Result<(), String> {
+        match &self.verdict {
+            Verdict::Holds => Ok(()),
+            Verdict::Broken(findings) => Err(findings.join("\n")),
+            Verdict::Bug(text) => Err(text.clone()),
+        }
+    }
+
+    /// The row of a process in the final table.
+    pub fn process(&self, name: &str) -> Result<&ProcessRow, String> {
+        let mut rows = self.run.outcome.processes.iter();
+        let found = rows.find(|row| self.names.process(row.process) == name);
+        found.ok_or_else(|| format!("the final table has no process {name}"))
+    }
+
+    /// The row of a thread in the final table.
+    pub fn thread(&self, process: &str, name: &str) -> Result<&ThreadRow, String> {
+        let mut rows = self.run.outcome.threads.iter();
+        let found = rows.find(|row| {
+            self.names.process(row.process) == process && thread(row.name, row.slot) == name
+        });
+        found.ok_or_else(|| format!("the final table has no thread {name} of {process}"))
+    }
+
+    /// The faults that ended a process, in order.
+    pub fn faults(&self, process: &str) -> Vec<&FaultEvent> {
+        let all = self.run.outcome.faults.iter();
+        all.filter(|fault| self.names.process(fault.process) == process).collect()
+    }
+
+    /// The causes of the faults that ended a process, in order.
+    pub fn causes(&self, process: &str) -> Vec<Option<FaultCause>> {
+        let faults = self.faults(process).into_iter();
+        faults.map(|fault| FaultCause::decode(u8::try_from(fault.cause).ok()?)).collect()
+    }
+
+    /// What a process logged, in order.
+    pub fn log(&self, process: &str) -> Vec<&str> {
+        let texts = self.lines.iter().filter_map(|line| match line {
+            Line::Log { process, text } => Some((*process, text.as_str())),
+            _ => None,
+        });
+        let own = texts.filter(|(who, _)| self.names.process(u64::from(*who)) == process);
+        own.map(|(_, text)| text).collect()
+    }
+
+    /// A process must have logged this very line.
+    pub fn logged(&self, process: &str, text: &str) -> Result<(), String> {
+        if self.log(process).contains(&text) {
+            return Ok(());
+        }
+        Err(format!("{process} did not log `{text}`"))
+    }
+
+    /// No thread of these processes may have missed a deadline.
+    pub fn never_late(&self, processes: &[&str]) -> Result<(), String> {
+        let outcome = &self.run.outcome;
+        for row in &outcome.threads {
+            let process = self.names.process(row.process);
+            if row.misses > 0 && processes.contains(&process.as_str()) {
+                return Err(format!("{process} missed {} deadlines", row.misses));
+            }
+        }
+        Ok(())
+    }
+
+    /// The final table, as a person sees it.
+    pub fn table(&self) -> String {
+        self.run.outcome.render(&self.names)
+    }
+
+    /// The flight record, which must be whole and as long as the kernel says.
+    pub fn flight(&self) -> Result<Vec<Entry>, String> {
+        let bytes = self.run.flight.as_ref().ok_or("the test did not ask for a flight record")?;
+        let entries = flight::entries(bytes).map_err(|damage| damage.to_string())?;
+        match self.run.outcome.recorded {
+            Some(count) if count == entries.len() as u64 && count > 0 => Ok(entries),
+            said => Err(format!("{} entries arrived, but the kernel says {said:?}", entries.len())),
+        }
+    }
+
+    /// The core on the host must take the recorded decisions, to the last one.
+    pub fn replays_equal(&self) -> Result<(), String> {
+        let calls = self.flight()?.iter().filter(|entry| entry.kind != EntryKind::Bytes).count();
+        let archive = Archive::parse(&self.archive).map_err(|reason| reason.text())?;
+        let recording = self.run.flight.as_deref().unwrap_or_default();
+        match with_kernel(&archive, |kernel| replay(kernel, recording)) {
+            Ok(equal) if equal == calls => Ok(()),
+            Ok(equal) => Err(format!("only {equal} of {calls} entries were replayed")),
+            Err(different) => Err(format!(
+                "entry {} of {calls}: recorded {:?}, decided {}",
+                different.entry, different.recorded, different.decided
+            )),
+        }
+    }
+}

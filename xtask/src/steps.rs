@@ -1,0 +1,196 @@
+//! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
+
+use crate::{gdb, qemu_tests, tidy};
+use diapason::bench::targets::IMAGE_BYTES_MAX;
+use diapason::failure::{BROKEN, HOLDS};
+use diapason::image::Image;
+use diapason::metal::{self, Built, Kind};
+use diapason::tools::{GDB, Missing, OBJDUMP, QEMU, Tool};
+use diapason::{Failure, Workspace};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Results so far.
+#[derive(Default)]
+pub struct Tally {
+    passed: u64,
+    failed: u64,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    /// Runs one step and notes how it went. A step's error text is shown at once.
+    pub fn step(&mut self, name: &str, step: impl FnOnce() -> Result<(), String>) {
+        println!("=== {name}");
+        let start = Instant::now();
+        let result = step();
+        let seconds = start.elapsed().as_secs_f32();
+        match result {
+            Ok(()) => {
+                println!("--- {name}: ok ({seconds:.1} s)");
+                self.passed += 1;
+            }
+            Err(text) => {
+                println!("{}\n--- {name}: FAILED ({seconds:.1} s)", text.trim_end());
+                self.failed += 1;
+                self.failures.push(name.into());
+            }
+        }
+    }
+
+    /// Takes in tests that were counted by somebody else.
+    fn add(&mut self, passed: u64, failed: u64) {
+        self.passed += passed;
+        self.failed += failed;
+    }
+
+    /// Prints the failures again and the last line; the exit code.
+    fn finish(&self) -> u8 {
+        println!();
+        self.failures.iter().for_each(|name| println!("FAILED: {name}"));
+        println!("{} passed, {} failed", self.passed, self.failed);
+        if self.failed == 0 && self.passed > 0 { HOLDS } else { BROKEN }
+    }
+}
+
+/// All steps.
+pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
+    require(&[QEMU, GDB, OBJDUMP])?;
+    let mut tally = Tally::default();
+    source_steps(workspace, &mut tally);
+    host_tests(workspace, &mut tally)?;
+    if let Some(built) = build(workspace, &mut tally) {
+        tally.step("binary lints of the kernel", || tidy::binary::check(&built.kernel));
+        tally.step("size of the kernel", || image_size(&built));
+        qemu_tests::run(workspace, &built, "", &mut tally);
+        tally.step("gdb stops at kernel and program", || {
+            gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
+        });
+    }
+    Ok(tally.finish())
+}
+
+/// Only the QEMU tests whose name contains `part`.
+pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
+    require(&[QEMU])?;
+    let mut tally = Tally::default();
+    if let Some(built) = build(workspace, &mut tally) {
+        qemu_tests::run(workspace, &built, part, &mut tally);
+    }
+    Ok(tally.finish())
+}
+
+fn require(tools: &[Tool]) -> Result<(), Failure> {
+    tools.iter().try_for_each(|tool| tool.require(Missing::Install))
+}
+
+fn build(workspace: &Workspace, tally: &mut Tally) -> Option<Built> {
+    let mut built = None;
+    tally.step("build of kernel and programs", || {
+        built = Some(metal::build(workspace).map_err(|failure| failure.to_string())?);
+        Ok(())
+    });
+    built
+}
+
+fn source_steps(workspace: &Workspace, tally: &mut Tally) {
+    tally.step("format", || cargo(workspace, &["fmt", "--all", "--check"]));
+    tally.step("clippy: host", || {
+        cargo(workspace, &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"])
+    });
+    for (name, kind) in [("kernel", Kind::Kernel), ("programs", Kind::Programs)] {
+        tally.step(&format!("clippy: {name}"), || match metal::clippy(workspace, kind) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("clippy is not content".into()),
+            Err(failure) => Err(failure.to_string()),
+        });
+    }
+    tally.step("house rules", || tidy::check(workspace));
+}
+
+fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace.root()).args(arguments);
+    command
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
+    match command(workspace, arguments).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("`cargo {}` failed", arguments.join(" "))),
+        Err(error) => Err(format!("cannot start cargo: {error}")),
+    }
+}
+
+/// `cargo test`, its output passed on and its tests counted.
+fn host_tests(workspace: &Workspace, tally: &mut Tally) -> Result<(), Failure> {
+    println!("=== tests on the host");
+    let mut child = command(workspace, &["test", "--no-fail-fast"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| Failure::io("start cargo", &error))?;
+    let (mut passed, mut failed) = (0, 0);
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            let counts = counts(&line).unwrap_or((0, 0));
+            (passed, failed) = (passed + counts.0, failed + counts.1);
+        }
+    }
+    let status = child.wait().map_err(|error| Failure::io("wait for cargo", &error))?;
+    let crashed = u64::from(!status.success() && failed == 0);
+    if !status.success() {
+        tally.failures.push("tests on the host".into());
+    }
+    tally.add(passed, failed + crashed);
+    Ok(())
+}
+
+/// Passed and failed tests of a line `test result: ok. 46 passed; 0 failed; …`.
+fn counts(line: &str) -> Option<(u64, u64)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |word: &str| {
+        let part = rest.split([';', '.']).find_map(|part| part.trim().strip_suffix(word))?;
+        part.trim().parse().ok()
+    };
+    Some((number("passed")?, number("failed")?))
+}
+
+/// The kernel's code and constants against their limit.
+fn image_size(built: &Built) -> Result<(), String> {
+    let image = Image::read(&built.kernel).map_err(|failure| failure.to_string())?;
+    let sizes = image.sizes();
+    let bytes = sizes.text + sizes.rodata;
+    println!("{} bytes of code + {} of constants = {bytes}", sizes.text, sizes.rodata);
+    if bytes <= IMAGE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!("the kernel's code and constants may have {IMAGE_BYTES_MAX} bytes at most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_cargo_test_are_counted() {
+        let line = "test result: ok. 46 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; \
+                    finished in 0.39s";
+        assert_eq!(counts(line), Some((46, 0)));
+        let line = "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured";
+        assert_eq!(counts(line), Some((2, 3)));
+        assert_eq!(counts("test a::passed ... ok"), None);
+    }
+
+    #[test]
+    fn a_tally_without_tests_does_not_pass() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.finish(), BROKEN);
+        tally.step("a", || Ok(()));
+        assert_eq!(tally.finish(), HOLDS);
+        tally.step("b", || Err("no".into()));
+        assert_eq!(tally.finish(), BROKEN);
+        assert_eq!(tally.failures, ["b"]);
+    }
+}

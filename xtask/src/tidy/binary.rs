@@ -1,0 +1,207 @@
+//! Rules that can only be seen in the linked kernel.
+//!
+//! Kernel and programs share the ordinary target, whose red zone and floating-point registers the
+//! kernel must not use. Interrupts are off in ring 0 and entries save the vector registers, so
+//! neither would break by itself; these lints keep it from depending on that.
+
+use diapason::tools::OBJDUMP;
+use std::path::Path;
+use std::process::Command;
+
+/// Most bytes of stack one kernel function may take.
+const STACK_BYTES_MAX: u64 = 1_024;
+
+/// Disassembles the kernel and looks at every instruction.
+pub fn check(kernel: &Path) -> Result<(), String> {
+    let output = Command::new(OBJDUMP.program)
+        .args(["-d", "--no-show-raw-insn"])
+        .arg(kernel)
+        .output()
+        .map_err(|error| format!("cannot start objdump: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let problems = lint(&String::from_utf8_lossy(&output.stdout));
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// One instruction of a disassembly.
+#[derive(Clone, Copy)]
+struct Instruction<'a> {
+    name: &'a str,
+    operands: &'a str,
+}
+
+/// What is wrong with a disassembly: per function and kind, the first place and how many more.
+fn lint(disassembly: &str) -> Vec<String> {
+    let mut problems: Vec<(&str, Kind, String, usize)> = Vec::new();
+    let (mut function, mut seen) = ("", false);
+    for line in disassembly.lines() {
+        if let Some(name) = line.strip_suffix(">:").and_then(|line| line.split_once('<')) {
+            function = name.1;
+        } else if let Some((address, instruction)) = parse(line) {
+            seen = true;
+            let Some((kind, text)) = judge(instruction) else { continue };
+            match problems.iter_mut().find(|known| known.0 == function && known.1 == kind) {
+                Some(known) => known.3 += 1,
+                None => problems.push((function, kind, format!("{address}: {text}"), 0)),
+            }
+        }
+    }
+    if !seen {
+        return vec!["the disassembly shows no instruction: is this the kernel?".into()];
+    }
+    let lines = problems.into_iter().map(|(function, _, text, more)| match more {
+        0 => format!("{function} at {text}"),
+        _ => format!("{function} at {text} (and {more} more)"),
+    });
+    lines.collect()
+}
+
+/// Kinds of problems.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    RedZone,
+    FloatingPoint,
+    Stack,
+}
+
+/// `  200010:\tmov    %rax,-0x8(%rsp)` in its parts.
+fn parse(line: &str) -> Option<(&str, Instruction<'_>)> {
+    let (address, text) = line.trim_start().split_once(":\t")?;
+    let mut text = text.trim();
+    while let Some(rest) = ["lock ", "rep ", "repz ", "bnd ", "notrack "]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+    {
+        text = rest.trim_start();
+    }
+    let (name, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    Some((address, Instruction { name, operands: operands.trim() }))
+}
+
+fn judge(instruction: Instruction<'_>) -> Option<(Kind, String)> {
+    let Instruction { name, operands } = instruction;
+    if uses_red_zone(instruction) {
+        let text = format!("`{name} {operands}` uses the red zone below the stack pointer");
+        return Some((Kind::RedZone, text));
+    }
+    if is_floating_point(instruction) {
+        let text = format!("`{name}` is floating-point arithmetic: use integers");
+        return Some((Kind::FloatingPoint, text));
+    }
+    let bytes = stack_bytes(instruction).filter(|bytes| *bytes > STACK_BYTES_MAX)?;
+    let text = format!("takes {bytes} bytes of stack, at most {STACK_BYTES_MAX}: use less");
+    Some((Kind::Stack, text))
+}
+
+/// Any access below the stack pointer; computing an address there is none.
+fn uses_red_zone(instruction: Instruction<'_>) -> bool {
+    let stack = instruction.operands.match_indices("(%rsp");
+    !instruction.name.starts_with("lea")
+        && stack.into_iter().any(|(at, _)| {
+            let before = &instruction.operands[..at];
+            let start = before.rfind([',', ' ', '*', ':']).map_or(0, |comma| comma + 1);
+            before[start..].starts_with("-0x")
+        })
+}
+
+/// Arithmetic or conversion in floating point, of SSE, AVX or x87. Moves are none.
+fn is_floating_point(instruction: Instruction<'_>) -> bool {
+    const ARITHMETIC: [&str; 13] = [
+        "add", "sub", "mul", "div", "sqrt", "min", "max", "rcp", "rsqrt", "hadd", "hsub", "round",
+        "cmp",
+    ];
+    const X87: [&str; 12] = [
+        "fld", "fst", "fild", "fist", "fadd", "fsub", "fmul", "fdiv", "fcom", "fucom", "fsqrt",
+        "fabs",
+    ];
+    /// Control words are state, not arithmetic.
+    const X87_STATE: [&str; 3] = ["fldcw", "fstcw", "fldenv"];
+    let name = instruction.name.strip_prefix('v').unwrap_or(instruction.name);
+    let vector = ["%xmm", "%ymm", "%zmm"].iter().any(|file| instruction.operands.contains(file));
+    let stem = ["ss", "sd", "ps", "pd"].iter().find_map(|kind| name.strip_suffix(kind));
+    let arithmetic = stem.is_some_and(|stem| {
+        ARITHMETIC.contains(&stem) || stem.contains("comi") || stem.starts_with("fm")
+    });
+    let x87 = X87.iter().any(|start| name.starts_with(start)) && !X87_STATE.contains(&name);
+    vector && (arithmetic || name.starts_with("cvt")) || x87
+}
+
+/// What `sub $N,%rsp` takes.
+fn stack_bytes(instruction: Instruction<'_>) -> Option<u64> {
+    if !instruction.name.starts_with("sub") {
+        return None;
+    }
+    let number = instruction.operands.strip_prefix("$0x")?.strip_suffix(",%rsp")?;
+    u64::from_str_radix(number, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lint_one(instruction: &str) -> usize {
+        lint(&format!("0000000000200000 <f>:\n  200010:\t{instruction}\n")).len()
+    }
+
+    #[test]
+    fn the_red_zone_is_off_limits() {
+        assert_eq!(lint_one("mov    %rax,-0x8(%rsp)"), 1);
+        assert_eq!(lint_one("lock incl -0x80(%rsp,%rax,1)"), 1);
+        assert_eq!(lint_one("mov    0x8(%rsp),%rax"), 0);
+        assert_eq!(lint_one("lea    -0x8(%rsp),%rax"), 0);
+        assert_eq!(lint_one("mov    -0x8(%rbp),%rax"), 0);
+        assert_eq!(lint_one("mov    -0x8(%rbp),%rsp"), 0);
+    }
+
+    #[test]
+    fn floating_point_arithmetic_is_found_and_moves_are_not() {
+        for bad in [
+            "addsd  %xmm1,%xmm0",
+            "vmulps (%rax),%ymm1,%ymm2",
+            "cvtsi2sd %rax,%xmm0",
+            "ucomisd %xmm1,%xmm0",
+            "cmpsd  $0x1,%xmm1,%xmm0",
+            "fldl   0x8(%rsp)",
+            "vfmadd213ss %xmm0,%xmm1,%xmm2",
+        ] {
+            assert_eq!(lint_one(bad), 1, "{bad}");
+        }
+        for good in [
+            "movaps %xmm0,0x10(%rsp)",
+            "xorps  %xmm0,%xmm0",
+            "paddq  %xmm1,%xmm0",
+            "cmpsl  %es:(%rdi),%ds:(%rsi)",
+            "fxsave64 (%rdi)",
+            "fldcw  (%rdi)",
+            "fninit",
+            "sub    $0x20,%rsp",
+        ] {
+            assert_eq!(lint_one(good), 0, "{good}");
+        }
+    }
+
+    #[test]
+    fn large_frames_are_found() {
+        assert_eq!(lint_one("sub    $0x400,%rsp"), 0);
+        assert_eq!(lint_one("sub    $0x408,%rsp"), 1);
+        let text = lint("0000000000200000 <f>:\n  200010:\tsub    $0x1000,%rsp\n");
+        assert_eq!(text, ["f at 200010: takes 4096 bytes of stack, at most 1024: use less"]);
+    }
+
+    #[test]
+    fn a_function_is_named_once_for_each_kind() {
+        let push = "  200010:\tmov    %rax,-0x8(%rsp)\n";
+        let text =
+            format!("0000000000200000 <f>:\n{push}{push}{push}0000000000200020 <g>:\n{push}");
+        let said = lint(&text);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("f at 200010: ") && said[0].ends_with("(and 2 more)"));
+    }
+
+    #[test]
+    fn an_empty_disassembly_does_not_pass() {
+        assert_eq!(lint("").len(), 1);
+    }
+}

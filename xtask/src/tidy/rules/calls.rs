@@ -1,0 +1,120 @@
+//! Rules about what may be called where.
+
+use super::super::Problem;
+use super::super::source::{Source, words};
+
+/// One problem per whole word of `banned` in the code of a file.
+fn banned(source: &Source, banned: &[&str], remedy: &str) -> Vec<Problem> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let hits = source.code_lines().flat_map(|(line, code)| {
+        let found = banned.iter().filter(move |word| words(code, word).next().is_some());
+        found.map(move |word| {
+            let word = word.trim_end_matches(['(', '!']);
+            Problem::new(&source.path, line, format!("`{word}`: {remedy}"))
+        })
+    });
+    hits.collect()
+}
+
+fn inside(source: &Source, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| source.path.starts_with(folder))
+}
+
+/// Nothing unfinished is committed.
+pub fn unfinished(source: &Source) -> Vec<Problem> {
+    banned(source, &["todo!", "unimplemented!", "dbg!"], "finish it, or leave it out")
+}
+
+/// Only the commands talk to people; examples and integration tests show what they found.
+pub fn printing(source: &Source) -> Vec<Problem> {
+    let shown = ["/examples/", "/tests/"].iter().any(|folder| source.path.contains(folder));
+    if shown || inside(source, &["cli/", "xtask/"]) {
+        return Vec::new();
+    }
+    let calls = ["println!", "print!", "eprintln!", "eprint!"];
+    banned(source, &calls, "return a value and let `cli` or `xtask` print it")
+}
+
+/// Files that may look at the wall clock, all to guard against hangs or to tell a person how long
+/// something took.
+const WALL_CLOCK: [&str; 3] =
+    ["cli/src/qemu.rs", "kernel/core/tests/storm.rs", "xtask/src/steps.rs"];
+
+/// No result depends on how fast the host is.
+pub fn wall_clock(source: &Source) -> Vec<Problem> {
+    if WALL_CLOCK.contains(&source.path.as_str()) {
+        return Vec::new();
+    }
+    let remedy = "machines are shared: assert on counted instructions or on the machine's own time";
+    banned(source, &["Instant::now", "SystemTime", "UNIX_EPOCH"], remedy)
+}
+
+/// The kernel computes in integers.
+pub fn floating_point(source: &Source) -> Vec<Problem> {
+    if !inside(source, &["kernel/"]) || source.path.contains("/tests/") {
+        return Vec::new();
+    }
+    banned(source, &["f32", "f64"], "the kernel has no floating point: use integers")
+}
+
+/// Where assembly may be: two homes, and programs that must do what no compiler would.
+const ASSEMBLY: [&str; 5] =
+    ["kernel/x86_64/", "user/rt/", "user/apps/bench/", "user/apps/hostile/", "user/apps/trials/"];
+
+/// Assembly has few homes.
+pub fn assembly(source: &Source) -> Vec<Problem> {
+    if inside(source, &ASSEMBLY) {
+        return Vec::new();
+    }
+    let remedy = "assembly belongs in kernel/x86_64 (privileged) or user/rt (system calls)";
+    if source.path.ends_with(".s") {
+        return vec![Problem::new(&source.path, 1, remedy)];
+    }
+    banned(source, &["asm!", "global_asm!", "naked_asm!"], remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::fires;
+    use super::*;
+
+    #[test]
+    fn unfinished_code_is_found_but_not_in_comments() {
+        let text = "fn a() { todo!() }\n// todo!()\nlet s = \"dbg!\";\ndbg!(1);\n";
+        assert_eq!(fires(unfinished, "lib/a/src/lib.rs", text), [1, 4]);
+    }
+
+    #[test]
+    fn only_commands_print() {
+        let text = "println!(\"x\");\n";
+        assert_eq!(fires(printing, "lib/a/src/lib.rs", text), [1]);
+        assert_eq!(fires(printing, "cli/src/main.rs", text), [0; 0]);
+        assert_eq!(fires(printing, "lib/a/examples/show.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn the_wall_clock_is_off_limits() {
+        let text = "\nlet t = Instant::now();\n";
+        assert_eq!(fires(wall_clock, "lib/a/tests/speed.rs", text), [2]);
+        assert_eq!(fires(wall_clock, "cli/src/qemu.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn the_kernel_has_no_floating_point() {
+        let text = "let x: f64 = 0.5;\nlet f64_like = 1;\n";
+        assert_eq!(fires(floating_point, "kernel/core/tests/a.rs", text), [0; 0]);
+        assert_eq!(fires(floating_point, "kernel/core/src/a.rs", text), [1]);
+        assert_eq!(fires(floating_point, "cli/src/a.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn assembly_stays_in_its_homes() {
+        let text = "core::arch::asm!(\"nop\");\n";
+        assert_eq!(fires(assembly, "lib/a/src/lib.rs", text), [1]);
+        assert_eq!(fires(assembly, "lib/a/src/fast.s", "nop\n"), [1]);
+        assert_eq!(fires(assembly, "kernel/x86_64/src/cpu.rs", text), [0; 0]);
+        assert_eq!(fires(assembly, "user/rt/src/call.rs", text), [0; 0]);
+    }
+}

@@ -1,0 +1,49 @@
+//! The rules. Each is a function that a test of its own shows to fire.
+
+mod calls;
+mod documents;
+#[cfg(test)]
+mod fixture;
+mod lengths;
+mod unsafety;
+
+use super::Problem;
+use super::ratchets::Measured;
+use super::source::{Source, Tree};
+
+/// Rules that look at one file.
+const FILE_RULES: [fn(&Source) -> Vec<Problem>; 9] = [
+    calls::unfinished,
+    calls::printing,
+    calls::wall_clock,
+    calls::floating_point,
+    calls::assembly,
+    unsafety::argued,
+    documents::module_header,
+    documents::reasons,
+    lengths::lines,
+];
+
+/// Rules that look at the whole tree.
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 4] =
+    [documents::readme, documents::links, documents::notes_to_self, documents::machine_paths];
+
+/// Everything that breaks a rule.
+#[must_use]
+pub fn broken(tree: &Tree) -> Vec<Problem> {
+    let each =
+        tree.files.iter().flat_map(|file| FILE_RULES.iter().flat_map(move |rule| rule(file)));
+    each.chain(TREE_RULES.iter().flat_map(|rule| rule(tree))).collect()
+}
+
+/// Everything that has a ratchet.
+#[must_use]
+pub fn measure(tree: &Tree) -> Vec<Measured> {
+    let files = tree.files.iter().filter(|file| file.is_rust());
+    let lengths = files.flat_map(|file| {
+        let mut measured = lengths::functions(file);
+        measured.push(lengths::file(file));
+        measured
+    });
+    lengths.chain(unsafety::count(tree)).collect()
+}
