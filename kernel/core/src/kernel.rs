@@ -182,10 +182,16 @@ impl Kernel<'_> {
         Some(0)
     }
 
-    /// Everything else: account for what happened, and decide who runs. Inlined, so that a caller
-    /// with a known cause (and a known call) pays only for that.
-    #[inline(always)]
+    /// Everything else: account for what happened, and decide who runs.
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
+        self.act(m, now, cause);
+        self.decide()
+    }
+
+    /// The first half of [`Kernel::enter`], for machines that enter at many places: inlined, so
+    /// that a caller with a known cause and call pays only for that.
+    #[inline(always)]
+    pub fn act<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         self.now = now;
         match cause {
             Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
@@ -194,11 +200,11 @@ impl Kernel<'_> {
             Cause::Fault(fault) => self.fault(m, fault),
             Cause::Boot => self.boot(m),
         }
-        self.decide()
     }
 
+    /// The second half: who runs, and what its call returns.
     #[inline(always)]
-    fn decide(&mut self) -> Decision {
+    pub fn decide(&mut self) -> Decision {
         let run = self.scheduler.pick();
         if run != self.scheduler.running {
             self.scheduler.switch(&mut self.threads, run, self.now);

@@ -50,19 +50,13 @@ handlers! {
     CvSignal: quick_signal, slow_signal;
     MboxSend: quick_send, slow_send;
     MboxReceive: quick_receive, slow_receive;
-    EventWait: quick_event, slow_event;
 }
 
 /// Every other call.
 #[inline(never)]
 extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: once per entry.
-    let shell = unsafe { shell() };
-    let arguments = [a, b, c, d, e];
-    match shell.kernel.quick(&mut shell.metal, number, arguments) {
-        Some(value) => Exit { value, next: 0 },
-        None => shell.any_call(number, arguments),
-    }
+    unsafe { shell() }.any_call(number, [a, b, c, d, e])
 }
 
 /// From `entry.s`.
@@ -81,14 +75,7 @@ extern "C" fn observed(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> E
     // SAFETY: once per entry.
     let shell = unsafe { shell() };
     let start = shell.watch_start();
-    let arguments = [a, b, c, d, e];
-    let exit = match shell.kernel.quick(&mut shell.metal, number, arguments) {
-        Some(value) => {
-            shell.record_quick(number, arguments, value);
-            Exit { value, next: 0 }
-        }
-        None => shell.any_call(number, arguments),
-    };
+    let exit = shell.any_call(number, [a, b, c, d, e]);
     shell.watch_end(start, number);
     exit
 }

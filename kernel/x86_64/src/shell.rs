@@ -16,7 +16,7 @@ use crate::tables::{FIRST_DEVICE, TIMER};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
 
 /// What a run asked to be observed. `any` is the one test on fast paths.
 #[derive(Clone, Copy, Default)]
@@ -112,41 +112,56 @@ impl Shell {
     #[inline(always)]
     pub fn call(&mut self, number: CallNumber, arguments: Arguments) -> Exit {
         let caller = self.kernel.scheduler.running;
-        let now = self.clock.now();
-        let number = number as u64;
-        let d = self.kernel.enter(&mut self.metal, now, Cause::Syscall(number, arguments));
-        if self.metal.observe.any {
-            self.unusual(Cause::Syscall(number, arguments), now, d);
-        }
-        let next = self.settle(d);
-        if d.run == caller && next != IDLE {
-            forget_vectors();
-            return Exit { value: d.result.unwrap_or(0), next: 0 };
-        }
-        Exit { value: 0, next }
+        let cause = Cause::Syscall(number as u64, arguments);
+        self.kernel.act(&mut self.metal, self.clock.now(), cause);
+        self.conclude(caller)
     }
 
-    /// Any call, however rare.
-    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
-        let caller = self.kernel.scheduler.running;
-        let next = self.enter(Cause::Syscall(number, arguments));
-        if self.kernel.scheduler.running == caller && next != IDLE {
-            // The caller never left; its result is where a thread that did would find it.
-            forget_vectors();
-            return Exit { value: self.context(caller.index()).rax, next: 0 };
-        }
-        Exit { value: 0, next }
-    }
-
-    /// Enter the core and do what it decides; returns the context to continue with.
+    /// Decide, and leave the call: to its caller, or to somebody else.
     #[inline(never)]
-    pub fn enter(&mut self, cause: Cause) -> usize {
+    fn conclude(&mut self, caller: ThreadId) -> Exit {
+        let decision = self.kernel.decide();
+        self.leave_call(caller, decision)
+    }
+
+    #[inline(always)]
+    fn leave_call(&mut self, caller: ThreadId, decision: Decision) -> Exit {
+        let next = self.settle(decision);
+        if decision.run == caller && next != IDLE {
+            forget_vectors();
+            return Exit { value: decision.result.unwrap_or(0), next: 0 };
+        }
+        Exit { value: 0, next }
+    }
+
+    /// Any call, however rare, and every call that is observed.
+    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
+        if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
+            if self.metal.observe.any {
+                self.record(EntryKind::Quick, number, Nanos::ZERO, arguments, None, value);
+            }
+            return Exit { value, next: 0 };
+        }
+        let caller = self.kernel.scheduler.running;
+        let decision = self.decide(Cause::Syscall(number, arguments));
+        self.leave_call(caller, decision)
+    }
+
+    /// Enter the core with any cause.
+    #[inline(never)]
+    fn decide(&mut self, cause: Cause) -> Decision {
         let now = self.clock.now();
         self.entries += 1;
         let decision = self.kernel.enter(&mut self.metal, now, cause);
         if self.metal.observe.any {
             self.unusual(cause, now, decision);
         }
+        decision
+    }
+
+    /// Enter the core and do what it decides; returns the context to continue with.
+    pub fn enter(&mut self, cause: Cause) -> usize {
+        let decision = self.decide(cause);
         self.settle(decision)
     }
 
@@ -311,11 +326,6 @@ impl Shell {
             }
         };
         self.record(kind, number, now, arguments, Some(d), d.result.unwrap_or(0));
-    }
-
-    /// Keep a call that changed no schedule.
-    pub fn record_quick(&mut self, number: u64, arguments: Arguments, value: u64) {
-        self.record(EntryKind::Quick, number, Nanos::ZERO, arguments, None, value);
     }
 
     fn record(
