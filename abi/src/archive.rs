@@ -217,6 +217,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
+    #[inline(always)]
     fn take<const N: usize>(&mut self) -> [u8; N] {
         match self.0.split_first_chunk::<N>() {
             Some((head, rest)) => {
@@ -226,15 +227,19 @@ impl Reader<'_> {
             None => [0; N],
         }
     }
+    #[inline(always)]
     fn u8(&mut self) -> u8 {
         u8::from_le_bytes(self.take())
     }
+    #[inline(always)]
     fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.take())
     }
+    #[inline(always)]
     fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take())
     }
+    #[inline(always)]
     fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take())
     }
@@ -304,7 +309,7 @@ impl ProcessRecord {
         w.bytes
     }
 
-    fn parse(bytes: &[u8]) -> ProcessRecord {
+    fn parse(bytes: &[u8; PROCESS_BYTES]) -> ProcessRecord {
         let mut r = Reader(bytes);
         let key = r.u64();
         let (image_offset, image_length, image_crc) = (r.u32(), r.u32(), r.u32());
@@ -360,7 +365,7 @@ impl ObjectRecord {
         w.bytes
     }
 
-    fn parse(bytes: &[u8]) -> Option<ObjectRecord> {
+    fn parse(bytes: &[u8; ENTRY_BYTES]) -> Option<ObjectRecord> {
         let mut r = Reader(bytes);
         let (key, allowed, initial) = (r.u64(), r.u64(), r.u64());
         let kind = match r.u8() {
@@ -384,7 +389,7 @@ impl SegmentRecord {
         w.bytes
     }
 
-    fn parse(bytes: &[u8]) -> SegmentRecord {
+    fn parse(bytes: &[u8; ENTRY_BYTES]) -> SegmentRecord {
         let mut r = Reader(bytes);
         SegmentRecord { key: r.u64(), allowed: r.u64(), pages: r.u32() }
     }
@@ -401,7 +406,7 @@ impl DeviceRecord {
         w.bytes
     }
 
-    fn parse(bytes: &[u8]) -> DeviceRecord {
+    fn parse(bytes: &[u8; ENTRY_BYTES]) -> DeviceRecord {
         let mut r = Reader(bytes);
         DeviceRecord {
             key: r.u64(),
@@ -469,8 +474,10 @@ impl<'a> Archive<'a> {
             && self.devices().all(|d| u64::from(d.pages) <= layout::SLOT_PAGES)
     }
 
-    fn entry(&self, start: usize, size: usize, index: u16) -> &'a [u8] {
-        self.bytes.get(start + size * index as usize..).unwrap_or(&[])
+    /// An entry of the table that begins at `start`; zeros past the end of the archive.
+    fn entry<const N: usize>(&self, start: usize, index: u16) -> &'a [u8; N] {
+        let rest = self.bytes.get(start + N * index as usize..);
+        rest.and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
     }
 
     const fn objects_start(&self) -> usize {
@@ -485,14 +492,35 @@ impl<'a> Archive<'a> {
         self.segments_start() + ENTRY_BYTES * self.header.segments as usize
     }
 
-    /// The processes, in the description's order.
-    pub fn processes(&self) -> impl Iterator<Item = ProcessRecord> + '_ {
-        (0..self.header.processes)
-            .map(|i| ProcessRecord::parse(self.entry(HEADER_BYTES, PROCESS_BYTES, i)))
+    /// A process, by its place in the description.
+    #[inline(never)]
+    #[must_use]
+    pub fn process(&self, index: u16) -> ProcessRecord {
+        ProcessRecord::parse(self.entry(HEADER_BYTES, index))
     }
 
-    fn object(&self, index: u16) -> Option<ObjectRecord> {
-        ObjectRecord::parse(self.entry(self.objects_start(), ENTRY_BYTES, index))
+    /// A declared object; `None` if the entry is of no known kind.
+    #[inline(never)]
+    #[must_use]
+    pub fn object(&self, index: u16) -> Option<ObjectRecord> {
+        ObjectRecord::parse(self.entry(self.objects_start(), index))
+    }
+
+    /// A declared segment.
+    #[must_use]
+    pub fn segment(&self, index: u16) -> SegmentRecord {
+        SegmentRecord::parse(self.entry(self.segments_start(), index))
+    }
+
+    /// A declared device.
+    #[must_use]
+    pub fn device(&self, index: u16) -> DeviceRecord {
+        DeviceRecord::parse(self.entry(self.devices_start(), index))
+    }
+
+    /// The processes, in the description's order.
+    pub fn processes(&self) -> impl Iterator<Item = ProcessRecord> + '_ {
+        (0..self.header.processes).map(|i| self.process(i))
     }
 
     /// The declared objects.
@@ -502,14 +530,12 @@ impl<'a> Archive<'a> {
 
     /// The declared segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + '_ {
-        (0..self.header.segments)
-            .map(|i| SegmentRecord::parse(self.entry(self.segments_start(), ENTRY_BYTES, i)))
+        (0..self.header.segments).map(|i| self.segment(i))
     }
 
     /// The declared devices.
     pub fn devices(&self) -> impl Iterator<Item = DeviceRecord> + '_ {
-        (0..self.header.devices)
-            .map(|i| DeviceRecord::parse(self.entry(self.devices_start(), ENTRY_BYTES, i)))
+        (0..self.header.devices).map(|i| self.device(i))
     }
 
     /// The program of a process, if it is where and what the table says.

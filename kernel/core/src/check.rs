@@ -6,7 +6,7 @@ use crate::pool::{FREE, Id, Pool};
 use crate::process::ProcessState;
 use crate::queue::ThreadQueue;
 use crate::thread::{State, Thread, ThreadId, Wait};
-use diapason_abi::{Nanos, PRIORITIES};
+use diapason_abi::PRIORITIES;
 
 /// The threads of a list, with its links verified.
 fn members(threads: &Pool<'_, Thread>, queue: ThreadQueue) -> impl Iterator<Item = ThreadId> {
@@ -59,7 +59,10 @@ impl Kernel<'_> {
         }
         for c in self.conditions.ids() {
             let queue = self.conditions[c].waiters;
-            assert!(self.conditions[c].handle != FREE || queue.is_empty(), "deleted condition in use");
+            assert!(
+                self.conditions[c].handle != FREE || queue.is_empty(),
+                "deleted condition in use"
+            );
             let waits =
                 |t: ThreadId| matches!(self.threads[t].wait, Wait::Condition(w, _) if w == c);
             assert!(members(&self.threads, queue).all(waits), "condition waiter");
@@ -242,7 +245,8 @@ impl Kernel<'_> {
                 assert!(p.threads.ids().all(|t| own(t) == State::Free), "thread leak");
                 let events = p.events.ids().all(|e: Id<_>| self.events[e].handle == FREE);
                 let private = p.semaphores.ids().all(|s: Id<_>| self.semaphores[s].handle == FREE);
-                let conditions = p.conditions.ids().all(|c: Id<_>| self.conditions[c].handle == FREE);
+                let conditions =
+                    p.conditions.ids().all(|c: Id<_>| self.conditions[c].handle == FREE);
                 assert!(events && private && conditions, "object leak");
             }
         }
@@ -264,11 +268,5 @@ impl Kernel<'_> {
     #[must_use]
     pub fn free_frames(&self) -> u32 {
         self.free_frames.count
-    }
-
-    /// When the next alarm is due.
-    #[must_use]
-    pub fn next_alarm(&self) -> Nanos {
-        self.alarms.next_due()
     }
 }

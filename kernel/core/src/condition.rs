@@ -23,11 +23,9 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A slot for the declared condition `key`, or (with key 0) a private one.
-    #[must_use]
-    pub const fn empty(key: u64, allowed: u64) -> Condition {
-        Condition { handle: FREE, generation: 0, allowed, key, waiters: ThreadQueue::EMPTY }
-    }
+    /// A slot that nobody may use.
+    pub const EMPTY: Condition =
+        Condition { handle: FREE, generation: 0, allowed: 0, key: 0, waiters: ThreadQueue::EMPTY };
 }
 
 impl Kernel<'_> {

@@ -76,7 +76,7 @@ impl Sizes {
     }
 }
 
-/// Memory for the pools: each slice at least as long as [`Sizes`] says, with any contents.
+/// Memory for the pools: each slice as long as [`Sizes`] says, every element its type's `EMPTY`.
 pub struct Pools<'a> {
     /// Processes.
     pub processes: &'a mut [Process],
@@ -104,164 +104,136 @@ pub struct Pools<'a> {
     pub places: &'a mut [u16],
 }
 
-/// Fills the pools one object at a time, so that the machine can take their memory from wherever it
-/// likes: each function yields the initial contents in order.
-pub mod fill {
-    use super::*;
+/// How much of each pool has been given away.
+#[derive(Default)]
+struct Given {
+    threads: u16,
+    semaphores: u16,
+    conditions: u16,
+    mailboxes: u16,
+    messages: u16,
+    events: u16,
+}
 
-    /// Threads: each process's slots in turn.
-    pub fn threads<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Thread> + 'a {
-        archive.processes().enumerate().flat_map(|(i, p)| {
-            (0..p.threads).map(move |slot| Thread::empty(Id::new(i as u16), slot))
-        })
+/// The next `count` slots of a pool, each prepared by `prepare`.
+fn give<T>(
+    pool: &mut [T],
+    given: &mut u16,
+    count: u16,
+    mut prepare: impl FnMut(&mut T, u16),
+) -> Range {
+    let range = Range { first: *given, count };
+    for (slot, object) in pool.iter_mut().skip(*given as usize).take(count as usize).enumerate() {
+        prepare(object, slot as u16);
     }
+    *given += count;
+    range
+}
 
-    /// Semaphores: the declared ones, then each process's private ones.
-    pub fn semaphores<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Semaphore> + 'a {
-        let declared = archive.objects().filter(|o| o.kind == ObjectKind::Semaphore);
-        let private = archive
-            .processes()
-            .enumerate()
-            .flat_map(|(i, p)| (0..p.semaphores).map(move |_| Semaphore::empty(0, 1 << i, 0)));
-        declared.map(|o| Semaphore::empty(o.key, o.allowed, o.initial)).chain(private)
-    }
-
-    /// Conditions: the declared ones, then each process's private ones.
-    pub fn conditions<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Condition> + 'a {
-        let declared = archive.objects().filter(|o| o.kind == ObjectKind::Condition);
-        let private = archive
-            .processes()
-            .enumerate()
-            .flat_map(|(i, p)| (0..p.conditions).map(move |_| Condition::empty(0, 1 << i)));
-        declared.map(|o| Condition::empty(o.key, o.allowed)).chain(private)
-    }
-
-    /// Mailboxes with their message slots.
-    pub fn mailboxes<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Mailbox> + 'a {
-        let mut first = 0;
-        archive.objects().filter(|o| o.kind == ObjectKind::Mailbox).map(move |o| {
-            let slots = Range { first, count: o.capacity };
-            first += o.capacity;
-            Mailbox::empty(o.key, o.allowed, slots, Id::new(o.faults_of))
-        })
-    }
-
-    /// Events: each process's in turn.
-    pub fn events<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Event> + 'a {
-        archive
-            .processes()
-            .enumerate()
-            .flat_map(|(i, p)| (0..p.events).map(move |_| Event::empty(1 << i)))
-    }
-
-    /// Processes. `refused` says which programs cannot be used.
-    pub fn processes<'a>(
-        archive: &'a Archive<'a>,
-        refused: u64,
-    ) -> impl Iterator<Item = Process> + 'a {
-        let sizes = Sizes::of(archive).unwrap_or_default();
-        let declared = |kind| archive.objects().filter(|o| o.kind == kind).count();
-        let mut shares = Shares {
-            threads: 0,
-            semaphores: declared(ObjectKind::Semaphore) as u16,
-            conditions: declared(ObjectKind::Condition) as u16,
-            events: 0,
-        };
-        archive.processes().take(sizes.processes).enumerate().map(move |(i, record)| {
-            let mut process = shares.next(&record, refused >> i & 1 == 1);
-            let mine = |o: &diapason_abi::archive::ObjectRecord| o.faults_of == record.supervisor;
-            let boxes = archive.objects().filter(|o| o.kind == ObjectKind::Mailbox);
-            if record.supervisor != NONE
-                && let Some((at, _)) = boxes.enumerate().find(|(_, o)| mine(o))
-            {
-                process.reports = Id::new(at as u16);
+impl Pools<'_> {
+    fn declare(&mut self, archive: &Archive<'_>, given: &mut Given) {
+        for object in archive.objects() {
+            let (key, allowed) = (object.key, object.allowed);
+            match object.kind {
+                ObjectKind::Semaphore => {
+                    give(self.semaphores, &mut given.semaphores, 1, |s, _| {
+                        (s.key, s.allowed, s.initial) = (key, allowed, object.initial);
+                    });
+                }
+                ObjectKind::Condition => {
+                    give(self.conditions, &mut given.conditions, 1, |c, _| {
+                        (c.key, c.allowed) = (key, allowed);
+                    });
+                }
+                ObjectKind::Mailbox => {
+                    let slots = Range { first: given.messages, count: object.capacity };
+                    given.messages += object.capacity;
+                    give(self.mailboxes, &mut given.mailboxes, 1, |b, _| {
+                        (b.key, b.allowed, b.slots) = (key, allowed, slots);
+                        b.faults_of = Id::new(object.faults_of);
+                    });
+                }
             }
-            process.supervises = archive.processes().any(|p| p.supervisor == i as u16);
-            process
-        })
-    }
-
-    /// Where the next process's ranges begin.
-    struct Shares {
-        threads: u16,
-        semaphores: u16,
-        conditions: u16,
-        events: u16,
-    }
-
-    fn cut(next: &mut u16, count: u16) -> Range {
-        let range = Range { first: *next, count };
-        *next += count;
-        range
-    }
-
-    impl Shares {
-        fn next(&mut self, record: &ProcessRecord, refused: bool) -> Process {
-            let state = match (refused, record.start_at_boot) {
-                (true, _) => ProcessState::Refused,
-                (false, true) => ProcessState::Running,
-                (false, false) => ProcessState::Idle,
-            };
-            Process {
-                key: record.key,
-                state,
-                priority: record.priority,
-                live: 0,
-                threads: cut(&mut self.threads, record.threads),
-                semaphores: cut(&mut self.semaphores, record.semaphores),
-                conditions: cut(&mut self.conditions, record.conditions),
-                events: cut(&mut self.events, record.events),
-                heap: Chain::EMPTY,
-                heap_max: record.heap_pages,
-                segments: 0,
-                devices: 0,
-                starters: record.starters,
-                supervisor: Id::new(record.supervisor),
-                reports: Id::NONE,
-                supervises: false,
-                restarts_max: record.restarts_max,
-                backoff: record.backoff,
-                starts: 0,
-                faults: 0,
-            }
+        }
+        for (place, record) in self.segments.iter_mut().zip(archive.segments()) {
+            (place.key, place.allowed, place.pages) = (record.key, record.allowed, record.pages);
+        }
+        for (place, record) in self.devices.iter_mut().zip(archive.devices()) {
+            place.record = record;
         }
     }
 
-    /// Segments.
-    pub fn segments<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Segment> + 'a {
-        archive.segments().map(|s| Segment::new(s.key, s.allowed, s.pages))
+    fn process(&mut self, index: u16, record: &ProcessRecord, given: &mut Given) -> Process {
+        let (id, mine) = (Id::new(index), 1 << (index & 63));
+        let threads = give(self.threads, &mut given.threads, record.threads, |t, slot| {
+            (t.process, t.slot) = (id, slot);
+        });
+        let semaphores = give(self.semaphores, &mut given.semaphores, record.semaphores, |s, _| {
+            s.allowed = mine
+        });
+        let conditions = give(self.conditions, &mut given.conditions, record.conditions, |c, _| {
+            c.allowed = mine
+        });
+        let events = give(self.events, &mut given.events, record.events, |e, _| e.allowed = mine);
+        let supervisor = Id::new(record.supervisor);
+        let takes = |b: &Mailbox| supervisor.is_some() && b.faults_of == supervisor;
+        let reports = self.mailboxes.iter().position(takes);
+        Process {
+            key: record.key,
+            state: ProcessState::Idle,
+            priority: record.priority,
+            threads,
+            semaphores,
+            conditions,
+            events,
+            heap_max: record.heap_pages,
+            starters: record.starters,
+            supervisor,
+            reports: reports.map_or(Id::NONE, |at| Id::new(at as u16)),
+            restarts_max: record.restarts_max,
+            backoff: record.backoff,
+            ..Process::EMPTY
+        }
     }
 
-    /// Devices.
-    pub fn devices<'a>(archive: &'a Archive<'a>) -> impl Iterator<Item = Device> + 'a {
-        archive.devices().map(Device::new)
-    }
-
-    /// Empty message slots.
-    pub fn messages(sizes: &Sizes) -> impl Iterator<Item = Message> + use<> {
-        (0..sizes.messages).map(|_| Message::EMPTY)
-    }
-
-    /// Frames in no chain.
-    pub fn frames(sizes: &Sizes) -> impl Iterator<Item = Frame> + use<> {
-        (0..sizes.frames).map(|_| Frame::UNLINKED)
-    }
-
-    /// Alarms that are not set, one per thread and event.
-    pub fn alarms(sizes: &Sizes) -> impl Iterator<Item = Alarm> + use<> {
-        (0..sizes.threads + sizes.events).map(|_| Alarm::UNUSED)
+    /// Put in what the archive declares. `refused` says which programs cannot be used.
+    fn fill(&mut self, archive: &Archive<'_>, refused: u64) {
+        let mut given = Given::default();
+        self.declare(archive, &mut given);
+        let mut supervisors = 0u64;
+        for index in 0..archive.header.processes {
+            let record = archive.process(index);
+            let mut process = self.process(index, &record, &mut given);
+            if refused >> index & 1 == 1 {
+                process.state = ProcessState::Refused;
+            } else if record.start_at_boot {
+                process.state = ProcessState::Running;
+            }
+            if record.supervisor != NONE {
+                supervisors |= 1 << (record.supervisor & 63);
+            }
+            if let Some(place) = self.processes.get_mut(index as usize) {
+                *place = process;
+            }
+        }
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            process.supervises = supervisors >> index & 1 == 1;
+        }
+        self.places.fill(NOT_SET);
     }
 }
 
 impl<'a> Kernel<'a> {
-    /// A kernel over pools that hold their initial contents (see [`fill`]).
+    /// A kernel for what `archive` describes, in the given memory. `refused` has a bit for each
+    /// process whose program cannot be used.
     #[must_use]
-    pub fn new(pools: Pools<'a>) -> Kernel<'a> {
-        pools.places.fill(NOT_SET);
+    pub fn new(mut pools: Pools<'a>, archive: &Archive<'_>, refused: u64) -> Kernel<'a> {
+        pools.fill(archive, refused);
         let mut frames = Pool::new(pools.frames);
         let free_frames = Chain::of_all(&mut frames);
         Kernel {
             now: Nanos::ZERO,
+            entries: 0,
             process: Id::NONE,
             grant: 0,
             scheduler: Scheduler::new(),

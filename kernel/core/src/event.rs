@@ -43,18 +43,17 @@ pub struct Event {
 }
 
 impl Event {
-    /// A free slot of a process.
-    #[must_use]
-    pub const fn empty(allowed: u64) -> Event {
+    /// A free slot of no process.
+    pub const EMPTY: Event = {
         Event {
             handle: FREE,
             generation: 0,
             source: Source::Plain,
             pending: 0,
             waiter: Id::NONE,
-            allowed,
+            allowed: 0,
         }
-    }
+    };
 }
 
 impl Kernel<'_> {

@@ -4,13 +4,18 @@
 //! [`Kernel::quick`], else [`Kernel::enter`], then deliver a received message in the right address
 //! space. [`replay`] feeds a flight recording through the same steps.
 
-use crate::config::{Pools, Sizes, fill};
+use crate::alarm::Alarm;
+use crate::condition::Condition;
+use crate::config::{Pools, Sizes};
+use crate::event::Event;
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine};
-use crate::memory::FrameId;
+use crate::mailbox::{Mailbox, Message};
+use crate::memory::{Device, Frame, FrameId, Segment};
 use crate::pool::Id;
-use crate::process::ProcessId;
-use crate::thread::ThreadId;
+use crate::process::{Process, ProcessId};
+use crate::semaphore::Semaphore;
+use crate::thread::{Thread, ThreadId};
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
@@ -36,19 +41,22 @@ pub fn with_kernel_refusing<R>(
 ) -> R {
     let sizes = Sizes::of(archive).expect("pools fit their ids");
     let alarms = sizes.threads + sizes.events;
-    let mut processes: Vec<_> = fill::processes(archive, refused).collect();
-    let mut threads: Vec<_> = fill::threads(archive).collect();
-    let mut semaphores: Vec<_> = fill::semaphores(archive).collect();
-    let mut conditions: Vec<_> = fill::conditions(archive).collect();
-    let mut mailboxes: Vec<_> = fill::mailboxes(archive).collect();
-    let mut messages: Vec<_> = fill::messages(&sizes).collect();
-    let mut events: Vec<_> = fill::events(archive).collect();
-    let mut segments: Vec<_> = fill::segments(archive).collect();
-    let mut devices: Vec<_> = fill::devices(archive).collect();
-    let mut frames: Vec<_> = fill::frames(&sizes).collect();
-    let mut heap: Vec<_> = fill::alarms(&sizes).collect();
+    fn of<T>(count: usize, empty: fn() -> T) -> Vec<T> {
+        (0..count).map(|_| empty()).collect()
+    }
+    let mut processes = of(sizes.processes, || Process::EMPTY);
+    let mut threads = of(sizes.threads, || Thread::EMPTY);
+    let mut semaphores = of(sizes.semaphores, || Semaphore::EMPTY);
+    let mut conditions = of(sizes.conditions, || Condition::EMPTY);
+    let mut mailboxes = of(sizes.mailboxes, || Mailbox::EMPTY);
+    let mut messages = of(sizes.messages, || Message::EMPTY);
+    let mut events = of(sizes.events, || Event::EMPTY);
+    let mut segments = of(sizes.segments, || Segment::EMPTY);
+    let mut devices = of(sizes.devices, || Device::EMPTY);
+    let mut frames = of(sizes.frames, || Frame::UNLINKED);
+    let mut heap = of(alarms, || Alarm::UNUSED);
     let mut places = vec![0; alarms];
-    body(Kernel::new(Pools {
+    let pools = Pools {
         processes: &mut processes,
         threads: &mut threads,
         semaphores: &mut semaphores,
@@ -61,7 +69,8 @@ pub fn with_kernel_refusing<R>(
         frames: &mut frames,
         alarms: &mut heap,
         places: &mut places,
-    }))
+    };
+    body(Kernel::new(pools, archive, refused))
 }
 
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.

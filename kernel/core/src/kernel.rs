@@ -86,6 +86,7 @@ pub(crate) type Step = Result<Flow, Refused>;
 pub struct Kernel<'a> {
     /// Time of this entry.
     pub(crate) now: Nanos,
+    pub(crate) entries: u64,
     /// The running thread's process, and its bit in grants.
     pub(crate) process: ProcessId,
     pub(crate) grant: u64,
@@ -193,6 +194,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn act<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         self.now = now;
+        self.entries += 1;
         match cause {
             Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
             Cause::Timer => self.expire(),
@@ -210,18 +212,46 @@ impl Kernel<'_> {
             self.scheduler.switch(&mut self.threads, run, self.now);
         }
         let alarm = self.alarms.next_due();
-        let mut decision = Decision { run, result: None, deliver_to: 0, alarm };
         if run.is_some() {
-            let t = &mut self.threads[run];
-            self.process = t.process;
-            self.grant = 1 << (t.process.index() & 63);
-            if t.has_result {
-                t.has_result = false;
-                decision.result = Some(t.result);
-                decision.deliver_to = core::mem::take(&mut t.deliver_to);
-            }
+            self.resume(run, alarm)
+        } else {
+            Decision { run, result: None, deliver_to: 0, alarm }
         }
-        decision
+    }
+
+    /// The second half, when the machine knows already that [`Scheduler::pick`] names `run`, and
+    /// that another thread has run so far.
+    #[inline(always)]
+    pub fn hand_over(&mut self, run: ThreadId) -> Decision {
+        self.scheduler.switch(&mut self.threads, run, self.now);
+        self.resume(run, self.alarms.next_due())
+    }
+
+    #[inline(always)]
+    fn resume(&mut self, run: ThreadId, alarm: Nanos) -> Decision {
+        let t = &mut self.threads[run];
+        self.process = t.process;
+        self.grant = 1 << (t.process.index() & 63);
+        let (mut result, mut deliver_to) = (None, 0);
+        if t.has_result {
+            t.has_result = false;
+            result = Some(t.result);
+            deliver_to = core::mem::take(&mut t.deliver_to);
+        }
+        Decision { run, result, deliver_to, alarm }
+    }
+
+    /// When the next alarm is due.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_alarm(&self) -> Nanos {
+        self.alarms.next_due()
+    }
+
+    /// How often the kernel was entered, calls that changed no schedule apart.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 
     /// The process whose thread runs.

@@ -26,7 +26,7 @@
 mod alarm;
 mod check;
 mod condition;
-pub mod config;
+mod config;
 mod event;
 mod kernel;
 mod machine;
@@ -42,10 +42,15 @@ mod thread;
 #[cfg(any(test, feature = "host"))]
 pub mod host;
 
+pub use alarm::Alarm;
+pub use condition::Condition;
 pub use config::{Pools, Sizes};
+pub use event::Event;
 pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
 pub use machine::{BadAddress, Machine};
-pub use memory::FrameId;
+pub use mailbox::{Mailbox, Message};
+pub use memory::{Device, Frame, FrameId, Segment};
 pub use pool::{Id, Pool};
 pub use process::{Process, ProcessId, ProcessState};
+pub use semaphore::Semaphore;
 pub use thread::{State, Thread, ThreadId, Wait};

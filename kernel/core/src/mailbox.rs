@@ -52,23 +52,22 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// A declared mailbox with its message slots.
-    #[must_use]
-    pub const fn empty(key: u64, allowed: u64, slots: Range, faults_of: ProcessId) -> Mailbox {
+    /// A slot that nobody may use.
+    pub const EMPTY: Mailbox = {
         Mailbox {
             handle: FREE,
             generation: 0,
-            allowed,
-            key,
-            slots,
-            faults_of,
+            allowed: 0,
+            key: 0,
+            slots: Range::EMPTY,
+            faults_of: Id::NONE,
             first: Id::NONE,
             free: Id::NONE,
             receivers: ThreadQueue::EMPTY,
             senders: ThreadQueue::EMPTY,
             event: Id::NONE,
         }
-    }
+    };
 }
 
 /// What a receive call returns.
@@ -151,11 +150,8 @@ impl Kernel<'_> {
             next = self.messages[next].next;
         }
         self.messages[slot].next = next;
-        if before.is_some() {
-            self.messages[before].next = slot;
-        } else {
-            b.first = slot;
-        }
+        let link = if before.is_some() { &mut self.messages[before].next } else { &mut b.first };
+        *link = slot;
     }
 
     /// `MboxSend`, when nobody waits for it and there is room.

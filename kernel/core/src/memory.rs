@@ -8,7 +8,7 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{Id, Pool};
 use crate::process::ProcessId;
-use diapason_abi::archive::DeviceRecord;
+use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::PARTIAL;
 use diapason_abi::{Errno, FaultCause, PAGE, PAGES_PER_CALL, layout};
 
@@ -102,11 +102,9 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Nobody has it.
-    #[must_use]
-    pub const fn new(key: u64, allowed: u64, pages: u32) -> Segment {
-        Segment { key, allowed, pages, attached: 0, frames: Chain::EMPTY }
-    }
+    /// Nobody may have it.
+    pub const EMPTY: Segment =
+        Segment { key: 0, allowed: 0, pages: 0, attached: 0, frames: Chain::EMPTY };
 }
 
 /// A declared device.
@@ -119,11 +117,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// Nobody uses it.
-    #[must_use]
-    pub const fn new(record: DeviceRecord) -> Device {
-        Device { record, event: Id::NONE, mapped: 0 }
-    }
+    /// Nobody may use it.
+    pub const EMPTY: Device = Device {
+        record: DeviceRecord { key: 0, allowed: 0, address: 0, pages: 0, irq: NONE, level: false },
+        event: Id::NONE,
+        mapped: 0,
+    };
 }
 
 impl Kernel<'_> {

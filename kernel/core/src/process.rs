@@ -66,6 +66,32 @@ pub struct Process {
     pub faults: u32,
 }
 
+impl Process {
+    /// Nothing declared.
+    pub const EMPTY: Process = Process {
+        key: 0,
+        state: ProcessState::Refused,
+        priority: 0,
+        live: 0,
+        threads: Range::EMPTY,
+        semaphores: Range::EMPTY,
+        conditions: Range::EMPTY,
+        events: Range::EMPTY,
+        heap: Chain::EMPTY,
+        heap_max: 0,
+        segments: 0,
+        devices: 0,
+        starters: 0,
+        supervisor: Id::NONE,
+        reports: Id::NONE,
+        supervises: false,
+        restarts_max: 0,
+        backoff: 0,
+        starts: 0,
+        faults: 0,
+    };
+}
+
 impl Kernel<'_> {
     /// `ProcCreate(key)`: by a process that may start it, or its supervisor.
     pub(crate) fn proc_create<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {

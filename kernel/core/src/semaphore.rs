@@ -41,15 +41,14 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// A slot for the declared semaphore `key`, or (with key 0) a private one.
-    #[must_use]
-    pub const fn empty(key: u64, allowed: u64, initial: u64) -> Semaphore {
+    /// A slot that nobody may use.
+    pub const EMPTY: Semaphore = {
         Semaphore {
             handle: FREE,
             generation: 0,
-            allowed,
-            key,
-            initial,
+            allowed: 0,
+            key: 0,
+            initial: 0,
             mutex: false,
             count: 0,
             owner: Id::NONE,
@@ -58,7 +57,7 @@ impl Semaphore {
             next_held: Id::NONE,
             waiters: ThreadQueue::EMPTY,
         }
-    }
+    };
 }
 
 impl Kernel<'_> {
@@ -136,7 +135,7 @@ impl Kernel<'_> {
     /// zero whether an owner died; else the next owner is told.
     #[inline(always)]
     fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
-        let first = self.threads[thread].held;
+        let first = core::mem::replace(&mut self.threads[thread].held, id);
         let s = &mut self.semaphores[id];
         s.owner = thread;
         s.previous_held = Id::NONE;
@@ -145,7 +144,6 @@ impl Kernel<'_> {
         if first.is_some() {
             self.semaphores[first].previous_held = id;
         }
-        self.threads[thread].held = id;
         if tell { OWNER_DIED } else { result }
     }
 
@@ -200,7 +198,7 @@ impl Kernel<'_> {
             return Ok(Flow::Done(self.take(id, thread)));
         }
         self.may_wait(deadline)?;
-        if s.mutex && self.waits_for(s.owner, thread) {
+        if s.mutex && (s.owner == thread || self.waits_for(s.owner, thread)) {
             return Err(Refused::Errno(Errno::Deadlock));
         }
         self.block(thread, Wait::Semaphore(id), deadline);
@@ -221,10 +219,19 @@ impl Kernel<'_> {
     }
 
     fn join_waiters(&mut self, id: SemaphoreId, thread: ThreadId) {
-        self.semaphores[id].waiters.insert_by_priority(&mut self.threads, thread);
-        let owner = self.semaphores[id].owner;
+        let s = &mut self.semaphores[id];
+        s.waiters.insert_by_priority(&mut self.threads, thread);
+        let owner = s.owner;
         if owner.is_some() {
-            self.update_priority(owner);
+            self.lend(owner, self.threads[thread].vcpu.priority);
+        }
+    }
+
+    /// A new waiter can only raise its owner, and the owners that one waits for.
+    fn lend(&mut self, first: ThreadId, priority: u8) {
+        let mut owner = first;
+        while owner.is_some() && self.threads[owner].vcpu.priority < priority {
+            owner = self.set_priority(owner, priority);
         }
     }
 
@@ -268,7 +275,10 @@ impl Kernel<'_> {
         self.semaphores[id].waiters.remove(&mut self.threads, next);
         let result = self.own(id, next, self.threads[next].result);
         self.wake(next, result);
-        self.update_priority(owner);
+        let giver = &self.threads[owner].vcpu;
+        if giver.priority > giver.base {
+            self.update_priority(owner);
+        }
     }
 
     /// A thread ends while holding mutexes.

@@ -119,9 +119,8 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// An empty slot `slot` of `process`.
-    #[must_use]
-    pub const fn empty(process: ProcessId, slot: u16) -> Thread {
+    /// A free slot of no process.
+    pub const EMPTY: Thread = {
         Thread {
             handle: FREE,
             generation: 0,
@@ -137,8 +136,8 @@ impl Thread {
             message: [0; MESSAGE_BYTES],
             message_length: 0,
             message_priority: 0,
-            process,
-            slot,
+            process: Id::NONE,
+            slot: 0,
             name: 0,
             joiner: Id::NONE,
             detached: false,
@@ -153,7 +152,7 @@ impl Thread {
                 response_max: Nanos::ZERO,
             },
         }
-    }
+    };
 
     /// The message it sends or was handed.
     #[must_use]

@@ -114,6 +114,25 @@ fn a_late_timer_counts_what_it_missed_and_stays_in_phase() {
 }
 
 #[test]
+fn a_timer_nobody_asks_rings_once_and_catches_up_when_asked() {
+    lab(|sys| {
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        sys.ok(Call::TimerStart, &[timer, 100, 10]);
+        sys.until(100);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "a short period costs nothing");
+        sys.until(505);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 41);
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(510));
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
+        sys.until(600);
+        sys.ok(Call::TimerStart, &[timer, 0, 10]);
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1, "stopped: only what it rang for");
+        sys.until(700);
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
+    });
+}
+
+#[test]
 fn a_timer_that_should_have_started_in_the_past_fires_at_once() {
     lab(|sys| {
         sys.until(1_000);

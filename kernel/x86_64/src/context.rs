@@ -52,6 +52,10 @@ const DEFAULT_MXCSR: u32 = 0x1f80;
 const DEFAULT_FCW: u16 = 0x37f;
 
 impl Context {
+    /// Of a thread that has not started.
+    // SAFETY: integers and arrays of them; all zeros is a value of each.
+    pub const EMPTY: Context = unsafe { core::mem::zeroed() };
+
     /// A thread about to execute its first instruction, with every register it is not given clear.
     pub fn start(&mut self, entry: u64, stack: u64, arguments: [u64; 5]) {
         self.fx = [0; 512];

@@ -37,16 +37,14 @@ impl BootMemory {
         self.cut(PAGE as u64)
     }
 
-    /// Memory for a pool, filled with what `contents` yields.
-    pub fn pool<T>(&mut self, contents: impl Iterator<Item = T>, count: usize) -> Option<&'static mut [T]> {
+    /// `count` times `value`.
+    pub fn slice<T>(&mut self, count: usize, value: fn() -> T) -> Option<&'static mut [T]> {
         let start = self.cut((count * size_of::<T>()) as u64)? as *mut T;
-        let mut filled = 0;
-        for object in contents.take(count) {
-            // SAFETY: within what was cut, aligned to a page.
-            unsafe { start.add(filled).write(object) };
-            filled += 1;
+        for i in 0..count {
+            // SAFETY: within what was cut, which is aligned to a page.
+            unsafe { start.add(i).write(value()) };
         }
-        // SAFETY: the first `filled` objects are initialized, and nobody else has the memory.
-        Some(unsafe { core::slice::from_raw_parts_mut(start, filled) })
+        // SAFETY: initialized just now, and nobody else has the memory.
+        Some(unsafe { core::slice::from_raw_parts_mut(start, count) })
     }
 }

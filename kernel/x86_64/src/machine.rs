@@ -12,7 +12,7 @@ use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
-use diapason_abi::{PAGE, PROCESSES_MAX, layout};
+use diapason_abi::{PAGE, layout};
 use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
 
 unsafe extern "C" {
@@ -21,7 +21,7 @@ unsafe extern "C" {
 }
 
 /// What a program starts with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Program {
     /// First instruction.
     pub entry: u64,
@@ -41,7 +41,7 @@ pub struct Counts {
 }
 
 /// A thread's process and slot, fixed by the description.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Place {
     pub process: u16,
     pub slot: u16,
@@ -49,13 +49,15 @@ pub struct Place {
 
 /// The hardware as the core sees it.
 pub struct Metal {
-    pub spaces: [Space; PROCESSES_MAX],
-    pub programs: [Program; PROCESSES_MAX],
+    /// By process.
+    pub spaces: &'static mut [Space],
+    pub programs: &'static mut [Program],
+    /// By thread.
     pub contexts: &'static mut [Context],
     pub places: &'static mut [Place],
     /// Level-1 tables of the declared segments and devices.
-    pub segment_tables: [u64; layout::SLOTS_MAX as usize],
-    pub device_tables: [u64; layout::SLOTS_MAX as usize],
+    pub segment_tables: &'static mut [u64],
+    pub device_tables: &'static mut [u64],
     /// First frame of the pool.
     pub pool: u64,
     /// The interrupting devices: which description entry has which vector.
@@ -109,10 +111,11 @@ impl Metal {
         self.reload();
     }
 
+    #[inline(always)]
     fn reload(&mut self) {
         self.counts.cr3 += 1;
         // SAFETY: every space of a started process maps the kernel.
-        unsafe { cpu::load_address_space(self.spaces[self.current as usize % PROCESSES_MAX].root) }
+        unsafe { cpu::load_address_space(self.spaces[self.current as usize].root) }
     }
 
     /// Something disappeared from a process: forget cached translations if it is visible.
@@ -123,7 +126,7 @@ impl Metal {
     }
 
     fn space(&self, process: ProcessId) -> Space {
-        self.spaces[process.index() as usize % PROCESSES_MAX]
+        self.spaces[process.index() as usize]
     }
 
     /// The description entry behind a device vector.
@@ -187,7 +190,7 @@ impl Machine for Metal {
 
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {
         let place = self.places[thread.index() as usize];
-        let program = self.programs[place.process as usize % PROCESSES_MAX];
+        let program = self.programs[place.process as usize];
         let info = layout::base(place.process) + layout::INFO;
         let [a, b, c, d] = program.arguments;
         let (entry, arguments) = match entry {
@@ -196,7 +199,8 @@ impl Machine for Metal {
         };
         // An address outside the window may not even be loadable; the window's end is never code.
         let offset = entry.wrapping_sub(layout::base(place.process));
-        let entry = if offset < layout::WINDOW { entry } else { layout::base(place.process) + layout::WINDOW - 1 };
+        let nowhere = layout::base(place.process) + layout::WINDOW - 1;
+        let entry = if offset < layout::WINDOW { entry } else { nowhere };
         // As after a call: the return address would lie below.
         let stack = layout::stack_top(place.process, place.slot) - 8;
         self.contexts[thread.index() as usize].start(entry, stack, arguments);
@@ -216,18 +220,18 @@ impl Machine for Metal {
 
     fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId) {
         let frame = self.zeroed(frame);
-        paging::set_shared(self.segment_tables[segment as usize & 63], page, Some(frame));
+        paging::set_shared(self.segment_tables[segment as usize], page, Some(frame));
     }
 
     fn clear_segment(&mut self, segment: u16, pages: u32) {
         for page in 0..pages {
-            paging::set_shared(self.segment_tables[segment as usize & 63], page, None);
+            paging::set_shared(self.segment_tables[segment as usize], page, None);
         }
     }
 
     fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool) {
         let offset = layout::SEGMENTS + u64::from(segment) * layout::SLOT;
-        self.space(process).show(offset, self.segment_tables[segment as usize & 63], visible);
+        self.space(process).show(offset, self.segment_tables[segment as usize], visible);
         if !visible {
             self.forget(process);
         }
@@ -235,7 +239,7 @@ impl Machine for Metal {
 
     fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool) {
         let offset = layout::DEVICES + u64::from(device) * layout::SLOT;
-        self.space(process).show(offset, self.device_tables[device as usize & 63], visible);
+        self.space(process).show(offset, self.device_tables[device as usize], visible);
         if !visible {
             self.forget(process);
         }

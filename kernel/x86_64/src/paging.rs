@@ -176,4 +176,3 @@ pub fn set_read_only(table: u64, page: u32, address: u64) {
     // SAFETY: as above.
     unsafe { *entry(table, u64::from(page)) = address | PRESENT | USER | NO_EXECUTE }
 }
-

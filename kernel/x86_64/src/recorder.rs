@@ -39,7 +39,15 @@ impl Recorder {
         let Some(bytes) = bytes else {
             return self.push([
                 EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16,
-                0, 0, 0, 0, 0, 0, 0, 0, 0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
             ]);
         };
         for chunk in bytes.chunks(64) {

@@ -4,23 +4,26 @@ use crate::acpi::Acpi;
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::{self, Clock};
 use crate::console::{announce, console};
+use crate::context::Context;
 use crate::cpu;
 use crate::fatal::leave;
 use crate::frames::BootMemory;
+use crate::loader;
 use crate::machine::{Counts, Metal, Place, Program};
 use crate::paging::{self, Space};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
 use crate::shell::{Observe, Shell};
 use crate::tables::{self, DEVICES_MAX};
-use crate::loader;
 use core::arch::global_asm;
 use diapason_abi::archive::{Archive, NONE, Refusal, VERSION, flags};
 use diapason_abi::record::{Protection, Record, exit};
-use diapason_abi::recorder::ENTRY_BYTES;
-use diapason_abi::{Nanos, PAGE, PROCESSES_MAX, layout};
-use diapason_core::config::fill;
-use diapason_core::{Cause, Kernel, Pools, Sizes};
+use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS};
+use diapason_abi::{Nanos, PAGE, layout};
+use diapason_core::{
+    Alarm, Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process,
+    Segment, Semaphore, Sizes, Thread,
+};
 
 global_asm!(include_str!("boot.s"));
 
@@ -214,8 +217,10 @@ fn build(
         &[u64::from(h.processes), semaphores, conditions, mailboxes, tables[0], tables[1]],
     );
     let mut metal = metal(&archive, memory, acpi, &sizes).ok_or(Refusal::Memory)?;
+    shared_tables(&archive, memory, &mut metal).ok_or(Refusal::Memory)?;
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
-    let kernel = kernel(&archive, &sizes, refused, memory).ok_or(Refusal::Memory)?;
+    let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
+    let kernel = Kernel::new(pools, &archive, refused);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let shell = Shell {
         kernel,
@@ -225,7 +230,6 @@ fn build(
         armed: Nanos::FOREVER,
         horizon: Nanos(h.horizon),
         has_devices: h.devices > 0,
-        entries: 0,
         longest_cause: 0,
     };
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
@@ -244,21 +248,16 @@ fn metal(
     acpi: &Acpi,
     sizes: &Sizes,
 ) -> Option<Metal> {
-    let record = archive.header.flags & flags::RECORD != 0;
-    let watch = archive.header.flags & flags::WATCH != 0;
-    let entries = if record { archive.header.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
-    let contexts = memory.cut((sizes.threads * size_of::<crate::context::Context>()) as u64)?;
-    // SAFETY: zeroed memory of that size, aligned to a page; all zeros is a context.
-    let contexts =
-        unsafe { core::slice::from_raw_parts_mut(contexts as *mut _, sizes.threads) };
-    let places = fill::threads(archive).map(|t| Place { process: t.process.index(), slot: t.slot });
-    let mut metal = Metal {
-        spaces: [Space::NONE; PROCESSES_MAX],
-        programs: [Program { entry: 0, arguments: [0; 4] }; PROCESSES_MAX],
-        contexts,
-        places: memory.pool(places, sizes.threads)?,
-        segment_tables: [0; layout::SLOTS_MAX as usize],
-        device_tables: [0; layout::SLOTS_MAX as usize],
+    let h = archive.header;
+    let (record, watch) = (h.flags & flags::RECORD != 0, h.flags & flags::WATCH != 0);
+    let entries = if record { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
+    Some(Metal {
+        spaces: memory.slice(sizes.processes, || Space::NONE)?,
+        programs: memory.slice(sizes.processes, Program::default)?,
+        contexts: memory.slice(sizes.threads, || Context::EMPTY)?,
+        places: memory.slice(sizes.threads, Place::default)?,
+        segment_tables: memory.slice(sizes.segments, || 0)?,
+        device_tables: memory.slice(sizes.devices, || 0)?,
         pool: 0,
         vectors: [NONE; DEVICES_MAX],
         lines: [NONE; DEVICES_MAX],
@@ -267,16 +266,15 @@ fn metal(
         counts: Counts::default(),
         longest: 0,
         observe: Observe { any: record || watch, record, watch },
-        recorder: Recorder::new(memory.pool((0..entries).map(|_| [0; 10]), entries)?),
+        recorder: Recorder::new(memory.slice(entries, || [0; ENTRY_WORDS])?),
         supervisor_died: false,
-    };
-    shared_tables(archive, memory, &mut metal)?;
-    Some(metal)
+    })
 }
 
+/// Level-1 tables of segments and devices, and a vector for each device that interrupts.
 fn shared_tables(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Metal) -> Option<()> {
-    for (index, _) in archive.segments().enumerate() {
-        metal.segment_tables[index] = memory.page()?;
+    for table in metal.segment_tables.iter_mut() {
+        *table = memory.page()?;
     }
     let mut vectors = 0;
     for (index, device) in archive.devices().enumerate() {
@@ -302,16 +300,21 @@ fn load_programs(
     clock: &Clock,
 ) -> Result<u64, Refusal> {
     let info_table = info_page(memory, clock, archive.header.horizon).ok_or(Refusal::Memory)?;
-    let mut refused = 0;
-    for (index, record) in archive.processes().enumerate() {
-        match loader::load(archive, &record, index as u16, info_table, memory) {
+    let (mut refused, mut first_thread) = (0, 0);
+    for index in 0..archive.header.processes {
+        let record = archive.process(index);
+        for slot in 0..record.threads {
+            metal.places[first_thread] = Place { process: index, slot };
+            first_thread += 1;
+        }
+        match loader::load(archive, &record, index, info_table, memory) {
             Ok(loaded) => {
-                metal.spaces[index] = loaded.space;
-                metal.programs[index] = loaded.program;
+                metal.spaces[index as usize] = loaded.space;
+                metal.programs[index as usize] = loaded.program;
             }
             Err(reason) => {
                 refused |= 1 << index;
-                announce(Record::Refused, &[index as u64, reason as u64]);
+                announce(Record::Refused, &[u64::from(index), reason as u64]);
             }
         }
     }
@@ -332,27 +335,23 @@ fn info_page(memory: &mut BootMemory, clock: &Clock, horizon: u64) -> Option<u64
     Some(table)
 }
 
-fn kernel(
-    archive: &Archive<'_>,
-    sizes: &Sizes,
-    refused: u64,
-    memory: &mut BootMemory,
-) -> Option<Kernel<'static>> {
+/// Memory for the core's pools.
+fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
     let alarms = sizes.threads + sizes.events;
-    Some(Kernel::new(Pools {
-        processes: memory.pool(fill::processes(archive, refused), sizes.processes)?,
-        threads: memory.pool(fill::threads(archive), sizes.threads)?,
-        semaphores: memory.pool(fill::semaphores(archive), sizes.semaphores)?,
-        conditions: memory.pool(fill::conditions(archive), sizes.conditions)?,
-        mailboxes: memory.pool(fill::mailboxes(archive), sizes.mailboxes)?,
-        messages: memory.pool(fill::messages(sizes), sizes.messages)?,
-        events: memory.pool(fill::events(archive), sizes.events)?,
-        segments: memory.pool(fill::segments(archive), sizes.segments)?,
-        devices: memory.pool(fill::devices(archive), sizes.devices)?,
-        frames: memory.pool(fill::frames(sizes), sizes.frames)?,
-        alarms: memory.pool(fill::alarms(sizes), alarms)?,
-        places: memory.pool((0..alarms).map(|_| 0), alarms)?,
-    }))
+    Some(Pools {
+        processes: memory.slice(sizes.processes, || Process::EMPTY)?,
+        threads: memory.slice(sizes.threads, || Thread::EMPTY)?,
+        semaphores: memory.slice(sizes.semaphores, || Semaphore::EMPTY)?,
+        conditions: memory.slice(sizes.conditions, || Condition::EMPTY)?,
+        mailboxes: memory.slice(sizes.mailboxes, || Mailbox::EMPTY)?,
+        messages: memory.slice(sizes.messages, || Message::EMPTY)?,
+        events: memory.slice(sizes.events, || Event::EMPTY)?,
+        segments: memory.slice(sizes.segments, || Segment::EMPTY)?,
+        devices: memory.slice(sizes.devices, || Device::EMPTY)?,
+        frames: memory.slice(sizes.frames, || Frame::UNLINKED)?,
+        alarms: memory.slice(alarms, || Alarm::UNUSED)?,
+        places: memory.slice(alarms, || 0)?,
+    })
 }
 
 fn run(shell: &'static mut Shell) -> ! {

@@ -57,7 +57,8 @@ struct Pointer {
 }
 
 fn gate(target: u64, stack: u64) -> Gate {
-    let low = (target & 0xffff) | 0x08 << 16 | stack << 32 | 0x8e << 40 | (target >> 16 & 0xffff) << 48;
+    let low =
+        (target & 0xffff) | 0x08 << 16 | stack << 32 | 0x8e << 40 | (target >> 16 & 0xffff) << 48;
     Gate { low, high: target >> 32 }
 }
 

@@ -5,6 +5,7 @@
 #![allow(unused_imports, reason = "each test file uses a part of it")]
 
 pub mod lab;
+pub mod model;
 pub mod plan;
 pub mod random;
 pub mod shell;

@@ -193,7 +193,9 @@ impl Storm<'_> {
         let next = self.shell.decision.alarm;
         self.shell.now = match self.random.below(4) {
             0 => self.shell.now + Nanos(self.random.below(500)),
-            1 if next < Nanos::FOREVER => self.shell.now.max(next + Nanos(self.random.below(LATENESS))),
+            1 if next < Nanos::FOREVER => {
+                self.shell.now.max(next + Nanos(self.random.below(LATENESS)))
+            }
             _ if next < Nanos::FOREVER => self.shell.now.max(next),
             _ => self.shell.now + Nanos(1),
         };
@@ -274,7 +276,9 @@ impl Storm<'_> {
         let caller = self.shell.running();
         self.last_calls[caller.index() as usize] = number;
         let quick = self.shell.call(number, arguments);
-        if let Some(result) = quick && self.shell.delivered.is_empty() {
+        if let Some(result) = quick
+            && self.shell.delivered.is_empty()
+        {
             self.note(caller.index(), number, result);
         }
     }
@@ -406,9 +410,7 @@ impl Storm<'_> {
             (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, 1),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
             (Call::MemAlloc, 0) => 1,
-            (Call::ProcCreate, 0) => {
-                key(NAMES[HOSTILE[self.random.below(5) as usize] as usize])
-            }
+            (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
             (Call::Log | Call::ReadSlow, 1) if call == Call::Log => self.random.below(113),
@@ -434,8 +436,7 @@ impl Storm<'_> {
             (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0) => {
                 self.handle(process, |m| &m.mailboxes, Call::MboxCreate)
             }
-            (Call::TimerStart | Call::EventWait | Call::EventDelete, 0)
-            | (Call::MboxCreate, 1) => {
+            (Call::TimerStart | Call::EventWait | Call::EventDelete, 0) | (Call::MboxCreate, 1) => {
                 self.handle(process, |m| &m.events, Call::TimerCreate)
             }
             _ => self.random.next() >> 40,
@@ -504,7 +505,8 @@ impl Storm<'_> {
         for name in SEGMENTS {
             // Whoever died while preparing a segment left pages that wait for the next.
             let attach = [key(name), 0, 0, 0, 0];
-            while self.shell.call(Call::ShmAttach as u64, attach).expect("at once") & PARTIAL != 0 {}
+            while self.shell.call(Call::ShmAttach as u64, attach).expect("at once") & PARTIAL != 0 {
+            }
             assert_eq!(self.shell.call(Call::ShmDetach as u64, attach), Some(0));
         }
         self.shell.kernel.check_invariants();

@@ -1,0 +1,274 @@
+//! Mailboxes, events, timers and interrupts of the model.
+
+use super::*;
+use diapason_abi::CallNumber as Call;
+use diapason_abi::MESSAGE_BYTES;
+
+impl Model {
+    fn mailbox(&self, word: u64) -> Result<usize, Outcome> {
+        self.lookup(Kind::Mailbox, word, |model, index| {
+            let m = model.mailboxes.get(index)?;
+            Some((model.granted(m.allowed), m.alive, m.generation))
+        })
+    }
+
+    fn event(&self, word: u64) -> Result<usize, Outcome> {
+        self.lookup(Kind::Event, word, |model, index| {
+            let e = model.events.get(index)?;
+            Some((model.granted(e.allowed), e.alive, e.generation))
+        })
+    }
+
+    /// Something happened `count` times.
+    fn raise(&mut self, id: usize, count: u64) {
+        let e = &mut self.events[id];
+        e.pending = (u64::from(e.pending) + count).min(u64::from(u32::MAX)) as u32;
+        if let Some(waiter) = e.waiter.take() {
+            let pending = std::mem::take(&mut e.pending);
+            self.wake(waiter, u64::from(pending));
+        }
+    }
+
+    /// Expiries of a timer up to now that nobody was told of.
+    fn expiries(&mut self, id: usize) -> u64 {
+        let now = self.now;
+        let Source::Timer { period, next } = &mut self.events[id].source else { return 0 };
+        let mut count = 0;
+        while *next > 0 && *next <= now {
+            *next = if *period > 0 { *next + *period } else { 0 };
+            count += 1;
+        }
+        count
+    }
+
+    /// A periodic timer rings at its next expiry, unless somebody has yet to ask for the last.
+    fn rearm(&mut self, id: usize) {
+        let e = &mut self.events[id];
+        if let Source::Timer { next, .. } = e.source {
+            e.due = (next > 0 && e.pending == 0).then_some(next);
+        }
+    }
+
+    /// A timer's time has come.
+    pub(super) fn fire(&mut self, id: usize) {
+        self.events[id].due = None;
+        let count = self.expiries(id);
+        self.raise(id, count);
+        self.rearm(id);
+    }
+
+    /// A device interrupts.
+    pub fn interrupt(&mut self, device: usize) {
+        if let Some(device) = self.devices.get_mut(device) {
+            device.open &= !device.level;
+            if let Some(event) = device.event {
+                self.raise(event, 1);
+            }
+        }
+        self.decide();
+    }
+
+    /// Room or a receiver is there: the message arrives.
+    pub(super) fn arrive(&mut self, id: usize, bytes: &[u8], priority: u32) {
+        match self.first(&self.mailboxes[id].receivers) {
+            Some(receiver) => {
+                self.mailboxes[id].receivers.retain(|t| *t != receiver);
+                let Life::Blocked(Wait::Receive(_, address)) = self.threads[receiver].life else {
+                    panic!("a receiver waits")
+                };
+                self.threads[receiver].delivery = Some((address, bytes.to_vec()));
+                self.wake(receiver, receipt(bytes, priority));
+            }
+            None => self.mailboxes[id].messages.push((bytes.to_vec(), priority)),
+        }
+        if let Some(event) = self.mailboxes[id].event {
+            self.raise(event, 1);
+        }
+    }
+
+    /// Is there a receiver or room?
+    pub(super) fn has_room(&self, id: usize) -> bool {
+        let m = &self.mailboxes[id];
+        !m.receivers.is_empty() || m.messages.len() < m.capacity
+    }
+
+    pub(super) fn mail_call(&mut self, call: Call, a: [u64; 5], text: &[u8]) -> Step {
+        match call {
+            Call::MboxCreate => self.mbox_create(a[0], a[1]),
+            Call::MboxDelete => self.mbox_delete(a[0]),
+            Call::MboxSend => self.mbox_send(a, text),
+            Call::MboxReceive => self.mbox_receive(a[0], a[1], a[2]),
+            Call::TimerCreate => self.event_create(Source::Timer { period: 0, next: 0 }),
+            Call::TimerStart => self.timer_start(a),
+            Call::EventCreate => self.event_create(Source::Plain),
+            Call::EventWait => self.event_wait(a[0], a[1]),
+            Call::EventDelete => {
+                let id = self.event(a[0])?;
+                self.destroy_event(id);
+                Ok(Outcome::Done(0))
+            }
+            _ => self.set_isr(a[0]),
+        }
+    }
+
+    fn mbox_create(&mut self, key: u64, event: u64) -> Step {
+        let named = self.mailboxes.iter().position(|m| m.key == key);
+        let may = named.filter(|id| self.granted(self.mailboxes[*id].allowed));
+        let id = may.ok_or(Outcome::Misuse(FaultCause::BadGrant, key))?;
+        let event = if event == 0 { None } else { Some(self.event(event)?) };
+        let m = &mut self.mailboxes[id];
+        if !m.alive {
+            (m.alive, m.event) = (true, None);
+            m.generation += 1;
+        }
+        m.event = event.or(m.event);
+        Ok(Outcome::Done(handle(Kind::Mailbox, id, m.generation)))
+    }
+
+    fn mbox_delete(&mut self, word: u64) -> Step {
+        let id = self.mailbox(word)?;
+        if self.mailboxes[id].faults_of.is_some() {
+            return Err(Outcome::Refused(Errno::Busy));
+        }
+        let m = &mut self.mailboxes[id];
+        (m.alive, m.event) = (false, None);
+        m.messages.clear();
+        for mut queue in [std::mem::take(&mut m.receivers), std::mem::take(&mut m.senders)] {
+            while let Some(thread) = self.first(&queue) {
+                queue.retain(|t| *t != thread);
+                self.wake(thread, error(Errno::Gone));
+            }
+        }
+        Ok(Outcome::Done(0))
+    }
+
+    fn mbox_send(&mut self, a: [u64; 5], text: &[u8]) -> Step {
+        let [word, address, length, priority, deadline] = a;
+        let (id, caller) = (self.mailbox(word)?, self.caller());
+        if length > MESSAGE_BYTES as u64 {
+            return Err(Outcome::Misuse(FaultCause::BadArgument, length));
+        }
+        if !self.accessible(address, length) {
+            return Err(Outcome::Misuse(FaultCause::BadAddress, address));
+        }
+        if self.has_room(id) {
+            self.arrive(id, text, priority as u32);
+            return Ok(Outcome::Done(0));
+        }
+        if deadline == 0 {
+            return Err(Outcome::Refused(Errno::Full));
+        }
+        self.may_wait(deadline)?;
+        self.block(caller, Wait::Send(id, text.to_vec(), priority as u32), deadline);
+        self.mailboxes[id].senders.push(caller);
+        Ok(Outcome::Away)
+    }
+
+    fn mbox_receive(&mut self, word: u64, address: u64, deadline: u64) -> Step {
+        let (id, caller) = (self.mailbox(word)?, self.caller());
+        let messages = &self.mailboxes[id].messages;
+        let most = messages.iter().map(|(_, priority)| *priority).max();
+        let best = most.and_then(|most| messages.iter().position(|(_, p)| *p == most));
+        let bad = Outcome::Misuse(FaultCause::BadAddress, address);
+        let Some(at) = best else {
+            self.may_wait(deadline)?;
+            if address == 0 {
+                return Err(bad);
+            }
+            self.block(caller, Wait::Receive(id, address), deadline);
+            self.mailboxes[id].receivers.push(caller);
+            return Ok(Outcome::Away);
+        };
+        if !self.accessible(address, messages[at].0.len() as u64) {
+            return Err(bad);
+        }
+        let (bytes, priority) = self.mailboxes[id].messages.remove(at);
+        let result = receipt(&bytes, priority);
+        self.threads[caller].delivery = Some((address, bytes));
+        if let Some(sender) = self.first(&self.mailboxes[id].senders) {
+            self.mailboxes[id].senders.retain(|t| *t != sender);
+            let Life::Blocked(Wait::Send(_, bytes, priority)) = self.threads[sender].life.clone()
+            else {
+                panic!("a sender waits")
+            };
+            self.arrive(id, &bytes, priority);
+            self.wake(sender, 0);
+        }
+        Ok(Outcome::Done(result))
+    }
+
+    fn event_create(&mut self, source: Source) -> Step {
+        let mine = 1 << self.process();
+        let free = self.events.iter().position(|e| e.allowed == mine && !e.alive);
+        let id = free.ok_or(Outcome::Refused(Errno::Exhausted))?;
+        let e = &mut self.events[id];
+        (e.alive, e.source, e.pending) = (true, source, 0);
+        e.generation += 1;
+        Ok(Outcome::Done(handle(Kind::Event, id, e.generation)))
+    }
+
+    fn timer_start(&mut self, a: [u64; 5]) -> Step {
+        let id = self.event(a[0])?;
+        let Source::Timer { period, next } = &mut self.events[id].source else {
+            return Err(Outcome::Refused(Errno::Busy));
+        };
+        (*period, *next) = (a[2], if a[1] < u64::MAX { a[1] } else { 0 });
+        self.events[id].due = (a[1] > 0 && a[1] < u64::MAX).then_some(a[1]);
+        Ok(Outcome::Done(0))
+    }
+
+    fn event_wait(&mut self, word: u64, deadline: u64) -> Step {
+        let (id, caller) = (self.event(word)?, self.caller());
+        if self.events[id].waiter.is_some() {
+            return Err(Outcome::Refused(Errno::Busy));
+        }
+        if matches!(self.events[id].source, Source::Timer { period: 1.., .. })
+            && self.events[id].due.is_none()
+        {
+            let missed = self.expiries(id) as u32;
+            let pending = std::mem::take(&mut self.events[id].pending);
+            self.rearm(id);
+            self.events[id].pending = pending + missed;
+        }
+        let e = &mut self.events[id];
+        if e.pending > 0 {
+            return Ok(Outcome::Done(u64::from(std::mem::take(&mut e.pending))));
+        }
+        if let Source::Irq(device) = e.source {
+            self.devices[device].open = true;
+        }
+        self.may_wait(deadline)?;
+        self.block(caller, Wait::Event(id), deadline);
+        self.events[id].waiter = Some(caller);
+        Ok(Outcome::Away)
+    }
+
+    pub(super) fn destroy_event(&mut self, id: usize) {
+        let e = &mut self.events[id];
+        (e.alive, e.due) = (false, None);
+        let (source, waiter) = (e.source, e.waiter.take());
+        if let Source::Irq(device) = source {
+            (self.devices[device].event, self.devices[device].open) = (None, false);
+        }
+        for mailbox in self.mailboxes.iter_mut().filter(|m| m.event == Some(id)) {
+            mailbox.event = None;
+        }
+        if let Some(waiter) = waiter {
+            self.wake(waiter, error(Errno::Gone));
+        }
+    }
+
+    fn set_isr(&mut self, key: u64) -> Step {
+        let named = self.devices.iter().position(|d| d.key == key);
+        let device = named.ok_or(Outcome::Misuse(FaultCause::BadGrant, key))?;
+        if self.devices[device].event.is_some() {
+            return Err(Outcome::Refused(Errno::Busy));
+        }
+        let Outcome::Done(word) = self.event_create(Source::Irq(device))? else {
+            panic!("creation returns at once")
+        };
+        let event = Handle(word).index() as usize;
+        (self.devices[device].event, self.devices[device].open) = (Some(event), true);
+        Ok(Outcome::Done(word))
+    }
+}

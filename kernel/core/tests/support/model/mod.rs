@@ -1,0 +1,216 @@
+//! The services again, written to be obviously right and nothing else: vectors instead of lists,
+//! every priority recomputed from nothing after every change, every search linear.
+//!
+//! What the kernel promises about order is stated here in one place each:
+//! - the most urgent ready thread runs, among equals the one that is first in `ready`; a thread
+//!   that becomes ready goes last, one whose priority changes goes first, one that yields goes last;
+//! - of several waiters the most urgent is served, among equals the one that waits longest; one
+//!   whose priority changes has waited shortest.
+
+pub mod life;
+pub mod mail;
+pub mod sync;
+pub mod system;
+
+use diapason_abi::{Errno, FaultCause, Handle, Kind, encode_result};
+pub use system::{Blueprint, Model};
+
+/// What a blocked thread waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Its time only; what its call returns then.
+    Time(u64),
+    /// A semaphore; what its call returns when it has it (of a condition wait), else 0.
+    Semaphore(usize, u64),
+    /// A condition; the mutex, and which life of it.
+    Condition(usize, usize, u32),
+    /// A message, for this address.
+    Receive(usize, u64),
+    /// Room for this message.
+    Send(usize, Vec<u8>, u32),
+    /// An event.
+    Event(usize),
+    /// The end of a thread.
+    Join(usize),
+}
+
+/// Where a thread is in its life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// No thread in this slot.
+    Free,
+    /// Ready or running.
+    Ready,
+    /// Waiting.
+    Blocked(Wait),
+    /// Ended with this code, not joined yet.
+    Ended(u64),
+}
+
+/// Periodic jobs of a thread slot.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Jobs {
+    pub release: u64,
+    pub period: u64,
+    pub deadline: u64,
+    pub active: bool,
+    pub done: u64,
+    pub misses: u64,
+    pub skipped: u64,
+    pub response_max: u64,
+}
+
+/// A thread slot.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub process: usize,
+    pub slot: u16,
+    pub life: Life,
+    pub generation: u32,
+    pub base: u8,
+    pub priority: u8,
+    /// Result waiting to be delivered when it runs, and a message that goes to memory then.
+    pub result: Option<u64>,
+    pub delivery: Option<(u64, Vec<u8>)>,
+    /// When its wait times out.
+    pub due: Option<u64>,
+    /// Mutexes it holds, the latest last.
+    pub held: Vec<usize>,
+    pub joiner: Option<usize>,
+    pub detached: bool,
+    pub jobs: Jobs,
+    pub used: u64,
+}
+
+/// A semaphore slot.
+#[derive(Clone, Default, Debug)]
+pub struct Semaphore {
+    pub key: u64,
+    pub allowed: u64,
+    pub initial: u64,
+    pub alive: bool,
+    pub generation: u32,
+    pub mutex: bool,
+    pub count: u32,
+    pub owner: Option<usize>,
+    pub owner_died: bool,
+    /// In the order of their coming.
+    pub waiters: Vec<usize>,
+}
+
+/// A condition slot.
+#[derive(Clone, Default, Debug)]
+pub struct Condition {
+    pub key: u64,
+    pub allowed: u64,
+    pub alive: bool,
+    pub generation: u32,
+    pub waiters: Vec<usize>,
+}
+
+/// A mailbox.
+#[derive(Clone, Default, Debug)]
+pub struct Mailbox {
+    pub key: u64,
+    pub allowed: u64,
+    pub capacity: usize,
+    pub faults_of: Option<usize>,
+    pub alive: bool,
+    pub generation: u32,
+    /// In the order of arrival.
+    pub messages: Vec<(Vec<u8>, u32)>,
+    pub receivers: Vec<usize>,
+    pub senders: Vec<usize>,
+    pub event: Option<usize>,
+}
+
+/// What raises an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    Plain,
+    /// The next expiry that nobody was told of (0: stopped), and those after it.
+    Timer {
+        period: u64,
+        next: u64,
+    },
+    Irq(usize),
+}
+
+/// An event slot.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub allowed: u64,
+    pub alive: bool,
+    pub generation: u32,
+    pub source: Source,
+    pub pending: u32,
+    pub waiter: Option<usize>,
+    /// When a timer rings: never while occurrences wait to be asked for, if it is periodic.
+    pub due: Option<u64>,
+}
+
+/// A device: the line's number, its kind, its event, and whether the line is let through.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub key: u64,
+    pub irq: u16,
+    pub level: bool,
+    pub event: Option<usize>,
+    pub open: bool,
+    pub mapped: Vec<usize>,
+}
+
+/// A segment: pages prepared, and who has it.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub key: u64,
+    pub pages: u32,
+    pub prepared: u32,
+    pub attached: Vec<usize>,
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub key: u64,
+    pub state: diapason_core::ProcessState,
+    pub priority: u8,
+    pub supervisor: Option<usize>,
+    pub starters: u64,
+    pub heap: u32,
+    pub heap_max: u32,
+    pub starts: u32,
+    pub faults: u32,
+    pub restarts_max: u32,
+    pub backoff: u64,
+}
+
+/// How a call leaves its caller.
+pub enum Outcome {
+    /// It returns this.
+    Done(u64),
+    /// It waits, or is gone.
+    Away,
+    /// It returns this error.
+    Refused(Errno),
+    /// Its process ends.
+    Misuse(FaultCause, u64),
+}
+
+/// A call's outcome; refusals are early returns.
+pub type Step = Result<Outcome, Outcome>;
+
+/// The handle of a life of a slot.
+pub fn handle(kind: Kind, index: usize, generation: u32) -> u64 {
+    Handle::new(kind, index as u16, generation).0
+}
+
+/// What a caller that gets `errno` sees.
+pub fn error(errno: Errno) -> u64 {
+    encode_result(Err(errno))
+}
+
+/// What a receiver is told.
+pub fn receipt(bytes: &[u8], priority: u32) -> u64 {
+    (bytes.len() as u64) << 32 | u64::from(priority)
+}

@@ -1,0 +1,225 @@
+//! Semaphores and conditions of the model.
+
+use super::*;
+use diapason_abi::CallNumber as Call;
+use diapason_abi::call::{MUTEX, OWNER_DIED};
+
+impl Model {
+    fn semaphore(&self, word: u64) -> Result<usize, Outcome> {
+        self.lookup(Kind::Semaphore, word, |model, index| {
+            let s = model.semaphores.get(index)?;
+            Some((model.granted(s.allowed), s.alive, s.generation))
+        })
+    }
+
+    fn condition(&self, word: u64) -> Result<usize, Outcome> {
+        self.lookup(Kind::Condition, word, |model, index| {
+            let c = model.conditions.get(index)?;
+            Some((model.granted(c.allowed), c.alive, c.generation))
+        })
+    }
+
+    /// Does `thread` hold, or wait behind the owners of, this semaphore?
+    fn waits_behind(&self, semaphore: usize, thread: usize) -> bool {
+        match self.semaphores[semaphore].owner {
+            None => false,
+            Some(owner) if owner == thread => true,
+            Some(owner) => match self.threads[owner].life {
+                Life::Blocked(Wait::Semaphore(next, _)) => self.waits_behind(next, thread),
+                _ => false,
+            },
+        }
+    }
+
+    /// `thread` has the mutex now; returns what its call returns.
+    fn own(&mut self, id: usize, thread: usize, result: u64) -> u64 {
+        let s = &mut self.semaphores[id];
+        (s.owner, s.count) = (Some(thread), 0);
+        self.threads[thread].held.push(id);
+        if result == 0 && std::mem::take(&mut s.owner_died) { OWNER_DIED } else { result }
+    }
+
+    fn disown(&mut self, id: usize) {
+        if let Some(owner) = self.semaphores[id].owner.take() {
+            self.threads[owner].held.retain(|held| *held != id);
+        }
+    }
+
+    /// The owner lets a mutex go.
+    fn release(&mut self, id: usize) {
+        self.disown(id);
+        match self.first(&self.semaphores[id].waiters) {
+            None => self.semaphores[id].count = 1,
+            Some(next) => {
+                self.semaphores[id].waiters.retain(|t| *t != next);
+                let Life::Blocked(Wait::Semaphore(_, result)) = self.threads[next].life else {
+                    panic!("a waiter waits")
+                };
+                let result = self.own(id, next, result);
+                self.wake(next, result);
+                self.recompute();
+            }
+        }
+    }
+
+    /// An ending thread lets everything go, the latest first.
+    pub fn abandon(&mut self, thread: usize) {
+        while let Some(id) = self.threads[thread].held.last().copied() {
+            self.semaphores[id].owner_died = true;
+            self.release(id);
+        }
+    }
+
+    fn wait_for(&mut self, id: usize, thread: usize, result: u64, deadline: u64) {
+        self.block(thread, Wait::Semaphore(id, result), deadline);
+        self.semaphores[id].waiters.push(thread);
+        self.recompute();
+    }
+
+    /// A thread that waited on a condition wants its mutex again; it is in no queue.
+    pub fn reacquire(&mut self, thread: usize, id: usize, generation: u32, result: u64) {
+        let s = &self.semaphores[id];
+        if !s.alive || s.generation != generation {
+            self.wake(thread, error(Errno::Gone));
+        } else if self.waits_behind(id, thread) {
+            self.wake(thread, error(Errno::Deadlock));
+        } else if s.count > 0 {
+            let result = self.own(id, thread, result);
+            self.wake(thread, result);
+        } else {
+            self.wait_for(id, thread, result, u64::MAX);
+        }
+    }
+
+    fn wake_one(&mut self, id: usize, result: u64) -> bool {
+        let Some(thread) = self.first(&self.conditions[id].waiters) else { return false };
+        self.conditions[id].waiters.retain(|t| *t != thread);
+        let Life::Blocked(Wait::Condition(_, mutex, generation)) = self.threads[thread].life else {
+            panic!("a waiter waits")
+        };
+        self.reacquire(thread, mutex, generation, result);
+        true
+    }
+
+    pub(super) fn sync_call(&mut self, call: Call, a: [u64; 5]) -> Step {
+        let caller = self.caller();
+        match call {
+            Call::SemCreate => self.sem_create(a[0], a[1]),
+            Call::SemDelete => {
+                let id = self.semaphore(a[0])?;
+                self.destroy_semaphore(id);
+                Ok(Outcome::Done(0))
+            }
+            Call::SemLock => self.sem_lock(a[0], a[1]),
+            Call::SemTryLock => self.sem_lock(a[0], 0),
+            Call::SemUnlock => self.sem_unlock(a[0]),
+            Call::CvCreate => self.cv_create(a[0]),
+            Call::CvDelete => {
+                let id = self.condition(a[0])?;
+                self.conditions[id].alive = false;
+                while self.wake_one(id, error(Errno::Gone)) {}
+                Ok(Outcome::Done(0))
+            }
+            Call::CvWait => {
+                let id = self.condition(a[0])?;
+                let mutex = self.semaphore(a[1])?;
+                if self.semaphores[mutex].owner != Some(caller) {
+                    return Err(Outcome::Refused(Errno::NotOwner));
+                }
+                self.may_wait(a[2])?;
+                self.release(mutex);
+                let generation = self.semaphores[mutex].generation;
+                self.block(caller, Wait::Condition(id, mutex, generation), a[2]);
+                self.conditions[id].waiters.push(caller);
+                Ok(Outcome::Away)
+            }
+            _ => {
+                let id = self.condition(a[0])?;
+                let woken = (0..a[1].min(8)).take_while(|_| self.wake_one(id, 0)).count();
+                Ok(Outcome::Done(woken as u64))
+            }
+        }
+    }
+
+    fn sem_create(&mut self, key: u64, initial: u64) -> Step {
+        let mine = 1 << self.process();
+        let id = if key == 0 {
+            let free = |s: &Semaphore| s.key == 0 && s.allowed == mine && !s.alive;
+            let free = self.semaphores.iter().position(free);
+            free.ok_or(Outcome::Refused(Errno::Exhausted))?
+        } else {
+            let named = self.semaphores.iter().position(|s| s.key == key);
+            named.ok_or(Outcome::Misuse(FaultCause::BadGrant, key))?
+        };
+        let s = &mut self.semaphores[id];
+        if !s.alive {
+            let initial = if key == 0 { initial } else { s.initial };
+            s.alive = true;
+            s.generation += 1;
+            s.mutex = initial == MUTEX;
+            s.count = if s.mutex { 1 } else { initial.min(u64::from(u32::MAX)) as u32 };
+            s.owner_died = false;
+        }
+        Ok(Outcome::Done(handle(Kind::Semaphore, id, s.generation)))
+    }
+
+    fn destroy_semaphore(&mut self, id: usize) {
+        self.semaphores[id].alive = false;
+        while let Some(waiter) = self.first(&self.semaphores[id].waiters) {
+            self.semaphores[id].waiters.retain(|t| *t != waiter);
+            self.wake(waiter, error(Errno::Gone));
+        }
+        self.disown(id);
+        self.recompute();
+    }
+
+    fn sem_lock(&mut self, word: u64, deadline: u64) -> Step {
+        let (id, caller) = (self.semaphore(word)?, self.caller());
+        if self.semaphores[id].count > 0 {
+            if self.semaphores[id].mutex {
+                return Ok(Outcome::Done(self.own(id, caller, 0)));
+            }
+            self.semaphores[id].count -= 1;
+            return Ok(Outcome::Done(0));
+        }
+        self.may_wait(deadline)?;
+        if self.waits_behind(id, caller) {
+            return Err(Outcome::Refused(Errno::Deadlock));
+        }
+        self.wait_for(id, caller, 0, deadline);
+        Ok(Outcome::Away)
+    }
+
+    fn sem_unlock(&mut self, word: u64) -> Step {
+        let (id, caller) = (self.semaphore(word)?, self.caller());
+        let s = &mut self.semaphores[id];
+        if s.mutex {
+            if s.owner != Some(caller) {
+                return Err(Outcome::Refused(Errno::NotOwner));
+            }
+            self.release(id);
+        } else if s.waiters.is_empty() {
+            s.count = s.count.checked_add(1).ok_or(Outcome::Refused(Errno::Full))?;
+        } else if let Some(waiter) = self.first(&self.semaphores[id].waiters) {
+            self.semaphores[id].waiters.retain(|t| *t != waiter);
+            self.wake(waiter, 0);
+        }
+        Ok(Outcome::Done(0))
+    }
+
+    fn cv_create(&mut self, key: u64) -> Step {
+        let mine = 1 << self.process();
+        let id = if key == 0 {
+            let free = |c: &Condition| c.key == 0 && c.allowed == mine && !c.alive;
+            let free = self.conditions.iter().position(free);
+            free.ok_or(Outcome::Refused(Errno::Exhausted))?
+        } else {
+            let named = self.conditions.iter().position(|c| c.key == key);
+            named.ok_or(Outcome::Misuse(FaultCause::BadGrant, key))?
+        };
+        let c = &mut self.conditions[id];
+        c.generation += u32::from(!c.alive);
+        c.alive = true;
+        Ok(Outcome::Done(handle(Kind::Condition, id, c.generation)))
+    }
+}
