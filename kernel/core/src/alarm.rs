@@ -63,7 +63,6 @@ impl<'a> Alarms<'a> {
     }
 
     /// Forget the alarm of `sleeper`, if it has one.
-
     pub fn cancel(&mut self, sleeper: u16) {
         let at = self.place[sleeper as usize];
         if at != NOT_SET {

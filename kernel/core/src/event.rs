@@ -147,7 +147,6 @@ impl Kernel<'_> {
     }
 
     /// Something happened `count` times.
-
     pub(crate) fn raise(&mut self, id: EventId, count: u32) {
         let e = &mut self.events[id];
         e.pending = e.pending.saturating_add(count);

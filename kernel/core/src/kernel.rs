@@ -146,7 +146,6 @@ impl Kernel<'_> {
     }
 
     /// A call is about to wait until `deadline`: may it?
-
     pub(crate) fn may_wait(&self, deadline: Nanos) -> Result<(), Refused> {
         if deadline > self.now {
             Ok(())

@@ -41,7 +41,6 @@ impl Scheduler {
     }
 
     /// A thread became ready: it goes behind its equals.
-
     pub fn insert_back(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let priority = threads[thread].vcpu.priority;
         self.ready |= 1 << (priority as usize % PRIORITIES);
@@ -64,7 +63,6 @@ impl Scheduler {
     }
 
     /// A thread is no longer ready.
-
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let priority = threads[thread].vcpu.priority;
         let level = self.level(priority);
@@ -97,7 +95,6 @@ impl Scheduler {
     }
 
     /// Charge the time since the last change to whoever ran, and let `next` run.
-
     #[inline(always)]
     pub fn switch(&mut self, threads: &mut Pool<'_, Thread>, next: ThreadId, now: Nanos) {
         // The clock does not run backwards, and no run lasts five centuries.

@@ -190,6 +190,7 @@ impl Kernel<'_> {
     }
 
     /// `SemLock(semaphore, deadline)` and `SemTryLock(semaphore)`.
+    #[inline(always)]
     pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos) -> Step {
         let id = self.semaphore(handle)?;
         let thread = self.running();
@@ -218,6 +219,7 @@ impl Kernel<'_> {
         owner.is_some()
     }
 
+    #[inline(always)]
     fn join_waiters(&mut self, id: SemaphoreId, thread: ThreadId) {
         let s = &mut self.semaphores[id];
         s.waiters.insert_by_priority(&mut self.threads, thread);
@@ -245,6 +247,7 @@ impl Kernel<'_> {
     }
 
     /// `SemUnlock(semaphore)`.
+    #[inline(always)]
     pub(crate) fn sem_unlock(&mut self, handle: u64) -> Step {
         let id = self.semaphore(handle)?;
         let s = &mut self.semaphores[id];
@@ -264,6 +267,7 @@ impl Kernel<'_> {
     }
 
     /// The owner of a mutex lets it go: the most urgent waiter has it next.
+    #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) {
         let owner = self.semaphores[id].owner;
         self.disown(id);

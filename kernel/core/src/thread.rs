@@ -163,7 +163,6 @@ impl Thread {
 
 impl Kernel<'_> {
     /// Take the running thread out of the ready list; the caller puts it where it waits.
-
     pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Nanos) {
         self.scheduler.remove(&mut self.threads, thread);
         let t = &mut self.threads[thread];
@@ -174,7 +173,6 @@ impl Kernel<'_> {
     }
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
-
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
         self.alarms.cancel(thread.index());
         let t = &mut self.threads[thread];

@@ -8,9 +8,6 @@ use crate::percpu::shell;
 use crate::shell::Exit;
 use diapason_abi::CallNumber;
 
-/// The signature of `on_syscall` and of every handler: the words of the call, then its number.
-type Handler = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Exit;
-
 macro_rules! handlers {
     ($($call:ident: $quick:ident, $slow:ident;)*) => {
         $(
@@ -33,10 +30,16 @@ macro_rules! handlers {
             }
         )*
 
-        fn handler(number: u64) -> Handler {
+        /// From `entry.s`.
+        #[unsafe(no_mangle)]
+        extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+            // SAFETY: once per entry; the reference ends before a handler takes its own.
+            if unsafe { shell() }.metal.observe.any {
+                return observed(a, b, c, d, e, number);
+            }
             match CallNumber::decode(number) {
-                $(Some(CallNumber::$call) => $quick,)*
-                _ => any_call,
+                $(Some(CallNumber::$call) => $quick(a, b, c, d, e, number),)*
+                _ => any_call(a, b, c, d, e, number),
             }
         }
     };
@@ -57,16 +60,6 @@ handlers! {
 extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: once per entry.
     unsafe { shell() }.any_call(number, [a, b, c, d, e])
-}
-
-/// From `entry.s`.
-#[unsafe(no_mangle)]
-extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-    // SAFETY: once per entry; the reference ends before a handler takes its own.
-    if unsafe { shell() }.metal.observe.any {
-        return observed(a, b, c, d, e, number);
-    }
-    handler(number)(a, b, c, d, e, number)
 }
 
 /// The same, timed and recorded.

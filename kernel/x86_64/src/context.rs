@@ -30,8 +30,8 @@ pub struct Context {
     pub rflags: u64,
     pub rsp: u64,
     pub ss: u64,
-    /// It left by a system call: only what a function preserves was kept.
-    pub in_call: u32,
+    /// How it left: 0 by an interrupt, else [`BY_CALL`] or [`STARTING`].
+    entry: u32,
     mxcsr: u32,
     fcw: u32,
 }
@@ -39,17 +39,20 @@ pub struct Context {
 /// Where the stored registers begin.
 pub const REGISTERS: usize = offset_of!(Context, r15);
 /// Where the processor's frame ends.
-pub const FRAME_END: usize = offset_of!(Context, in_call);
+pub const FRAME_END: usize = offset_of!(Context, entry);
 
 const _: () = assert!(REGISTERS == 512 && FRAME_END == 688 && FRAME_END % 16 == 0);
+
+/// It left by a system call: only what a function preserves was kept.
+pub const BY_CALL: u32 = 1;
+/// It has not run yet: its floating-point state is the clean one.
+pub const STARTING: u32 = 2;
 
 /// User code and data selectors, with the privilege of ring 3.
 const USER_CODE: u64 = 0x2b;
 const USER_DATA: u64 = 0x23;
 /// Interrupts on, and the bit that is always one.
 const USER_FLAGS: u64 = 0x202;
-const DEFAULT_MXCSR: u32 = 0x1f80;
-const DEFAULT_FCW: u16 = 0x37f;
 
 impl Context {
     /// Of a thread that has not started.
@@ -58,9 +61,6 @@ impl Context {
 
     /// A thread about to execute its first instruction, with every register it is not given clear.
     pub fn start(&mut self, entry: u64, stack: u64, arguments: [u64; 5]) {
-        self.fx = [0; 512];
-        self.fx[..2].copy_from_slice(&DEFAULT_FCW.to_le_bytes());
-        self.fx[24..28].copy_from_slice(&DEFAULT_MXCSR.to_le_bytes());
         let [rdi, rsi, rdx, rcx, r8] = arguments;
         (self.rdi, self.rsi, self.rdx, self.rcx, self.r8) = (rdi, rsi, rdx, rcx, r8);
         (self.r9, self.r10, self.r11, self.rax) = (0, 0, 0, 0);
@@ -68,7 +68,7 @@ impl Context {
         (self.r12, self.r13, self.r14, self.r15) = (0, 0, 0, 0);
         (self.rip, self.cs, self.rflags) = (entry, USER_CODE, USER_FLAGS);
         (self.rsp, self.ss) = (stack, USER_DATA);
-        self.in_call = 0;
+        self.entry = STARTING;
     }
 }
 
@@ -85,7 +85,7 @@ pub mod offsets {
     pub const R13: usize = offset_of!(Context, r13);
     pub const R14: usize = offset_of!(Context, r14);
     pub const R15: usize = offset_of!(Context, r15);
-    pub const IN_CALL: usize = offset_of!(Context, in_call);
+    pub const ENTRY: usize = offset_of!(Context, entry);
     pub const MXCSR: usize = offset_of!(Context, mxcsr);
     pub const FCW: usize = offset_of!(Context, fcw);
 }

@@ -57,7 +57,7 @@ syscall_entry:
     mov [rax + {R15}], r15
     stmxcsr [rax + {MXCSR}]
     fnstcw [rax + {FCW}]
-    mov dword ptr [rax + {IN_CALL}], 1
+    mov dword ptr [rax + {ENTRY}], {BY_CALL}
     mov rax, rdx
 
     # Continue the thread whose context is in rax; 1 means nobody.
@@ -67,8 +67,8 @@ resume:
     mov gs:[{CONTEXT}], rax
     lea rcx, [rax + {FRAME_END}]
     mov gs:[{TSS_RSP0}], rcx
-    cmp dword ptr [rax + {IN_CALL}], 0
-    je 2f
+    cmp dword ptr [rax + {ENTRY}], {BY_CALL}
+    jne 2f
     # It left by a call. The floating-point state starts clean, but for the control words, which a
     # function preserves.
     fxrstor64 [CLEAN_FX]
@@ -93,8 +93,12 @@ resume:
     swapgs
     sysretq
 2:  # It was interrupted, or starts.
+    cmp dword ptr [rax + {ENTRY}], {STARTING}
+    je 7f
     fxrstor64 [rax]
-    lea rsp, [rax + {REGISTERS}]
+    jmp 8f
+7:  fxrstor64 [CLEAN_FX]
+8:  lea rsp, [rax + {REGISTERS}]
     pop r15
     pop r14
     pop r13
@@ -134,13 +138,24 @@ idle:
     .globl trap_stubs
     .align 16
 trap_stubs:
-    .irp number, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47
+    .macro stub number
     .align 16
-    .if (\number != 8) && ((\number < 10) || (\number > 14)) && (\number != 17) && (\number != 21)
+    .if (\number != 8) && ((\number < 10) || (\number > 14)) && (\number != 17)
+    .if \number != 21
     push 0
+    .endif
     .endif
     push \number
     jmp trap
+    .endm
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    stub \number
+    .endr
+    .irp number, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+    stub \number
+    .endr
+    .irp number, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47
+    stub \number
     .endr
 
     # Vectors that may come anywhere, on stacks of their own: nothing to do but say so.
@@ -186,7 +201,7 @@ trap:
     fxsave64 [rsp - {REGISTERS}]
     lea rdi, [rsp - {REGISTERS}]
     mov rsp, gs:[{KERNEL_RSP}]
-    mov dword ptr [rdi + {IN_CALL}], 0
+    mov dword ptr [rdi + {ENTRY}], 0
     clac_if_smap
     cld
     call on_trap

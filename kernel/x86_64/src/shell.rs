@@ -2,7 +2,8 @@
 //!
 //! The order matters and is fixed: read the clock once, enter the core, set the timer, switch the
 //! address space, deliver a message into it, and only then return to `entry.s`, which switches
-//! registers. If the delivery fails, that is a fault of the receiver, and the core is entered again.
+//! registers. If the delivery fails, that is a fault of the receiver, and the core is entered
+//! again.
 
 use crate::apic::LocalApic;
 use crate::clock::Clock;

@@ -227,9 +227,11 @@ fn yielder(_: u64) -> u64 {
 /// The high thread of this process: ends what the driver begins, in the same address space.
 fn high(_: u64) -> u64 {
     let Ok(p) = probes() else { return 1 };
-    let (Ok(signal), Ok(request), Ok(reply)) =
-        (Semaphore::open("local-signal"), Mailbox::open("local-request"), Mailbox::open("local-reply"))
-    else {
+    let (Ok(signal), Ok(request), Ok(reply)) = (
+        Semaphore::open("local-signal"),
+        Mailbox::open("local-request"),
+        Mailbox::open("local-reply"),
+    ) else {
         return 1;
     };
     for _ in 0..RUNS {

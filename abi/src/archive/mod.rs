@@ -1,0 +1,243 @@
+//! The boot archive: one file with the compiled description of a system and its programs.
+//!
+//! The builder (`lib/system`) proves the description and writes this; the kernel reads it at boot
+//! and trusts nothing: lengths, counts and checksums are verified before use, by total functions
+//! that cannot panic. A damaged header or table refuses the archive; a damaged program refuses
+//! that program, and the rest boots.
+//!
+//! Layout, little-endian: a header of [`HEADER_BYTES`], then the process, object, segment and
+//! device tables, then the ELF images.
+
+mod codec;
+mod records;
+#[cfg(test)]
+mod tests;
+
+pub use records::{
+    DeviceRecord, Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
+};
+
+use crate::{PROCESSES_MAX, layout};
+use codec::Reader;
+
+/// "DIAPASON".
+pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
+/// Raised whenever a field moves.
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 64;
+/// "No such thing" in 16-bit fields.
+pub const NONE: u16 = u16::MAX;
+/// Bytes of one entry of the process table.
+pub const PROCESS_BYTES: usize = 112;
+/// Bytes of one entry of the object, segment and device tables.
+pub const ENTRY_BYTES: usize = 32;
+/// Most entries in any one table but that of the objects.
+pub const TABLE_MAX: u16 = 64;
+/// Most declared objects.
+pub const OBJECTS_MAX: u16 = 1024;
+
+/// Options of a run, in the header.
+pub mod flags {
+    /// Keep the flight recorder.
+    pub const RECORD: u32 = 1;
+    /// Time every kernel path and report the longest.
+    pub const WATCH: u32 = 2;
+}
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// Why an archive or a program in it cannot be used.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Refusal { $($(#[$doc])* $name = $number,)* }
+
+        impl Refusal {
+            /// Every reason.
+            pub const ALL: &'static [Refusal] = &[$(Refusal::$name,)*];
+            /// In words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Refusal::$name => $text,)* }
+            }
+        }
+    };
+}
+
+refusals! {
+    /// Shorter than its header or than it says.
+    Truncated = 1, "the archive is shorter than it says";
+    /// Not an archive.
+    Magic = 2, "this is not a Diapason archive";
+    /// Made by another version of the tools.
+    Version = 3, "the archive was made by another version of the tools";
+    /// Header or tables damaged.
+    TablesChecksum = 4, "the archive's tables are damaged (checksum)";
+    /// A table entry is out of range.
+    Table = 5, "a table of the archive has an impossible entry";
+    /// The image lies outside the archive.
+    ImageRange = 6, "the program lies outside the archive";
+    /// The image is damaged.
+    ImageChecksum = 7, "the program is damaged (checksum)";
+    /// Not a 64-bit x86 position-independent ELF file.
+    NotElf = 8, "the program is not a position-independent x86-64 ELF file";
+    /// A header or segment lies outside the file or the window.
+    ElfRange = 9, "a segment of the program lies outside its file or its window";
+    /// A segment is both writable and executable.
+    WriteExecute = 10, "a segment of the program is both writable and executable";
+    /// A relocation is of an unknown kind or outside the data.
+    Relocation = 11, "the program has a relocation the loader does not do";
+    /// Two segments share a page.
+    Overlap = 12, "two segments of the program share a page";
+    /// No memory left.
+    Memory = 13, "the machine has too little memory for it";
+}
+
+/// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    !crc
+}
+
+/// A verified archive.
+#[derive(Clone, Copy, Debug)]
+pub struct Archive<'a> {
+    bytes: &'a [u8],
+    /// The header.
+    pub header: Header,
+}
+
+impl<'a> Archive<'a> {
+    /// Check `bytes` as far as the tables go; images are checked one by one by [`Archive::image`].
+    ///
+    /// # Errors
+    /// The [`Refusal`] that applies.
+    pub fn parse(bytes: &'a [u8]) -> Result<Archive<'a>, Refusal> {
+        let mut r = Reader(bytes.get(..HEADER_BYTES).ok_or(Refusal::Truncated)?);
+        if r.u64() != MAGIC {
+            return Err(Refusal::Magic);
+        }
+        if r.u32() != VERSION {
+            return Err(Refusal::Version);
+        }
+        let crc = r.u32();
+        let header = Header {
+            length: r.u32(),
+            processes: r.u16(),
+            objects: r.u16(),
+            segments: r.u16(),
+            devices: r.u16(),
+            flags: r.u32(),
+            horizon: r.u64(),
+            recorder_bytes: r.u32(),
+        };
+        let bytes = bytes.get(..header.length as usize).ok_or(Refusal::Truncated)?;
+        let covered = bytes.get(CRC_FROM..header.tables_end()).ok_or(Refusal::Truncated)?;
+        if crc32(covered) != crc {
+            return Err(Refusal::TablesChecksum);
+        }
+        let archive = Archive { bytes, header };
+        if archive.is_possible() { Ok(archive) } else { Err(Refusal::Table) }
+    }
+
+    fn is_possible(&self) -> bool {
+        let h = &self.header;
+        let counts = h.processes as usize <= PROCESSES_MAX
+            && h.processes > 0
+            && h.objects <= OBJECTS_MAX
+            && h.segments <= TABLE_MAX
+            && h.devices <= TABLE_MAX;
+        counts
+            && self.processes().all(|p| p.is_possible(h.processes))
+            && (0..h.objects).all(|i| self.object(i).is_some())
+            && self.segments().all(|s| (1..=layout::SLOT_PAGES).contains(&u64::from(s.pages)))
+            && self.devices().all(|d| u64::from(d.pages) <= layout::SLOT_PAGES)
+    }
+
+    /// An entry of the table that begins at `start`; zeros past the end of the archive.
+    fn entry<const N: usize>(&self, start: usize, index: u16) -> &'a [u8; N] {
+        let rest = self.bytes.get(start + N * index as usize..);
+        rest.and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
+    }
+
+    const fn objects_start(&self) -> usize {
+        HEADER_BYTES + PROCESS_BYTES * self.header.processes as usize
+    }
+
+    const fn segments_start(&self) -> usize {
+        self.objects_start() + ENTRY_BYTES * self.header.objects as usize
+    }
+
+    const fn devices_start(&self) -> usize {
+        self.segments_start() + ENTRY_BYTES * self.header.segments as usize
+    }
+
+    /// A process, by its place in the description.
+    #[inline(never)]
+    #[must_use]
+    pub fn process(&self, index: u16) -> ProcessRecord {
+        ProcessRecord::parse(self.entry(HEADER_BYTES, index))
+    }
+
+    /// A declared object; `None` if the entry is of no known kind.
+    #[inline(never)]
+    #[must_use]
+    pub fn object(&self, index: u16) -> Option<ObjectRecord> {
+        ObjectRecord::parse(self.entry(self.objects_start(), index))
+    }
+
+    /// A declared segment.
+    #[must_use]
+    pub fn segment(&self, index: u16) -> SegmentRecord {
+        SegmentRecord::parse(self.entry(self.segments_start(), index))
+    }
+
+    /// A declared device.
+    #[must_use]
+    pub fn device(&self, index: u16) -> DeviceRecord {
+        DeviceRecord::parse(self.entry(self.devices_start(), index))
+    }
+
+    /// The processes, in the description's order.
+    pub fn processes(&self) -> impl Iterator<Item = ProcessRecord> + '_ {
+        (0..self.header.processes).map(|i| self.process(i))
+    }
+
+    /// The declared objects.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectRecord> + '_ {
+        (0..self.header.objects).filter_map(|i| self.object(i))
+    }
+
+    /// The declared segments.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + '_ {
+        (0..self.header.segments).map(|i| self.segment(i))
+    }
+
+    /// The declared devices.
+    pub fn devices(&self) -> impl Iterator<Item = DeviceRecord> + '_ {
+        (0..self.header.devices).map(|i| self.device(i))
+    }
+
+    /// The program of a process, if it is where and what the table says.
+    ///
+    /// # Errors
+    /// `ImageRange` or `ImageChecksum`.
+    pub fn image(&self, process: &ProcessRecord) -> Result<&'a [u8], Refusal> {
+        let start = process.image_offset as usize;
+        let image = start
+            .checked_add(process.image_length as usize)
+            .and_then(|end| self.bytes.get(start..end))
+            .ok_or(Refusal::ImageRange)?;
+        if crc32(image) == process.image_crc { Ok(image) } else { Err(Refusal::ImageChecksum) }
+    }
+}
+
+/// The checksum covers everything after itself up to the end of the tables.
+pub const CRC_FROM: usize = 16;

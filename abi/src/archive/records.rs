@@ -1,0 +1,279 @@
+//! The entries of the archive's tables: what each holds, and how it lies in the file.
+
+use super::codec::{Reader, Writer};
+use super::{ENTRY_BYTES, HEADER_BYTES, MAGIC, NONE, OBJECTS_MAX, PROCESS_BYTES, VERSION};
+use crate::{PRIORITIES, layout};
+
+/// The header's variable part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Bytes of the whole archive.
+    pub length: u32,
+    /// Entries of the process table.
+    pub processes: u16,
+    /// Entries of the object table.
+    pub objects: u16,
+    /// Entries of the segment table.
+    pub segments: u16,
+    /// Entries of the device table.
+    pub devices: u16,
+    /// When the run ends, in ns since boot.
+    pub horizon: u64,
+    /// See [`flags`].
+    pub flags: u32,
+    /// Bytes to set aside for the flight recorder.
+    pub recorder_bytes: u32,
+}
+
+/// One process, as the description declares it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessRecord {
+    /// Its name.
+    pub key: u64,
+    /// Where its image lies in the archive.
+    pub image_offset: u32,
+    /// Bytes of the image.
+    pub image_length: u32,
+    /// CRC-32 of the image.
+    pub image_crc: u32,
+    /// Highest priority of its threads, and that of its first.
+    pub priority: u8,
+    /// Start it at boot?
+    pub start_at_boot: bool,
+    /// The process that gets its fault reports, or [`NONE`].
+    pub supervisor: u16,
+    /// Most threads.
+    pub threads: u16,
+    /// Most private semaphores.
+    pub semaphores: u16,
+    /// Most private condition variables.
+    pub conditions: u16,
+    /// Most timers and events.
+    pub events: u16,
+    /// Pages of each thread's stack.
+    pub stack_pages: u16,
+    /// Most pages of heap.
+    pub heap_pages: u32,
+    /// Most restarts (`u32::MAX`: no limit).
+    pub restarts_max: u32,
+    /// First back-off in ns.
+    pub backoff: u64,
+    /// Which processes may start it, one bit each.
+    pub starters: u64,
+    /// Passed to its entry point.
+    pub arguments: [u64; 4],
+}
+
+/// What kind of object a table entry declares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ObjectKind {
+    /// Mutex (`initial` = `call::MUTEX`) or counting semaphore.
+    Semaphore = 2,
+    /// Condition variable.
+    Condition = 3,
+    /// Mailbox.
+    Mailbox = 4,
+}
+
+/// A semaphore, condition variable or mailbox shared by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObjectRecord {
+    /// Its name.
+    pub key: u64,
+    /// Which processes may use it, one bit each.
+    pub allowed: u64,
+    /// Semaphores: the initial count, or `call::MUTEX`.
+    pub initial: u64,
+    /// What it is.
+    pub kind: ObjectKind,
+    /// Mailboxes: most messages.
+    pub capacity: u16,
+    /// Mailboxes: the process whose fault reports' receiver this is, or [`NONE`].
+    pub faults_of: u16,
+}
+
+/// A memory segment shared by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentRecord {
+    /// Its name.
+    pub key: u64,
+    /// Which processes may attach it, one bit each.
+    pub allowed: u64,
+    /// Its size.
+    pub pages: u32,
+}
+
+/// A memory-mapped device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceRecord {
+    /// Its name.
+    pub key: u64,
+    /// Which processes may map it and wait for its interrupt, one bit each.
+    pub allowed: u64,
+    /// Physical address of its registers.
+    pub address: u64,
+    /// Pages of registers.
+    pub pages: u32,
+    /// Its interrupt line at the I/O APIC, or [`NONE`].
+    pub irq: u16,
+    /// Level-triggered (else edge)?
+    pub level: bool,
+}
+
+impl Header {
+    /// As bytes, with the checksum of itself and `tables`.
+    #[must_use]
+    pub fn to_bytes(&self, tables_crc: u32) -> [u8; HEADER_BYTES] {
+        let mut w = Writer::<HEADER_BYTES>::new();
+        w.put(&MAGIC.to_le_bytes()).put(&VERSION.to_le_bytes()).put(&tables_crc.to_le_bytes());
+        w.put(&self.length.to_le_bytes());
+        for count in [self.processes, self.objects, self.segments, self.devices] {
+            w.put(&count.to_le_bytes());
+        }
+        w.put(&self.flags.to_le_bytes()).put(&self.horizon.to_le_bytes());
+        w.put(&self.recorder_bytes.to_le_bytes());
+        w.bytes
+    }
+
+    /// Bytes of header and tables together.
+    #[must_use]
+    pub const fn tables_end(&self) -> usize {
+        HEADER_BYTES
+            + self.processes as usize * PROCESS_BYTES
+            + (self.objects as usize + self.segments as usize + self.devices as usize) * ENTRY_BYTES
+    }
+}
+
+impl ProcessRecord {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; PROCESS_BYTES] {
+        let mut w = Writer::<PROCESS_BYTES>::new();
+        w.put(&self.key.to_le_bytes());
+        for word in [self.image_offset, self.image_length, self.image_crc] {
+            w.put(&word.to_le_bytes());
+        }
+        w.put(&[self.priority, u8::from(self.start_at_boot)]).put(&self.supervisor.to_le_bytes());
+        for half in
+            [self.threads, self.semaphores, self.conditions, self.events, self.stack_pages, 0]
+        {
+            w.put(&half.to_le_bytes());
+        }
+        w.put(&self.heap_pages.to_le_bytes()).put(&self.restarts_max.to_le_bytes());
+        w.put(&self.backoff.to_le_bytes()).put(&self.starters.to_le_bytes());
+        for word in self.arguments {
+            w.put(&word.to_le_bytes());
+        }
+        w.bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8; PROCESS_BYTES]) -> ProcessRecord {
+        let mut r = Reader(bytes);
+        let key = r.u64();
+        let (image_offset, image_length, image_crc) = (r.u32(), r.u32(), r.u32());
+        let (priority, start_at_boot, supervisor) = (r.u8(), r.u8() != 0, r.u16());
+        let (threads, semaphores, conditions) = (r.u16(), r.u16(), r.u16());
+        let (events, stack_pages, _) = (r.u16(), r.u16(), r.u16());
+        ProcessRecord {
+            key,
+            image_offset,
+            image_length,
+            image_crc,
+            priority,
+            start_at_boot,
+            supervisor,
+            threads,
+            semaphores,
+            conditions,
+            events,
+            stack_pages,
+            heap_pages: r.u32(),
+            restarts_max: r.u32(),
+            backoff: r.u64(),
+            starters: r.u64(),
+            arguments: [r.u64(), r.u64(), r.u64(), r.u64()],
+        }
+    }
+
+    pub(super) fn is_possible(&self, processes: u16) -> bool {
+        let supervised = self.supervisor == NONE || self.supervisor < processes;
+        supervised
+            && (self.priority as usize) < PRIORITIES
+            && (1..=layout::THREADS_PER_PROCESS_MAX).contains(&u64::from(self.threads))
+            && self.semaphores <= OBJECTS_MAX
+            && self.conditions <= OBJECTS_MAX
+            && self.events <= OBJECTS_MAX
+            && self.stack_pages >= 1
+            && u64::from(self.stack_pages) * crate::PAGE as u64 <= STACK_BYTES_MAX
+            && u64::from(self.heap_pages) <= layout::HEAP_PAGES_MAX
+    }
+}
+
+/// The largest stack: one page below the stride stays unmapped.
+pub const STACK_BYTES_MAX: u64 = layout::STACK_STRIDE - crate::PAGE as u64;
+
+impl ObjectRecord {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
+        let mut w = Writer::<ENTRY_BYTES>::new();
+        w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
+        w.put(&self.initial.to_le_bytes()).put(&[self.kind as u8, 0]);
+        w.put(&self.capacity.to_le_bytes()).put(&self.faults_of.to_le_bytes());
+        w.bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Option<ObjectRecord> {
+        let mut r = Reader(bytes);
+        let (key, allowed, initial) = (r.u64(), r.u64(), r.u64());
+        let kind = match r.u8() {
+            2 => ObjectKind::Semaphore,
+            3 => ObjectKind::Condition,
+            4 => ObjectKind::Mailbox,
+            _ => return None,
+        };
+        r.u8();
+        Some(ObjectRecord { key, allowed, initial, kind, capacity: r.u16(), faults_of: r.u16() })
+    }
+}
+
+impl SegmentRecord {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
+        let mut w = Writer::<ENTRY_BYTES>::new();
+        w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
+        w.put(&self.pages.to_le_bytes());
+        w.bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> SegmentRecord {
+        let mut r = Reader(bytes);
+        SegmentRecord { key: r.u64(), allowed: r.u64(), pages: r.u32() }
+    }
+}
+
+impl DeviceRecord {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
+        let mut w = Writer::<ENTRY_BYTES>::new();
+        w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
+        w.put(&self.address.to_le_bytes()).put(&self.pages.to_le_bytes());
+        w.put(&self.irq.to_le_bytes()).put(&[u8::from(self.level)]);
+        w.bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> DeviceRecord {
+        let mut r = Reader(bytes);
+        DeviceRecord {
+            key: r.u64(),
+            allowed: r.u64(),
+            address: r.u64(),
+            pages: r.u32(),
+            irq: r.u16(),
+            level: r.u8() != 0,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Every bit of an archive is checked: these tests flip them.
+
+use super::*;
+
+fn process() -> ProcessRecord {
+    ProcessRecord {
+        key: 1,
+        image_offset: 0,
+        image_length: 0,
+        image_crc: 0,
+        priority: 5,
+        start_at_boot: true,
+        supervisor: NONE,
+        threads: 2,
+        semaphores: 3,
+        conditions: 4,
+        events: 5,
+        stack_pages: 4,
+        heap_pages: 7,
+        restarts_max: 8,
+        backoff: 9,
+        starters: 10,
+        arguments: [11, 12, 13, 14],
+    }
+}
+
+fn archive_of(process: ProcessRecord, image: &[u8]) -> Vec<u8> {
+    let object = ObjectRecord {
+        key: 2,
+        allowed: 1,
+        initial: 3,
+        kind: ObjectKind::Mailbox,
+        capacity: 4,
+        faults_of: NONE,
+    };
+    let segment = SegmentRecord { key: 3, allowed: 1, pages: 2 };
+    let device = DeviceRecord { key: 4, allowed: 1, address: 5, pages: 1, irq: NONE, level: true };
+    let mut header = Header {
+        length: 0,
+        processes: 1,
+        objects: 1,
+        segments: 1,
+        devices: 1,
+        horizon: 77,
+        flags: flags::RECORD,
+        recorder_bytes: 4096,
+    };
+    let offset = header.tables_end();
+    header.length = (offset + image.len()) as u32;
+    let process = ProcessRecord {
+        image_offset: offset as u32,
+        image_length: image.len() as u32,
+        image_crc: crc32(image),
+        ..process
+    };
+    let mut bytes = header.to_bytes(0).to_vec();
+    bytes.extend(process.to_bytes());
+    bytes.extend(object.to_bytes());
+    bytes.extend(segment.to_bytes());
+    bytes.extend(device.to_bytes());
+    let crc = crc32(&bytes[CRC_FROM..]);
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+    bytes.extend(image);
+    bytes
+}
+
+#[test]
+fn crc_is_the_standard_one() {
+    assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+}
+
+#[test]
+fn tables_come_back_as_written() {
+    let bytes = archive_of(process(), b"image");
+    let archive = Archive::parse(&bytes).unwrap();
+    let read = archive.processes().next().unwrap();
+    assert_eq!(ProcessRecord { image_offset: 0, image_length: 0, image_crc: 0, ..read }, process());
+    assert_eq!(archive.image(&read), Ok(&b"image"[..]));
+    assert_eq!(archive.objects().next().unwrap().capacity, 4);
+    assert_eq!(archive.segments().next().unwrap().pages, 2);
+    assert!(archive.devices().next().unwrap().level);
+    assert_eq!((archive.header.horizon, archive.header.recorder_bytes), (77, 4096));
+}
+
+#[test]
+fn every_single_bit_flip_is_noticed() {
+    let good = archive_of(process(), b"image");
+    let tables = Archive::parse(&good).unwrap().header.tables_end();
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        match Archive::parse(&bad) {
+            Err(_) => assert!(bit / 8 < tables),
+            Ok(archive) => {
+                let record = archive.processes().next().unwrap();
+                assert_eq!(archive.image(&record), Err(Refusal::ImageChecksum));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let good = archive_of(process(), b"image");
+    for length in 0..good.len() {
+        assert!(Archive::parse(&good[..length]).is_err());
+    }
+}
+
+#[test]
+fn impossible_entries_are_refused_though_the_checksum_is_right() {
+    for bad in [
+        ProcessRecord { priority: 64, ..process() },
+        ProcessRecord { threads: 0, ..process() },
+        ProcessRecord { threads: 65, ..process() },
+        ProcessRecord { stack_pages: 64, ..process() },
+        ProcessRecord { supervisor: 1, ..process() },
+        ProcessRecord { heap_pages: 0x8001, ..process() },
+    ] {
+        assert_eq!(Archive::parse(&archive_of(bad, b"")).unwrap_err(), Refusal::Table);
+    }
+}
