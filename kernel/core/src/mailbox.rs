@@ -7,7 +7,7 @@
 use crate::event::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::pool::{FREE, Id, Range};
+use crate::pool::{FREE, Id, Pool, Range};
 use crate::process::ProcessId;
 use crate::queue::ThreadQueue;
 use crate::thread::{ThreadId, Wait};
@@ -75,6 +75,22 @@ fn receipt(length: u8, priority: u32) -> u64 {
     u64::from(length) << 32 | u64::from(priority)
 }
 
+impl Mailbox {
+    /// Sort the first free slot, which now holds a message, in behind those at least as urgent.
+    #[inline(always)]
+    fn deposit(&mut self, messages: &mut Pool<'_, Message>, priority: u32) {
+        let slot = self.free;
+        let (mut before, mut next) = (Id::NONE, self.first);
+        while next.is_some() && messages[next].priority >= priority {
+            before = next;
+            next = messages[next].next;
+        }
+        self.free = core::mem::replace(&mut messages[slot].next, next);
+        let link = if before.is_some() { &mut messages[before].next } else { &mut self.first };
+        *link = slot;
+    }
+}
+
 impl Kernel<'_> {
     #[inline(always)]
     fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
@@ -139,21 +155,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// Sort a free slot that now holds a message in behind those at least as urgent.
-    #[inline(always)]
-    fn deposit(&mut self, id: MailboxId, slot: MessageId, priority: u32) {
-        let b = &mut self.mailboxes[id];
-        b.free = self.messages[slot].next;
-        let (mut before, mut next) = (Id::NONE, b.first);
-        while next.is_some() && self.messages[next].priority >= priority {
-            before = next;
-            next = self.messages[next].next;
-        }
-        self.messages[slot].next = next;
-        let link = if before.is_some() { &mut self.messages[before].next } else { &mut b.first };
-        *link = slot;
-    }
-
     /// `MboxSend`, when nobody waits for it and there is room.
     #[inline(always)]
     pub(crate) fn quick_send<M: Machine>(
@@ -165,16 +166,15 @@ impl Kernel<'_> {
         priority: u64,
     ) -> Option<u64> {
         let id = self.mailbox(handle).ok()?;
-        let b = &self.mailboxes[id];
-        let slot = b.free;
-        if b.receivers.head.is_some() || b.event.is_some() || slot.is_none() {
+        let b = &mut self.mailboxes[id];
+        if b.receivers.head.is_some() || b.event.is_some() || b.free.is_none() {
             return None;
         }
-        let message = &mut self.messages[slot];
+        let message = &mut self.messages[b.free];
         m.copy_in(address, message.bytes.get_mut(..length as usize)?).ok()?;
         message.length = length as u8;
         message.priority = priority as u32;
-        self.deposit(id, slot, priority as u32);
+        b.deposit(&mut self.messages, priority as u32);
         Some(0)
     }
 
@@ -226,7 +226,7 @@ impl Kernel<'_> {
             message.bytes = *bytes;
             message.length = length;
             message.priority = priority;
-            self.deposit(id, slot, priority);
+            self.mailboxes[id].deposit(&mut self.messages, priority);
         }
         let event = self.mailboxes[id].event;
         if event.is_some() {

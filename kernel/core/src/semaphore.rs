@@ -33,8 +33,7 @@ pub struct Semaphore {
     pub owner: ThreadId,
     /// An owner ended while holding it and nobody has been told.
     pub(crate) owner_died: bool,
-    /// Neighbours among the mutexes its owner holds.
-    pub(crate) previous_held: SemaphoreId,
+    /// The mutex its owner took before this one and still holds.
     pub(crate) next_held: SemaphoreId,
     /// Who waits, most urgent first.
     pub(crate) waiters: ThreadQueue,
@@ -53,7 +52,6 @@ impl Semaphore {
             count: 0,
             owner: Id::NONE,
             owner_died: false,
-            previous_held: Id::NONE,
             next_held: Id::NONE,
             waiters: ThreadQueue::EMPTY,
         }
@@ -135,31 +133,35 @@ impl Kernel<'_> {
     /// zero whether an owner died; else the next owner is told.
     #[inline(always)]
     fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
-        let first = core::mem::replace(&mut self.threads[thread].held, id);
         let s = &mut self.semaphores[id];
         s.owner = thread;
-        s.previous_held = Id::NONE;
-        s.next_held = first;
+        s.next_held = core::mem::replace(&mut self.threads[thread].held, id);
         let tell = result == 0 && core::mem::replace(&mut s.owner_died, false);
-        if first.is_some() {
-            self.semaphores[first].previous_held = id;
-        }
         if tell { OWNER_DIED } else { result }
     }
 
+    /// Its owner no longer holds it: usually the one taken last is let go first.
     #[inline(always)]
     fn disown(&mut self, id: SemaphoreId) {
         let s = &mut self.semaphores[id];
-        let (owner, previous, next) = (s.owner, s.previous_held, s.next_held);
+        let (owner, next) = (s.owner, s.next_held);
         s.owner = Id::NONE;
-        if previous.is_some() {
-            self.semaphores[previous].next_held = next;
+        let held = &mut self.threads[owner].held;
+        if *held == id {
+            *held = next;
         } else {
-            self.threads[owner].held = next;
+            let first = *held;
+            self.unlink_held(first, id, next);
         }
-        if next.is_some() {
-            self.semaphores[next].previous_held = previous;
+    }
+
+    #[cold]
+    fn unlink_held(&mut self, first: SemaphoreId, id: SemaphoreId, next: SemaphoreId) {
+        let mut at = first;
+        while self.semaphores[at].next_held != id {
+            at = self.semaphores[at].next_held;
         }
+        self.semaphores[at].next_held = next;
     }
 
     /// `SemLock`, when it can be done without waiting.
@@ -178,11 +180,14 @@ impl Kernel<'_> {
             return None;
         }
         if s.mutex {
-            if s.owner != self.scheduler.running {
+            let thread = self.scheduler.running;
+            // Let go in another order than taken: the list is mended on the long path.
+            if s.owner != thread || self.threads[thread].held != id {
                 return None;
             }
             s.count = 1;
-            self.disown(id);
+            s.owner = Id::NONE;
+            self.threads[thread].held = s.next_held;
         } else {
             s.count = s.count.checked_add(1)?;
         }
@@ -267,7 +272,6 @@ impl Kernel<'_> {
     }
 
     /// The owner of a mutex lets it go: the most urgent waiter has it next.
-    #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) {
         let owner = self.semaphores[id].owner;
         self.disown(id);

@@ -45,6 +45,25 @@ fn the_quota_is_checked_before_anything_is_given() {
 }
 
 #[test]
+fn a_system_larger_than_its_ids_is_refused_at_boot() {
+    let frames = |pages| {
+        let all = (0..2).fold(Plan::new(), |plan, i| {
+            plan.process(["a", "b"][i], 1).with(|p| p.heap_pages = pages)
+        });
+        let bytes = all.to_bytes();
+        let archive = diapason_abi::archive::Archive::parse(&bytes).unwrap();
+        diapason_core::Sizes::of(&archive).map(|sizes| sizes.frames)
+    };
+    assert_eq!(frames(0x7fff), Some(0xfffe));
+    assert_eq!(frames(0x8000), None);
+    let events = Plan::new().process("a", 1).with(|p| p.events = 1024);
+    let events = (0..63).fold(events, |plan, _| plan.process("x", 1).with(|p| p.events = 1024));
+    let bytes = events.to_bytes();
+    let archive = diapason_abi::archive::Archive::parse(&bytes).unwrap();
+    assert_eq!(diapason_core::Sizes::of(&archive), None, "too many alarms");
+}
+
+#[test]
 fn impossible_sizes_are_misuse() {
     for pages in [0, PER_CALL + 1, u64::MAX] {
         lab::with(&plan(), |sys| {

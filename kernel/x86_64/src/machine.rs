@@ -86,11 +86,11 @@ impl Metal {
         address
     }
 
-    /// Is this range in the visible window?
+    /// Is this range in the visible window? Windows begin at multiples of 4 GiB.
     #[inline(always)]
     fn visible(&self, address: u64, length: u64) -> bool {
-        let offset = address.wrapping_sub(layout::base(self.current));
-        offset < layout::WINDOW && length <= layout::WINDOW - offset
+        let ours = address >> 32 == u64::from(self.current) + 1;
+        ours && length <= layout::WINDOW && (address & 0xffff_ffff) <= layout::WINDOW - length
     }
 
     /// Copy between visible user memory and the kernel, or within the former.

@@ -47,9 +47,6 @@ pub unsafe fn protect_kernel() {
         let data = &raw const __data_start as u64;
         let guard = &raw const KERNEL_STACK_GUARD as u64;
         let directory = (&raw mut KERNEL_PDS).cast::<u64>();
-        for i in 0..KERNEL_ENTRIES * 512 {
-            *directory.add(i) |= NO_EXECUTE;
-        }
         let table = (&raw mut KERNEL_PT).cast::<u64>();
         for i in 0..512 {
             let page = text + i as u64 * PAGE as u64;
@@ -61,7 +58,13 @@ pub unsafe fn protect_kernel() {
             };
             *table.add(i) = page | rights | if rights != 0 { GLOBAL } else { 0 };
         }
-        *directory.add((text / LARGE_PAGE) as usize) = table as u64 | PRESENT | WRITE;
+        // The kernel's own pages first: from here on nothing depends on its large page, which runs
+        // this very code.
+        let own = (text / LARGE_PAGE) as usize;
+        *directory.add(own) = table as u64 | PRESENT | WRITE;
+        for i in (0..KERNEL_ENTRIES * 512).filter(|i| *i != own) {
+            *directory.add(i) |= NO_EXECUTE;
+        }
     }
 }
 
