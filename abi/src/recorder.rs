@@ -1,8 +1,8 @@
 //! The flight recorder's format: every entry into the kernel core, in order.
 //!
 //! A run recorded in QEMU is replayed on the host through the same core, which must take the same
-//! decisions to the last one. An entry is ten words; user bytes the core read follow it as
-//! [`EntryKind::Bytes`] entries.
+//! decisions to the last one. An entry is ten words; user bytes the core read on the way to it
+//! come before it, as [`EntryKind::Bytes`] entries.
 
 /// Words per entry.
 pub const ENTRY_WORDS: usize = 10;
@@ -25,7 +25,7 @@ pub enum EntryKind {
     Fault = 5,
     /// The first entry.
     Boot = 6,
-    /// User memory read during the entry before it: up to 64 bytes.
+    /// User memory read on the way to the next entry that is not this kind: up to 64 bytes.
     Bytes = 7,
 }
 

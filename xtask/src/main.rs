@@ -9,6 +9,7 @@
 mod gdb;
 mod qemu_tests;
 mod steps;
+mod storm;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -62,6 +63,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The long storms of random system calls, in QEMU and on the core on the host.
+    Storm {
+        /// Calls from hostile processes in QEMU.
+        #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+        calls: u64,
+        /// Calls on the core on the host.
+        #[arg(long, value_name = "N", default_value_t = 50_000_000)]
+        host_calls: u64,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -102,6 +112,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         }),
         Command::Test { qemu: None } => steps::everything(workspace),
         Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
+        Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &described(system), batch_check)

@@ -26,6 +26,12 @@ impl Condition {
     /// A slot that nobody may use.
     pub const EMPTY: Condition =
         Condition { handle: FREE, generation: 0, allowed: 0, key: 0, waiters: ThreadQueue::EMPTY };
+
+    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
+    /// that no old handle becomes valid again.
+    fn is_spare(&self) -> bool {
+        self.handle == FREE && self.generation < u32::MAX
+    }
 }
 
 impl Kernel<'_> {
@@ -47,13 +53,16 @@ impl Kernel<'_> {
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
             let own = self.processes[self.process].conditions;
-            let free = own.ids().find(|c| self.conditions[*c].handle == FREE);
+            let free = own.ids().find(|c| self.conditions[*c].is_spare());
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             let found = self.conditions.ids().find(|c| self.conditions[*c].key == key);
             self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
         };
         let c = &mut self.conditions[id];
+        if c.handle == FREE && !c.is_spare() {
+            return Err(Refused::Errno(Errno::Exhausted));
+        }
         if c.handle == FREE {
             c.generation += 1;
             c.handle = Handle::new(Kind::Condition, id.index(), c.generation).0;

@@ -6,7 +6,7 @@
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::pool::{FREE, Id};
+use crate::pool::{FREE, Id, Range};
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, Handle, Kind, Nanos};
 
@@ -54,6 +54,12 @@ impl Event {
             allowed: 0,
         }
     };
+
+    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
+    /// that no old handle becomes valid again.
+    fn is_spare(&self) -> bool {
+        self.handle == FREE && self.generation < u32::MAX
+    }
 }
 
 impl Kernel<'_> {
@@ -80,7 +86,7 @@ impl Kernel<'_> {
     /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
     pub(crate) fn event_create(&mut self, source: Source) -> Step {
         let own = self.processes[self.process].events;
-        let free = own.ids().find(|e| self.events[*e].handle == FREE);
+        let free = own.ids().find(|e| self.events[*e].is_spare());
         let id = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let e = &mut self.events[id];
         e.generation += 1;
@@ -213,11 +219,22 @@ impl Kernel<'_> {
     /// `EventDelete(event)`.
     pub(crate) fn event_delete<M: Machine>(&mut self, m: &mut M, handle: u64) -> Step {
         let id = self.own_event(handle)?;
+        self.end_arrivals(Range { first: id.index(), count: 1 });
         self.destroy_event(m, id);
         Ok(Flow::Done(0))
     }
 
-    /// End an event that exists, and whatever raises it.
+    /// No mailbox raises any of these events any more.
+    pub(crate) fn end_arrivals(&mut self, events: Range) {
+        for mailbox in self.mailboxes.ids() {
+            let event = self.mailboxes[mailbox].event;
+            if event.is_some() && event.index().wrapping_sub(events.first) < events.count {
+                self.mailboxes[mailbox].event = Id::NONE;
+            }
+        }
+    }
+
+    /// End an event that exists and that no mailbox raises, and whatever else raises it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         self.alarms.cancel(self.timer_alarm(id));
@@ -225,11 +242,6 @@ impl Kernel<'_> {
             let device = &mut self.devices[Id::new(device)];
             device.event = Id::NONE;
             m.set_irq(&device.record, false);
-        }
-        for mailbox in self.mailboxes.ids() {
-            if self.mailboxes[mailbox].event == id {
-                self.mailboxes[mailbox].event = Id::NONE;
-            }
         }
         let waiter = self.events[id].waiter;
         if waiter.is_some() {

@@ -473,6 +473,9 @@ fn replay_entry(
     let a = entry.arguments;
     m.counter = entry.result;
     let is_call = matches!(entry.kind, EntryKind::Quick | EntryKind::Syscall);
+    if (is_call || entry.kind == EntryKind::Fault) && kernel.scheduler.running.is_none() {
+        return Err(String::from("nobody runs"));
+    }
     let quick = if is_call { kernel.quick(m, number, a) } else { None };
     if entry.kind == EntryKind::Quick {
         return match quick {

@@ -345,7 +345,13 @@ impl Kernel<'_> {
         if length > LONGEST {
             return Err(Refused::Misuse(FaultCause::BadArgument, length));
         }
-        m.copy_user(to, from, length).map_err(|_| Refused::Misuse(FaultCause::BadAddress, from))?;
+        // Its ends are tried first: what cannot be copied is not half copied before the fault.
+        let last = length.saturating_sub(1);
+        let ends = (to.wrapping_add(last), from.wrapping_add(last), length.min(1));
+        for (to, piece, length) in [ends, (to, from, length)] {
+            let bad = Refused::Misuse(FaultCause::BadAddress, from);
+            m.copy_user(to, piece, length).map_err(|_| bad)?;
+        }
         Ok(Flow::Done(0))
     }
 

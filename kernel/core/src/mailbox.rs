@@ -112,6 +112,9 @@ impl Kernel<'_> {
         let id = self.granted(found, key, |kernel, b| kernel.mailboxes[b].allowed)?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
         if self.mailboxes[id].handle == FREE {
+            if self.mailboxes[id].generation == u32::MAX {
+                return Err(Refused::Errno(Errno::Exhausted));
+            }
             self.open_mailbox(id);
         }
         if event.is_some() {

@@ -157,6 +157,7 @@ impl Kernel<'_> {
                 self.thread_stop(thread, State::Free);
             }
         }
+        self.end_arrivals(events);
         for event in events.ids::<Event>() {
             if self.events[event].handle != FREE {
                 self.destroy_event(m, event);

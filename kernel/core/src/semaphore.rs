@@ -56,6 +56,12 @@ impl Semaphore {
             waiters: ThreadQueue::EMPTY,
         }
     };
+
+    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
+    /// that no old handle becomes valid again.
+    fn is_spare(&self) -> bool {
+        self.handle == FREE && self.generation < u32::MAX
+    }
 }
 
 impl Kernel<'_> {
@@ -78,13 +84,16 @@ impl Kernel<'_> {
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
             let own = self.processes[self.process].semaphores;
-            let free = own.ids().find(|s| self.semaphores[*s].handle == FREE);
+            let free = own.ids().find(|s| self.semaphores[*s].is_spare());
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             let found = self.semaphores.ids().find(|s| self.semaphores[*s].key == key);
             self.granted(found, key, |kernel, s| kernel.semaphores[s].allowed)?
         };
         let s = &mut self.semaphores[id];
+        if s.handle == FREE && !s.is_spare() {
+            return Err(Refused::Errno(Errno::Exhausted));
+        }
         if s.handle == FREE {
             let initial = if key == Key::PRIVATE.0 { initial } else { s.initial };
             s.generation += 1;

@@ -159,6 +159,12 @@ impl Thread {
     pub fn message(&self) -> &[u8] {
         &self.message[..(self.message_length as usize).min(MESSAGE_BYTES)]
     }
+
+    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
+    /// that no old handle becomes valid again.
+    fn is_spare(&self) -> bool {
+        self.state == State::Free && self.generation < u32::MAX
+    }
 }
 
 impl Kernel<'_> {
@@ -235,7 +241,7 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, priority));
         }
         let range = self.processes[process].threads;
-        let free = range.ids().find(|t| self.threads[*t].state == State::Free);
+        let free = range.ids().find(|t| self.threads[*t].is_spare());
         let thread = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         self.thread_start(m, thread, Some(entry), priority as u8, name);
         Ok(Flow::Done(self.threads[thread].handle))

@@ -138,7 +138,7 @@ impl Pair<'_> {
     fn pass_time(&mut self, a: u8, b: u8) {
         let now = self.model.now;
         let next = self.model.next_alarm();
-        let to = if b % 2 == 0 && next < now + 50_000 {
+        let to = if b.is_multiple_of(2) && next < now + 50_000 {
             next.max(now)
         } else {
             now + [0, 1, 137, 999, 2_500, 10_000][a as usize % 6]
@@ -230,7 +230,7 @@ impl Pair<'_> {
             Call::CvDelete => [condition, 0, 0, 0, 0],
             Call::MboxCreate if a == 9 => [support::key("reports"), 0, 0, 0, 0],
             Call::MboxCreate => {
-                let with = if b % 2 == 0 { 0 } else { self.handle(Kind::Event, b, c) };
+                let with = if b.is_multiple_of(2) { 0 } else { self.handle(Kind::Event, b, c) };
                 [key(&mailboxes, false), with, 0, 0, 0]
             }
             Call::MboxSend => [mailbox, address, u64::from(b % 66), u64::from(c % 3), due],
@@ -263,7 +263,11 @@ impl Pair<'_> {
             *k == Kind::Semaphore && Some(*h as u16 as usize) == held.copied()
         };
         let known = self.seen.iter().rev().find(of_held).map(|(_, h)| *h);
-        if b % 16 == 0 { self.handle(Kind::Semaphore, b, c) } else { known.unwrap_or(u64::from(b)) }
+        if b.is_multiple_of(16) {
+            self.handle(Kind::Semaphore, b, c)
+        } else {
+            known.unwrap_or(u64::from(b))
+        }
     }
 
     fn timer(&self, event: u64, b: u8, c: u8) -> [u64; 5] {

@@ -25,13 +25,13 @@ impl Clock {
     #[inline(always)]
     pub fn now(&self) -> Nanos {
         let ticks = cpu::counter() - self.base;
-        Nanos((u128::from(ticks) * u128::from(self.multiplier) >> 32) as u64)
+        Nanos(((u128::from(ticks) * u128::from(self.multiplier)) >> 32) as u64)
     }
 
     /// How far the timer must count for `span`, at least one tick and at most what it can count.
     #[inline(always)]
     pub fn timer_ticks(&self, span: Nanos) -> u32 {
-        let ticks = u128::from(span.0) * u128::from(self.timer_multiplier) >> 32;
+        let ticks = (u128::from(span.0) * u128::from(self.timer_multiplier)) >> 32;
         u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
     }
 

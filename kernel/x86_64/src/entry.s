@@ -198,8 +198,9 @@ trap:
     push r13
     push r14
     push r15
-    fxsave64 [rsp - {REGISTERS}]
-    lea rdi, [rsp - {REGISTERS}]
+    sub rsp, {REGISTERS}
+    fxsave64 [rsp]
+    mov rdi, rsp
     mov rsp, gs:[{KERNEL_RSP}]
     mov dword ptr [rdi + {ENTRY}], 0
     clac_if_smap

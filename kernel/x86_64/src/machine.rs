@@ -134,6 +134,8 @@ impl Metal {
         self.vectors.get(index).copied().unwrap_or(NONE)
     }
 
+    #[cold]
+    #[inline(never)]
     fn keep(&mut self, bytes: Option<&[u8]>) {
         if self.observe.record {
             self.recorder.bytes(bytes);
@@ -208,25 +210,21 @@ impl Machine for Metal {
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {
         let frame = self.zeroed(frame);
-        self.space(process).set_heap(page, Some(frame));
+        self.space(process).show_heap(page, frame);
     }
 
     fn clear_heap(&mut self, process: ProcessId, pages: u32) {
-        for page in 0..pages {
-            self.space(process).set_heap(page, None);
-        }
+        self.space(process).hide_heap(pages);
         self.forget(process);
     }
 
     fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId) {
         let frame = self.zeroed(frame);
-        paging::set_shared(self.segment_tables[segment as usize], page, Some(frame));
+        paging::set_shared(self.segment_tables[segment as usize], page, frame);
     }
 
-    fn clear_segment(&mut self, segment: u16, pages: u32) {
-        for page in 0..pages {
-            paging::set_shared(self.segment_tables[segment as usize], page, None);
-        }
+    fn clear_segment(&mut self, _segment: u16, _pages: u32) {
+        // Nobody shows its table any more, and every entry is set before somebody does again.
     }
 
     fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool) {

@@ -17,6 +17,8 @@ use bits::{GLOBAL, NO_EXECUTE, PRESENT, UNCACHED, USER, WRITE};
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Entries of the kernel in every level-3 table: 4 GiB.
 const KERNEL_ENTRIES: usize = 4;
+/// Where a hidden table's entry keeps how many of its pages were used.
+const USED: u64 = 52;
 /// What one level-2 entry maps.
 const LARGE_PAGE: u64 = 0x20_0000;
 
@@ -137,14 +139,31 @@ impl Space {
         Some(())
     }
 
-    /// Set the entry of a heap page whose table was reserved at boot.
-    pub fn set_heap(&self, page: u32, frame: Option<u64>) {
+    /// Map a heap page whose table was reserved at boot. If that was hidden meanwhile, what it
+    /// mapped is forgotten first.
+    pub fn show_heap(&self, page: u32, frame: u64) {
         let offset = layout::HEAP + u64::from(page) * PAGE as u64;
-        // SAFETY: `reserve` made the table; the reference ends here.
+        // SAFETY: `reserve` made the table; the references end here.
         unsafe {
-            let table = *entry(self.directory, offset / LARGE_PAGE) & ADDRESS;
-            *entry(table, offset / PAGE as u64) =
-                frame.map_or(0, |f| f | PRESENT | WRITE | USER | NO_EXECUTE);
+            let slot = entry(self.directory, offset / LARGE_PAGE);
+            let table = *slot & ADDRESS;
+            if *slot & PRESENT == 0 {
+                core::ptr::write_bytes(table as *mut u64, 0, (*slot >> USED) as usize);
+                *slot = table | PRESENT | WRITE | USER;
+            }
+            *entry(table, offset / PAGE as u64) = frame | PRESENT | WRITE | USER | NO_EXECUTE;
+        }
+    }
+
+    /// Hide the first `pages` of the heap, a table at a time: however large it was, ending its
+    /// process stays a short path.
+    pub fn hide_heap(&self, pages: u32) {
+        let mut left = u64::from(pages);
+        for table in 0..left.div_ceil(512) {
+            // SAFETY: our directory; a heap that has pages has these tables.
+            let slot = unsafe { entry(self.directory, layout::HEAP / LARGE_PAGE + table) };
+            *slot = *slot & ADDRESS | left.min(512) << USED;
+            left = left.saturating_sub(512);
         }
     }
 
@@ -157,12 +176,9 @@ impl Space {
 }
 
 /// Set an entry of a table that several processes may see.
-pub fn set_shared(table: u64, page: u32, frame: Option<u64>) {
-    // SAFETY: a table made at boot for a segment or device.
-    unsafe {
-        *entry(table, u64::from(page)) =
-            frame.map_or(0, |f| f | PRESENT | WRITE | USER | NO_EXECUTE);
-    }
+pub fn set_shared(table: u64, page: u32, frame: u64) {
+    // SAFETY: a table made at boot for a segment.
+    unsafe { *entry(table, u64::from(page)) = frame | PRESENT | WRITE | USER | NO_EXECUTE }
 }
 
 /// Set an entry for a page of device registers.

@@ -199,6 +199,7 @@ fn find_memory(info: &StartInfo) -> (&'static [u8], BootMemory) {
     (bytes, memory)
 }
 
+#[inline(never)]
 fn build(
     bytes: &'static [u8],
     memory: &mut BootMemory,
@@ -242,6 +243,7 @@ fn build(
     }
 }
 
+#[inline(never)]
 fn metal(
     archive: &Archive<'_>,
     memory: &mut BootMemory,
@@ -293,6 +295,7 @@ fn shared_tables(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Met
 }
 
 /// Load every program; returns which were refused, one bit each.
+#[inline(never)]
 fn load_programs(
     archive: &Archive<'_>,
     memory: &mut BootMemory,

@@ -5,7 +5,7 @@ use diapason::qemu::Ending;
 use diapason_abi::FaultCause;
 use diapason_abi::archive::{Archive, Refusal};
 
-const RESTART: &str = "xtask/systems/restart.toml";
+const RESTART: &str = "tests/systems/restart.toml";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[

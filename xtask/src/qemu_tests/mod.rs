@@ -1,12 +1,15 @@
 //! Tests that boot a described system in QEMU and look at what it did.
 //!
 //! A test is a description, a length of time, and a predicate on what was observed. To add one:
-//! write the description under `xtask/systems/` (or use one of `examples/`), add a [`QemuTest`] to
+//! write the description under `tests/systems/` (or use one of `examples/`), add a [`QemuTest`] to
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
 mod engine;
 mod faults;
 mod observed;
+pub mod storm;
+mod trials;
+mod victims;
 
 pub use observed::Observed;
 
@@ -67,23 +70,10 @@ impl QemuTest {
         if let Some(alter) = self.alter {
             alter(&mut session.archive);
         }
-        let boots = (0..self.boots).map(|_| observe(workspace, &session));
+        let boots = (0..self.boots).map(|_| Observed::boot(workspace, &session));
         let observed = boots.collect::<Result<Vec<Observed>, String>>()?;
         (self.check)(&observed).map_err(|wrong| explain(&wrong, &observed))
     }
-}
-
-fn observe(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
-    let mut lines = Vec::new();
-    let run = session.run(workspace, &mut |line| lines.push(line.clone()));
-    let run = run.map_err(|failure| failure.to_string())?;
-    Ok(Observed {
-        verdict: session.judge(&run),
-        archive: session.archive.clone(),
-        names: session.names.clone(),
-        lines,
-        run,
-    })
 }
 
 /// What was wrong, with the end of the last console.
@@ -102,8 +92,8 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 2] {
-    [engine::TESTS, faults::TESTS]
+fn topics() -> [&'static [QemuTest]; 5] {
+    [engine::TESTS, faults::TESTS, trials::TESTS, victims::TESTS, storm::TESTS]
 }
 
 /// Runs every test whose name contains `part`.

@@ -1,10 +1,11 @@
 //! What one boot showed, with the questions tests ask of it.
 
+use diapason::Workspace;
 use diapason::console::Line;
 use diapason::flight;
 use diapason::names::{Names, thread};
 use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
-use diapason::session::Run;
+use diapason::session::{Run, Session};
 use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{Entry, EntryKind};
@@ -24,8 +25,21 @@ pub struct Observed {
     pub lines: Vec<Line>,
 }
 
-#[expect(dead_code, reason = "the vocabulary of tests; each test needs only some of it")]
 impl Observed {
+    /// Boots a session and follows it to its end.
+    pub fn boot(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
+        let mut lines = Vec::new();
+        let run = session.run(workspace, &mut |line| lines.push(line.clone()));
+        let run = run.map_err(|failure| failure.to_string())?;
+        Ok(Observed {
+            verdict: session.judge(&run),
+            archive: session.archive.clone(),
+            names: session.names.clone(),
+            lines,
+            run,
+        })
+    }
+
     /// The run must have kept every promise.
     pub fn holds(&self) -> Result<(), String> {
         match &self.verdict {

@@ -41,7 +41,7 @@ fn lint(disassembly: &str) -> Vec<String> {
             function = name.1;
         } else if let Some((address, instruction)) = parse(line) {
             seen = true;
-            let Some((kind, text)) = judge(instruction) else { continue };
+            let Some((kind, text)) = judge(function, instruction) else { continue };
             match problems.iter_mut().find(|known| known.0 == function && known.1 == kind) {
                 Some(known) => known.3 += 1,
                 None => problems.push((function, kind, format!("{address}: {text}"), 0)),
@@ -63,7 +63,13 @@ fn lint(disassembly: &str) -> Vec<String> {
 enum Kind {
     RedZone,
     FloatingPoint,
+    Vector,
     Stack,
+}
+
+/// Calls completed on the short path return with the caller's vector registers as they are.
+fn is_short_path(function: &str) -> bool {
+    function == "on_syscall" || function.contains("calls") && function.contains("quick_")
 }
 
 /// `  200010:\tmov    %rax,-0x8(%rsp)` in its parts.
@@ -80,7 +86,7 @@ fn parse(line: &str) -> Option<(&str, Instruction<'_>)> {
     Some((address, Instruction { name, operands: operands.trim() }))
 }
 
-fn judge(instruction: Instruction<'_>) -> Option<(Kind, String)> {
+fn judge(function: &str, instruction: Instruction<'_>) -> Option<(Kind, String)> {
     let Instruction { name, operands } = instruction;
     if uses_red_zone(instruction) {
         let text = format!("`{name} {operands}` uses the red zone below the stack pointer");
@@ -89,6 +95,11 @@ fn judge(instruction: Instruction<'_>) -> Option<(Kind, String)> {
     if is_floating_point(instruction) {
         let text = format!("`{name}` is floating-point arithmetic: use integers");
         return Some((Kind::FloatingPoint, text));
+    }
+    if is_short_path(function) && operands.contains("%xmm") {
+        let text =
+            format!("`{name} {operands}` on the short path, which clears no vector register");
+        return Some((Kind::Vector, text));
     }
     let bytes = stack_bytes(instruction).filter(|bytes| *bytes > STACK_BYTES_MAX)?;
     let text = format!("takes {bytes} bytes of stack, at most {STACK_BYTES_MAX}: use less");
@@ -180,6 +191,16 @@ mod tests {
         ] {
             assert_eq!(lint_one(good), 0, "{good}");
         }
+    }
+
+    #[test]
+    fn vector_registers_are_off_limits_on_the_short_path_only() {
+        let lint_in = |function: &str| {
+            lint(&format!("0000000000200000 <{function}>:\n  200010:\txorps  %xmm0,%xmm0\n")).len()
+        };
+        assert_eq!(lint_in("_ZN15diapason_kernel5calls10quick_lock17h0E"), 1);
+        assert_eq!(lint_in("on_syscall"), 1);
+        assert_eq!(lint_in("_ZN15diapason_kernel5calls9slow_lock17h0E"), 0);
     }
 
     #[test]

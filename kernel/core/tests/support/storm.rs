@@ -6,7 +6,7 @@ use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
 use diapason_abi::call::{MUTEX, PARTIAL};
-use diapason_abi::{FaultReport, Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
+use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
 
@@ -238,12 +238,6 @@ impl Storm<'_> {
         self.shell.call(Call::MboxReceive as u64, [self.report_box, buffer, wake, 0, 0]);
     }
 
-    /// What the report says must be true.
-    pub fn last_report(&self) -> Option<FaultReport> {
-        let bytes = &self.shell.memory.user(BOSS)[0x100..0x100 + MESSAGE_BYTES];
-        FaultReport::from_bytes(bytes.try_into().expect("64 bytes"))
-    }
-
     fn neighbour(&mut self) {
         self.tally.calls += 1;
         let thread = self.shell.running();
@@ -400,20 +394,20 @@ impl Storm<'_> {
             (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) => self.deadline(),
             (Call::SleepUntil | Call::JobsStart, 0) => self.deadline(),
             (Call::JobsStart, 1) => 500 + self.random.below(5_000),
-            (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, 2),
+            (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, true),
             (Call::SemCreate, 1) => self.random.pick(&[MUTEX, MUTEX, 0, 1, u64::from(u32::MAX)]),
-            (Call::CvCreate, 0) => self.granted(process, &["c1", "c2"], 9),
-            (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, 2),
+            (Call::CvCreate, 0) => self.granted(process, &["c1", "c2"], true),
+            (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, false),
             (Call::MboxCreate, 1) if self.random.one_in(2) => 0,
             (Call::TimerStart, 1) => self.deadline(),
             (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
-            (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, 1),
+            (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, false),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
             (Call::MemAlloc, 0) => 1,
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
-            (Call::Log | Call::ReadSlow, 1) if call == Call::Log => self.random.below(113),
+            (Call::Log, 1) => self.random.below(113),
             (Call::ReadSlow, 2) => self.random.below(200),
             (Call::MboxSend | Call::MboxReceive | Call::ReadSlow, 1)
             | (Call::Log | Call::ReadSlow, 0) => {
@@ -443,8 +437,11 @@ impl Storm<'_> {
         }
     }
 
-    /// A key this process may use (or now and then one it may not).
-    fn granted(&mut self, process: u16, names: &[&str], private_from: usize) -> u64 {
+    /// A key this process may use (or now and then one it may not), or that of a private object.
+    fn granted(&mut self, process: u16, names: &[&str], private: bool) -> u64 {
+        if private && self.random.below(8) < 3 {
+            return 0;
+        }
         let name = self.random.pick(names);
         let refused = match name {
             "m3" => process == 6,
@@ -452,12 +449,7 @@ impl Storm<'_> {
             "wide" => ![2, 5, 6].contains(&process),
             _ => false,
         };
-        let may_be_private = private_from == 2 && names.len() == SEMAPHORES.len();
-        match self.random.below(8) {
-            0..3 if may_be_private || names[0] == "c1" => 0,
-            _ if refused && !self.random.one_in(400) => key(names[0]),
-            _ => key(name),
-        }
+        key(if refused && !self.random.one_in(400) { names[0] } else { name })
     }
 
     /// Learn from a result.

@@ -291,6 +291,17 @@ fn round_trips(
     Ok(())
 }
 
+/// Keep moving the beginning of the next interrupt until it has come.
+fn be_interrupted(p: &Probes) {
+    let rounds = || p.irq_to_thread.runs() + p.timer_to_thread.runs();
+    let round = rounds();
+    p.irq_to_thread.note();
+    p.timer_to_thread.note();
+    while rounds() == round && round < 2 * RUNS {
+        p.irq_to_thread.still_before();
+    }
+}
+
 /// Operations that make a thread of another process run.
 fn with_peer(p: &Probes) -> Result<(), Errno> {
     let (go, done) = (Semaphore::open("go")?, Semaphore::open("done")?);
@@ -331,9 +342,7 @@ fn with_peer(p: &Probes) -> Result<(), Errno> {
     // The rest the peer measures; this thread is what it interrupts.
     go.give()?;
     while done.take(NOW).is_err() {
-        for _ in 0..1000 {
-            p.irq_to_thread.still_before();
-        }
+        be_interrupted(p);
     }
     go.give()?;
     done.take(EVER)?;

@@ -38,12 +38,18 @@ pub fn stamp() -> u64 {
 }
 
 impl Probe {
-    /// The operation begins.
+    /// Note the expensive things counted so far.
     #[inline(always)]
-    pub fn begin(&self) {
+    pub fn note(&self) {
         for (slot, which) in self.before.iter().zip(COUNTERS) {
             slot.store(count(which), Relaxed);
         }
+    }
+
+    /// The operation begins.
+    #[inline(always)]
+    pub fn begin(&self) {
+        self.note();
         self.start.store(stamp(), Relaxed);
     }
 
@@ -57,21 +63,26 @@ impl Probe {
     /// It ended at `now`, a [`stamp`].
     #[inline(never)]
     pub fn finish(&self, now: u64) {
+        let spent = now - self.start.load(Relaxed);
+        self.finish_with(spent.saturating_sub(self.overhead.load(Relaxed)));
+    }
+
+    /// It has ended, and took `spent`.
+    pub fn finish_with(&self, spent: u64) {
         for ((sum, before), which) in self.counted.iter().zip(&self.before).zip(COUNTERS) {
             let passed = count(which) - before.load(Relaxed);
             sum.store(sum.load(Relaxed) + passed, Relaxed);
         }
-        let spent = now - self.start.load(Relaxed);
-        self.record(spent.saturating_sub(self.overhead.load(Relaxed)));
-    }
-
-    /// A measurement made some other way.
-    pub fn record(&self, value: u64) {
         let run = self.runs.load(Relaxed);
         if let Some(slot) = self.samples.get(run as usize) {
-            slot.store(u32::try_from(value).unwrap_or(u32::MAX), Relaxed);
+            slot.store(u32::try_from(spent).unwrap_or(u32::MAX), Relaxed);
             self.runs.store(run + 1, Relaxed);
         }
+    }
+
+    /// Measurements so far.
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Relaxed)
     }
 
     /// The beginning as another thread keeps moving it while it waits to be interrupted.

@@ -138,7 +138,7 @@ fn timers(p: &Probes) -> Result<(), Errno> {
     for _ in 0..RUNS {
         let due = time::now() + PAUSE;
         time::sleep_until(due);
-        p.timer_to_thread.record((time::now() - due).0);
+        p.timer_to_thread.finish_with((time::now() - due).0);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::memory::{handle, pawn, pointer};
 use crate::random::Random;
 use diapason_abi::call::MUTEX;
+use diapason_abi::key::pack_name;
 use diapason_abi::{CallNumber, Key, Kind, MESSAGE_BYTES, layout};
 use diapason_rt::{start, time};
 
@@ -24,7 +25,7 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
     let mut words = match call {
         C::Null | C::Yield | C::JobWait | C::TimerCreate | C::EventCreate => [0; 5],
         C::ThreadExit | C::Fail => [r.word(), 0, 0, 0, 0],
-        C::ThreadCreate => [entry(r), r.word(), r.below(ceiling + 1), r.word(), 0],
+        C::ThreadCreate => [entry(r), r.word(), r.below(ceiling + 1), pack_name("storm"), 0],
         C::ThreadJoin => [handle(r, Kind::Thread)?, deadline(r), 0, 0, 0],
         C::ThreadDetach => [handle(r, Kind::Thread)?, 0, 0, 0, 0],
         C::SleepUntil => [deadline(r), 0, 0, 0, 0],

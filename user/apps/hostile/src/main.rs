@@ -29,7 +29,7 @@ const RARE: [(CallNumber, u64); 7] = [
     (CallNumber::ThreadExit, 8),
     (CallNumber::Log, 16),
     (CallNumber::MemAlloc, 4),
-    (CallNumber::JobWait, 2),
+    (CallNumber::JobWait, 1024),
     (CallNumber::ProcCreate, 4),
     (CallNumber::ProcKill, 8),
 ];
@@ -53,9 +53,11 @@ extern "C" fn begin(seed: u64) -> ! {
 
 fn rampage(tally: &Tally, mut random: Random) -> ! {
     let (index, ceiling) = (INDEX.load(Relaxed), CEILING.load(Relaxed));
+    let mut periodic = false;
     loop {
         let call = random.pick(CallNumber::ALL);
-        let rare = RARE.iter().find(|(rare, _)| *rare == call);
+        let fine = periodic && call == CallNumber::JobWait;
+        let rare = RARE.iter().find(|(rare, _)| *rare == call && !fine);
         if rare.is_some_and(|(_, times)| !random.one_in(*times)) {
             continue;
         }
@@ -69,6 +71,7 @@ fn rampage(tally: &Tally, mut random: Random) -> ! {
         // SAFETY: not safe, and meant not to be: pointers are into memory kept for this, or such
         // as the kernel has to refuse.
         let result = unsafe { raw5(number, a, b, c, d, e) };
+        periodic |= call == CallNumber::JobsStart;
         if number == call as u64 {
             memory::remember(&mut random, call, result);
         }

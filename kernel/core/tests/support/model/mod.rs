@@ -1,9 +1,9 @@
 //! The services again, written to be obviously right and nothing else: vectors instead of lists,
 //! every priority recomputed from nothing after every change, every search linear.
 //!
-//! What the kernel promises about order is stated here in one place each:
+//! What the kernel promises about order is stated here, in one place each:
 //! - the most urgent ready thread runs, among equals the one that is first in `ready`; a thread
-//!   that becomes ready goes last, one whose priority changes goes first, one that yields goes last;
+//!   that becomes ready goes last, one whose priority changes first, one that yields last;
 //! - of several waiters the most urgent is served, among equals the one that waits longest; one
 //!   whose priority changes has waited shortest.
 
@@ -71,7 +71,7 @@ pub struct Thread {
     pub priority: u8,
     /// Result waiting to be delivered when it runs, and a message that goes to memory then.
     pub result: Option<u64>,
-    pub delivery: Option<(u64, Vec<u8>)>,
+    pub delivery: Option<Delivery>,
     /// When its wait times out.
     pub due: Option<u64>,
     /// Mutexes it holds, the latest last.
@@ -184,6 +184,9 @@ pub struct Process {
     pub restarts_max: u32,
     pub backoff: u64,
 }
+
+/// A message and the address it goes to.
+pub type Delivery = (u64, Vec<u8>);
 
 /// How a call leaves its caller.
 pub enum Outcome {

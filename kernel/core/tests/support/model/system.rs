@@ -77,7 +77,7 @@ pub struct Model {
     pub since: u64,
     pub idle: u64,
     /// Results delivered, and where a message came to lie, since somebody last looked.
-    pub delivered: Vec<(usize, u64, Option<(u64, Vec<u8>)>)>,
+    pub delivered: Vec<(usize, u64, Option<Delivery>)>,
 }
 
 impl Model {

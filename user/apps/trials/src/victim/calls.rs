@@ -46,8 +46,10 @@ fn own_semaphore() -> u64 {
     call(CallNumber::SemCreate, [0, 1, 0, 0, 0])
 }
 
-/// Pointers a call must not follow, by name.
-const POINTERS: [(&str, fn() -> u64); 8] = [
+/// A pointer a call must not follow: its name, and how it is made.
+type WildPointer = (&'static str, fn() -> u64);
+
+const POINTERS: [WildPointer; 8] = [
     ("null", || 0),
     ("kernel", || 0x10_0000),
     ("neighbour", || layout::stack_top(0, 0) - 64),
@@ -58,8 +60,10 @@ const POINTERS: [(&str, fn() -> u64); 8] = [
     ("end of the window", || window() + layout::WINDOW - 4),
 ];
 
-/// Calls that take a pointer: name, and the call with one.
-const WITH_POINTER: [(&str, fn(u64)); 6] = [
+/// A call that takes a pointer: its name, and the call with one.
+type PointerCall = (&'static str, fn(u64));
+
+const WITH_POINTER: [PointerCall; 6] = [
     ("MboxSend", |pointer| {
         call(CallNumber::MboxSend, [mailbox(), pointer, 8, 0, 0]);
     }),

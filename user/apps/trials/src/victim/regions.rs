@@ -40,7 +40,10 @@ const REGIONS: [Region; 21] = [
 const STACK: &str = "execute stack";
 const HEAP: &str = "execute heap";
 
-const WAYS: [(&str, fn(u64)); 3] = [("read", read), ("write", write), ("execute", execute)];
+/// A way to use memory: its name, and the use of an address.
+type Way = (&'static str, fn(u64));
+
+const WAYS: [Way; 3] = [("read", read), ("write", write), ("execute", execute)];
 
 /// How many there are.
 pub fn count() -> usize {
@@ -50,7 +53,7 @@ pub fn count() -> usize {
 /// Does number `n`.
 pub fn perform(n: usize) {
     let Some((region, address)) = REGIONS.get(n / WAYS.len()) else {
-        return if n % 2 == 0 { execute_own(STACK) } else { execute_own(HEAP) };
+        return if n.is_multiple_of(2) { execute_own(STACK) } else { execute_own(HEAP) };
     };
     let (way, act) = WAYS[n % WAYS.len()];
     // Its code is there to be executed.

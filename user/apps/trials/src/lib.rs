@@ -1,0 +1,113 @@
+//! What the trials and their assistant agree on: orders, the state they share, and code that makes
+//! a mess of the processor's vector and floating-point registers.
+
+#![no_std]
+
+use core::arch::asm;
+use diapason_state::{StateBuffer, plain};
+
+/// Orders to the assistant: the first word of a message in `orders`; the second is a number. It
+/// answers each with a message in `answers`, when it is done.
+pub mod order {
+    /// Attach `board` and write `word ^ number` into each of its words.
+    pub const FILL: u64 = 1;
+    /// Detach `board`.
+    pub const LEAVE: u64 = 2;
+    /// Answer with what .data, .bss and the heap's first word hold, then spoil them.
+    pub const SPOIL: u64 = 3;
+    /// Read where nothing is.
+    pub const FAULT: u64 = 4;
+    /// End while holding `lock`.
+    pub const HOLD: u64 = 5;
+    /// Write the state in `state` for so many jobs.
+    pub const WRITE: u64 = 6;
+    /// Keep a secret in all vector registers while sleeping, for so many rounds.
+    pub const SECRET: u64 = 7;
+    /// Make a mess of all vector and floating-point registers, for so many jobs.
+    pub const MESS: u64 = 8;
+    /// Send so many messages of 64 bytes to `box`, waiting while it is full.
+    pub const SEND: u64 = 9;
+}
+
+plain! {
+    /// What travels in the state message: torn if the two differ.
+    pub struct Pair {
+        /// Counts writes.
+        pub first: u64,
+        /// Its complement, eight times.
+        pub rest: [u64; 7],
+    }
+}
+
+impl Pair {
+    /// The value of write number `n`.
+    #[must_use]
+    pub const fn of(n: u64) -> Pair {
+        Pair { first: n, rest: [!n; 7] }
+    }
+
+    /// Is it one write's value, or untouched memory?
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let untouched = self.first == 0 && self.rest == [0; 7];
+        untouched || self.rest == [!self.first; 7]
+    }
+}
+
+/// The cell in the segment `state`.
+pub type Cell = StateBuffer<Pair, 3>;
+
+/// Words in 16 vector registers.
+pub const VECTOR_WORDS: usize = 32;
+
+/// Fills every vector register with `word`, sets odd rounding modes, and loads the x87 stack.
+pub fn mess(word: u64) {
+    let control = (0x7f80_u32, 0xf7f_u16);
+    let usual = (0x1f80_u32, 0x37f_u16);
+    // SAFETY: the control words are restored before anything else uses them.
+    unsafe {
+        asm!(
+            "ldmxcsr [{control}]", "fldcw [{control} + 4]", "fldpi",
+            "movq xmm0, {word}", "punpcklqdq xmm0, xmm0",
+            "movdqa xmm1, xmm0", "movdqa xmm2, xmm0", "movdqa xmm3, xmm0", "movdqa xmm4, xmm0",
+            "movdqa xmm5, xmm0", "movdqa xmm6, xmm0", "movdqa xmm7, xmm0", "movdqa xmm8, xmm0",
+            "movdqa xmm9, xmm0", "movdqa xmm10, xmm0", "movdqa xmm11, xmm0", "movdqa xmm12, xmm0",
+            "movdqa xmm13, xmm0", "movdqa xmm14, xmm0", "movdqa xmm15, xmm0",
+            "mov ecx, 500", "2: dec ecx", "jnz 2b",
+            "fstp st(0)", "ldmxcsr [{usual}]", "fldcw [{usual} + 4]",
+            control = in(reg) &raw const control, usual = in(reg) &raw const usual,
+            word = in(reg) word, out("rcx") _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+            out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
+            out("xmm15") _,
+        );
+    }
+}
+
+/// Loads the vector registers from `words`, makes a system call (`call` with one word), and returns
+/// what is in them afterwards.
+pub fn vectors_across_call(words: &[u64; VECTOR_WORDS], call: u64, word: u64) -> [u64; 32] {
+    let mut after = [0; VECTOR_WORDS];
+    // SAFETY: reads one array and writes the other; the calls made here take no address.
+    unsafe {
+        asm!(
+            "movdqu xmm0, [r12]", "movdqu xmm1, [r12 + 16]", "movdqu xmm2, [r12 + 32]",
+            "movdqu xmm3, [r12 + 48]", "movdqu xmm4, [r12 + 64]", "movdqu xmm5, [r12 + 80]",
+            "movdqu xmm6, [r12 + 96]", "movdqu xmm7, [r12 + 112]", "movdqu xmm8, [r12 + 128]",
+            "movdqu xmm9, [r12 + 144]", "movdqu xmm10, [r12 + 160]", "movdqu xmm11, [r12 + 176]",
+            "movdqu xmm12, [r12 + 192]", "movdqu xmm13, [r12 + 208]", "movdqu xmm14, [r12 + 224]",
+            "movdqu xmm15, [r12 + 240]",
+            "syscall",
+            "movdqu [r13], xmm0", "movdqu [r13 + 16], xmm1", "movdqu [r13 + 32], xmm2",
+            "movdqu [r13 + 48], xmm3", "movdqu [r13 + 64], xmm4", "movdqu [r13 + 80], xmm5",
+            "movdqu [r13 + 96], xmm6", "movdqu [r13 + 112], xmm7", "movdqu [r13 + 128], xmm8",
+            "movdqu [r13 + 144], xmm9", "movdqu [r13 + 160], xmm10", "movdqu [r13 + 176], xmm11",
+            "movdqu [r13 + 192], xmm12", "movdqu [r13 + 208], xmm13", "movdqu [r13 + 224], xmm14",
+            "movdqu [r13 + 240], xmm15",
+            in("r12") words.as_ptr(), in("r13") after.as_mut_ptr(),
+            inout("rax") call => _, inout("rdi") word => _, clobber_abi("C"),
+        );
+    }
+    after
+}

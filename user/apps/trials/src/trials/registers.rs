@@ -1,0 +1,203 @@
+//! The processor's floating-point and vector state belongs to the thread.
+
+use crate::check;
+use crate::peer::{answer, begin};
+use crate::why::{Outcome, Trial};
+use core::arch::asm;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use diapason_abi::CallNumber;
+use diapason_rt::thread::{self, spawn};
+use diapason_rt::{Nanos, body, time};
+use diapason_trials::{VECTOR_WORDS, mess, order, vectors_across_call};
+
+/// In order.
+pub const TRIALS: &[(&str, Trial)] = &[
+    ("vector registers survive preemption in a process", vectors_here),
+    ("vector registers survive preemption between processes", vectors_there),
+    ("control words survive preemption and blocking", control_words),
+    ("a new thread has the usual control words", fresh_control_words),
+    ("a blocking call shows nobody else's vectors", no_leak_blocking),
+    ("a short call shows nobody else's vectors", no_leak_short),
+    ("preserved registers survive a blocking call", preserved),
+];
+
+body!(Messy = messy);
+body!(Subject = subject);
+body!(Control = control);
+body!(Fresh = fresh);
+
+static STOP: AtomicU64 = AtomicU64::new(0);
+
+/// Interrupts the others and uses every register for something else.
+fn messy(_: u64) -> u64 {
+    let period = Nanos::from_micros(50);
+    let mut jobs = thread::periodic(time::now() + period, period, period);
+    let mut count = 0;
+    while STOP.load(Relaxed) == 0 {
+        mess(0xbad0_bad0_bad0_bad0 ^ count);
+        count += 1;
+        jobs.wait();
+    }
+    count
+}
+
+/// Loads all vector registers and the x87 stack, spins, and counts differences.
+fn subject(rounds: u64) -> u64 {
+    let mut wrong = 0;
+    for round in 0..rounds {
+        let words: [u64; VECTOR_WORDS] = core::array::from_fn(|n| round << 32 | n as u64);
+        let after = vectors_across_spin(&words);
+        wrong += u64::from(after != words);
+    }
+    wrong
+}
+
+fn vectors_across_spin(words: &[u64; VECTOR_WORDS]) -> [u64; VECTOR_WORDS] {
+    let mut after = [0; VECTOR_WORDS];
+    let mut tail = 0_u64;
+    // SAFETY: reads one array, writes the other and the word; the x87 stack is left as found.
+    unsafe {
+        asm!(
+            "fild qword ptr [r12 + 8]",
+            "movdqu xmm0, [r12]", "movdqu xmm1, [r12 + 16]", "movdqu xmm2, [r12 + 32]",
+            "movdqu xmm3, [r12 + 48]", "movdqu xmm4, [r12 + 64]", "movdqu xmm5, [r12 + 80]",
+            "movdqu xmm6, [r12 + 96]", "movdqu xmm7, [r12 + 112]", "movdqu xmm8, [r12 + 128]",
+            "movdqu xmm9, [r12 + 144]", "movdqu xmm10, [r12 + 160]", "movdqu xmm11, [r12 + 176]",
+            "movdqu xmm12, [r12 + 192]", "movdqu xmm13, [r12 + 208]", "movdqu xmm14, [r12 + 224]",
+            "movdqu xmm15, [r12 + 240]",
+            "mov ecx, 100000", "2: dec ecx", "jnz 2b",
+            "movdqu [r13], xmm0", "movdqu [r13 + 16], xmm1", "movdqu [r13 + 32], xmm2",
+            "movdqu [r13 + 48], xmm3", "movdqu [r13 + 64], xmm4", "movdqu [r13 + 80], xmm5",
+            "movdqu [r13 + 96], xmm6", "movdqu [r13 + 112], xmm7", "movdqu [r13 + 128], xmm8",
+            "movdqu [r13 + 144], xmm9", "movdqu [r13 + 160], xmm10", "movdqu [r13 + 176], xmm11",
+            "movdqu [r13 + 192], xmm12", "movdqu [r13 + 208], xmm13", "movdqu [r13 + 224], xmm14",
+            "movdqu [r13 + 240], xmm15",
+            "fistp qword ptr [r14]",
+            in("r12") words.as_ptr(), in("r13") after.as_mut_ptr(), in("r14") &raw mut tail,
+            out("rcx") _, clobber_abi("C"),
+        );
+    }
+    // The x87 stack's word must be as loaded too.
+    if tail == words[1] { after } else { [0; VECTOR_WORDS] }
+}
+
+fn vectors_here() -> Outcome {
+    STOP.store(0, Relaxed);
+    let messy = spawn::<Messy>("messy", 40, 0)?;
+    check!(spawn::<Subject>("subject", 20, 50)?.join(Nanos::FOREVER)? == 0);
+    STOP.store(1, Relaxed);
+    check!(messy.join(Nanos::FOREVER)? > 40);
+    Ok(())
+}
+
+fn vectors_there() -> Outcome {
+    begin(order::MESS, 100)?;
+    check!(spawn::<Subject>("subject", 20, 50)?.join(Nanos::FOREVER)? == 0);
+    answer(order::MESS)?;
+    Ok(())
+}
+
+fn set_control(mxcsr: u32, word: u16) {
+    // SAFETY: rounding modes; every exception stays masked.
+    unsafe {
+        asm!("ldmxcsr [{m}]", "fldcw [{w}]", m = in(reg) &raw const mxcsr,
+             w = in(reg) &raw const word);
+    }
+}
+
+fn get_control() -> (u32, u16) {
+    let (mut mxcsr, mut word) = (0_u32, 0_u16);
+    // SAFETY: writes the two words.
+    unsafe {
+        asm!("stmxcsr [{m}]", "fnstcw [{w}]", m = in(reg) &raw mut mxcsr,
+             w = in(reg) &raw mut word);
+    }
+    (mxcsr, word)
+}
+
+const USUAL: (u32, u16) = (0x1f80, 0x37f);
+
+/// Rounds towards zero in one, up in the other; both are kept while others run and while it waits.
+fn control(rounds: u64) -> u64 {
+    let own = (0x7f80, 0xb7f);
+    set_control(own.0, own.1);
+    let mut wrong = 0;
+    for _ in 0..rounds {
+        time::burn(Nanos::from_micros(100));
+        wrong += u64::from(get_control() != own);
+        time::sleep(Nanos::from_micros(70));
+        wrong += u64::from(get_control() != own);
+    }
+    set_control(USUAL.0, USUAL.1);
+    wrong
+}
+
+fn control_words() -> Outcome {
+    STOP.store(0, Relaxed);
+    let messy = spawn::<Messy>("messy", 40, 0)?;
+    begin(order::MESS, 100)?;
+    check!(spawn::<Control>("control", 20, 30)?.join(Nanos::FOREVER)? == 0);
+    STOP.store(1, Relaxed);
+    messy.join(Nanos::FOREVER)?;
+    answer(order::MESS)?;
+    check!(get_control() == USUAL);
+    Ok(())
+}
+
+fn fresh(_: u64) -> u64 {
+    let usual = get_control() == USUAL;
+    set_control(0x3f80, 0x77f);
+    usual.into()
+}
+
+fn fresh_control_words() -> Outcome {
+    for _ in 0..3 {
+        check!(spawn::<Fresh>("fresh", 40, 0)?.join(Nanos::FOREVER)? == 1);
+    }
+    check!(get_control() == USUAL);
+    Ok(())
+}
+
+/// After a call, a register holds what it held, or nothing.
+fn own_or_clear(before: &[u64; VECTOR_WORDS], after: &[u64; VECTOR_WORDS]) -> bool {
+    before.iter().zip(after).all(|(before, after)| *after == 0 || before == after)
+}
+
+fn no_leak_blocking() -> Outcome {
+    begin(order::SECRET, 50)?;
+    let words = core::array::from_fn(|n| 0x1111 * n as u64);
+    for _ in 0..40 {
+        let until = time::now() + Nanos::from_micros(37);
+        let after = vectors_across_call(&words, CallNumber::SleepUntil as u64, until.0);
+        check!(own_or_clear(&words, &after));
+    }
+    answer(order::SECRET)?;
+    Ok(())
+}
+
+fn no_leak_short() -> Outcome {
+    begin(order::SECRET, 20)?;
+    let words = core::array::from_fn(|n| 0x1111 * n as u64);
+    for call in [CallNumber::Null, CallNumber::Yield, CallNumber::Count, CallNumber::SleepUntil] {
+        for _ in 0..20 {
+            let after = vectors_across_call(&words, call as u64, 0);
+            check!(own_or_clear(&words, &after));
+        }
+    }
+    answer(order::SECRET)?;
+    Ok(())
+}
+
+fn preserved() -> Outcome {
+    let until = time::now() + Nanos::from_micros(50);
+    let (b, c, d, e): (u64, u64, u64, u64);
+    // SAFETY: a sleep; the registers named are inputs and outputs.
+    unsafe {
+        asm!("syscall", in("rax") CallNumber::SleepUntil as u64, in("rdi") until.0,
+             inout("r12") 12_u64 => b, inout("r13") 13_u64 => c, inout("r14") 14_u64 => d,
+             inout("r15") 15_u64 => e, clobber_abi("C"));
+    }
+    check!((b, c, d, e) == (12, 13, 14, 15));
+    check!(time::now() >= until);
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The suite that runs inside the system, and how the machine ends when it cannot go on.
+
+use super::{Observed, QemuTest};
+use diapason::qemu::Ending;
+use diapason_abi::archive::{HEADER_BYTES, Refusal};
+
+const TRIALS: &str = "tests/systems/trials.toml";
+const ORPHANS: &str = "tests/systems/orphans.toml";
+/// Trials there are at least: none may get lost.
+const TRIALS_MIN: usize = 76;
+
+/// The tests of this file.
+pub const TESTS: &[QemuTest] = &[
+    QemuTest {
+        record: true,
+        ..QemuTest::new("all trials pass, and replay equal on the host", TRIALS, all_pass)
+    },
+    QemuTest {
+        alter: Some(|archive| archive[HEADER_BYTES + 9] ^= 1),
+        ..QemuTest::new("an archive with damaged tables is refused", TRIALS, |boots| {
+            no_archive(boots, Refusal::TablesChecksum)
+        })
+    },
+    QemuTest {
+        alter: Some(|archive| archive[0] ^= 1),
+        ..QemuTest::new("a file that is no archive is refused", TRIALS, |boots| {
+            no_archive(boots, Refusal::Magic)
+        })
+    },
+    QemuTest {
+        alter: Some(|archive| archive.truncate(archive.len() / 2)),
+        ..QemuTest::new("a truncated archive is refused", TRIALS, |boots| {
+            no_archive(boots, Refusal::Truncated)
+        })
+    },
+    QemuTest::new("the machine ends with its supervisor", ORPHANS, supervisor_died),
+];
+
+fn all_pass(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    let log = boot.log("trials");
+    let failed: Vec<&str> = log.iter().copied().filter(|line| line.contains("FAILED")).collect();
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
+    let passed = log.iter().filter(|line| line.starts_with("trial ")).count();
+    if passed < TRIALS_MIN {
+        return Err(format!("{passed} trials were made, and there are {TRIALS_MIN}"));
+    }
+    boot.logged("trials", &format!("trials: {passed} passed, 0 failed"))?;
+    boot.replays_equal()
+}
+
+fn no_archive(boots: &[Observed], reason: Refusal) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    if boot.run.ending != Ending::NoArchive {
+        return Err("the kernel did not end for want of an archive".into());
+    }
+    match &boot.run.outcome.panic {
+        Some(said) if said.contains(reason.text()) => Ok(()),
+        said => Err(format!("it said {said:?}, not `{}`", reason.text())),
+    }
+}
+
+fn supervisor_died(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    if boot.run.ending != Ending::SupervisorDied {
+        return Err("the machine went on without a supervisor".into());
+    }
+    match boot.process("boss")? {
+        row if row.faults == 1 => Ok(()),
+        row => Err(format!("its fault is not in the table: {row:?}")),
+    }
+}
