@@ -47,8 +47,9 @@ pub static mut CONSOLE: Console = Console {
 /// One reference at a time: called from kernel entries, which never nest, and kept no longer than
 /// a statement.
 pub unsafe fn console() -> &'static mut Console {
+    let console = &raw mut CONSOLE;
     // SAFETY: the caller keeps it unique.
-    unsafe { &mut *(&raw mut CONSOLE) }
+    unsafe { &mut *console }
 }
 
 /// An entry's first word: a record's number and word count, or a line's process and byte count.

@@ -41,7 +41,7 @@ pub const REGISTERS: usize = offset_of!(Context, r15);
 /// Where the processor's frame ends.
 pub const FRAME_END: usize = offset_of!(Context, entry);
 
-const _: () = assert!(REGISTERS == 512 && FRAME_END == 688 && FRAME_END % 16 == 0);
+const _: () = assert!(REGISTERS == 512 && FRAME_END == 688 && FRAME_END.is_multiple_of(16));
 
 /// It left by a system call: only what a function preserves was kept.
 pub const BY_CALL: u32 = 1;

@@ -187,7 +187,7 @@ impl Machine for Metal {
     fn instruction(&self) -> u64 {
         // SAFETY: in a system call the first thing on the kernel stack is the caller's rflags, the
         // second its instruction pointer; nobody else asks.
-        unsafe { *((*(&raw const BOOT_CPU)).kernel_rsp as *const u64).sub(2) }
+        unsafe { *(BOOT_CPU.kernel_rsp as *const u64).sub(2) }
     }
 
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {

@@ -102,9 +102,7 @@ impl Space {
         // are.
         unsafe {
             *entry(root, 0) = upper | PRESENT | WRITE | USER;
-            for i in 0..KERNEL_ENTRIES {
-                *entry(upper, i as u64) = KERNEL_PDPT[i];
-            }
+            core::ptr::copy_nonoverlapping(KERNEL_PDPT.as_ptr(), upper as *mut u64, KERNEL_ENTRIES);
             *entry(upper, layout::base(process) >> 30) = directory | PRESENT | WRITE | USER;
         }
         Some(Space { root, directory })

@@ -11,7 +11,7 @@ use crate::frames::BootMemory;
 use crate::loader;
 use crate::machine::{Counts, Metal, Place, Program};
 use crate::paging::{self, Space};
-use crate::percpu::{BOOT_CPU, BOOT_SHELL};
+use crate::percpu::{BOOT_CPU, BOOT_SHELL, shell};
 use crate::recorder::Recorder;
 use crate::shell::{Observe, Shell};
 use crate::tables::{self, DEVICES_MAX};
@@ -88,7 +88,7 @@ extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
     timer.open_timer(features >> Protection::TscDeadline as u64 & 1 == 1);
     announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
     match build(bytes, &mut memory, clock, timer, &acpi) {
-        Ok(shell) => run(shell),
+        Ok(()) => run(),
         Err(refusal) => {
             announce(Record::ArchiveRefused, &[refusal as u64]);
             leave(exit::NO_ARCHIVE)
@@ -206,7 +206,7 @@ fn build(
     clock: Clock,
     timer: LocalApic,
     acpi: &Acpi,
-) -> Result<&'static mut Shell, Refusal> {
+) -> Result<(), Refusal> {
     let archive = Archive::parse(bytes)?;
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
     let h = archive.header;
@@ -233,14 +233,13 @@ fn build(
         has_devices: h.devices > 0,
         longest_cause: 0,
     };
+    let place = (&raw mut BOOT_SHELL).cast::<Shell>();
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
-        let place = &raw mut BOOT_SHELL;
-        (*place).write(shell);
-        let shell = (*place).as_mut_ptr();
-        (*(&raw mut BOOT_CPU)).shell = shell;
-        Ok(&mut *shell)
+        place.write(shell);
+        BOOT_CPU.shell = place;
     }
+    Ok(())
 }
 
 #[inline(never)]
@@ -357,9 +356,9 @@ fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
     })
 }
 
-fn run(shell: &'static mut Shell) -> ! {
-    // SAFETY: gs base so far names the core's state; the first entry needs it for the timer only.
-    let next = shell.enter(Cause::Boot);
+fn run() -> ! {
+    // SAFETY: `build` made the shell, and gs names the core's state.
+    let next = unsafe { shell() }.enter(Cause::Boot);
     // SAFETY: a context of a thread the core chose, or none.
     unsafe { resume_from_boot(next) }
 }
