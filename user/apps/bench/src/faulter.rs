@@ -14,8 +14,10 @@ fn main(_: Arguments) {
     if p.fault_to_supervisor_round_trip.begun() {
         p.fault_to_supervisor_round_trip.finish(now);
     }
-    p.fault_to_supervisor.begin();
-    p.fault_to_supervisor_round_trip.begin();
+    p.fault_to_supervisor.note();
+    p.fault_to_supervisor_round_trip.note();
+    p.fault_to_supervisor.still_before();
+    p.fault_to_supervisor_round_trip.still_before();
     // SAFETY: ends the process, which is what is measured.
     unsafe { core::arch::asm!("ud2") }
     sys::fail(0)
