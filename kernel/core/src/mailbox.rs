@@ -77,7 +77,6 @@ fn receipt(length: u8, priority: u32) -> u64 {
 
 impl Mailbox {
     /// Sort the first free slot, which now holds a message, in behind those at least as urgent.
-    #[inline(always)]
     fn deposit(&mut self, messages: &mut Pool<'_, Message>, priority: u32) {
         let slot = self.free;
         let (mut before, mut next) = (Id::NONE, self.first);
@@ -177,7 +176,12 @@ impl Kernel<'_> {
         m.copy_in(address, message.bytes.get_mut(..length as usize)?).ok()?;
         message.length = length as u8;
         message.priority = priority as u32;
-        b.deposit(&mut self.messages, priority as u32);
+        if b.first.is_none() {
+            b.first = b.free;
+            b.free = core::mem::replace(&mut message.next, Id::NONE);
+        } else {
+            b.deposit(&mut self.messages, priority as u32);
+        }
         Some(0)
     }
 

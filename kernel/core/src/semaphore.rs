@@ -188,15 +188,18 @@ impl Kernel<'_> {
         if !s.waiters.is_empty() {
             return None;
         }
-        if s.mutex {
-            let thread = self.scheduler.running;
+        let thread = self.scheduler.running;
+        if s.owner == thread {
+            let held = &mut self.threads[thread].held;
             // Let go in another order than taken: the list is mended on the long path.
-            if s.owner != thread || self.threads[thread].held != id {
+            if *held != id {
                 return None;
             }
             s.count = 1;
             s.owner = Id::NONE;
-            self.threads[thread].held = s.next_held;
+            *held = s.next_held;
+        } else if s.mutex {
+            return None;
         } else {
             s.count = s.count.checked_add(1)?;
         }

@@ -33,10 +33,6 @@ macro_rules! handlers {
         /// From `entry.s`.
         #[unsafe(no_mangle)]
         extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-            // SAFETY: once per entry; the reference ends before a handler takes its own.
-            if unsafe { shell() }.metal.observe.any {
-                return observed(a, b, c, d, e, number);
-            }
             match CallNumber::decode(number) {
                 $(Some(CallNumber::$call) => $quick(a, b, c, d, e, number),)*
                 _ => any_call(a, b, c, d, e, number),
@@ -62,9 +58,9 @@ extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> E
     unsafe { shell() }.any_call(number, [a, b, c, d, e])
 }
 
-/// The same, timed and recorded.
-#[cold]
-extern "C" fn observed(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+/// From `entry.s`, in a run that is observed: timed and recorded.
+#[unsafe(no_mangle)]
+extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: once per entry.
     let shell = unsafe { shell() };
     let start = shell.watch_start();

@@ -34,6 +34,7 @@ syscall_entry:
     mov rcx, r10
     mov r9, rax
     call on_syscall
+after_call:
     test rdx, rdx
     jnz 1f
     # The caller goes on. The long path cleared what it left in registers; the short path touches
@@ -117,6 +118,20 @@ resume:
     add rsp, 16
     swapgs
     iretq
+
+    # The same for a run that is observed.
+    .globl observed_syscall_entry
+    .align 16
+observed_syscall_entry:
+    swapgs
+    mov gs:[{USER_RSP}], rsp
+    mov rsp, gs:[{KERNEL_RSP}]
+    push r11
+    push rcx
+    mov rcx, r10
+    mov r9, rax
+    call on_observed_syscall
+    jmp after_call
 
     # Rust starts the first thread here.
     .globl resume_from_boot
@@ -238,7 +253,8 @@ trap:
     call on_kernel_fault
     ud2
 
-    # copy_user(to, from, length) -> 0, or 1 if a page fault stopped it. Words first: the length of
+    # copy_user(rdi: to, rsi: from, rdx: length) -> eax: 0, or 1 if a page fault stopped it. Clobbers
+    # rcx, rdx, rsi and rdi, nothing else. Words first: the length of
     # a short message is what matters.
     .globl copy_user
     .align 16

@@ -8,17 +8,12 @@ use crate::paging::{self, Space};
 use crate::percpu::BOOT_CPU;
 use crate::recorder::Recorder;
 use crate::shell::Observe;
-use crate::tables::DEVICES_MAX;
+use crate::tables::{self, DEVICES_MAX};
 use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, layout};
 use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
-
-unsafe extern "C" {
-    /// In `entry.s`: 0, or 1 if a page fault stopped it.
-    fn copy_user(to: u64, from: u64, length: u64) -> u32;
-}
 
 /// What a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -96,9 +91,15 @@ impl Metal {
     /// Copy between visible user memory and the kernel, or within the former.
     #[inline(always)]
     fn copy(&self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
+        let failed: u32;
         // SAFETY: the callers checked that the user side lies in the window; what is not mapped
-        // there, or not writable, stops the copy with a page fault, which it reports.
-        if unsafe { copy_user(to, from, length) } == 0 { Ok(()) } else { Err(BadAddress) }
+        // there, or not writable, stops the copy with a page fault, which it reports. Called by
+        // hand because it keeps more registers than a function must.
+        unsafe {
+            core::arch::asm!("call copy_user", inout("rdi") to => _, inout("rsi") from => _,
+                inout("rdx") length => _, out("rax") failed, out("rcx") _);
+        }
+        if failed == 0 { Ok(()) } else { Err(BadAddress) }
     }
 
     /// Make a process's window visible.
@@ -134,6 +135,14 @@ impl Metal {
         self.vectors.get(index).copied().unwrap_or(NONE)
     }
 
+    /// An access of user memory that failed.
+    #[cold]
+    #[inline(never)]
+    fn refused(&mut self) -> Result<(), BadAddress> {
+        self.keep(None);
+        Err(BadAddress)
+    }
+
     #[cold]
     #[inline(never)]
     fn keep(&mut self, bytes: Option<&[u8]>) {
@@ -147,41 +156,31 @@ impl Machine for Metal {
     #[inline(always)]
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
         let length = to.len() as u64;
-        let done = if self.visible(address, length) {
-            self.copy(to.as_mut_ptr() as u64, address, length)
-        } else {
-            Err(BadAddress)
-        };
-        if self.observe.any {
-            self.keep(done.is_ok().then_some(to));
+        if !self.visible(address, length)
+            || self.copy(to.as_mut_ptr() as u64, address, length).is_err()
+        {
+            return self.refused();
         }
-        done
+        if self.observe.any {
+            self.keep(Some(to));
+        }
+        Ok(())
     }
 
     #[inline(always)]
     fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {
         let length = from.len() as u64;
-        let done = if self.visible(address, length) {
-            self.copy(address, from.as_ptr() as u64, length)
-        } else {
-            Err(BadAddress)
-        };
-        if self.observe.any && done.is_err() {
-            self.keep(None);
+        if !self.visible(address, length)
+            || self.copy(address, from.as_ptr() as u64, length).is_err()
+        {
+            return self.refused();
         }
-        done
+        Ok(())
     }
 
     fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
-        let done = if self.visible(to, length) && self.visible(from, length) {
-            self.copy(to, from, length)
-        } else {
-            Err(BadAddress)
-        };
-        if self.observe.any && done.is_err() {
-            self.keep(None);
-        }
-        done
+        let visible = self.visible(to, length) && self.visible(from, length);
+        if visible && self.copy(to, from, length).is_ok() { Ok(()) } else { self.refused() }
     }
 
     fn instruction(&self) -> u64 {
@@ -275,7 +274,9 @@ impl Machine for Metal {
     }
 
     fn supervisor_died(&mut self, _process: ProcessId) {
+        // The next entry of any kind looks, and ends the run.
         self.supervisor_died = true;
         self.observe.any = true;
+        tables::observe_calls();
     }
 }

@@ -358,7 +358,11 @@ fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
 
 fn run() -> ! {
     // SAFETY: `build` made the shell, and gs names the core's state.
-    let next = unsafe { shell() }.enter(Cause::Boot);
+    let shell = unsafe { shell() };
+    if shell.metal.observe.any {
+        tables::observe_calls();
+    }
+    let next = shell.enter(Cause::Boot);
     // SAFETY: a context of a thread the core chose, or none.
     unsafe { resume_from_boot(next) }
 }
