@@ -189,27 +189,44 @@ impl Kernel<'_> {
     pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [handle, address, length, priority, deadline] = a;
         let id = self.mailbox(handle)?;
-        let thread = self.running();
-        let t = &mut self.threads[thread];
+        let (sender, receiver) = (self.running(), self.mailboxes[id].receivers.head);
+        // Straight to who waits for it; nothing shows if the copy fails half-way.
+        let keeper = if receiver.is_some() { receiver } else { sender };
+        let t = &mut self.threads[keeper];
         let Some(bytes) = t.message.get_mut(..length as usize) else {
             return Err(Refused::Misuse(FaultCause::BadArgument, length));
         };
         let bad = Refused::Misuse(FaultCause::BadAddress, address);
         m.copy_in(address, bytes).map_err(|_| bad)?;
-        t.message_length = length as u8;
-        t.message_priority = priority as u32;
-        let (message, length) = (t.message, t.message_length);
-        if self.mailboxes[id].receivers.is_empty() && self.mailboxes[id].free.is_none() {
-            if Nanos(deadline) == Nanos::ZERO {
-                return Err(Refused::Errno(Errno::Full));
-            }
+        let (length, priority) = (length as u8, priority as u32);
+        t.message_length = length;
+        t.message_priority = priority;
+        if receiver.is_some() {
+            self.hand_to(id, receiver, receipt(length, priority));
+        } else if self.mailboxes[id].free.is_some() {
+            let bytes = self.threads[sender].message;
+            self.arrive(id, &bytes, length, priority);
+        } else if Nanos(deadline) == Nanos::ZERO {
+            return Err(Refused::Errno(Errno::Full));
+        } else {
             self.may_wait(Nanos(deadline))?;
-            self.block(thread, Wait::Send(id), Nanos(deadline));
-            self.mailboxes[id].senders.insert_by_priority(&mut self.threads, thread);
+            self.block(sender, Wait::Send(id), Nanos(deadline));
+            self.mailboxes[id].senders.insert_by_priority(&mut self.threads, sender);
             return Ok(Flow::Away);
         }
-        self.arrive(id, &message, length, priority as u32);
         Ok(Flow::Done(0))
+    }
+
+    /// The first receiver has its message in its buffer: it goes on.
+    #[inline(always)]
+    fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
+        let b = &mut self.mailboxes[id];
+        b.receivers.remove(&mut self.threads, receiver);
+        let event = b.event;
+        self.wake(receiver, receipt);
+        if event.is_some() {
+            self.raise(event, 1);
+        }
     }
 
     /// A message for a mailbox that has a receiver waiting or a free slot.
@@ -222,19 +239,17 @@ impl Kernel<'_> {
     ) {
         let receiver = self.mailboxes[id].receivers.head;
         if receiver.is_some() {
-            self.mailboxes[id].receivers.remove(&mut self.threads, receiver);
             let t = &mut self.threads[receiver];
             t.message = *bytes;
             t.message_length = length;
-            self.wake(receiver, receipt(length, priority));
-        } else {
-            let slot = self.mailboxes[id].free;
-            let message = &mut self.messages[slot];
-            message.bytes = *bytes;
-            message.length = length;
-            message.priority = priority;
-            self.mailboxes[id].deposit(&mut self.messages, priority);
+            return self.hand_to(id, receiver, receipt(length, priority));
         }
+        let slot = self.mailboxes[id].free;
+        let message = &mut self.messages[slot];
+        message.bytes = *bytes;
+        message.length = length;
+        message.priority = priority;
+        self.mailboxes[id].deposit(&mut self.messages, priority);
         let event = self.mailboxes[id].event;
         if event.is_some() {
             self.raise(event, 1);

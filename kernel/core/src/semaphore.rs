@@ -225,6 +225,7 @@ impl Kernel<'_> {
     }
 
     /// Does `first`, through owners of mutexes, wait for `thread`?
+    #[inline(always)]
     fn waits_for(&self, first: ThreadId, thread: ThreadId) -> bool {
         let mut owner = first;
         while owner.is_some() && owner != thread {
@@ -295,9 +296,14 @@ impl Kernel<'_> {
         self.semaphores[id].waiters.remove(&mut self.threads, next);
         let result = self.own(id, next, self.threads[next].result);
         self.wake(next, result);
-        let giver = &self.threads[owner].vcpu;
-        if giver.priority > giver.base {
-            self.update_priority(owner);
+        let giver = &self.threads[owner];
+        if giver.vcpu.priority > giver.vcpu.base {
+            if giver.held.is_none() {
+                // What it was lent came through this mutex alone; it runs, so it waits for none.
+                self.set_priority(owner, giver.vcpu.base);
+            } else {
+                self.update_priority(owner);
+            }
         }
     }
 

@@ -175,7 +175,9 @@ impl Kernel<'_> {
         t.state = State::Blocked;
         t.wait = wait;
         t.result = 0;
-        self.alarms.set(thread.index(), deadline);
+        if deadline < Nanos::FOREVER {
+            self.alarms.set(thread.index(), deadline);
+        }
     }
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.

@@ -102,6 +102,14 @@ impl Metal {
         if failed == 0 { Ok(()) } else { Err(BadAddress) }
     }
 
+    /// A message for the process that is visible now; false if it has no memory there. Not an
+    /// access of the core's, so the recording has no place for it.
+    #[inline(always)]
+    pub fn deliver(&self, address: u64, message: &[u8]) -> bool {
+        let length = message.len() as u64;
+        self.visible(address, length) && self.copy(address, message.as_ptr() as u64, length).is_ok()
+    }
+
     /// Make a process's window visible.
     #[inline(always)]
     pub fn enter_space(&mut self, process: u16) {

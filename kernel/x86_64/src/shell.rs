@@ -210,7 +210,7 @@ impl Shell {
         if let Some(result) = decision.result {
             context.rax = result;
             if decision.deliver_to != 0 {
-                return self.deliver(decision);
+                return self.deliver_and_leave(decision).next;
             }
         }
         next
@@ -223,17 +223,18 @@ impl Shell {
 
     /// The chosen thread's message goes into its memory, which is visible now. If that fails, it
     /// is a fault of that thread, and somebody else is chosen.
-    #[inline(never)]
+    #[inline(always)]
     fn deliver(&mut self, decision: Decision) -> usize {
-        use diapason_core::Machine;
-        // Not an access of the core's: the recording has no place for it.
-        let observe = core::mem::take(&mut self.metal.observe);
         let message = self.kernel.threads[decision.run].message();
-        let done = self.metal.copy_out(decision.deliver_to, message);
-        self.metal.observe = observe;
-        if done.is_ok() {
+        if self.metal.deliver(decision.deliver_to, message) {
             return core::ptr::from_mut(self.context(decision.run.index())) as usize;
         }
+        self.undeliverable(decision)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn undeliverable(&mut self, decision: Decision) -> usize {
         let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
         self.enter(Cause::Fault(Fault { cause, address, instruction: 0 }))
     }
