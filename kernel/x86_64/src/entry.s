@@ -253,9 +253,9 @@ trap:
     call on_kernel_fault
     ud2
 
-    # copy_user(rdi: to, rsi: from, rdx: length) -> eax: 0, or 1 if a page fault stopped it. Clobbers
-    # rcx, rdx, rsi and rdi, nothing else. Words first: the length of
-    # a short message is what matters.
+    # copy_user(rdi: to, rsi: from, rdx: length) -> eax: 0, or 1 if a page fault stopped it.
+    # Clobbers rcx, rdx, rsi and rdi, nothing else. Words first: the length of a short message is
+    # what matters.
     .globl copy_user
     .align 16
 copy_user:
