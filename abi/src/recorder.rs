@@ -99,6 +99,25 @@ impl Entry {
     }
 }
 
+/// An access of user memory as entries: the bytes read, 64 to an entry, or that it failed.
+pub fn access_words(bytes: Option<&[u8]>, mut keep: impl FnMut([u64; ENTRY_WORDS])) {
+    let Some(bytes) = bytes else {
+        let mut words = [0; ENTRY_WORDS];
+        words[0] = EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16;
+        return keep(words);
+    };
+    for chunk in bytes.chunks(64) {
+        let mut words = [0; ENTRY_WORDS];
+        words[0] = EntryKind::Bytes as u64 | (chunk.len() as u64) << 16;
+        for (word, part) in words[1..9].iter_mut().zip(chunk.chunks(8)) {
+            let mut bytes = [0; 8];
+            bytes[..part.len()].copy_from_slice(part);
+            *word = u64::from_le_bytes(bytes);
+        }
+        keep(words);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
 use diapason_abi::call::Counter;
+use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Kind, Nanos, encode_result};
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
@@ -47,6 +48,33 @@ pub enum Cause {
     Syscall(u64, Arguments),
     /// The running thread faulted.
     Fault(Fault),
+}
+
+impl Cause {
+    /// This entry and what was decided, for the flight recorder.
+    #[must_use]
+    pub fn entry(&self, now: Nanos, decision: &Decision) -> Entry {
+        let (kind, number, arguments) = match *self {
+            Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
+            Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
+            Cause::Irq(device) => (EntryKind::Irq, 0, [u64::from(device), 0, 0, 0, 0]),
+            Cause::Syscall(number, arguments) => (EntryKind::Syscall, number, arguments),
+            Cause::Fault(f) => {
+                (EntryKind::Fault, 0, [f.cause as u64, f.address, f.instruction, 0, 0])
+            }
+        };
+        Entry {
+            kind,
+            // No call has such a number; the kernel refuses all of them alike.
+            detail: number.min(0xfffe) as u16,
+            run: decision.run.index(),
+            has_result: decision.result.is_some(),
+            now: now.0,
+            arguments,
+            result: decision.result.unwrap_or(0),
+            alarm: decision.alarm.0,
+        }
+    }
 }
 
 /// What happens next.

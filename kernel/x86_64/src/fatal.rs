@@ -32,7 +32,3 @@ extern "C" fn on_kernel_fault(vector: u64, error: u64, instruction: u64) -> ! {
     announce(Record::KernelFault, &[vector, error, cpu::fault_address(), instruction]);
     leave(exit::PANIC)
 }
-
-/// Named by the precompiled `core`; unwinding is not built in.
-#[unsafe(no_mangle)]
-extern "C" fn rust_eh_personality() {}

@@ -18,6 +18,8 @@
 #![no_std]
 #![no_main]
 
+use diapason_routines as _;
+
 mod acpi;
 mod apic;
 mod calls;
@@ -28,7 +30,6 @@ mod context;
 mod cpu;
 mod fatal;
 mod frames;
-mod libc;
 mod loader;
 mod machine;
 mod paging;

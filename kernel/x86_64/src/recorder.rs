@@ -1,7 +1,7 @@
 //! The flight recorder: every entry into the core, kept in memory until the end of the run.
 
 use crate::cpu;
-use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
+use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, access_words};
 
 /// Where an emulator takes bytes to a file.
 const PORT: u16 = 0xe9;
@@ -36,30 +36,7 @@ impl Recorder {
 
     /// Keep user bytes the core read; `None` stands for an access that failed.
     pub fn bytes(&mut self, bytes: Option<&[u8]>) {
-        let Some(bytes) = bytes else {
-            return self.push([
-                EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-            ]);
-        };
-        for chunk in bytes.chunks(64) {
-            let mut words = [0; ENTRY_WORDS];
-            words[0] = EntryKind::Bytes as u64 | (chunk.len() as u64) << 16;
-            for (word, part) in words[1..9].iter_mut().zip(chunk.chunks(8)) {
-                let mut bytes = [0; 8];
-                bytes[..part.len()].copy_from_slice(part);
-                *word = u64::from_le_bytes(bytes);
-            }
-            self.push(words);
-        }
+        access_words(bytes, |words| self.push(words));
     }
 
     /// Hand everything to the emulator. Returns entries written and lost.

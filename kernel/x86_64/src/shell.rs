@@ -167,7 +167,7 @@ impl Shell {
     pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
         if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
             if self.metal.observe.any {
-                self.record(EntryKind::Quick, number, Nanos::ZERO, arguments, None, value);
+                self.record_quick(number, arguments, value);
             }
             forget_registers();
             return Exit { value, next: 0 };
@@ -345,42 +345,25 @@ impl Shell {
         if self.metal.supervisor_died {
             self.finish(exit::SUPERVISOR_DIED);
         }
-        let d = &decision;
-        let (kind, number, arguments) = match cause {
-            Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
-            Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
-            Cause::Irq(device) => (EntryKind::Irq, 0, [u64::from(device), 0, 0, 0, 0]),
-            Cause::Syscall(number, arguments) => (EntryKind::Syscall, number, arguments),
-            Cause::Fault(f) => {
-                (EntryKind::Fault, 0, [f.cause as u64, f.address, f.instruction, 0, 0])
-            }
-        };
-        self.record(kind, number, now, arguments, Some(d), d.result.unwrap_or(0));
+        if self.metal.observe.record {
+            self.metal.recorder.entry(&cause.entry(now, &decision));
+        }
     }
 
-    fn record(
-        &mut self,
-        kind: EntryKind,
-        number: u64,
-        now: Nanos,
-        arguments: Arguments,
-        decision: Option<&Decision>,
-        result: u64,
-    ) {
-        if !self.metal.observe.record {
-            return;
+    /// Keep a call that changed no schedule.
+    fn record_quick(&mut self, number: u64, arguments: Arguments, result: u64) {
+        if self.metal.observe.record {
+            self.metal.recorder.entry(&Entry {
+                kind: EntryKind::Quick,
+                detail: number as u16,
+                run: ThreadId::NONE.index(),
+                has_result: false,
+                now: 0,
+                arguments,
+                result,
+                alarm: 0,
+            });
         }
-        self.metal.recorder.entry(&Entry {
-            kind,
-            // No call has such a number; the core refuses all of them alike.
-            detail: number.min(0xfffe) as u16,
-            run: decision.map_or(u16::MAX, |d| d.run.index()),
-            has_result: decision.is_some_and(|d| d.result.is_some()),
-            now: now.0,
-            arguments,
-            result,
-            alarm: decision.map_or(0, |d| d.alarm.0),
-        });
     }
 
     /// The run is over: say how it went, and stop.

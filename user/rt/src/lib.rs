@@ -21,6 +21,8 @@
 
 #![no_std]
 
+use diapason_routines as _;
+
 pub mod event;
 pub mod log;
 pub mod mailbox;

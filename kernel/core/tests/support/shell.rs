@@ -3,7 +3,7 @@
 
 use diapason_abi::archive::DeviceRecord;
 use diapason_abi::record::Record;
-use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind};
+use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind, access_words};
 use diapason_abi::{FaultCause, Nanos, layout};
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
@@ -72,21 +72,7 @@ impl Memory {
         if self.recording.is_none() {
             return;
         }
-        let Some(bytes) = bytes else {
-            let mut words = [0; ENTRY_WORDS];
-            words[0] = EntryKind::Bytes as u64 | u64::from(u16::MAX) << 16;
-            return self.keep(words);
-        };
-        for chunk in bytes.chunks(64) {
-            let mut words = [0; ENTRY_WORDS];
-            words[0] = EntryKind::Bytes as u64 | (chunk.len() as u64) << 16;
-            for (word, part) in words[1..9].iter_mut().zip(chunk.chunks(8)) {
-                let mut bytes = [0; 8];
-                bytes[..part.len()].copy_from_slice(part);
-                *word = u64::from_le_bytes(bytes);
-            }
-            self.keep(words);
-        }
+        access_words(bytes, |words| self.keep(words));
     }
 
     fn give(&mut self, owner: Owner, page: u32, frame: FrameId) {
@@ -250,25 +236,7 @@ impl<'a> Shell<'a> {
         if self.memory.recording.is_none() {
             return;
         }
-        let (kind, number, arguments) = match cause {
-            Cause::Boot => (EntryKind::Boot, 0, [0; 5]),
-            Cause::Timer => (EntryKind::Timer, 0, [0; 5]),
-            Cause::Irq(device) => (EntryKind::Irq, 0, [u64::from(device), 0, 0, 0, 0]),
-            Cause::Syscall(number, arguments) => (EntryKind::Syscall, number, arguments),
-            Cause::Fault(f) => {
-                (EntryKind::Fault, 0, [f.cause as u64, f.address, f.instruction, 0, 0])
-            }
-        };
-        let entry = Entry {
-            kind,
-            detail: number.min(0xfffe) as u16,
-            run: d.run.index(),
-            has_result: d.result.is_some(),
-            now: self.now.0,
-            arguments,
-            result: d.result.unwrap_or(0),
-            alarm: d.alarm.0,
-        };
+        let entry = cause.entry(self.now, &d);
         self.memory.keep(entry.to_words());
     }
 

@@ -59,9 +59,16 @@ pub fn floating_point(source: &Source) -> Vec<Problem> {
     banned(source, &["f32", "f64"], "the kernel has no floating point: use integers")
 }
 
-/// Where assembly may be: two homes, and programs that must do what no compiler would.
-const ASSEMBLY: [&str; 5] =
-    ["kernel/x86_64/", "user/rt/", "user/apps/bench/", "user/apps/hostile/", "user/apps/trials/"];
+/// Where assembly may be: two homes, the memory routines both share, and programs that must do what
+/// no compiler would.
+const ASSEMBLY: [&str; 6] = [
+    "kernel/x86_64/",
+    "user/rt/",
+    "lib/routines/",
+    "user/apps/bench/",
+    "user/apps/hostile/",
+    "user/apps/trials/",
+];
 
 /// Assembly has few homes.
 pub fn assembly(source: &Source) -> Vec<Problem> {

@@ -1,4 +1,8 @@
-//! The memory routines the compiler calls.
+//! What the compiler expects of a C library, for images that have none.
+//!
+//! Linked by naming it: `use diapason_routines as _;`.
+
+#![no_std]
 
 use core::arch::asm;
 
@@ -76,3 +80,7 @@ unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, length: usize) -> i32 {
     // SAFETY: as above.
     unsafe { memcmp(a, b, length) }
 }
+
+/// Named by the precompiled `core`; neither kernel nor programs unwind.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
