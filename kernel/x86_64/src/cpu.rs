@@ -1,6 +1,7 @@
 //! Privileged instructions, each in a function of its own.
 
 use core::arch::asm;
+use diapason_abi::PAGE;
 
 /// Write a byte to an I/O port.
 ///
@@ -87,6 +88,18 @@ pub fn fault_address() -> u64 {
     // SAFETY: reading CR2 has no effect.
     unsafe { asm!("mov {}, cr2", out(reg) address, options(nomem, nostack)) }
     address
+}
+
+/// Fill a page with zeros, a word at a time.
+///
+/// # Safety
+/// The page at `address` is mapped one to one, and nobody uses it.
+pub unsafe fn clear_page(address: u64) {
+    // SAFETY: the caller vouches for the page.
+    unsafe {
+        asm!("rep stosq", inout("rdi") address => _, inout("rcx") PAGE / 8 => _, in("rax") 0,
+             options(nostack));
+    }
 }
 
 /// Set bits of CR4.

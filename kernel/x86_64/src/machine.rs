@@ -77,7 +77,7 @@ impl Metal {
     fn zeroed(&self, frame: FrameId) -> u64 {
         let address = self.frame(frame);
         // SAFETY: the core hands out each frame of the pool once; it is mapped one to one.
-        unsafe { core::ptr::write_bytes(address as *mut u64, 0, PAGE / 8) };
+        unsafe { cpu::clear_page(address) };
         address
     }
 
