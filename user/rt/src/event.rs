@@ -1,6 +1,9 @@
 //! Timers, interrupts and notifications.
 
 use crate::sys::{call0, call1, call2, call3};
+use crate::thread::{Body, JoinHandle, spawn};
+use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use diapason_abi::{CallNumber, Errno, Key, Nanos};
 
 /// Something that occurs, and that one thread at a time waits for. A thread that waits in a loop
@@ -84,5 +87,58 @@ impl Timer {
     #[inline(always)]
     pub fn wait(&self, deadline: Nanos) -> Result<u64, Errno> {
         self.0.wait(deadline)
+    }
+}
+
+/// What EMERALDS calls a routine: a function that runs at each occurrence of an event. It runs on a
+/// thread of its own, at that thread's priority.
+pub trait Routine {
+    /// The event has occurred `count` times since the last run. `Break` ends the routine, its
+    /// thread and its event.
+    fn run(count: u64) -> ControlFlow<()>;
+}
+
+/// The thread behind a routine; its argument is the event it owns.
+struct Running<R>(PhantomData<R>);
+
+impl<R: Routine> Body for Running<R> {
+    fn run(handle: u64) -> u64 {
+        let event = Event(handle);
+        while let Ok(count) = event.wait(Nanos::FOREVER) {
+            if R::run(count).is_break() {
+                break;
+            }
+        }
+        0
+    }
+}
+
+impl Event {
+    /// Run `R` at each occurrence from now on: an interrupt's bottom half, or a mailbox's
+    /// notification routine. The thread owns the event.
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free thread.
+    pub fn routine<R: Routine>(self, name: &str, priority: u8) -> Result<JoinHandle, Errno> {
+        let thread = spawn::<Running<R>>(name, priority, self.0)?;
+        core::mem::forget(self);
+        Ok(thread)
+    }
+}
+
+impl Timer {
+    /// Run `R` at `first`, then every `period` (zero: never again).
+    ///
+    /// # Errors
+    /// `Exhausted` if the process has no free thread.
+    pub fn routine<R: Routine>(
+        self,
+        name: &str,
+        priority: u8,
+        first: Nanos,
+        period: Nanos,
+    ) -> Result<JoinHandle, Errno> {
+        self.start(first, period)?;
+        self.0.routine::<R>(name, priority)
     }
 }

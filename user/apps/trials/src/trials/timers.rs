@@ -2,7 +2,9 @@
 
 use crate::why::{Outcome, Trial};
 use crate::{check, refused};
-use diapason_rt::event::{Event, Timer};
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use diapason_rt::event::{Event, Routine, Timer};
 use diapason_rt::thread::{self, spawn};
 use diapason_rt::{Errno, Nanos, body, time};
 
@@ -14,6 +16,7 @@ pub const TRIALS: &[(&str, Trial)] = &[
     ("a periodic timer keeps its phase", periodic),
     ("a timer counts what nobody waited for", unattended),
     ("a stopped timer is silent", stopped),
+    ("a timer's routine runs at each expiry", routine),
     ("an event has one waiter", one_waiter),
     ("a deleted event is gone", deleted),
     ("events without names are limited", exhaustion),
@@ -62,6 +65,29 @@ fn single_shot() -> Outcome {
     check!(timer.wait(Nanos::FOREVER)? == 1);
     check!(time::now() >= first && time::now() < first + SLACK);
     refused!(timer.wait(time::now() + us(300)), TimedOut);
+    Ok(())
+}
+
+/// How often the routine has run; it ends itself after five.
+static TICKS: AtomicU64 = AtomicU64::new(0);
+
+struct Tick;
+
+impl Routine for Tick {
+    fn run(count: u64) -> ControlFlow<()> {
+        let ticks = TICKS.load(Relaxed) + count;
+        TICKS.store(ticks, Relaxed);
+        if ticks < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+fn routine() -> Outcome {
+    let first = time::now() + us(100);
+    let thread = Timer::new()?.routine::<Tick>("tick", 40, first, us(50))?;
+    time::sleep_until(first + us(120));
+    check!(TICKS.load(Relaxed) == 3);
+    thread.join(first + us(1_000))?;
+    check!(TICKS.load(Relaxed) == 5);
     Ok(())
 }
 
