@@ -23,9 +23,8 @@
     .popsection
     .endm
 
-    .globl syscall_entry
-    .align 16
-syscall_entry:
+    # From the caller's stack to the kernel's, and its words to where a function expects them.
+    .macro enter_call handler
     swapgs
     mov gs:[{USER_RSP}], rsp
     mov rsp, gs:[{KERNEL_RSP}]
@@ -33,7 +32,13 @@ syscall_entry:
     push rcx
     mov rcx, r10
     mov r9, rax
-    call on_syscall
+    call \handler
+    .endm
+
+    .globl syscall_entry
+    .align 16
+syscall_entry:
+    enter_call on_syscall
 after_call:
     test rdx, rdx
     jnz 1f
@@ -123,14 +128,7 @@ resume:
     .globl observed_syscall_entry
     .align 16
 observed_syscall_entry:
-    swapgs
-    mov gs:[{USER_RSP}], rsp
-    mov rsp, gs:[{KERNEL_RSP}]
-    push r11
-    push rcx
-    mov rcx, r10
-    mov r9, rax
-    call on_observed_syscall
+    enter_call on_observed_syscall
     jmp after_call
 
     # Rust starts the first thread here.

@@ -99,11 +99,11 @@ fn forget_registers() {
             "xorps xmm4, xmm4", "xorps xmm5, xmm5", "xorps xmm6, xmm6", "xorps xmm7, xmm7",
             "xorps xmm8, xmm8", "xorps xmm9, xmm9", "xorps xmm10, xmm10", "xorps xmm11, xmm11",
             "xorps xmm12, xmm12", "xorps xmm13, xmm13", "xorps xmm14, xmm14", "xorps xmm15, xmm15",
-            "xor esi, esi", "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d",
+            "xor esi, esi", "xor edi, edi", "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d",
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
             out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
             out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
-            out("xmm15") _, out("rsi") _, out("r8") _, out("r9") _, out("r10") _,
+            out("xmm15") _, out("rsi") _, out("rdi") _, out("r8") _, out("r9") _, out("r10") _,
             options(nomem, nostack),
         );
     }
