@@ -158,7 +158,7 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 }
 
 /// What the kernel's code and constants had when this was last lowered.
-const IMAGE_BYTES_RATCHET: u64 = 58_400;
+const IMAGE_BYTES_RATCHET: u64 = 60_400;
 
 /// The kernel's code and constants against their limit.
 fn image_size(built: &Built) -> Result<(), String> {
