@@ -78,7 +78,7 @@ records! {
     Halted = 19 ("time"),
     /// Flight recorder: entries written, entries lost for want of space.
     Recorded = 20 ("entries", "lost"),
-    /// A fault report found no room in the supervisor's mailbox (never, by construction).
+    /// A fault report found no room in the supervisor's mailbox: it restarts without reading.
     ReportLost = 21 ("process"),
 }
 

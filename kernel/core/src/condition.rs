@@ -60,10 +60,10 @@ impl Kernel<'_> {
             self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
         };
         let c = &mut self.conditions[id];
-        if c.handle == FREE && !c.is_spare() {
-            return Err(Refused::Errno(Errno::Exhausted));
-        }
         if c.handle == FREE {
+            if !c.is_spare() {
+                return Err(Refused::Errno(Errno::Exhausted));
+            }
             c.generation += 1;
             c.handle = Handle::new(Kind::Condition, id.index(), c.generation).0;
             c.waiters = ThreadQueue::EMPTY;

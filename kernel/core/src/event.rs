@@ -44,15 +44,13 @@ pub struct Event {
 
 impl Event {
     /// A free slot of no process.
-    pub const EMPTY: Event = {
-        Event {
-            handle: FREE,
-            generation: 0,
-            source: Source::Plain,
-            pending: 0,
-            waiter: Id::NONE,
-            allowed: 0,
-        }
+    pub const EMPTY: Event = Event {
+        handle: FREE,
+        generation: 0,
+        source: Source::Plain,
+        pending: 0,
+        waiter: Id::NONE,
+        allowed: 0,
     };
 
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so

@@ -53,20 +53,18 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// A slot that nobody may use.
-    pub const EMPTY: Mailbox = {
-        Mailbox {
-            handle: FREE,
-            generation: 0,
-            allowed: 0,
-            key: 0,
-            slots: Range::EMPTY,
-            faults_of: Id::NONE,
-            first: Id::NONE,
-            free: Id::NONE,
-            receivers: ThreadQueue::EMPTY,
-            senders: ThreadQueue::EMPTY,
-            event: Id::NONE,
-        }
+    pub const EMPTY: Mailbox = Mailbox {
+        handle: FREE,
+        generation: 0,
+        allowed: 0,
+        key: 0,
+        slots: Range::EMPTY,
+        faults_of: Id::NONE,
+        first: Id::NONE,
+        free: Id::NONE,
+        receivers: ThreadQueue::EMPTY,
+        senders: ThreadQueue::EMPTY,
+        event: Id::NONE,
     };
 }
 

@@ -41,20 +41,18 @@ pub struct Semaphore {
 
 impl Semaphore {
     /// A slot that nobody may use.
-    pub const EMPTY: Semaphore = {
-        Semaphore {
-            handle: FREE,
-            generation: 0,
-            allowed: 0,
-            key: 0,
-            initial: 0,
-            mutex: false,
-            count: 0,
-            owner: Id::NONE,
-            owner_died: false,
-            next_held: Id::NONE,
-            waiters: ThreadQueue::EMPTY,
-        }
+    pub const EMPTY: Semaphore = Semaphore {
+        handle: FREE,
+        generation: 0,
+        allowed: 0,
+        key: 0,
+        initial: 0,
+        mutex: false,
+        count: 0,
+        owner: Id::NONE,
+        owner_died: false,
+        next_held: Id::NONE,
+        waiters: ThreadQueue::EMPTY,
     };
 
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so
@@ -91,10 +89,10 @@ impl Kernel<'_> {
             self.granted(found, key, |kernel, s| kernel.semaphores[s].allowed)?
         };
         let s = &mut self.semaphores[id];
-        if s.handle == FREE && !s.is_spare() {
-            return Err(Refused::Errno(Errno::Exhausted));
-        }
         if s.handle == FREE {
+            if !s.is_spare() {
+                return Err(Refused::Errno(Errno::Exhausted));
+            }
             let initial = if key == Key::PRIVATE.0 { initial } else { s.initial };
             s.generation += 1;
             s.handle = Handle::new(Kind::Semaphore, id.index(), s.generation).0;
@@ -299,7 +297,8 @@ impl Kernel<'_> {
         let giver = &self.threads[owner];
         if giver.vcpu.priority > giver.vcpu.base {
             if giver.held.is_none() {
-                // What it was lent came through this mutex alone; it runs, so it waits for none.
+                // What it was lent came through this mutex alone; it runs or ends, so it waits for
+                // none.
                 self.set_priority(owner, giver.vcpu.base);
             } else {
                 self.update_priority(owner);
@@ -386,5 +385,17 @@ impl Kernel<'_> {
         queue.remove(&mut self.threads, thread);
         queue.insert_by_priority(&mut self.threads, thread);
         owner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worn_out_slot_is_not_given_out_again() {
+        let worn = Semaphore { generation: u32::MAX, ..Semaphore::EMPTY };
+        let nearly = Semaphore { generation: u32::MAX - 1, ..Semaphore::EMPTY };
+        assert!(nearly.is_spare() && !worn.is_spare());
     }
 }

@@ -120,38 +120,36 @@ pub struct Thread {
 
 impl Thread {
     /// A free slot of no process.
-    pub const EMPTY: Thread = {
-        Thread {
-            handle: FREE,
-            generation: 0,
-            state: State::Free,
-            wait: Wait::Nothing,
-            vcpu: Vcpu { base: 0, priority: 0, used: Nanos::ZERO },
-            previous: Id::NONE,
-            next: Id::NONE,
-            held: Id::NONE,
-            result: 0,
-            has_result: false,
-            deliver_to: 0,
-            message: [0; MESSAGE_BYTES],
-            message_length: 0,
-            message_priority: 0,
-            process: Id::NONE,
-            slot: 0,
-            name: 0,
-            joiner: Id::NONE,
-            detached: false,
-            jobs: Jobs {
-                release: Nanos::ZERO,
-                period: Nanos::ZERO,
-                deadline: Nanos::ZERO,
-                active: false,
-                done: 0,
-                misses: 0,
-                skipped: 0,
-                response_max: Nanos::ZERO,
-            },
-        }
+    pub const EMPTY: Thread = Thread {
+        handle: FREE,
+        generation: 0,
+        state: State::Free,
+        wait: Wait::Nothing,
+        vcpu: Vcpu { base: 0, priority: 0, used: Nanos::ZERO },
+        previous: Id::NONE,
+        next: Id::NONE,
+        held: Id::NONE,
+        result: 0,
+        has_result: false,
+        deliver_to: 0,
+        message: [0; MESSAGE_BYTES],
+        message_length: 0,
+        message_priority: 0,
+        process: Id::NONE,
+        slot: 0,
+        name: 0,
+        joiner: Id::NONE,
+        detached: false,
+        jobs: Jobs {
+            release: Nanos::ZERO,
+            period: Nanos::ZERO,
+            deadline: Nanos::ZERO,
+            active: false,
+            done: 0,
+            misses: 0,
+            skipped: 0,
+            response_max: Nanos::ZERO,
+        },
     };
 
     /// The message it sends or was handed.

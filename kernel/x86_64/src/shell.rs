@@ -19,7 +19,7 @@ use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
 
-/// What a run asked to be observed. `any` is the one test on fast paths.
+/// What a run asked to be observed; `any` if it is anything at all.
 #[derive(Clone, Copy, Default)]
 pub struct Observe {
     pub any: bool,
@@ -117,6 +117,9 @@ impl Shell {
         let caller = self.kernel.scheduler.running;
         let cause = Cause::Syscall(number as u64, arguments);
         self.kernel.act(&mut self.metal, self.clock.now(), cause);
+        if self.metal.supervisor_died {
+            self.finish(exit::SUPERVISOR_DIED);
+        }
         self.conclude(caller)
     }
 
@@ -130,27 +133,13 @@ impl Shell {
             return self.conclude_otherwise(caller);
         }
         let decision = self.kernel.hand_over(run);
-        self.metal.enter_space(self.kernel.process().index());
-        let context = self.context(decision.run.index());
-        let next = core::ptr::from_mut(context) as usize;
-        if let Some(result) = decision.result {
-            context.rax = result;
-            if decision.deliver_to != 0 {
-                return self.deliver_and_leave(decision);
-            }
-        }
-        Exit { value: 0, next }
+        Exit { value: 0, next: self.put_on(decision) }
     }
 
     #[inline(never)]
     fn conclude_otherwise(&mut self, caller: ThreadId) -> Exit {
         let decision = self.kernel.decide();
         self.leave_call(caller, decision)
-    }
-
-    #[inline(never)]
-    fn deliver_and_leave(&mut self, decision: Decision) -> Exit {
-        Exit { value: 0, next: self.deliver(decision) }
     }
 
     #[inline(always)]
@@ -166,9 +155,7 @@ impl Shell {
     /// Any call, however rare, and every call that is observed.
     pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
         if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
-            if self.metal.observe.any {
-                self.record_quick(number, arguments, value);
-            }
+            self.record_quick(number, arguments, value);
             forget_registers();
             return Exit { value, next: 0 };
         }
@@ -182,8 +169,11 @@ impl Shell {
     fn decide(&mut self, cause: Cause) -> Decision {
         let now = self.clock.now();
         let decision = self.kernel.enter(&mut self.metal, now, cause);
-        if self.metal.observe.any {
-            self.unusual(cause, now, decision);
+        if self.metal.supervisor_died {
+            self.finish(exit::SUPERVISOR_DIED);
+        }
+        if self.metal.observe.record {
+            self.metal.recorder.entry(&cause.entry(now, &decision));
         }
         decision
     }
@@ -204,13 +194,19 @@ impl Shell {
         if decision.run.is_none() {
             return self.nobody(decision.alarm);
         }
+        self.put_on(decision)
+    }
+
+    /// Make the chosen thread's memory visible and give its call what it returns.
+    #[inline(always)]
+    fn put_on(&mut self, decision: Decision) -> usize {
         self.metal.enter_space(self.kernel.process().index());
         let context = self.context(decision.run.index());
         let next = core::ptr::from_mut(context) as usize;
         if let Some(result) = decision.result {
             context.rax = result;
             if decision.deliver_to != 0 {
-                return self.deliver_and_leave(decision).next;
+                return self.deliver(decision);
             }
         }
         next
@@ -223,7 +219,7 @@ impl Shell {
 
     /// The chosen thread's message goes into its memory, which is visible now. If that fails, it
     /// is a fault of that thread, and somebody else is chosen.
-    #[inline(always)]
+    #[inline(never)]
     fn deliver(&mut self, decision: Decision) -> usize {
         let message = self.kernel.threads[decision.run].message();
         if self.metal.deliver(decision.deliver_to, message) {
@@ -335,18 +331,6 @@ impl Shell {
                 self.metal.longest = length;
                 self.longest_cause = cause;
             }
-        }
-    }
-
-    /// Something is observed, or the supervisor died.
-    #[cold]
-    #[inline(never)]
-    fn unusual(&mut self, cause: Cause, now: Nanos, decision: Decision) {
-        if self.metal.supervisor_died {
-            self.finish(exit::SUPERVISOR_DIED);
-        }
-        if self.metal.observe.record {
-            self.metal.recorder.entry(&cause.entry(now, &decision));
         }
     }
 
