@@ -1,0 +1,8 @@
+//! Schedulability theory: what can be promised about a system before anything runs.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod csd;
+pub mod server;

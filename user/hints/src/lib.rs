@@ -1,0 +1,1 @@
+//! An attribute that tells blocking calls which mutex comes next.
