@@ -3,6 +3,9 @@
 //! A call carries its number in `rax` and up to five words in `rdi`, `rsi`, `rdx`, `r10`, `r8`;
 //! the result comes back in `rax` (see [`crate::error`]). Deadlines are absolute [`crate::Nanos`]:
 //! zero means "do not block", `u64::MAX` "wait for ever".
+//!
+//! A `hint` is the handle of the mutex that the caller locks after this call, `u64::MAX` if there
+//! is none or it is not known. It changes who runs first, never a result.
 
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
@@ -38,23 +41,24 @@ calls! {
     Yield = 1,
     /// `(code)`: end the calling thread.
     ThreadExit = 2,
-    /// `(entry, argument, priority, name)` → thread handle. Starts `entry(argument)`.
+    /// `(entry, argument, priority, name, vcpu)` → thread handle. Starts `entry(argument)`, on the
+    /// VCPU that its process has by default if `vcpu` is 0.
     ThreadCreate = 3,
-    /// `(thread, deadline)` → exit code of a thread of the same process.
+    /// `(thread, deadline, hint)` → exit code of a thread of the same process.
     ThreadJoin = 4,
     /// `(thread)`: nobody will join it.
     ThreadDetach = 5,
-    /// `(time)`: sleep until then.
+    /// `(time, hint)`: sleep until then.
     SleepUntil = 6,
-    /// `(first_release, period, relative_deadline)`: the caller becomes a periodic task.
+    /// `(first_release, period, relative_deadline, hint)`: the caller becomes a periodic task.
     JobsStart = 7,
-    /// `()` → releases passed over. Ends this job and waits for the next release.
+    /// `(hint)` → releases passed over. Ends this job and waits for the next release.
     JobWait = 8,
     /// `(key, initial)` → semaphore handle; see [`MUTEX`].
     SemCreate = 9,
     /// `(semaphore)`: its waiters get `Gone`.
     SemDelete = 10,
-    /// `(semaphore, deadline)` → 0, or [`OWNER_DIED`].
+    /// `(semaphore, deadline, hint)` → 0, or [`OWNER_DIED`].
     SemLock = 11,
     /// `(semaphore)` → 0, or [`OWNER_DIED`]; `WouldBlock` if it is not free.
     SemTryLock = 12,
@@ -74,7 +78,7 @@ calls! {
     MboxDelete = 19,
     /// `(mailbox, address, length, priority, deadline)`: waits while the mailbox is full.
     MboxSend = 20,
-    /// `(mailbox, address, deadline)` → `length << 32 | priority`. `address` has room for
+    /// `(mailbox, address, deadline, hint)` → `length << 32 | priority`. `address` has room for
     /// `MESSAGE_BYTES`; only `length` are written.
     MboxReceive = 21,
     /// `(key)` → address, or with [`PARTIAL`] set the pages ready so far: call again.
@@ -89,7 +93,7 @@ calls! {
     TimerStart = 26,
     /// `()` → event handle, raised only by what it is attached to.
     EventCreate = 27,
-    /// `(event, deadline)` → number of occurrences since the last wait.
+    /// `(event, deadline, hint)` → number of occurrences since the last wait.
     EventWait = 28,
     /// `(event)`.
     EventDelete = 29,
@@ -109,8 +113,34 @@ calls! {
     Count = 36,
     /// `(address)`: the program gives up (a panic); its process ends.
     Fail = 37,
+    /// `(key, budget, period, replenishments, background)` → VCPU handle: of a declared one, or of a
+    /// new one that is admitted now.
+    VcpuCreate = 38,
+    /// `(vcpu, budget, period)`: another budget and period, if they are admitted.
+    VcpuSet = 39,
+    /// `(vcpu)`: a private one without threads goes.
+    VcpuDelete = 40,
+    /// `(period)` → the largest budget that would be admitted at that period, in ns.
+    VcpuFit = 41,
 }
 
+impl CallNumber {
+    /// Which word of a blocking call names the mutex its thread will lock next, if it has one. A
+    /// word of [`NO_HINT`] names none.
+    #[must_use]
+    pub const fn hint_word(self) -> Option<usize> {
+        match self {
+            CallNumber::JobWait => Some(0),
+            CallNumber::SleepUntil => Some(1),
+            CallNumber::SemLock | CallNumber::ThreadJoin | CallNumber::EventWait => Some(2),
+            CallNumber::JobsStart | CallNumber::MboxReceive => Some(3),
+            _ => None,
+        }
+    }
+}
+
+/// Turns a hint off.
+pub const NO_HINT: u64 = u64::MAX;
 /// `SemCreate`'s `initial` for a mutex: it has an owner, and waiters lend the owner their priority.
 pub const MUTEX: u64 = u64::MAX;
 /// Result of a lock whose last owner ended while holding it: what it guards may be inconsistent.

@@ -24,11 +24,13 @@ pub enum Errno {
     Exhausted = 7,
     /// Another thread already waits here, or the thing is in use.
     Busy = 8,
+    /// The core cannot keep that promise besides those it has made.
+    Overload = 9,
 }
 
 impl Errno {
     /// All codes, for tables and tests.
-    pub const ALL: [Errno; 8] = [
+    pub const ALL: [Errno; 9] = [
         Errno::TimedOut,
         Errno::WouldBlock,
         Errno::Gone,
@@ -37,6 +39,7 @@ impl Errno {
         Errno::Full,
         Errno::Exhausted,
         Errno::Busy,
+        Errno::Overload,
     ];
 }
 
@@ -62,6 +65,7 @@ pub const fn decode_result(register: u64) -> Result<u64, Errno> {
         6 => Errno::Full,
         7 => Errno::Exhausted,
         8 => Errno::Busy,
+        9 => Errno::Overload,
         _ => Errno::Gone,
     })
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Mailbox = 4,
     /// A source of events: a timer, an interrupt, a mailbox's arrivals.
     Event = 5,
+    /// A virtual CPU.
+    Vcpu = 6,
 }
 
 /// A pool slot, the kind of object in it, and which of the slot's successive lives is meant.

@@ -80,6 +80,13 @@ records! {
     Recorded = 20 ("entries", "lost"),
     /// A fault report found no room in the supervisor's mailbox: it restarts without reading.
     ReportLost = 21 ("process"),
+    /// Final table, one per VCPU: its place in the description, time used of its budgets and in the
+    /// background, times its threads waited for budget, most use in advance of a budget, longest
+    /// time from a budget to the end of its use, budgets that had to return together, most wakes
+    /// in one period.
+    Vcpu = 22 (
+        "vcpu", "used_ns", "extra_ns", "depleted", "overrun_max", "late_max", "merges", "wakes_max"
+    ),
 }
 
 /// Bits of [`Record::Cpu`].

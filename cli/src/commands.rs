@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::outcome::Verdict;
 use crate::session::{RECORD_BYTES, Run, Session, describe};
 use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace, metal, words};
+use crate::{Failure, Workspace, metal, plan, words};
 use diapason_system::RunOptions;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,7 @@ pub struct RunRequest {
 /// If there was no run to report on.
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
+    plan::insist(&system)?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     eprintln!("building the kernel and the programs");

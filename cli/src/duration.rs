@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// `number` (digits, perhaps with a fraction) times `scale`, exactly; `None` if it is not whole.
-fn scaled(number: &str, scale: u64) -> Option<u64> {
+pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || fraction.len() > 12 {

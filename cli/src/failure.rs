@@ -12,6 +12,9 @@ pub const BROKEN: u8 = 1;
 pub enum Failure {
     /// What the user gave cannot be used. The text says where and what to change.
     Input(String),
+    /// What the user describes makes sense, but its promises cannot be kept. The text says which
+    /// fails first and what would fit.
+    NotAdmitted(String),
     /// Diapason itself is wrong: kernel panic, hang, a build that fails.
     Ours(String),
     /// The machine lacks something: a tool, a disk, a permission.
@@ -23,6 +26,7 @@ impl Failure {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
+            Failure::NotAdmitted(_) => BROKEN,
             Failure::Input(_) => 2,
             Failure::Ours(_) => 3,
             Failure::World(_) => 4,
@@ -38,7 +42,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Input(text) => write!(f, "{}", text.trim_end()),
+            Failure::Input(text) | Failure::NotAdmitted(text) => write!(f, "{}", text.trim_end()),
             Failure::Ours(text) => {
                 write!(f, "this is a fault of Diapason, not yours: {}", text.trim_end())
             }
@@ -60,5 +64,6 @@ mod tests {
         codes.extend([HOLDS, BROKEN]);
         codes.sort_unstable();
         assert_eq!(codes, [0, 1, 2, 3, 4]);
+        assert_eq!(Failure::NotAdmitted(String::new()).exit_code(), BROKEN);
     }
 }

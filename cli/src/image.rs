@@ -18,6 +18,30 @@ pub struct Sizes {
     pub data: u64,
     /// Data that starts as zero.
     pub bss: u64,
+    /// The part of the code that leaves memory after boot.
+    pub boot_text: u64,
+    /// The part of the constants that leaves memory after boot.
+    pub boot_rodata: u64,
+}
+
+impl Sizes {
+    /// Code and constants.
+    #[must_use]
+    pub const fn image(&self) -> u64 {
+        self.text + self.rodata
+    }
+
+    /// Code and constants that leave memory after boot.
+    #[must_use]
+    pub const fn boot(&self) -> u64 {
+        self.boot_text + self.boot_rodata
+    }
+
+    /// Code and constants that stay.
+    #[must_use]
+    pub const fn resident(&self) -> u64 {
+        self.image() - self.boot()
+    }
 }
 
 /// An ELF file in memory.
@@ -41,18 +65,20 @@ impl Image {
         Ok(image)
     }
 
-    fn parsed(&self) -> object::Result<object::File<'_>> {
+    pub(crate) fn parsed(&self) -> object::Result<object::File<'_>> {
         object::File::parse(&*self.bytes)
     }
 
     /// Bytes per kind of section that is loaded. `.text.hot` counts as `.text`, and so on; every
-    /// other loaded section (notes, tables of the linker) counts as constants.
+    /// other loaded section (notes, tables of the linker) counts as constants. Sections whose name
+    /// begins with `.boot` count once more as what leaves.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
         let mut sizes = Sizes::default();
         let Ok(file) = self.parsed() else { return sizes };
         for section in file.sections() {
             let size = section.size();
+            let before = sizes;
             match section.kind() {
                 object::SectionKind::Text => sizes.text += size,
                 object::SectionKind::Data | object::SectionKind::Tls => sizes.data += size,
@@ -62,6 +88,10 @@ impl Image {
                 | object::SectionKind::ReadOnlyString => sizes.rodata += size,
                 _ if section.address() != 0 => sizes.rodata += size,
                 _ => {}
+            }
+            if section.name().is_ok_and(|name| name.starts_with(".boot")) {
+                sizes.boot_text += sizes.text - before.text;
+                sizes.boot_rodata += sizes.rodata - before.rodata;
             }
         }
         sizes

@@ -3,23 +3,29 @@
 //! From a description to a verdict: [`metal`] compiles the kernel and the programs, [`session`]
 //! puts them into an archive and boots it with [`qemu`], [`console`] and [`words`] turn what the
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
-//! program counts instructions.
+//! program counts instructions. [`plan`] proves a description without running it.
+//! [`reproduce`] puts the papers' tables and figures beside ours, drawn by [`chart`].
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
 
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod chart;
 pub mod commands;
 pub mod console;
 pub mod duration;
 pub mod failure;
 pub mod flight;
+pub mod hints;
 pub mod image;
+pub mod linkage;
 pub mod metal;
 pub mod names;
 pub mod outcome;
+pub mod plan;
 pub mod qemu;
+pub mod reproduce;
 pub mod session;
 pub mod table;
 pub mod tools;

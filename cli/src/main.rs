@@ -3,6 +3,9 @@
 use clap::{Parser, Subcommand};
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
+use diapason::hints;
+use diapason::plan::{self, PlanRequest};
+use diapason::reproduce::{self, ReproduceRequest};
 use diapason::tools::Missing;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +23,17 @@ const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or anothe
 
 #[derive(Subcommand)]
 enum Command {
+    /// Prove a described system without running it: VCPUs, queues, response times, margin.
+    Plan {
+        /// The system's description.
+        system: PathBuf,
+        /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
+        #[arg(long, value_name = "RATE", value_parser = plan::clock)]
+        clock: Option<u64>,
+        /// Print the plan as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Boot a described system on the real kernel in QEMU.
     Run {
         /// The system's description.
@@ -38,12 +52,36 @@ enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Reproduce tables and figures of the papers: theirs beside ours.
+    Reproduce {
+        /// What to reproduce: csd [default: everything].
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Fewer workloads: seconds instead of minutes.
+        #[arg(long)]
+        quick: bool,
+        /// Print the comparison as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Write the pictures (SVG) into this folder.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
+    /// List what the attribute `#[hints]` inserts into tasks: which mutex follows which wait.
+    Hints {
+        /// Source files, or folders of them.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Plan { system, clock, json } => {
+            plan::plan(&PlanRequest { system, clock_hz: clock, json })
+        }
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
             system,
             horizon_ns: horizon,
@@ -52,6 +90,10 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
+        Command::Hints { paths } => hints::hints(&paths),
+        Command::Reproduce { names, quick, json, out } => {
+            reproduce::reproduce(&ReproduceRequest { names, quick, json, out })
+        }
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
     };
     match result {

@@ -52,6 +52,10 @@ impl Kind {
         let mut flags = vec![format!("-Crelocation-model={model}")];
         if self == Kind::Kernel {
             flags.push("-Cno-redzone=yes".into());
+            // The linker script tells functions apart by name, also instances of generic ones.
+            flags.push("-Csymbol-mangling-version=v0".into());
+            // For the check that nothing refers to what has left memory (`tidy::boot` of xtask).
+            link.push("-Wl,--emit-relocs".into());
         }
         flags.extend(link.into_iter().map(|flag| format!("-Clink-arg={flag}")));
         flags.push(format!("--remap-path-prefix={}=.", root.display()));

@@ -5,7 +5,7 @@ use crate::metal::{self, Built};
 use crate::names::Names;
 use crate::outcome::{Outcome, Verdict, judge};
 use crate::qemu::{Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace};
+use crate::{Failure, Workspace, plan};
 use diapason_system::{Diagnostics, Restart, RunOptions, System};
 use std::fs;
 use std::io::IsTerminal;
@@ -77,8 +77,9 @@ impl Session {
     /// Puts a description and built programs together.
     ///
     /// # Errors
-    /// If they do not fit.
+    /// If they do not fit, or the description promises what cannot be kept.
     pub fn assemble(system: System, built: Built, options: RunOptions) -> Result<Session, Failure> {
+        plan::insist(&system)?;
         let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
             .map_err(|diagnostics| refused(&diagnostics))?;
         let names = system.processes.iter().map(|process| process.name.clone()).collect();

@@ -5,6 +5,7 @@
 
 use diapason::failure::HOLDS;
 use diapason::image::Image;
+use diapason::linkage::Linkage;
 use diapason::metal::{self, Built};
 use diapason::qemu::RunFolder;
 use diapason::session::{Session, describe};
@@ -20,6 +21,9 @@ use std::process::{Command, Stdio};
 const HORIZON_NS: u64 = 86_400_000_000_000;
 /// Wall seconds in which a check must have reached its breakpoints.
 const CHECK_SECONDS: &str = "120";
+/// What a check prints before a byte of the kernel's code, if it could read it.
+const STAYS: &str = "what stays begins with";
+const LEFT: &str = "what leaves begins with";
 /// Where the console goes, in the run's folder.
 const CONSOLE: &str = "console.txt";
 
@@ -48,17 +52,27 @@ pub fn start(workspace: &Workspace, system: &Path, batch_check: bool) -> Result<
     Err(Failure::io("start gdb", &error))
 }
 
-/// Connects, breaks at the kernel's entry and at the first process's entry, and quits.
+/// Connects, breaks at the kernel's entry and at the first process's entry, sees there that boot
+/// has left memory and the rest of the kernel has not, and quits.
 pub fn check(workspace: &Workspace, system: &Path, built: &Built) -> Result<(), String> {
     let text = |failure: Failure| failure.to_string();
     let debugged = Debugged::prepare(workspace, system, built.clone()).map_err(text)?;
     let entries = debugged.entries().map_err(text)?;
     let stop = |address| format!("hbreak *{address:#x}\ncontinue\nprintf \"at %#lx\\n\", $pc\n");
-    let commands: String = entries.into_iter().map(stop).collect();
-    let script = debugged.write_script(&(commands + "kill\n")).map_err(text)?;
+    let mut commands: String = entries.into_iter().map(stop).collect();
+    let stays = Image::read(&built.kernel).map_err(text)?;
+    let stays = Linkage::read(&stays).symbol("__text_start").unwrap_or_default();
+    let [boot, _] = entries;
+    // The second one fails, which ends the script.
+    for (name, address) in [(STAYS, stays), (LEFT, boot)] {
+        commands += &format!("set $byte = *(unsigned char *){address:#x}\n");
+        commands += &format!("printf \"{name} %u\\n\", $byte\n");
+    }
+    let script = debugged.write_script(&commands).map_err(text)?;
     let output = Command::new("timeout")
         .args([CHECK_SECONDS, GDB.program, "-q", "-nx", "-batch", "-x"])
         .arg(script)
+        .args(["-ex", "kill"])
         .current_dir(workspace.root())
         .stdin(Stdio::null())
         .output()
@@ -69,6 +83,11 @@ pub fn check(workspace: &Workspace, system: &Path, built: &Built) -> Result<(), 
         if !said.lines().any(|line| line == format!("at {address:#x}")) {
             return Err(format!("gdb did not stop at {address:#x}; it said:\n{said}"));
         }
+    }
+    let begins = |start: &str| said.lines().any(|line| line.starts_with(start));
+    let gone = said.contains(&format!("Cannot access memory at address {boot:#x}"));
+    if !begins(STAYS) || begins(LEFT) || !gone {
+        return Err(format!("boot's code at {boot:#x} did not leave memory; gdb said:\n{said}"));
     }
     Ok(())
 }

@@ -6,15 +6,20 @@
 //! that program, and the rest boots.
 //!
 //! Layout, little-endian: a header of [`HEADER_BYTES`], then the process, object, segment and
-//! device tables, then the ELF images.
+//! device and VCPU tables, then the ELF images.
 
 mod codec;
 mod records;
 #[cfg(test)]
 mod tests;
+mod vcpu;
 
 pub use records::{
     DeviceRecord, Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
+};
+pub use vcpu::{
+    BUDGET_MIN, DP_QUEUES_MAX, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, REPLENISHMENTS_MIN,
+    VCPU_BYTES, VCPUS_MAX, VcpuKind, VcpuRecord, WHOLE_PPM,
 };
 
 use crate::{PROCESSES_MAX, layout};
@@ -23,7 +28,7 @@ use codec::Reader;
 /// "DIAPASON".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
 /// Raised whenever a field moves.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
 /// "No such thing" in 16-bit fields.
@@ -31,7 +36,7 @@ pub const NONE: u16 = u16::MAX;
 /// Bytes of one entry of the process table.
 pub const PROCESS_BYTES: usize = 112;
 /// Bytes of one entry of the object, segment and device tables.
-pub const ENTRY_BYTES: usize = 32;
+pub const ENTRY_BYTES: usize = 40;
 /// Most entries in any one table but that of the objects.
 pub const TABLE_MAX: u16 = 64;
 /// Most declared objects.
@@ -43,6 +48,8 @@ pub mod flags {
     pub const RECORD: u32 = 1;
     /// Time every kernel path and report the longest.
     pub const WATCH: u32 = 2;
+    /// The exact test admitted the declared VCPUs: the closed form need not.
+    pub const EXACT: u32 = 4;
 }
 
 macro_rules! refusals {
@@ -91,6 +98,8 @@ refusals! {
     Overlap = 12, "two segments of the program share a page";
     /// No memory left.
     Memory = 13, "the machine has too little memory for it";
+    /// A VCPU is out of range.
+    Vcpu = 14, "a virtual CPU of the archive has impossible numbers";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.
@@ -137,6 +146,8 @@ impl<'a> Archive<'a> {
             flags: r.u32(),
             horizon: r.u64(),
             recorder_bytes: r.u32(),
+            vcpus: r.u16(),
+            dp_queues: r.u8(),
         };
         let bytes = bytes.get(..header.length as usize).ok_or(Refusal::Truncated)?;
         let covered = bytes.get(CRC_FROM..header.tables_end()).ok_or(Refusal::Truncated)?;
@@ -144,7 +155,10 @@ impl<'a> Archive<'a> {
             return Err(Refusal::TablesChecksum);
         }
         let archive = Archive { bytes, header };
-        if archive.is_possible() { Ok(archive) } else { Err(Refusal::Table) }
+        if !archive.is_possible() {
+            return Err(Refusal::Table);
+        }
+        if archive.vcpus_are_possible() { Ok(archive) } else { Err(Refusal::Vcpu) }
     }
 
     fn is_possible(&self) -> bool {
@@ -155,10 +169,24 @@ impl<'a> Archive<'a> {
             && h.segments <= TABLE_MAX
             && h.devices <= TABLE_MAX;
         counts
-            && self.processes().all(|p| p.is_possible(h.processes))
+            && self.processes().all(|p| p.is_possible(h))
             && (0..h.objects).all(|i| self.object(i).is_some())
             && self.segments().all(|s| (1..=layout::SLOT_PAGES).contains(&u64::from(s.pages)))
             && self.devices().all(|d| u64::from(d.pages) <= layout::SLOT_PAGES)
+    }
+
+    fn vcpus_are_possible(&self) -> bool {
+        let h = &self.header;
+        if h.vcpus > VCPUS_MAX || h.dp_queues > DP_QUEUES_MAX {
+            return false;
+        }
+        let quotas: u32 = self.processes().map(|p| u32::from(p.vcpus)).sum();
+        let main = |record: &VcpuRecord| u64::from(record.kind == VcpuKind::Main);
+        let mask = |mask, i| mask | self.vcpu(i).map_or(0, |record| main(&record) << i);
+        let main = (0..h.vcpus).fold(0u64, mask);
+        u32::from(h.vcpus) + quotas <= u32::from(VCPUS_MAX)
+            && (0..h.vcpus)
+                .all(|i| self.vcpu(i).is_some_and(|vcpu| vcpu.is_possible(h.dp_queues, main)))
     }
 
     /// An entry of the table that begins at `start`; zeros past the end of the archive.
@@ -177,6 +205,10 @@ impl<'a> Archive<'a> {
 
     const fn devices_start(&self) -> usize {
         self.segments_start() + ENTRY_BYTES * self.header.segments as usize
+    }
+
+    const fn vcpus_start(&self) -> usize {
+        self.devices_start() + ENTRY_BYTES * self.header.devices as usize
     }
 
     /// A process, by its place in the description.
@@ -205,6 +237,13 @@ impl<'a> Archive<'a> {
         DeviceRecord::parse(self.entry(self.devices_start(), index))
     }
 
+    /// A declared VCPU; `None` if the entry is of no known kind.
+    #[inline(never)]
+    #[must_use]
+    pub fn vcpu(&self, index: u16) -> Option<VcpuRecord> {
+        VcpuRecord::parse(self.entry(self.vcpus_start(), index))
+    }
+
     /// The processes, in the description's order.
     pub fn processes(&self) -> impl Iterator<Item = ProcessRecord> + '_ {
         (0..self.header.processes).map(|i| self.process(i))
@@ -223,6 +262,11 @@ impl<'a> Archive<'a> {
     /// The declared devices.
     pub fn devices(&self) -> impl Iterator<Item = DeviceRecord> + '_ {
         (0..self.header.devices).map(|i| self.device(i))
+    }
+
+    /// The declared VCPUs.
+    pub fn vcpus(&self) -> impl Iterator<Item = VcpuRecord> + '_ {
+        (0..self.header.vcpus).filter_map(|i| self.vcpu(i))
     }
 
     /// The program of a process, if it is where and what the table says.

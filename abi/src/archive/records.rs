@@ -1,7 +1,10 @@
 //! The entries of the archive's tables: what each holds, and how it lies in the file.
 
 use super::codec::{Reader, Writer};
-use super::{ENTRY_BYTES, HEADER_BYTES, MAGIC, NONE, OBJECTS_MAX, PROCESS_BYTES, VERSION};
+use super::{
+    ENTRY_BYTES, HEADER_BYTES, MAGIC, NONE, OBJECTS_MAX, PROCESS_BYTES, VCPU_BYTES, VCPUS_MAX,
+    VERSION,
+};
 use crate::{PRIORITIES, layout};
 
 /// The header's variable part.
@@ -23,6 +26,10 @@ pub struct Header {
     pub flags: u32,
     /// Bytes to set aside for the flight recorder.
     pub recorder_bytes: u32,
+    /// Entries of the VCPU table.
+    pub vcpus: u16,
+    /// Queues by earliest deadline, above the one by period.
+    pub dp_queues: u8,
 }
 
 /// One process, as the description declares it.
@@ -62,6 +69,11 @@ pub struct ProcessRecord {
     pub starters: u64,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
+    /// The VCPU of its first thread and, if they do not say, of the others; [`NONE`]: none, its
+    /// threads run by priority below every VCPU.
+    pub vcpu: u16,
+    /// Most VCPUs it may make while it runs.
+    pub vcpus: u16,
 }
 
 /// What kind of object a table entry declares.
@@ -119,6 +131,8 @@ pub struct DeviceRecord {
     pub irq: u16,
     /// Level-triggered (else edge)?
     pub level: bool,
+    /// Shortest time between two of its interrupts, in ns; 0: nobody promised one.
+    pub interval: u64,
 }
 
 impl Header {
@@ -133,6 +147,7 @@ impl Header {
         }
         w.put(&self.flags.to_le_bytes()).put(&self.horizon.to_le_bytes());
         w.put(&self.recorder_bytes.to_le_bytes());
+        w.put(&self.vcpus.to_le_bytes()).put(&[self.dp_queues]);
         w.bytes
     }
 
@@ -142,6 +157,7 @@ impl Header {
         HEADER_BYTES
             + self.processes as usize * PROCESS_BYTES
             + (self.objects as usize + self.segments as usize + self.devices as usize) * ENTRY_BYTES
+            + self.vcpus as usize * VCPU_BYTES
     }
 }
 
@@ -155,8 +171,7 @@ impl ProcessRecord {
             w.put(&word.to_le_bytes());
         }
         w.put(&[self.priority, u8::from(self.start_at_boot)]).put(&self.supervisor.to_le_bytes());
-        for half in
-            [self.threads, self.semaphores, self.conditions, self.events, self.stack_pages, 0]
+        for half in [self.threads, self.semaphores, self.conditions, self.events, self.stack_pages]
         {
             w.put(&half.to_le_bytes());
         }
@@ -165,6 +180,7 @@ impl ProcessRecord {
         for word in self.arguments {
             w.put(&word.to_le_bytes());
         }
+        w.put(&self.vcpu.to_le_bytes()).put(&self.vcpus.to_le_bytes());
         w.bytes
     }
 
@@ -174,7 +190,7 @@ impl ProcessRecord {
         let (image_offset, image_length, image_crc) = (r.u32(), r.u32(), r.u32());
         let (priority, start_at_boot, supervisor) = (r.u8(), r.u8() != 0, r.u16());
         let (threads, semaphores, conditions) = (r.u16(), r.u16(), r.u16());
-        let (events, stack_pages, _) = (r.u16(), r.u16(), r.u16());
+        let (events, stack_pages) = (r.u16(), r.u16());
         ProcessRecord {
             key,
             image_offset,
@@ -193,12 +209,16 @@ impl ProcessRecord {
             backoff: r.u64(),
             starters: r.u64(),
             arguments: [r.u64(), r.u64(), r.u64(), r.u64()],
+            vcpu: r.u16(),
+            vcpus: r.u16(),
         }
     }
 
-    pub(super) fn is_possible(&self, processes: u16) -> bool {
-        let supervised = self.supervisor == NONE || self.supervisor < processes;
+    pub(super) fn is_possible(&self, header: &Header) -> bool {
+        let supervised = self.supervisor == NONE || self.supervisor < header.processes;
         supervised
+            && (self.vcpu == NONE || self.vcpu < header.vcpus)
+            && self.vcpus <= VCPUS_MAX
             && (self.priority as usize) < PRIORITIES
             && (1..=layout::THREADS_PER_PROCESS_MAX).contains(&u64::from(self.threads))
             && self.semaphores <= OBJECTS_MAX
@@ -262,6 +282,7 @@ impl DeviceRecord {
         w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
         w.put(&self.address.to_le_bytes()).put(&self.pages.to_le_bytes());
         w.put(&self.irq.to_le_bytes()).put(&[u8::from(self.level)]);
+        w.put(&self.interval.to_le_bytes());
         w.bytes
     }
 
@@ -274,6 +295,7 @@ impl DeviceRecord {
             pages: r.u32(),
             irq: r.u16(),
             level: r.u8() != 0,
+            interval: r.u64(),
         }
     }
 }

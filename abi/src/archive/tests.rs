@@ -21,10 +21,49 @@ fn process() -> ProcessRecord {
         backoff: 9,
         starters: 10,
         arguments: [11, 12, 13, 14],
+        vcpu: 0,
+        vcpus: 2,
+    }
+}
+
+fn control() -> VcpuRecord {
+    VcpuRecord {
+        key: 5,
+        allowed: 1,
+        serves: 0,
+        budget: 1_000_000,
+        period: 7_000_000,
+        cap: 0,
+        interval: 0,
+        utilization_ppm: 0,
+        kind: VcpuKind::Main,
+        background: true,
+        replenishments: 8,
+        queue: 1,
+    }
+}
+
+fn bottom_halves() -> VcpuRecord {
+    VcpuRecord {
+        key: 6,
+        serves: 1,
+        budget: 0,
+        period: 0,
+        cap: u64::MAX,
+        interval: 125_000,
+        utilization_ppm: 50_000,
+        kind: VcpuKind::Io,
+        background: false,
+        replenishments: 0,
+        ..control()
     }
 }
 
 fn archive_of(process: ProcessRecord, image: &[u8]) -> Vec<u8> {
+    archive_with(process, &[control(), bottom_halves()], image)
+}
+
+fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> Vec<u8> {
     let object = ObjectRecord {
         key: 2,
         allowed: 1,
@@ -34,7 +73,15 @@ fn archive_of(process: ProcessRecord, image: &[u8]) -> Vec<u8> {
         faults_of: NONE,
     };
     let segment = SegmentRecord { key: 3, allowed: 1, pages: 2 };
-    let device = DeviceRecord { key: 4, allowed: 1, address: 5, pages: 1, irq: NONE, level: true };
+    let device = DeviceRecord {
+        key: 4,
+        allowed: 1,
+        address: 5,
+        pages: 1,
+        irq: NONE,
+        level: true,
+        interval: 6,
+    };
     let mut header = Header {
         length: 0,
         processes: 1,
@@ -44,6 +91,8 @@ fn archive_of(process: ProcessRecord, image: &[u8]) -> Vec<u8> {
         horizon: 77,
         flags: flags::RECORD,
         recorder_bytes: 4096,
+        vcpus: vcpus.len() as u16,
+        dp_queues: 1,
     };
     let offset = header.tables_end();
     header.length = (offset + image.len()) as u32;
@@ -58,6 +107,7 @@ fn archive_of(process: ProcessRecord, image: &[u8]) -> Vec<u8> {
     bytes.extend(object.to_bytes());
     bytes.extend(segment.to_bytes());
     bytes.extend(device.to_bytes());
+    vcpus.iter().for_each(|vcpu| bytes.extend(vcpu.to_bytes()));
     let crc = crc32(&bytes[CRC_FROM..]);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes.extend(image);
@@ -78,7 +128,9 @@ fn tables_come_back_as_written() {
     assert_eq!(archive.image(&read), Ok(&b"image"[..]));
     assert_eq!(archive.objects().next().unwrap().capacity, 4);
     assert_eq!(archive.segments().next().unwrap().pages, 2);
-    assert!(archive.devices().next().unwrap().level);
+    let device = archive.devices().next().unwrap();
+    assert!(device.level && device.interval == 6);
+    assert!(archive.vcpus().eq([control(), bottom_halves()]));
     assert_eq!((archive.header.horizon, archive.header.recorder_bytes), (77, 4096));
 }
 
@@ -116,7 +168,72 @@ fn impossible_entries_are_refused_though_the_checksum_is_right() {
         ProcessRecord { stack_pages: 64, ..process() },
         ProcessRecord { supervisor: 1, ..process() },
         ProcessRecord { heap_pages: 0x8001, ..process() },
+        ProcessRecord { vcpu: 2, ..process() },
+        ProcessRecord { vcpus: 65, ..process() },
     ] {
         assert_eq!(Archive::parse(&archive_of(bad, b"")).unwrap_err(), Refusal::Table);
     }
+}
+
+/// Where the header has the number of queues by deadline.
+const DP_QUEUES_AT: usize = 46;
+
+fn refusal(vcpus: &[VcpuRecord]) -> Option<Refusal> {
+    Archive::parse(&archive_with(process(), vcpus, b"")).err()
+}
+
+#[test]
+fn impossible_vcpus_are_refused() {
+    let (main, io) = (control(), bottom_halves());
+    for bad in [
+        VcpuRecord { budget: main.period + 1, ..main },
+        VcpuRecord { budget: 0, ..main },
+        VcpuRecord { period: PERIOD_MIN.0 - 1, budget: 2_000, ..main },
+        VcpuRecord { period: PERIOD_MAX.0 + 1, ..main },
+        VcpuRecord { replenishments: 1, ..main },
+        VcpuRecord { replenishments: 9, ..main },
+        VcpuRecord { queue: 2, ..main },
+        VcpuRecord { serves: 1, ..main },
+        VcpuRecord { cap: 1, ..main },
+        VcpuRecord { interval: 1, ..main },
+        VcpuRecord { utilization_ppm: 1, ..main },
+        VcpuRecord { utilization_ppm: 0, ..io },
+        VcpuRecord { utilization_ppm: 1_000_001, ..io },
+        VcpuRecord { serves: 0, ..io },
+        VcpuRecord { interval: 0, ..io },
+        VcpuRecord { serves: 0b100, ..io },
+        VcpuRecord { serves: 0b10, ..io },
+        VcpuRecord { serves: 1 << 63, ..io },
+        VcpuRecord { cap: PERIOD_MIN.0 - 1, ..io },
+        VcpuRecord { queue: 2, ..io },
+        VcpuRecord { budget: 1, ..io },
+        VcpuRecord { background: true, ..io },
+    ] {
+        assert_eq!(refusal(&[main, bad]), Some(Refusal::Vcpu), "{bad:?}");
+    }
+    assert_eq!(refusal(&[main, io]), None);
+}
+
+#[test]
+fn a_vcpu_of_no_known_kind_is_refused() {
+    let mut bytes = archive_of(process(), b"");
+    let last = bytes.len() - VCPU_BYTES;
+    bytes[last + 60] = 2;
+    let crc = crc32(&bytes[CRC_FROM..]);
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(Archive::parse(&bytes).unwrap_err(), Refusal::Vcpu);
+}
+
+#[test]
+fn declared_and_promised_vcpus_together_are_at_most_64() {
+    let all = [control(); 62];
+    assert_eq!(refusal(&all), None);
+    assert_eq!(refusal(&[control(); 63]), Some(Refusal::Vcpu));
+    assert_eq!(refusal(&[control(); 65]), Some(Refusal::Vcpu));
+    let many = archive_with(process(), &all, b"");
+    let mut more = many.clone();
+    more[DP_QUEUES_AT] = DP_QUEUES_MAX + 1;
+    let crc = crc32(&more[CRC_FROM..Archive::parse(&many).unwrap().header.tables_end()]);
+    more[12..16].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(Archive::parse(&more).unwrap_err(), Refusal::Vcpu, "too many queues");
 }

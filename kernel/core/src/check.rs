@@ -5,8 +5,10 @@ use crate::kernel::Kernel;
 use crate::pool::{FREE, Id, Pool};
 use crate::process::ProcessState;
 use crate::queue::ThreadQueue;
+use crate::scheduler::Ready;
 use crate::thread::{State, Thread, ThreadId, Wait};
-use diapason_abi::PRIORITIES;
+use crate::vcpu::{Server, VcpuId};
+use diapason_abi::{Nanos, PRIORITIES};
 
 /// The threads of a list, with its links verified.
 fn members(threads: &Pool<'_, Thread>, queue: ThreadQueue) -> impl Iterator<Item = ThreadId> {
@@ -28,8 +30,9 @@ impl Kernel<'_> {
     pub fn check_invariants(&self) {
         self.alarms.check();
         self.check_lists();
+        self.check_vcpus();
         self.check_threads();
-        self.check_priorities();
+        self.check_choice();
         self.check_semaphores();
         self.check_mailboxes();
         self.check_events();
@@ -41,12 +44,15 @@ impl Kernel<'_> {
     /// Every thread is in exactly the list its state says, and lists are in order.
     fn check_lists(&self) {
         let mut listed = 0;
-        for priority in 0..PRIORITIES {
-            let (list, bit) = self.scheduler.list(priority);
-            assert_eq!(bit, !list.is_empty(), "ready bit");
-            for thread in members(&self.threads, list) {
-                assert_eq!(self.threads[thread].state, State::Ready, "ready state");
-                assert_eq!(self.threads[thread].vcpu.priority as usize, priority, "ready level");
+        listed += self.check_ready(&self.scheduler.unreserved, Id::NONE);
+        for vcpu in self.vcpus.ids() {
+            listed += self.check_ready(&self.vcpus[vcpu].ready, vcpu);
+        }
+        for end in self.threads.ids() {
+            for thread in members(&self.threads, self.threads[end].parked) {
+                assert_eq!(self.threads[thread].state, State::Parked, "parked state");
+                assert!(self.end_of_waits(thread) == end, "parked with the end of its chain");
+                assert_eq!(self.threads[end].state, State::Blocked, "who runs parks nobody");
                 listed += 1;
             }
         }
@@ -69,7 +75,7 @@ impl Kernel<'_> {
             listed += self.check_order(queue);
         }
         let in_a_list = |t: ThreadId| match self.threads[t].state {
-            State::Ready => true,
+            State::Ready | State::Parked => true,
             State::Blocked => matches!(
                 self.threads[t].wait,
                 Wait::Semaphore(_) | Wait::Condition(..) | Wait::Receive(_) | Wait::Send(_)
@@ -78,6 +84,55 @@ impl Kernel<'_> {
         };
         let expected = self.threads.ids().filter(|t| in_a_list(*t)).count();
         assert_eq!(listed, expected, "threads in lists");
+    }
+
+    fn check_ready(&self, ready: &Ready, vcpu: VcpuId) -> usize {
+        let mut listed = 0;
+        for priority in 0..PRIORITIES {
+            let (list, bit) = ready.list(priority);
+            assert_eq!(bit, !list.is_empty(), "ready bit");
+            for thread in members(&self.threads, list) {
+                assert_eq!(self.threads[thread].state, State::Ready, "ready state");
+                assert_eq!(self.threads[thread].priority as usize, priority, "ready level");
+                assert!(self.threads[thread].vcpu == vcpu, "ready on its VCPU");
+                listed += 1;
+            }
+        }
+        listed
+    }
+
+    /// Ranks are in order, and say of each VCPU whether it has threads and budget.
+    fn check_vcpus(&self) {
+        let s = &self.scheduler;
+        let mut urgency = 0;
+        for rank in 0..s.ranks {
+            let v = &self.vcpus[s.by_rank[rank as usize]];
+            assert!(v.handle != FREE && v.rank == rank, "a rank's VCPU");
+            assert!(v.urgency >= urgency, "ranks in order");
+            urgency = v.urgency;
+        }
+        for id in self.vcpus.ids() {
+            let v = &self.vcpus[id];
+            let alarm = self.alarms.is_set(self.threads.len() + self.events.len() + id.index());
+            if v.handle == FREE {
+                assert!(v.ready.is_empty() && v.threads == 0 && !alarm, "deleted VCPU in use");
+                continue;
+            }
+            if let Server::Main(server) = &v.server {
+                assert!(server.is_consistent(), "sporadic server");
+                assert_eq!(server.is_backlogged(), !v.ready.is_empty(), "backlog");
+            }
+            let threads = self.threads.ids().filter(|t| {
+                let t = &self.threads[*t];
+                t.vcpu == id && !matches!(t.state, State::Free | State::Ended)
+            });
+            assert_eq!(threads.count(), v.threads as usize, "threads of a VCPU");
+            let (wants, has) = (!v.ready.is_empty(), v.available(self.now) > Nanos::ZERO);
+            let bit = |word: u64| word >> v.rank & 1 == 1;
+            assert_eq!(bit(s.eligible), wants && has, "eligible");
+            assert_eq!(bit(s.background), wants && !has && v.background, "background");
+            assert_eq!(alarm, wants && !has, "alarm of a VCPU without budget");
+        }
     }
 
     fn check_waiters(&self, queue: ThreadQueue, wait: Wait) -> usize {
@@ -90,11 +145,11 @@ impl Kernel<'_> {
 
     fn check_order(&self, queue: ThreadQueue) -> usize {
         let mut count = 0;
-        let mut last = u8::MAX;
+        let mut last = u64::MAX;
         for thread in members(&self.threads, queue) {
-            let priority = self.threads[thread].vcpu.priority;
-            assert!(priority <= last, "waiters sorted by priority");
-            last = priority;
+            let urgency = self.threads[thread].urgency;
+            assert!(urgency <= last, "waiters sorted by urgency");
+            last = urgency;
             count += 1;
         }
         count
@@ -103,10 +158,26 @@ impl Kernel<'_> {
     fn check_threads(&self) {
         for id in self.threads.ids() {
             let t = &self.threads[id];
+            let parked = members(&self.threads, t.parked).map(|p| self.own_urgency(p)).max();
+            // A VCPU may have been changed since its threads began to wait.
+            let plain = |t: ThreadId| self.threads[t].vcpu.is_none();
+            let unchanged = plain(id) && members(&self.threads, t.parked).all(plain);
+            if t.state != State::Free && unchanged {
+                let own = self.own_urgency(id);
+                assert_eq!(t.urgency, parked.unwrap_or(0).max(own), "urgency");
+            }
             assert_eq!(t.handle == FREE, t.state == State::Free, "handle of a live thread");
-            assert_eq!(t.wait == Wait::Nothing, t.state != State::Blocked, "wait of a blocked one");
+            let fits = match t.state {
+                State::Free | State::Ended => t.wait == Wait::Nothing,
+                State::Ready => {
+                    matches!(t.wait, Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_))
+                }
+                State::Parked => matches!(t.wait, Wait::Mutex(_)),
+                State::Blocked => !matches!(t.wait, Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_)),
+            };
+            assert!(fits, "{:?} waits for {:?}", t.state, t.wait);
             if self.alarms.is_set(id.index()) {
-                assert_eq!(t.state, State::Blocked, "only the blocked have alarms");
+                assert!(!matches!(t.wait, Wait::Nothing | Wait::Hint(_)), "alarm of a waiter");
             }
             if let Wait::Join(other) = t.wait {
                 assert!(self.threads[other].joiner == id, "joined thread knows its joiner");
@@ -118,32 +189,28 @@ impl Kernel<'_> {
                 assert!(self.events[event].waiter == id, "event knows its waiter");
             }
         }
-        let running = self.scheduler.running;
-        assert!(running == self.scheduler.pick(), "the most urgent thread runs");
     }
 
-    /// Priority inheritance holds exactly, and nobody waits for himself.
-    fn check_priorities(&self) {
+    /// The most urgent place is the one that is run in, by the end of its chain of owners.
+    fn check_choice(&self) {
+        let (running, place) = (self.scheduler.running, self.scheduler.place);
+        assert!(place == self.scheduler.pick(&self.vcpus), "the most urgent place");
+        if place.is_none() {
+            return assert!(running.is_none(), "somebody runs in no place");
+        }
+        let t = &self.threads[running];
+        assert_eq!(t.state, State::Ready, "who runs is ready");
+        assert!(matches!(t.wait, Wait::Nothing | Wait::Hint(_)), "who runs waits for nothing");
+        if let Wait::Mutex(_) = self.threads[place].wait {
+            assert!(self.end_of_waits(place) == running, "the end of the chain runs");
+        } else if let Wait::Nothing = self.threads[place].wait {
+            assert!(place == running, "a thread that can run has its place itself");
+        }
         for id in self.threads.ids() {
-            let t = &self.threads[id];
-            let mut due = t.vcpu.base;
-            let mut held = t.held;
-            while held.is_some() {
-                assert!(self.semaphores[held].owner == id, "held by its owner");
-                let waiter = self.semaphores[held].waiters.head;
-                if waiter.is_some() {
-                    due = due.max(self.threads[waiter].vcpu.priority);
-                }
-                held = self.semaphores[held].next_held;
-            }
-            if t.state != State::Free && t.state != State::Ended {
-                assert_eq!(t.vcpu.priority, due, "inherited priority");
-            }
             let mut at = id;
             for _ in 0..self.threads.len() {
-                let Wait::Semaphore(s) = self.threads[at].wait else { break };
-                at = self.semaphores[s].owner;
-                assert!(at != id, "cycle of owners");
+                at = self.awaited(at);
+                assert!(at != id, "circle of owners");
                 if at.is_none() {
                     break;
                 }
@@ -156,6 +223,13 @@ impl Kernel<'_> {
             let s = &self.semaphores[id];
             if s.owner.is_some() {
                 let mut held = self.threads[s.owner].held;
+                assert!(
+                    matches!(
+                        self.threads[s.owner].state,
+                        State::Ready | State::Parked | State::Blocked
+                    ),
+                    "an owner lives"
+                );
                 while held.is_some() && held != id {
                     held = self.semaphores[held].next_held;
                 }
@@ -165,6 +239,7 @@ impl Kernel<'_> {
                 assert!(s.waiters.is_empty() && s.owner.is_none(), "deleted semaphore in use");
             } else {
                 assert!(s.waiters.is_empty() || s.count == 0, "waiters though it is free");
+                assert!(s.waiters.is_empty() || !s.mutex, "nobody queues for a mutex");
                 if s.mutex {
                     assert_eq!(s.owner.is_none(), s.count == 1, "a mutex is owned or free");
                 }
@@ -236,7 +311,7 @@ impl Kernel<'_> {
         for id in self.processes.ids() {
             let p = &self.processes[id];
             let own = |t: ThreadId| self.threads[t].state;
-            let live = p.threads.ids().filter(|t| matches!(own(*t), State::Ready | State::Blocked));
+            let live = p.threads.ids().filter(|t| !matches!(own(*t), State::Free | State::Ended));
             assert_eq!(live.count(), p.live as usize, "live threads");
             assert!(p.heap.count <= p.heap_max, "heap quota");
             assert_eq!(p.live > 0, p.state == ProcessState::Running, "a process has threads");

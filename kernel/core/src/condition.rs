@@ -1,7 +1,7 @@
 //! Condition variables: wait for a signal without holding the mutex, hold it again afterwards.
 //!
 //! A signal with nobody waiting has no effect. A woken thread does not run to find the mutex taken:
-//! it moves to the mutex's waiters and lends its priority there.
+//! it has its place again, and whoever holds the mutex runs there first.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
@@ -113,10 +113,10 @@ impl Kernel<'_> {
         }
         self.may_wait(deadline)?;
         self.release(mutex);
-        self.block(thread, Wait::Condition(id, mutex), deadline);
+        self.block(thread, Wait::Condition(id, mutex), Wait::Nothing, deadline);
         // Which life of the mutex's slot is meant: it may be deleted before the signal comes.
-        self.threads[thread].result = u64::from(self.semaphores[mutex].generation);
-        self.conditions[id].waiters.insert_by_priority(&mut self.threads, thread);
+        self.threads[thread].wanted = self.semaphores[mutex].handle;
+        self.conditions[id].waiters.insert_by_urgency(&mut self.threads, thread);
         Ok(Flow::Away)
     }
 

@@ -11,8 +11,9 @@ use crate::process::{Process, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::Thread;
+use crate::vcpu::{Promise, Vcpu};
 use diapason_abi::Nanos;
-use diapason_abi::archive::{Archive, NONE, ObjectKind, ProcessRecord};
+use diapason_abi::archive::{Archive, NONE, ObjectKind, ProcessRecord, VcpuKind};
 
 /// How many of each object a system needs.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Sizes {
     pub devices: usize,
     /// Frames for all heaps and segments.
     pub frames: usize,
+    /// VCPUs, declared and of all processes.
+    pub vcpus: usize,
 }
 
 impl Sizes {
@@ -52,6 +55,7 @@ impl Sizes {
             sizes.conditions += p.conditions as usize;
             sizes.events += p.events as usize;
             sizes.frames += p.heap_pages as usize;
+            sizes.vcpus += p.vcpus as usize;
         }
         for o in archive.objects() {
             match o.kind {
@@ -68,11 +72,17 @@ impl Sizes {
             sizes.segments += 1;
             sizes.frames += s.pages as usize;
         }
+        sizes.vcpus += archive.vcpus().count();
         sizes.devices = archive.devices().count();
         let largest = [sizes.semaphores, sizes.conditions, sizes.messages, sizes.frames];
-        let alarms = sizes.threads + sizes.events;
         let fits = |n: usize| n < NONE as usize;
-        (largest.into_iter().all(fits) && fits(alarms)).then_some(sizes)
+        (largest.into_iter().all(fits) && fits(sizes.alarms())).then_some(sizes)
+    }
+
+    /// Whoever may have an alarm: threads, events, VCPUs.
+    #[must_use]
+    pub fn alarms(&self) -> usize {
+        self.threads + self.events + self.vcpus
     }
 }
 
@@ -98,9 +108,11 @@ pub struct Pools<'a> {
     pub devices: &'a mut [Device],
     /// Frames.
     pub frames: &'a mut [Frame],
-    /// Alarms: one per thread and event.
+    /// VCPUs.
+    pub vcpus: &'a mut [Vcpu],
+    /// Alarms: one per thread, event and VCPU.
     pub alarms: &'a mut [Alarm],
-    /// Their places: one per thread and event.
+    /// Their places: one per thread, event and VCPU.
     pub places: &'a mut [u16],
 }
 
@@ -113,6 +125,7 @@ struct Given {
     mailboxes: u16,
     messages: u16,
     events: u16,
+    vcpus: u16,
 }
 
 /// The next `count` slots of a pool, each prepared by `prepare`.
@@ -161,6 +174,11 @@ impl Pools<'_> {
         for (place, record) in self.devices.iter_mut().zip(archive.devices()) {
             place.record = record;
         }
+        for record in archive.vcpus() {
+            give(self.vcpus, &mut given.vcpus, 1, |v, _| {
+                (v.key, v.allowed) = (record.key, record.allowed);
+            });
+        }
     }
 
     fn process(&mut self, index: u16, record: &ProcessRecord, given: &mut Given) -> Process {
@@ -175,6 +193,7 @@ impl Pools<'_> {
             c.allowed = mine
         });
         let events = give(self.events, &mut given.events, record.events, |e, _| e.allowed = mine);
+        let vcpus = give(self.vcpus, &mut given.vcpus, record.vcpus, |v, _| v.allowed = mine);
         let supervisor = Id::new(record.supervisor);
         let takes = |b: &Mailbox| supervisor.is_some() && b.faults_of == supervisor;
         let reports = self.mailboxes.iter().position(takes);
@@ -186,6 +205,8 @@ impl Pools<'_> {
             semaphores,
             conditions,
             events,
+            vcpus,
+            vcpu: Id::new(record.vcpu),
             heap_max: record.heap_pages,
             starters: record.starters,
             supervisor,
@@ -231,7 +252,7 @@ impl<'a> Kernel<'a> {
         pools.fill(archive, refused);
         let mut frames = Pool::new(pools.frames);
         let free_frames = Chain::of_all(&mut frames);
-        Kernel {
+        let mut kernel = Kernel {
             now: Nanos::ZERO,
             entries: 0,
             process: Id::NONE,
@@ -249,6 +270,16 @@ impl<'a> Kernel<'a> {
             devices: Pool::new(pools.devices),
             frames,
             free_frames,
+            vcpus: Pool::new(pools.vcpus),
+            promise: Promise::of(archive),
+        };
+        for kind in [VcpuKind::Main, VcpuKind::Io] {
+            for (index, record) in archive.vcpus().enumerate() {
+                if record.kind == kind {
+                    kernel.admit_declared(Id::new(index as u16), &record);
+                }
+            }
         }
+        kernel
     }
 }

@@ -186,12 +186,13 @@ impl Kernel<'_> {
         Some(u64::from(core::mem::take(&mut e.pending)))
     }
 
-    /// `EventWait(event, deadline)`.
+    /// `EventWait(event, deadline, hint)`.
     pub(crate) fn event_wait<M: Machine>(
         &mut self,
         m: &mut M,
         handle: u64,
         deadline: Nanos,
+        hint: u64,
     ) -> Step {
         let id = self.own_event(handle)?;
         if self.events[id].waiter.is_some() {
@@ -208,8 +209,8 @@ impl Kernel<'_> {
             m.set_irq(&self.devices[Id::new(device)].record, true);
         }
         self.may_wait(deadline)?;
-        let thread = self.running();
-        self.block(thread, Wait::Event(id), deadline);
+        let (thread, after) = (self.running(), self.hinted(hint));
+        self.block(thread, Wait::Event(id), after, deadline);
         self.events[id].waiter = thread;
         Ok(Flow::Away)
     }

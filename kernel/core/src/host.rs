@@ -16,7 +16,9 @@ use crate::pool::Id;
 use crate::process::{Process, ProcessId};
 use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
+use crate::vcpu::Vcpu;
 use diapason_abi::archive::{Archive, DeviceRecord};
+use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
 use diapason_abi::{CallNumber, FaultCause, Nanos, decode_result, layout};
@@ -40,7 +42,6 @@ pub fn with_kernel_refusing<R>(
     body: impl FnOnce(Kernel<'_>) -> R,
 ) -> R {
     let sizes = Sizes::of(archive).expect("pools fit their ids");
-    let alarms = sizes.threads + sizes.events;
     fn of<T>(count: usize, empty: fn() -> T) -> Vec<T> {
         (0..count).map(|_| empty()).collect()
     }
@@ -54,8 +55,9 @@ pub fn with_kernel_refusing<R>(
     let mut segments = of(sizes.segments, || Segment::EMPTY);
     let mut devices = of(sizes.devices, || Device::EMPTY);
     let mut frames = of(sizes.frames, || Frame::UNLINKED);
-    let mut heap = of(alarms, || Alarm::UNUSED);
-    let mut places = vec![0; alarms];
+    let mut heap = of(sizes.alarms(), || Alarm::UNUSED);
+    let mut places = vec![0; sizes.alarms()];
+    let mut vcpus = of(sizes.vcpus, || Vcpu::EMPTY);
     let pools = Pools {
         processes: &mut processes,
         threads: &mut threads,
@@ -67,6 +69,7 @@ pub fn with_kernel_refusing<R>(
         segments: &mut segments,
         devices: &mut devices,
         frames: &mut frames,
+        vcpus: &mut vcpus,
         alarms: &mut heap,
         places: &mut places,
     };
@@ -296,6 +299,9 @@ impl<'a> Host<'a> {
     /// The running thread makes a call.
     pub fn call(&mut self, call: CallNumber, arguments: &[u64]) {
         let mut words = [0; 5];
+        if let Some(hint) = call.hint_word() {
+            words[hint] = NO_HINT;
+        }
         words[..arguments.len()].copy_from_slice(arguments);
         self.raw_call(call as u64, words);
     }

@@ -11,7 +11,8 @@ use crate::process::{Process, ProcessId, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
-use diapason_abi::call::Counter;
+use crate::vcpu::{Promise, Vcpu};
+use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Kind, Nanos, encode_result};
 
@@ -134,6 +135,9 @@ pub struct Kernel<'a> {
     pub(crate) devices: Pool<'a, Device>,
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) free_frames: Chain,
+    /// VCPUs, and what they were promised.
+    pub vcpus: Pool<'a, Vcpu>,
+    pub(crate) promise: Promise,
 }
 
 impl Kernel<'_> {
@@ -222,6 +226,9 @@ impl Kernel<'_> {
     pub fn act<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         self.now = now;
         self.entries += 1;
+        if self.scheduler.payer.is_some() {
+            self.settle();
+        }
         match cause {
             Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
             Cause::Timer => self.expire(),
@@ -234,11 +241,11 @@ impl Kernel<'_> {
     /// The second half: who runs, and what its call returns.
     #[inline(always)]
     pub fn decide(&mut self) -> Decision {
-        let run = self.scheduler.pick();
+        let run = self.choose();
         if run != self.scheduler.running {
             self.scheduler.switch(&mut self.threads, run, self.now);
         }
-        let alarm = self.alarms.next_due();
+        let alarm = self.next_alarm();
         if run.is_some() {
             self.resume(run, alarm)
         } else {
@@ -246,12 +253,12 @@ impl Kernel<'_> {
         }
     }
 
-    /// The second half, when the machine knows already that [`Scheduler::pick`] names `run`, and
+    /// The second half, when the machine knows already that [`Kernel::choose`] names `run`, and
     /// that another thread has run so far.
     #[inline(always)]
     pub fn hand_over(&mut self, run: ThreadId) -> Decision {
         self.scheduler.switch(&mut self.threads, run, self.now);
-        self.resume(run, self.alarms.next_due())
+        self.resume(run, self.next_alarm())
     }
 
     #[inline(always)]
@@ -268,11 +275,11 @@ impl Kernel<'_> {
         Decision { run, result, deliver_to, alarm }
     }
 
-    /// When the next alarm is due.
+    /// When the next alarm is due, or the budget of the VCPU that pays ends.
     #[inline(always)]
     #[must_use]
     pub fn next_alarm(&self) -> Nanos {
-        self.alarms.next_due()
+        self.alarms.next_due().min(self.scheduler.paid_until)
     }
 
     /// How often the kernel was entered, calls that changed no schedule apart.
@@ -314,20 +321,20 @@ impl Kernel<'_> {
         match call {
             CallNumber::Null => Ok(Flow::Done(0)),
             CallNumber::Yield => {
-                self.scheduler.rotate(&self.threads);
+                self.rotate();
                 Ok(Flow::Done(0))
             }
             CallNumber::ThreadExit => self.thread_exit(m, a[0]),
-            CallNumber::ThreadCreate => self.thread_create(m, (a[0], a[1]), a[2], a[3]),
-            CallNumber::ThreadJoin => self.thread_join(a[0], Nanos(a[1])),
+            CallNumber::ThreadCreate => self.thread_create(m, a),
+            CallNumber::ThreadJoin => self.thread_join(a[0], Nanos(a[1]), a[2]),
             CallNumber::ThreadDetach => self.thread_detach(a[0]),
-            CallNumber::SleepUntil => self.sleep_until(Nanos(a[0])),
-            CallNumber::JobsStart => self.jobs_start(Nanos(a[0]), Nanos(a[1]), Nanos(a[2])),
-            CallNumber::JobWait => self.job_wait(),
+            CallNumber::SleepUntil => self.sleep_until(Nanos(a[0]), a[1]),
+            CallNumber::JobsStart => self.jobs_start(Nanos(a[0]), Nanos(a[1]), Nanos(a[2]), a[3]),
+            CallNumber::JobWait => self.job_wait(a[0]),
             CallNumber::SemCreate => self.sem_create(a[0], a[1]),
             CallNumber::SemDelete => self.sem_delete(a[0]),
-            CallNumber::SemLock => self.sem_lock(a[0], Nanos(a[1])),
-            CallNumber::SemTryLock => self.sem_lock(a[0], Nanos::ZERO),
+            CallNumber::SemLock => self.sem_lock(a[0], Nanos(a[1]), a[2]),
+            CallNumber::SemTryLock => self.sem_lock(a[0], Nanos::ZERO, NO_HINT),
             CallNumber::SemUnlock => self.sem_unlock(a[0]),
             CallNumber::CvCreate => self.cv_create(a[0]),
             CallNumber::CvDelete => self.cv_delete(a[0]),
@@ -336,7 +343,7 @@ impl Kernel<'_> {
             CallNumber::MboxCreate => self.mbox_create(a[0], a[1]),
             CallNumber::MboxDelete => self.mbox_delete(a[0]),
             CallNumber::MboxSend => self.mbox_send(m, a),
-            CallNumber::MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2])),
+            CallNumber::MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2]), a[3]),
             CallNumber::ShmAttach => self.shm_attach(m, a[0]),
             CallNumber::ShmDetach => self.shm_detach(m, a[0]),
             CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
@@ -345,7 +352,7 @@ impl Kernel<'_> {
             }
             CallNumber::TimerStart => self.timer_start(a[0], Nanos(a[1]), Nanos(a[2])),
             CallNumber::EventCreate => self.event_create(Source::Plain),
-            CallNumber::EventWait => self.event_wait(m, a[0], Nanos(a[1])),
+            CallNumber::EventWait => self.event_wait(m, a[0], Nanos(a[1]), a[2]),
             CallNumber::EventDelete => self.event_delete(m, a[0]),
             CallNumber::MapDevice => self.map_device(m, a[0]),
             CallNumber::SetIsr => self.set_isr(m, a[0]),
@@ -354,6 +361,10 @@ impl Kernel<'_> {
             CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
             CallNumber::Log => Err(self.bad_log(a[0], a[1])),
             CallNumber::Count => Ok(Flow::Done(self.count(m, a[0]))),
+            CallNumber::VcpuCreate => self.vcpu_create(a),
+            CallNumber::VcpuSet => self.vcpu_set(a[0], a[1], a[2]),
+            CallNumber::VcpuDelete => self.vcpu_delete(a[0]),
+            CallNumber::VcpuFit => self.vcpu_fit(a[0]),
             CallNumber::Fail => Err(Refused::Misuse(FaultCause::Panic, a[0])),
         }
     }
@@ -386,7 +397,7 @@ impl Kernel<'_> {
     fn count<M: Machine>(&mut self, m: &mut M, which: u64) -> u64 {
         if which == Counter::CpuTime as u64 {
             let t = &self.threads[self.running()];
-            return (t.vcpu.used + (self.now - self.scheduler.since)).0;
+            return (t.used + (self.now - self.scheduler.since)).0;
         }
         m.counter(which)
     }
@@ -408,10 +419,13 @@ impl Kernel<'_> {
     fn expire(&mut self) {
         for _ in 0..ALARMS_PER_ENTRY {
             let Some(sleeper) = self.alarms.take_due(self.now) else { break };
-            if sleeper < self.threads.len() {
+            let (threads, events) = (self.threads.len(), self.events.len());
+            if sleeper < threads {
                 self.timed_out(Id::new(sleeper));
+            } else if sleeper < threads + events {
+                self.timer_fired(Id::new(sleeper - threads));
             } else {
-                self.timer_fired(Id::new(sleeper - self.threads.len()));
+                self.refresh(Id::new(sleeper - threads - events));
             }
         }
     }

@@ -14,6 +14,8 @@
 //! |---|---|
 //! | `kernel` | the two ways in, dispatch of calls, the decision |
 //! | `scheduler`, `queue`, `alarm` | who is ready, who waits in which order, what is due |
+//! | `vcpu` | budgets: who pays for the time, admission |
+//! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `thread`, `process` | their life from creation to join, fault and restart |
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
 //! | `memory` | frames, heaps, shared segments, devices |
@@ -28,6 +30,7 @@ mod check;
 mod condition;
 mod config;
 mod event;
+mod helping;
 mod kernel;
 mod machine;
 mod mailbox;
@@ -38,6 +41,7 @@ mod queue;
 mod scheduler;
 mod semaphore;
 mod thread;
+mod vcpu;
 
 #[cfg(any(test, feature = "host"))]
 pub mod host;
@@ -54,3 +58,4 @@ pub use pool::{Id, Pool};
 pub use process::{Process, ProcessId, ProcessState};
 pub use semaphore::Semaphore;
 pub use thread::{State, Thread, ThreadId, Wait};
+pub use vcpu::{Server, Vcpu, VcpuId};

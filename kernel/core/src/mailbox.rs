@@ -208,8 +208,8 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::Full));
         } else {
             self.may_wait(Nanos(deadline))?;
-            self.block(sender, Wait::Send(id), Nanos(deadline));
-            self.mailboxes[id].senders.insert_by_priority(&mut self.threads, sender);
+            self.block(sender, Wait::Send(id), Wait::Nothing, Nanos(deadline));
+            self.mailboxes[id].senders.insert_by_urgency(&mut self.threads, sender);
             return Ok(Flow::Away);
         }
         Ok(Flow::Done(0))
@@ -283,13 +283,14 @@ impl Kernel<'_> {
         Some(receipt(message.length, message.priority))
     }
 
-    /// `MboxReceive(mailbox, address, deadline)`.
+    /// `MboxReceive(mailbox, address, deadline, hint)`.
     pub(crate) fn mbox_receive<M: Machine>(
         &mut self,
         m: &mut M,
         handle: u64,
         address: u64,
         deadline: Nanos,
+        hint: u64,
     ) -> Step {
         let id = self.mailbox(handle)?;
         if self.mailboxes[id].first.is_some() {
@@ -303,10 +304,10 @@ impl Kernel<'_> {
             // To a waiting thread it would mean that there is nothing to deliver.
             return Err(Refused::Misuse(FaultCause::BadAddress, address));
         }
-        let thread = self.running();
-        self.block(thread, Wait::Receive(id), deadline);
+        let (thread, after) = (self.running(), self.hinted(hint));
+        self.block(thread, Wait::Receive(id), after, deadline);
         self.threads[thread].deliver_to = address;
-        self.mailboxes[id].receivers.insert_by_priority(&mut self.threads, thread);
+        self.mailboxes[id].receivers.insert_by_urgency(&mut self.threads, thread);
         Ok(Flow::Away)
     }
 

@@ -119,7 +119,15 @@ pub struct Device {
 impl Device {
     /// Nobody may use it.
     pub const EMPTY: Device = Device {
-        record: DeviceRecord { key: 0, allowed: 0, address: 0, pages: 0, irq: NONE, level: false },
+        record: DeviceRecord {
+            key: 0,
+            allowed: 0,
+            address: 0,
+            pages: 0,
+            irq: NONE,
+            level: false,
+            interval: 0,
+        },
         event: Id::NONE,
         mapped: 0,
     };

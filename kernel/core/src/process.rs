@@ -7,6 +7,7 @@ use crate::mailbox::MailboxId;
 use crate::memory::Chain;
 use crate::pool::{FREE, Id, Range};
 use crate::thread::State;
+use crate::vcpu::VcpuId;
 use diapason_abi::record::Record;
 use diapason_abi::{Errno, FaultCause, FaultReport};
 
@@ -44,6 +45,10 @@ pub struct Process {
     pub(crate) conditions: Range,
     /// Its events.
     pub(crate) events: Range,
+    /// VCPUs it may make.
+    pub(crate) vcpus: Range,
+    /// The VCPU its threads run on if they do not say.
+    pub(crate) vcpu: VcpuId,
     /// Heap pages it has.
     pub heap: Chain,
     /// Heap pages it may have.
@@ -77,6 +82,8 @@ impl Process {
         semaphores: Range::EMPTY,
         conditions: Range::EMPTY,
         events: Range::EMPTY,
+        vcpus: Range::EMPTY,
+        vcpu: Id::NONE,
         heap: Chain::EMPTY,
         heap_max: 0,
         segments: 0,
@@ -130,6 +137,7 @@ impl Kernel<'_> {
         p.starts += 1;
         p.live = 0;
         let (thread, priority, starts) = (Id::new(p.threads.first), p.priority, p.starts);
+        self.threads[thread].vcpu = p.vcpu;
         let words = [self.now.0, u64::from(id.index()), u64::from(starts)];
         m.emit(Record::Started, &words);
         self.thread_start(m, thread, None, priority, 0);
@@ -151,7 +159,7 @@ impl Kernel<'_> {
         p.state = ProcessState::Idle;
         p.live = 0;
         let (threads, semaphores) = (p.threads, p.semaphores);
-        let (conditions, events) = (p.conditions, p.events);
+        let (conditions, events, vcpus) = (p.conditions, p.events, p.vcpus);
         for thread in threads.ids() {
             if self.threads[thread].state == State::Ended {
                 self.thread_stop(thread, State::Free);
@@ -168,6 +176,11 @@ impl Kernel<'_> {
         }
         for semaphore in semaphores.ids() {
             self.semaphores[semaphore].handle = FREE;
+        }
+        for vcpu in vcpus.ids() {
+            if self.vcpus[vcpu].handle != FREE {
+                self.destroy_vcpu(vcpu);
+            }
         }
         self.give_back(m, id);
         m.emit(Record::Ended, &[self.now.0, u64::from(id.index())]);

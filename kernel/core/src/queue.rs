@@ -35,29 +35,24 @@ impl ThreadQueue {
         }
     }
 
-    /// Add in front of everybody.
-    #[inline(always)]
-    pub fn push_front(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        self.push_back(threads, thread);
-        self.head = thread;
-    }
-
     /// Add behind the last thread that is at least as urgent. Walks from the less urgent end.
     #[inline(always)]
-    pub fn insert_by_priority(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
+    pub fn insert_by_urgency(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         if self.head.is_none() {
             return self.push_back(threads, thread);
         }
-        let priority = threads[thread].vcpu.priority;
+        let urgency = threads[thread].urgency;
         let mut behind = self.head;
         loop {
             let before = threads[behind].previous;
-            if threads[before].vcpu.priority >= priority {
+            if threads[before].urgency >= urgency {
                 return insert_before(threads, behind, thread);
             }
             behind = before;
             if behind == self.head {
-                return self.push_front(threads, thread);
+                insert_before(threads, behind, thread);
+                self.head = thread;
+                return;
             }
         }
     }

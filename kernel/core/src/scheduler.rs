@@ -1,38 +1,40 @@
-//! Who runs: the most urgent ready thread, first come first served among equals.
+//! Who runs: the first ready thread of the most urgent VCPU that has budget; if there is none, the
+//! first of those without a VCPU; and if there is none of these either, a VCPU without budget that
+//! may run in the background.
 //!
-//! One per core. The running thread stays at the head of its list, so choosing is one bit scan, and
-//! a preempted thread keeps its place. Virtual CPUs with budgets and CSD queues take the place of
-//! the levels behind these same few operations.
+//! One per core. VCPUs are *ranked*: the queues by earliest deadline come first, most urgent queue
+//! first, then the one queue by period (CSD). Rate-monotonic scheduling is the case without deadline
+//! queues, and earliest deadline first the case without the other. A VCPU is a bit of a word, so the
+//! first one is found by one instruction; among those of one deadline queue the earliest deadline is
+//! looked for. A rank changes only when a VCPU is created or changed.
 
-use crate::pool::Pool;
+use crate::pool::{Id, Pool};
 use crate::queue::ThreadQueue;
 use crate::thread::{Thread, ThreadId};
+use crate::vcpu::{Vcpu, VcpuId};
+use diapason_abi::archive::VCPUS_MAX;
 use diapason_abi::{Nanos, PRIORITIES};
 
-/// The ready threads of a core.
-pub struct Scheduler {
+/// Most VCPUs of a core.
+const RANKS: usize = VCPUS_MAX as usize;
+const _: () = assert!(RANKS == u64::BITS as usize);
+
+/// Ready threads by priority, first come first served among equals. The one that runs stays at the
+/// head of its list, so choosing is one bit scan, and a preempted thread keeps its place.
+pub struct Ready {
     /// Bit p is set if `levels[p]` is not empty.
-    ready: u64,
+    bits: u64,
     levels: [ThreadQueue; PRIORITIES],
-    /// Who runs now.
-    pub running: ThreadId,
-    /// Since when.
-    pub since: Nanos,
-    /// Time nobody ran.
-    pub idle: Nanos,
 }
 
-impl Scheduler {
+impl Ready {
     /// Nobody is ready.
-    #[must_use]
-    pub const fn new() -> Scheduler {
-        Scheduler {
-            ready: 0,
-            levels: [ThreadQueue::EMPTY; PRIORITIES],
-            running: ThreadId::NONE,
-            since: Nanos::ZERO,
-            idle: Nanos::ZERO,
-        }
+    pub const EMPTY: Ready = Ready { bits: 0, levels: [ThreadQueue::EMPTY; PRIORITIES] };
+
+    /// Is nobody ready?
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.bits == 0
     }
 
     #[inline(always)]
@@ -41,34 +43,90 @@ impl Scheduler {
     }
 
     /// A thread became ready: it goes behind its equals.
+    #[inline(always)]
     pub fn insert_back(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        let priority = threads[thread].vcpu.priority;
-        self.ready |= 1 << (priority as usize % PRIORITIES);
+        let priority = threads[thread].priority;
+        self.bits |= 1 << (priority as usize % PRIORITIES);
         self.level(priority).push_back(threads, thread);
     }
 
-    /// A ready thread's priority changes. It goes in front of its new equals: one that inherits
-    /// takes the place of the thread that waits for it, one that gives back had not used up its
-    /// turn.
-    pub fn change_priority(
-        &mut self,
-        threads: &mut Pool<'_, Thread>,
-        thread: ThreadId,
-        priority: u8,
-    ) {
-        self.remove(threads, thread);
-        threads[thread].vcpu.priority = priority;
-        self.ready |= 1 << (priority as usize % PRIORITIES);
-        self.level(priority).push_front(threads, thread);
-    }
-
     /// A thread is no longer ready.
+    #[inline(always)]
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        let priority = threads[thread].vcpu.priority;
+        let priority = threads[thread].priority;
         let level = self.level(priority);
         level.remove(threads, thread);
         if level.is_empty() {
-            self.ready &= !(1 << (priority as usize % PRIORITIES));
+            self.bits &= !(1 << (priority as usize % PRIORITIES));
+        }
+    }
+
+    /// The first thread of this priority goes behind its equals.
+    pub fn rotate(&mut self, threads: &Pool<'_, Thread>, priority: u8) {
+        self.level(priority).rotate(threads);
+    }
+
+    /// The most urgent one.
+    #[inline(always)]
+    pub fn first(&self) -> ThreadId {
+        match self.bits.checked_ilog2() {
+            Some(level) => self.levels[level as usize % PRIORITIES].head,
+            None => ThreadId::NONE,
+        }
+    }
+
+    /// The list of a priority, for the invariants.
+    #[must_use]
+    pub fn list(&self, priority: usize) -> (ThreadQueue, bool) {
+        (self.levels[priority], self.bits >> priority & 1 == 1)
+    }
+}
+
+/// What the core chooses from, and what it chose.
+pub struct Scheduler {
+    /// Ranks of the VCPUs that have ready threads and budget.
+    pub(crate) eligible: u64,
+    /// Ranks of the VCPUs that have ready threads and no budget, but may run in the background.
+    pub(crate) background: u64,
+    /// The VCPU of each rank, the most urgent last.
+    pub(crate) by_rank: [VcpuId; RANKS],
+    pub(crate) ranks: u8,
+    /// For each rank, those that are chosen from by deadline together with it.
+    peers: [u64; RANKS],
+    /// Ready threads without a VCPU.
+    pub(crate) unreserved: Ready,
+    /// Who runs now.
+    pub running: ThreadId,
+    /// In whose place: its own, or that of a thread that waits for it.
+    pub place: ThreadId,
+    /// Since when.
+    pub since: Nanos,
+    /// Time nobody ran.
+    pub idle: Nanos,
+    /// The VCPU that pays for it, since when, and until when it can.
+    pub(crate) payer: VcpuId,
+    pub(crate) paid_since: Nanos,
+    pub(crate) paid_until: Nanos,
+}
+
+impl Scheduler {
+    /// Nobody is ready.
+    #[must_use]
+    pub const fn new() -> Scheduler {
+        Scheduler {
+            eligible: 0,
+            background: 0,
+            by_rank: [Id::NONE; RANKS],
+            ranks: 0,
+            peers: [0; RANKS],
+            unreserved: Ready::EMPTY,
+            running: ThreadId::NONE,
+            place: ThreadId::NONE,
+            since: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            payer: Id::NONE,
+            paid_since: Nanos::ZERO,
+            paid_until: Nanos::FOREVER,
         }
     }
 
@@ -78,19 +136,75 @@ impl Scheduler {
         threads[self.running].next == self.running
     }
 
-    /// The running thread goes behind its equals.
+    /// The place that somebody should run in.
     #[inline(always)]
-    pub fn rotate(&mut self, threads: &Pool<'_, Thread>) {
-        let priority = threads[self.running].vcpu.priority;
-        self.level(priority).rotate(threads);
+    pub fn pick(&self, vcpus: &Pool<'_, Vcpu>) -> ThreadId {
+        if self.eligible == 0 {
+            let first = self.unreserved.first();
+            if first.is_some() || self.background == 0 {
+                return first;
+            }
+            let rank = self.background.ilog2();
+            return vcpus[self.by_rank[rank as usize % RANKS]].ready.first();
+        }
+        vcpus[self.most_urgent(vcpus)].ready.first()
     }
 
-    /// The thread that should run.
-    #[inline(always)]
-    pub fn pick(&self) -> ThreadId {
-        match self.ready.checked_ilog2() {
-            Some(level) => self.levels[level as usize % PRIORITIES].head,
-            None => ThreadId::NONE,
+    /// Of the VCPUs with budget, the one that should run.
+    fn most_urgent(&self, vcpus: &Pool<'_, Vcpu>) -> VcpuId {
+        let first = self.eligible.ilog2() as usize % RANKS;
+        let mut best = self.by_rank[first];
+        let mut rest = self.eligible & self.peers[first];
+        while rest != 0 {
+            let rank = rest.ilog2() as usize % RANKS;
+            rest &= !(1 << rank);
+            if vcpus[self.by_rank[rank]].deadline < vcpus[best].deadline {
+                best = self.by_rank[rank];
+            }
+        }
+        best
+    }
+
+    /// Put a VCPU among the ranked, before those that are less urgent.
+    pub(crate) fn rank(&mut self, vcpus: &mut Pool<'_, Vcpu>, vcpu: VcpuId) {
+        let mut at = self.ranks as usize % RANKS;
+        self.ranks += 1;
+        while at > 0 && vcpus[self.by_rank[at - 1]].urgency > vcpus[vcpu].urgency {
+            self.by_rank[at] = self.by_rank[at - 1];
+            at -= 1;
+        }
+        self.by_rank[at] = vcpu;
+        self.renumber(vcpus);
+    }
+
+    /// Take a VCPU out of the ranked.
+    pub(crate) fn unrank(&mut self, vcpus: &mut Pool<'_, Vcpu>, vcpu: VcpuId) {
+        self.ranks = self.ranks.saturating_sub(1);
+        for at in vcpus[vcpu].rank as usize..self.ranks as usize {
+            self.by_rank[at % RANKS] = self.by_rank[(at + 1) % RANKS];
+        }
+        self.renumber(vcpus);
+    }
+
+    fn renumber(&mut self, vcpus: &mut Pool<'_, Vcpu>) {
+        let (eligible, background) = (self.eligible, self.background);
+        (self.eligible, self.background) = (0, 0);
+        let (mut queue, mut members) = (u8::MAX, 0);
+        for at in 0..self.ranks as usize % (RANKS + 1) {
+            let v = &mut vcpus[self.by_rank[at]];
+            self.eligible |= (eligible >> (v.rank % 64) & 1) << at;
+            self.background |= (background >> (v.rank % 64) & 1) << at;
+            v.rank = at as u8;
+            members = if v.queue == queue { members | 1 << at } else { 1 << at };
+            queue = v.queue;
+            // The last of a queue knows them all; the others are never asked while it is eligible,
+            // so all must know.
+            self.peers[at] = if v.by_deadline { members } else { 1 << at };
+        }
+        for at in (1..self.ranks as usize % (RANKS + 1)).rev() {
+            if self.peers[at] >> (at - 1) & 1 == 1 {
+                self.peers[at - 1] = self.peers[at];
+            }
         }
     }
 
@@ -99,19 +213,10 @@ impl Scheduler {
     pub fn switch(&mut self, threads: &mut Pool<'_, Thread>, next: ThreadId, now: Nanos) {
         // The clock does not run backwards, and no run lasts five centuries.
         let elapsed = now.0.wrapping_sub(self.since.0);
-        let used = if self.running.is_some() {
-            &mut threads[self.running].vcpu.used
-        } else {
-            &mut self.idle
-        };
+        let used =
+            if self.running.is_some() { &mut threads[self.running].used } else { &mut self.idle };
         used.0 = used.0.wrapping_add(elapsed);
         self.running = next;
         self.since = now;
-    }
-
-    /// The ready list of a priority, for the invariants.
-    #[must_use]
-    pub fn list(&self, priority: usize) -> (ThreadQueue, bool) {
-        (self.levels[priority], self.ready >> priority & 1 == 1)
     }
 }

@@ -1,13 +1,13 @@
-//! Semaphores: mutexes with an owner and priority inheritance, and counting semaphores.
+//! Semaphores: mutexes with an owner and inheritance, and counting semaphores.
 //!
-//! The owner of a mutex has at least the priority of everybody who waits for any mutex it holds,
-//! through chains of owners that wait themselves. That is one rule, kept by one function,
-//! [`Kernel::update_priority`], which is called whenever a waiter comes or goes.
+//! Who waits for a mutex keeps its place among the ready, and the owner runs in it (`helping`): so
+//! a mutex keeps no list of waiters, and unlocking it gives nothing back. Who waits for a counting
+//! semaphore is in its list, most urgent first.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
-use crate::thread::{State, ThreadId, Wait};
+use crate::thread::{ThreadId, Wait};
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
 
@@ -35,7 +35,7 @@ pub struct Semaphore {
     pub(crate) owner_died: bool,
     /// The mutex its owner took before this one and still holds.
     pub(crate) next_held: SemaphoreId,
-    /// Who waits, most urgent first.
+    /// Who waits for a counting one, most urgent first.
     pub(crate) waiters: ThreadQueue,
 }
 
@@ -112,8 +112,8 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// End a semaphore that exists: its waiters learn that it is gone, its owner gives back what
-    /// they lent.
+    /// End a semaphore that exists: its waiters learn that it is gone, those of a mutex when their
+    /// turn comes.
     pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
         self.semaphores[id].handle = FREE;
         while self.semaphores[id].waiters.head.is_some() {
@@ -124,7 +124,7 @@ impl Kernel<'_> {
         let owner = self.semaphores[id].owner;
         if owner.is_some() {
             self.disown(id);
-            self.update_priority(owner);
+            self.unpark_all(self.end_of_waits(owner));
         }
     }
 
@@ -139,7 +139,7 @@ impl Kernel<'_> {
     /// `thread` holds the mutex from now on. Returns what its call returns: `result`, or if that is
     /// zero whether an owner died; else the next owner is told.
     #[inline(always)]
-    fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
+    pub(crate) fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
         let s = &mut self.semaphores[id];
         s.owner = thread;
         s.next_held = core::mem::replace(&mut self.threads[thread].held, id);
@@ -175,19 +175,24 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn quick_lock(&mut self, handle: u64) -> Option<u64> {
         let id = self.semaphore(handle).ok()?;
-        (self.semaphores[id].count > 0).then(|| self.take(id, self.running()))
+        if self.semaphores[id].count == 0 {
+            return None;
+        }
+        let thread = self.running();
+        self.threads[thread].wait = Wait::Nothing;
+        Some(self.take(id, thread))
     }
 
-    /// `SemUnlock`, when nobody waits.
+    /// `SemUnlock`, when nobody waits who is more urgent: the running thread is in its own place.
     #[inline(always)]
     pub(crate) fn quick_unlock(&mut self, handle: u64) -> Option<u64> {
         let id = self.semaphore(handle).ok()?;
         let s = &mut self.semaphores[id];
-        if !s.waiters.is_empty() {
-            return None;
-        }
         let thread = self.scheduler.running;
         if s.owner == thread {
+            if self.scheduler.place != thread {
+                return None;
+            }
             let held = &mut self.threads[thread].held;
             // Let go in another order than taken: the list is mended on the long path.
             if *held != id {
@@ -196,7 +201,7 @@ impl Kernel<'_> {
             s.count = 1;
             s.owner = Id::NONE;
             *held = s.next_held;
-        } else if s.mutex {
+        } else if s.mutex || !s.waiters.is_empty() {
             return None;
         } else {
             s.count = s.count.checked_add(1)?;
@@ -204,61 +209,41 @@ impl Kernel<'_> {
         Some(0)
     }
 
-    /// `SemLock(semaphore, deadline)` and `SemTryLock(semaphore)`.
+    /// `SemLock(semaphore, deadline, hint)` and `SemTryLock(semaphore)`.
     #[inline(always)]
-    pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos) -> Step {
+    pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
         let id = self.semaphore(handle)?;
         let thread = self.running();
         let s = &self.semaphores[id];
         if s.count > 0 {
+            self.threads[thread].wait = Wait::Nothing;
             return Ok(Flow::Done(self.take(id, thread)));
         }
         self.may_wait(deadline)?;
-        if s.mutex && (s.owner == thread || self.waits_for(s.owner, thread)) {
-            return Err(Refused::Errno(Errno::Deadlock));
+        let (mutex, owner) = (s.mutex, s.owner);
+        let after = self.hinted(hint);
+        if mutex {
+            if self.end_of_waits(owner) == thread {
+                return Err(Refused::Errno(Errno::Deadlock));
+            }
+            self.threads[thread].wanted = handle;
+            self.wait_in_place(thread, Wait::Mutex(id), after, deadline);
+        } else {
+            self.block(thread, Wait::Semaphore(id), after, deadline);
+            self.semaphores[id].waiters.insert_by_urgency(&mut self.threads, thread);
         }
-        self.block(thread, Wait::Semaphore(id), deadline);
-        self.join_waiters(id, thread);
         Ok(Flow::Away)
     }
 
-    /// Does `first`, through owners of mutexes, wait for `thread`?
-    #[inline(always)]
-    fn waits_for(&self, first: ThreadId, thread: ThreadId) -> bool {
-        let mut owner = first;
-        while owner.is_some() && owner != thread {
-            owner = match self.threads[owner].wait {
-                Wait::Semaphore(s) => self.semaphores[s].owner,
-                _ => return false,
-            };
-        }
-        owner.is_some()
-    }
-
-    #[inline(always)]
-    fn join_waiters(&mut self, id: SemaphoreId, thread: ThreadId) {
-        let s = &mut self.semaphores[id];
-        s.waiters.insert_by_priority(&mut self.threads, thread);
-        let owner = s.owner;
-        if owner.is_some() {
-            self.lend(owner, self.threads[thread].vcpu.priority);
-        }
-    }
-
-    /// A new waiter can only raise its owner, and the owners that one waits for.
-    fn lend(&mut self, first: ThreadId, priority: u8) {
-        let mut owner = first;
-        while owner.is_some() && self.threads[owner].vcpu.priority < priority {
-            owner = self.set_priority(owner, priority);
-        }
-    }
-
-    /// A waiter gives up.
-    pub(crate) fn leave_semaphore(&mut self, thread: ThreadId, id: SemaphoreId) {
-        self.semaphores[id].waiters.remove(&mut self.threads, thread);
-        let owner = self.semaphores[id].owner;
-        if owner.is_some() {
-            self.update_priority(owner);
+    /// From owner to owner of the mutexes they wait for: the last.
+    pub(crate) fn end_of_waits(&self, first: ThreadId) -> ThreadId {
+        let mut last = first;
+        loop {
+            let next = self.awaited(last);
+            if next.is_none() {
+                return last;
+            }
+            last = next;
         }
     }
 
@@ -282,28 +267,11 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// The owner of a mutex lets it go: the most urgent waiter has it next.
+    /// The owner of a mutex lets it go: whoever is chosen first of those who want it takes it.
+    #[inline(always)]
     pub(crate) fn release(&mut self, id: SemaphoreId) {
-        let owner = self.semaphores[id].owner;
         self.disown(id);
-        let next = self.semaphores[id].waiters.head;
-        if next.is_none() {
-            self.semaphores[id].count = 1;
-            return;
-        }
-        self.semaphores[id].waiters.remove(&mut self.threads, next);
-        let result = self.own(id, next, self.threads[next].result);
-        self.wake(next, result);
-        let giver = &self.threads[owner];
-        if giver.vcpu.priority > giver.vcpu.base {
-            if giver.held.is_none() {
-                // What it was lent came through this mutex alone; it runs or ends, so it waits for
-                // none.
-                self.set_priority(owner, giver.vcpu.base);
-            } else {
-                self.update_priority(owner);
-            }
-        }
+        self.semaphores[id].count = 1;
     }
 
     /// A thread ends while holding mutexes.
@@ -315,76 +283,22 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread that waited on a condition holds its mutex again, or waits for it. Its call will
-    /// return `result`; or an error, without the mutex, if that was deleted meanwhile or waiting
-    /// for it would close a cycle.
+    /// A thread that waited on a condition wants its mutex again; then its call returns `result`, or
+    /// an error, without the mutex, if that was deleted meanwhile or waiting for it would close a
+    /// circle.
     pub(crate) fn reacquire(&mut self, thread: ThreadId, id: SemaphoreId, result: u64) {
-        self.alarms.cancel(thread.index());
         let s = &self.semaphores[id];
-        let generation = self.threads[thread].result;
-        if s.handle == FREE || u64::from(s.generation) != generation {
+        if s.handle != self.threads[thread].wanted {
             self.wake_with(thread, Errno::Gone);
-        } else if self.waits_for(s.owner, thread) {
+        } else if s.owner.is_some() && self.end_of_waits(s.owner) == thread {
             self.wake_with(thread, Errno::Deadlock);
-        } else if s.count > 0 {
-            self.semaphores[id].count = 0;
-            let result = self.own(id, thread, result);
-            self.wake(thread, result);
         } else {
-            self.threads[thread].wait = Wait::Semaphore(id);
-            self.threads[thread].result = result;
-            self.join_waiters(id, thread);
+            self.alarms.cancel(thread.index());
+            let t = &mut self.threads[thread];
+            t.wait = Wait::Mutex(id);
+            t.result = result;
+            self.give_place(thread);
         }
-    }
-
-    /// Give `thread` the priority it should have: its own, or that of the most urgent thread that
-    /// waits for a mutex it holds. If it waits for a mutex itself, so for that one's owner, and so
-    /// on; the chain has no cycle, because `sem_lock` refuses to close one.
-    pub(crate) fn update_priority(&mut self, first: ThreadId) {
-        let mut thread = first;
-        while thread.is_some() {
-            let priority = self.due_priority(thread);
-            if priority == self.threads[thread].vcpu.priority {
-                return;
-            }
-            thread = self.set_priority(thread, priority);
-        }
-    }
-
-    fn due_priority(&self, thread: ThreadId) -> u8 {
-        let mut priority = self.threads[thread].vcpu.base;
-        let mut held = self.threads[thread].held;
-        while held.is_some() {
-            let waiter = self.semaphores[held].waiters.head;
-            if waiter.is_some() {
-                priority = priority.max(self.threads[waiter].vcpu.priority);
-            }
-            held = self.semaphores[held].next_held;
-        }
-        priority
-    }
-
-    /// Change a priority and the thread's place in whatever list it is in. Returns the owner of
-    /// the mutex it waits for, whose priority may have to follow.
-    fn set_priority(&mut self, thread: ThreadId, priority: u8) -> ThreadId {
-        if self.threads[thread].state == State::Ready {
-            self.scheduler.change_priority(&mut self.threads, thread, priority);
-            return Id::NONE;
-        }
-        self.threads[thread].vcpu.priority = priority;
-        let (queue, owner) = match self.threads[thread].wait {
-            Wait::Semaphore(s) => {
-                let s = &mut self.semaphores[s];
-                (&mut s.waiters, s.owner)
-            }
-            Wait::Condition(c, _) => (&mut self.conditions[c].waiters, Id::NONE),
-            Wait::Receive(m) => (&mut self.mailboxes[m].receivers, Id::NONE),
-            Wait::Send(m) => (&mut self.mailboxes[m].senders, Id::NONE),
-            Wait::Nothing | Wait::Time | Wait::Event(_) | Wait::Join(_) => return Id::NONE,
-        };
-        queue.remove(&mut self.threads, thread);
-        queue.insert_by_priority(&mut self.threads, thread);
-        owner
     }
 }
 

@@ -4,8 +4,9 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id};
 use crate::process::{Process, ProcessId};
+use crate::queue::ThreadQueue;
 use crate::semaphore::SemaphoreId;
-use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId};
+use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId, vcpu::VcpuId};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos, PRIORITIES};
 
 /// Names a thread.
@@ -16,22 +17,28 @@ pub type ThreadId = Id<Thread>;
 pub enum State {
     /// The slot is free.
     Free,
-    /// Ready or running.
+    /// It has a place among the ready; if it waits for a mutex, the owner runs there.
     Ready,
+    /// It waits for a mutex whose owner, or the owner that one waits for, cannot run.
+    Parked,
     /// Waiting for what [`Thread::wait`] says.
     Blocked,
     /// Ended; its exit code waits to be joined.
     Ended,
 }
 
-/// What a blocked thread waits for, and so which list it is in.
+/// What a thread waits for, and so which list it is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Not blocked.
+    /// Nothing.
     Nothing,
+    /// Nothing; but it will lock this mutex next.
+    Hint(SemaphoreId),
+    /// Ownership of a mutex.
+    Mutex(SemaphoreId),
     /// Only its alarm.
     Time,
-    /// Room in, or ownership of, a semaphore.
+    /// Room in a counting semaphore.
     Semaphore(SemaphoreId),
     /// A signal; then the mutex.
     Condition(ConditionId, SemaphoreId),
@@ -43,18 +50,6 @@ pub enum Wait {
     Event(EventId),
     /// The end of another thread.
     Join(ThreadId),
-}
-
-/// What the scheduler chooses among. One per thread for now; what a thread is charged to and
-/// ordered by is kept apart from the thread so that several can share one.
-#[derive(Clone, Copy, Debug)]
-pub struct Vcpu {
-    /// Priority it was given.
-    pub base: u8,
-    /// Priority it has, with what waiters lend it. Never below `base`.
-    pub priority: u8,
-    /// CPU time used.
-    pub used: Nanos,
 }
 
 /// Periodic release of a thread's jobs, and how they went.
@@ -88,8 +83,21 @@ pub struct Thread {
     pub state: State,
     /// What it is blocked on.
     pub wait: Wait,
-    /// What the scheduler sees of it.
-    pub vcpu: Vcpu,
+    /// What it waits for once this wait is over: nothing, or a hint.
+    pub(crate) after: Wait,
+    /// Handle of the mutex it waits for, or will want back.
+    pub(crate) wanted: u64,
+    /// The VCPU it runs on, if it has one.
+    pub vcpu: VcpuId,
+    /// How urgent its own place is, on its VCPU or among those that have none.
+    pub priority: u8,
+    /// How urgent it is among those that wait for the same: as its own place, or the most urgent one
+    /// parked with it.
+    pub(crate) urgency: u64,
+    /// CPU time used.
+    pub used: Nanos,
+    /// Those whose places are given up until it wakes.
+    pub(crate) parked: ThreadQueue,
     /// Neighbours in the list it is in.
     pub(crate) previous: ThreadId,
     pub(crate) next: ThreadId,
@@ -125,7 +133,13 @@ impl Thread {
         generation: 0,
         state: State::Free,
         wait: Wait::Nothing,
-        vcpu: Vcpu { base: 0, priority: 0, used: Nanos::ZERO },
+        after: Wait::Nothing,
+        wanted: FREE,
+        vcpu: Id::NONE,
+        priority: 0,
+        urgency: 0,
+        used: Nanos::ZERO,
+        parked: ThreadQueue::EMPTY,
         previous: Id::NONE,
         next: Id::NONE,
         held: Id::NONE,
@@ -166,12 +180,26 @@ impl Thread {
 }
 
 impl Kernel<'_> {
-    /// Take the running thread out of the ready list; the caller puts it where it waits.
-    pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Nanos) {
-        self.scheduler.remove(&mut self.threads, thread);
+    /// Take the running thread's place away; the caller puts it where it waits.
+    #[inline(always)]
+    pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, after: Wait, deadline: Nanos) {
+        self.give_up_place(thread);
+        self.threads[thread].state = State::Blocked;
+        self.wait_in_place(thread, wait, after, deadline);
+    }
+
+    /// The running thread waits and keeps its place.
+    #[inline(always)]
+    pub(crate) fn wait_in_place(
+        &mut self,
+        thread: ThreadId,
+        wait: Wait,
+        after: Wait,
+        deadline: Nanos,
+    ) {
         let t = &mut self.threads[thread];
-        t.state = State::Blocked;
         t.wait = wait;
+        t.after = after;
         t.result = 0;
         if deadline < Nanos::FOREVER {
             self.alarms.set(thread.index(), deadline);
@@ -180,13 +208,8 @@ impl Kernel<'_> {
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
-        self.alarms.cancel(thread.index());
-        let t = &mut self.threads[thread];
-        t.wait = Wait::Nothing;
-        t.state = State::Ready;
-        t.result = result;
-        t.has_result = true;
-        self.scheduler.insert_back(&mut self.threads, thread);
+        self.stop_waiting(thread, result);
+        self.give_place(thread);
     }
 
     /// Wake with an error.
@@ -205,6 +228,9 @@ impl Kernel<'_> {
             self.leave_condition(thread, condition);
             let timed_out = diapason_abi::encode_result(Err(Errno::TimedOut));
             self.reacquire(thread, mutex, timed_out);
+        } else if let Wait::Mutex(_) = self.threads[thread].wait {
+            self.leave_chain(thread);
+            self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
         } else {
             self.leave_queue(thread);
             self.wake_with(thread, Errno::TimedOut);
@@ -214,8 +240,10 @@ impl Kernel<'_> {
     /// Take a blocked thread out of the list it waits in. It stays blocked.
     pub(crate) fn leave_queue(&mut self, thread: ThreadId) {
         match self.threads[thread].wait {
-            Wait::Nothing | Wait::Time => {}
-            Wait::Semaphore(semaphore) => self.leave_semaphore(thread, semaphore),
+            Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_) | Wait::Time => {}
+            Wait::Semaphore(semaphore) => {
+                self.semaphores[semaphore].waiters.remove(&mut self.threads, thread);
+            }
             Wait::Condition(condition, _) => self.leave_condition(thread, condition),
             Wait::Receive(mailbox) => {
                 self.mailboxes[mailbox].receivers.remove(&mut self.threads, thread);
@@ -228,14 +256,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ThreadCreate(entry, argument, priority, name)`.
-    pub(crate) fn thread_create<M: Machine>(
-        &mut self,
-        m: &mut M,
-        entry: (u64, u64),
-        priority: u64,
-        name: u64,
-    ) -> Step {
+    /// `ThreadCreate(entry, argument, priority, name, vcpu)`.
+    pub(crate) fn thread_create<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
+        let [entry, argument, priority, name, vcpu] = a;
         let process = self.process;
         if priority >= PRIORITIES as u64 || priority as u8 > self.processes[process].priority {
             return Err(Refused::Misuse(FaultCause::BadArgument, priority));
@@ -243,7 +266,12 @@ impl Kernel<'_> {
         let range = self.processes[process].threads;
         let free = range.ids().find(|t| self.threads[*t].is_spare());
         let thread = free.ok_or(Refused::Errno(Errno::Exhausted))?;
-        self.thread_start(m, thread, Some(entry), priority as u8, name);
+        let vcpu = match vcpu {
+            0 => self.processes[process].vcpu,
+            handle => self.own_vcpu(handle)?,
+        };
+        self.threads[thread].vcpu = vcpu;
+        self.thread_start(m, thread, Some((entry, argument)), priority as u8, name);
         Ok(Flow::Done(self.threads[thread].handle))
     }
 
@@ -259,10 +287,8 @@ impl Kernel<'_> {
         let t = &mut self.threads[thread];
         t.generation += 1;
         t.handle = Handle::new(Kind::Thread, thread.index(), t.generation).0;
-        t.vcpu.base = priority;
-        t.vcpu.priority = priority;
+        t.priority = priority;
         t.name = name;
-        t.state = State::Ready;
         t.wait = Wait::Nothing;
         t.held = Id::NONE;
         t.joiner = Id::NONE;
@@ -271,22 +297,29 @@ impl Kernel<'_> {
         t.deliver_to = 0;
         t.jobs.period = Nanos::ZERO;
         t.jobs.active = false;
-        let process = t.process;
+        let (process, vcpu) = (t.process, t.vcpu);
+        self.threads[thread].urgency = self.own_urgency(thread);
+        if vcpu.is_some() {
+            self.vcpus[vcpu].threads += 1;
+        }
         self.processes[process].live += 1;
         m.start_thread(thread, entry);
-        self.scheduler.insert_back(&mut self.threads, thread);
+        self.give_place(thread);
     }
 
     /// End a thread that is not running on any list but the one its state says; its slot is free
     /// afterwards unless somebody may still join it.
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
+        self.leave_chain(thread);
+        self.alarms.cancel(thread.index());
         match self.threads[thread].state {
-            State::Ready => self.scheduler.remove(&mut self.threads, thread),
-            State::Blocked => {
-                self.leave_queue(thread);
-                self.alarms.cancel(thread.index());
-            }
+            State::Ready | State::Parked => self.give_up_place(thread),
+            State::Blocked => self.leave_queue(thread),
             State::Free | State::Ended => {}
+        }
+        let vcpu = self.threads[thread].vcpu;
+        if vcpu.is_some() && self.threads[thread].state != State::Ended {
+            self.vcpus[vcpu].threads -= 1;
         }
         let t = &mut self.threads[thread];
         t.wait = Wait::Nothing;
@@ -296,7 +329,6 @@ impl Kernel<'_> {
         if ended == State::Free {
             t.handle = FREE;
         }
-        // Last: what it gives back changes its priority, and it must be in no list by then.
         self.abandon_held(thread);
     }
 
@@ -332,8 +364,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ThreadJoin(thread, deadline)`.
-    pub(crate) fn thread_join(&mut self, handle: u64, deadline: Nanos) -> Step {
+    /// `ThreadJoin(thread, deadline, hint)`.
+    pub(crate) fn thread_join(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
         let thread = self.own_thread(handle)?;
         let caller = self.running();
         let t = &self.threads[thread];
@@ -349,7 +381,8 @@ impl Kernel<'_> {
             return Ok(Flow::Done(code));
         }
         self.may_wait(deadline)?;
-        self.block(caller, Wait::Join(thread), deadline);
+        let after = self.hinted(hint);
+        self.block(caller, Wait::Join(thread), after, deadline);
         self.threads[thread].joiner = caller;
         Ok(Flow::Away)
     }
@@ -368,17 +401,25 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// `SleepUntil(time)`.
-    pub(crate) fn sleep_until(&mut self, time: Nanos) -> Step {
+    /// `SleepUntil(time, hint)`.
+    pub(crate) fn sleep_until(&mut self, time: Nanos, hint: u64) -> Step {
         if time <= self.now {
             return Ok(Flow::Done(0));
         }
-        self.block(self.running(), Wait::Time, time);
+        let after = self.hinted(hint);
+        self.block(self.running(), Wait::Time, after, time);
         Ok(Flow::Away)
     }
 
-    /// `JobsStart(first, period, deadline)`.
-    pub(crate) fn jobs_start(&mut self, first: Nanos, period: Nanos, deadline: Nanos) -> Step {
+    /// `JobsStart(first, period, deadline, hint)`.
+    pub(crate) fn jobs_start(
+        &mut self,
+        first: Nanos,
+        period: Nanos,
+        deadline: Nanos,
+        hint: u64,
+    ) -> Step {
+        let after = self.hinted(hint);
         if period == Nanos::ZERO || period == Nanos::FOREVER {
             return Err(Refused::Misuse(FaultCause::BadArgument, period.0));
         }
@@ -387,13 +428,14 @@ impl Kernel<'_> {
         jobs.release = first;
         jobs.period = period;
         jobs.deadline = deadline;
-        self.await_release(thread, 0)
+        self.await_release(thread, after, 0)
     }
 
-    /// `JobWait()`: account for the job that ends, then wait for the next release. Releases that
+    /// `JobWait(hint)`: account for the job that ends, then wait for the next release. Releases that
     /// have passed entirely are passed over and count as misses: a late task catches up by
     /// dropping work, never by bunching it.
-    pub(crate) fn job_wait(&mut self) -> Step {
+    pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
+        let after = self.hinted(hint);
         let (thread, now) = (self.running(), self.now);
         let jobs = &mut self.threads[thread].jobs;
         if jobs.period == Nanos::ZERO {
@@ -412,17 +454,17 @@ impl Kernel<'_> {
             jobs.skipped += skipped;
             jobs.misses += skipped;
         }
-        self.await_release(thread, skipped)
+        self.await_release(thread, after, skipped)
     }
 
-    fn await_release(&mut self, thread: ThreadId, result: u64) -> Step {
+    fn await_release(&mut self, thread: ThreadId, after: Wait, result: u64) -> Step {
         let release = self.threads[thread].jobs.release;
         if release <= self.now {
             self.threads[thread].jobs.active = true;
             return Ok(Flow::Done(result));
         }
         self.threads[thread].jobs.active = false;
-        self.block(thread, Wait::Time, release);
+        self.block(thread, Wait::Time, after, release);
         self.threads[thread].result = result;
         Ok(Flow::Away)
     }

@@ -46,7 +46,7 @@ fn number_of(entries: &[[u64; ENTRY_WORDS]], at: usize) -> usize {
 #[test]
 fn a_recording_replays_equal_to_the_last_entry() {
     for seed in 0..4 {
-        let recording = recording(seed, 6_000);
+        let recording = recording(seed, 12_000);
         let all = entries(&recording);
         let decisions = number_of(&all, all.len());
         assert_eq!(replayed(&recording), Ok(decisions));
@@ -55,7 +55,8 @@ fn a_recording_replays_equal_to_the_last_entry() {
         for kind in [EntryKind::Quick, EntryKind::Syscall, EntryKind::Timer, EntryKind::Irq] {
             assert!(count(kind) > 30, "{kind:?}");
         }
-        assert!(count(EntryKind::Bytes) > 50 && count(EntryKind::Fault) > 0);
+        let (bytes, faults) = (count(EntryKind::Bytes), count(EntryKind::Fault));
+        assert!(bytes > 50 && faults > 0, "{bytes} {faults}");
     }
 }
 

@@ -47,7 +47,7 @@ fn a_held_mutex_makes_others_wait_their_turn() {
         summon(sys);
         let control = sys.running();
         sys.blocks(Call::SemLock, &[m, FOREVER]);
-        assert_eq!(sys.host.kernel.threads[control].wait, Wait::Semaphore(first_semaphore(m)));
+        assert_eq!(sys.host.kernel.threads[control].wait, Wait::Mutex(first_semaphore(m)));
         sys.yields(Call::SemUnlock, &[m]);
         assert_eq!(sys.running(), control);
         assert_eq!(sys.result(control), Some(Ok(0)));

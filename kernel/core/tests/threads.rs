@@ -12,7 +12,7 @@ fn a_thread_starts_with_its_entry_argument_and_priority() {
         let (thread, entry) = *sys.host.machine.started.last().unwrap();
         assert_eq!((sys.handle(thread), entry), (handle, Some((0x1234, 77))));
         let t = &sys.host.kernel.threads[thread];
-        assert_eq!((t.vcpu.priority, t.slot, &t.name.to_le_bytes()), (9, 1, b"worker\0\0"));
+        assert_eq!((t.priority, t.slot, &t.name.to_le_bytes()), (9, 1, b"worker\0\0"));
         assert_eq!(sys.state(thread), State::Ready);
     });
 }
@@ -113,7 +113,7 @@ fn cpu_time_is_charged_to_who_ran() {
         sys.host.now = Nanos(130);
         sys.blocks(Call::SleepUntil, &[400]);
         sys.until(1_000);
-        let used = |t| sys.host.kernel.threads[t].vcpu.used;
+        let used = |t| sys.host.kernel.threads[t].used;
         assert_eq!((used(main), used(other)), (Nanos(100), Nanos(130)));
         assert_eq!(sys.host.kernel.scheduler.idle, Nanos(270));
         assert_eq!(sys.ok(Call::Count, &[3, 0]), 600);

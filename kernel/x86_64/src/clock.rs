@@ -1,13 +1,7 @@
-//! Time: the processor's counter as nanoseconds, and how fast the counters run.
+//! Time: the processor's counter as nanoseconds, and as the timer counts.
 
-use crate::apic::LocalApic;
 use crate::cpu;
 use diapason_abi::Nanos;
-
-/// How long to compare two clocks: 50 ms make 10 ns of reading error 0.2 ppm.
-const WINDOW_MICROS: u64 = 50_000;
-const FEMTOS_PER_MICRO: u64 = 1_000_000_000;
-const PIT_HZ: u64 = 1_193_182;
 
 /// The conversion between counter ticks and nanoseconds since boot.
 #[derive(Clone, Copy)]
@@ -16,6 +10,8 @@ pub struct Clock {
     pub base: u64,
     /// Nanoseconds per tick, 32.32 fixed point.
     pub multiplier: u64,
+    /// Counter ticks per nanosecond, 32.32 fixed point.
+    pub counter_multiplier: u64,
     /// Timer ticks per nanosecond, 32.32 fixed point.
     pub timer_multiplier: u64,
 }
@@ -35,118 +31,12 @@ impl Clock {
         u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
     }
 
-    /// The counter's value at `time`.
+    /// The counter's value just after `time`. Counted from now: the error of the multiplier is
+    /// that of the span, and nothing is divided.
     #[inline(always)]
     pub fn counter_at(&self, time: Nanos) -> u64 {
-        let ticks = (u128::from(time.0) << 32) / u128::from(self.multiplier);
-        self.base.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
-    }
-}
-
-/// A clock of known speed to compare with.
-enum Reference {
-    /// HPET: address of the main counter, its period in femtoseconds.
-    Hpet(*const u32, u64),
-    /// The PC's interval timer.
-    Pit,
-}
-
-impl Reference {
-    fn read(&self) -> u64 {
-        match self {
-            // SAFETY: the ACPI tables say the HPET is there; its counter may be read at any time.
-            Reference::Hpet(counter, _) => u64::from(unsafe { counter.read_volatile() }),
-            Reference::Pit => {
-                // SAFETY: latches and reads channel 2, which `find` set counting.
-                let value = unsafe {
-                    cpu::out8(0x43, 0x80);
-                    u64::from(cpu::in8(0x42)) | u64::from(cpu::in8(0x42)) << 8
-                };
-                0x1_0000 - value
-            }
-        }
-    }
-
-    /// Wait for the next tick; returns it.
-    fn edge(&self) -> u64 {
-        let before = self.read();
-        loop {
-            let now = self.read();
-            if now != before {
-                return now;
-            }
-        }
-    }
-
-    /// Femtoseconds between two readings.
-    fn span(&self, from: u64, to: u64) -> u64 {
-        match self {
-            Reference::Hpet(_, period) => u64::from((to as u32).wrapping_sub(from as u32)) * period,
-            Reference::Pit => to.wrapping_sub(from) * (FEMTOS_PER_MICRO * 1_000_000 / PIT_HZ),
-        }
-    }
-
-    fn find(hpet: u64) -> Reference {
-        if hpet != 0 {
-            let registers = hpet as *mut u32;
-            // SAFETY: the HPET's capability, configuration and counter registers; switching the
-            // main counter on disturbs nobody at boot.
-            unsafe {
-                let period = registers.add(1).read_volatile();
-                registers.add(4).write_volatile(registers.add(4).read_volatile() | 1);
-                return Reference::Hpet(registers.add(0xf0 / 4), u64::from(period));
-            }
-        }
-        // SAFETY: channel 2 counts down from 65536 with the speaker off; nobody else uses it.
-        unsafe {
-            cpu::out8(0x61, cpu::in8(0x61) & !2 | 1);
-            cpu::out8(0x43, 0xb0);
-            cpu::out8(0x42, 0);
-            cpu::out8(0x42, 0);
-        }
-        Reference::Pit
-    }
-}
-
-/// Compare the counter and the timer with the reference. Returns the clock, and both speeds in
-/// kHz: finer than that is beyond the reading error.
-pub fn calibrate(hpet: u64, timer: &mut LocalApic) -> (Clock, u64, u64) {
-    let reference = Reference::find(hpet);
-    let first = reference.edge();
-    let counter = cpu::counter();
-    timer.free_run();
-    let timer_start = timer.current();
-    // Half the PIT's range when only that is there; the loop checks the reference's own time.
-    let window = if hpet == 0 { WINDOW_MICROS / 2 } else { WINDOW_MICROS };
-    let mut last = reference.edge();
-    while reference.span(first, last) < window * FEMTOS_PER_MICRO {
-        wait_ticks(1 << 14);
-        last = reference.edge();
-    }
-    let (counter_end, timer_end) = (cpu::counter(), timer.current());
-    let micros = u128::from(reference.span(first, last));
-    let khz = |ticks: u64| {
-        let scaled = u128::from(ticks) * 1_000_000_000_000;
-        ((scaled + micros / 2) / micros) as u64
-    };
-    let counter_khz = khz(counter_end - counter);
-    let timer_khz = khz(u64::from(timer_start - timer_end));
-    let clock = Clock {
-        base: counter,
-        multiplier: ratio(1_000_000, counter_khz),
-        timer_multiplier: ratio(timer_khz, 1_000_000),
-    };
-    (clock, counter_khz, timer_khz)
-}
-
-fn ratio(a: u64, b: u64) -> u64 {
-    ((u128::from(a) << 32) / u128::from(b.max(1))) as u64
-}
-
-/// Let the counter advance without asking the (slow) reference.
-fn wait_ticks(ticks: u64) {
-    let start = cpu::counter();
-    while cpu::counter() - start < ticks {
-        core::hint::spin_loop();
+        let span = time.0.saturating_sub(self.now().0);
+        let ticks = (u128::from(span) * u128::from(self.counter_multiplier)) >> 32;
+        cpu::counter().saturating_add(u64::try_from(ticks + 1).unwrap_or(u64::MAX))
     }
 }

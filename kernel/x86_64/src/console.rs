@@ -6,7 +6,8 @@
 use crate::cpu;
 use diapason_abi::record::Record;
 
-const PORT: u16 = 0x3f8;
+/// Registers of the first serial port of every PC.
+pub const PORT: u16 = 0x3f8;
 /// Bytes written out per visit of the idle loop, between two chances for interrupts.
 const CHUNK: usize = 16;
 /// Words of the ring.
@@ -56,14 +57,6 @@ pub unsafe fn console() -> &'static mut Console {
 const LINE: u64 = 1 << 63;
 
 impl Console {
-    /// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts.
-    pub fn open(&mut self) {
-        for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3)] {
-            // SAFETY: these are the serial port's registers on every PC.
-            unsafe { cpu::out8(PORT + register, value) }
-        }
-    }
-
     /// Is there room for an entry of this many words? If not, it is lost and counted.
     fn room(&mut self, words: usize) -> bool {
         let enough = RING - (self.head - self.tail) > words;
@@ -76,6 +69,7 @@ impl Console {
         self.head += 1;
     }
 
+    #[inline(never)]
     fn take(&mut self) -> u64 {
         let word = self.ring[self.tail % RING];
         self.tail += 1;
@@ -105,6 +99,7 @@ impl Console {
         }
     }
 
+    #[inline(never)]
     fn write(&mut self, byte: u8) {
         if let Some(place) = self.text.get_mut(self.length) {
             *place = byte;
@@ -152,15 +147,19 @@ impl Console {
     /// Write a little of what waits; false if nothing is left.
     pub fn drain(&mut self) -> bool {
         for _ in 0..CHUNK {
-            if self.sent == self.length && !self.next_entry() {
+            let Some(byte) = self.text[..].get(self.sent).filter(|_| self.sent < self.length)
+            else {
+                if self.next_entry() {
+                    continue;
+                }
                 return false;
-            }
+            };
             // SAFETY: the serial port's status and data registers.
             unsafe {
                 if cpu::in8(PORT + 5) & 0x20 == 0 {
                     return true;
                 }
-                cpu::out8(PORT, self.text[self.sent]);
+                cpu::out8(PORT, *byte);
             }
             self.sent += 1;
         }

@@ -55,10 +55,6 @@ const USER_DATA: u64 = 0x23;
 const USER_FLAGS: u64 = 0x202;
 
 impl Context {
-    /// Of a thread that has not started.
-    // SAFETY: integers and arrays of them; all zeros is a value of each.
-    pub const EMPTY: Context = unsafe { core::mem::zeroed() };
-
     /// A thread about to execute its first instruction, with every register it is not given clear.
     pub fn start(&mut self, entry: u64, stack: u64, arguments: [u64; 5]) {
         let [rdi, rsi, rdx, rcx, r8] = arguments;

@@ -49,20 +49,6 @@ pub unsafe fn write_msr(register: u32, value: u64) {
     }
 }
 
-/// Read a model-specific register.
-///
-/// # Safety
-/// The register exists.
-pub unsafe fn read_msr(register: u32) -> u64 {
-    let (low, high): (u32, u32);
-    // SAFETY: the caller vouches for the register.
-    unsafe {
-        asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high,
-             options(nomem, nostack));
-    }
-    u64::from(high) << 32 | u64::from(low)
-}
-
 /// The processor's counter.
 #[inline(always)]
 pub fn counter() -> u64 {
@@ -80,6 +66,15 @@ pub fn counter() -> u64 {
 pub unsafe fn load_address_space(root: u64) {
     // SAFETY: the kernel stays mapped, so the next instruction is there.
     unsafe { asm!("mov cr3, {}", in(reg) root, options(nostack)) }
+}
+
+/// Forget the translation of the page at `address`, even if it is global.
+///
+/// # Safety
+/// Nobody relies on the page being where it was.
+pub unsafe fn forget_page(address: u64) {
+    // SAFETY: the caller vouches for the page.
+    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack)) }
 }
 
 /// The address that faulted.

@@ -8,6 +8,7 @@ use crate::paging::{self, Space};
 use crate::percpu::BOOT_CPU;
 use crate::recorder::Recorder;
 use crate::shell::Observe;
+use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
@@ -45,14 +46,14 @@ pub struct Place {
 /// The hardware as the core sees it.
 pub struct Metal {
     /// By process.
-    pub spaces: &'static mut [Space],
-    pub programs: &'static mut [Program],
+    pub spaces: Table<Space>,
+    pub programs: Table<Program>,
     /// By thread.
-    pub contexts: &'static mut [Context],
-    pub places: &'static mut [Place],
+    pub contexts: Table<Context>,
+    pub places: Table<Place>,
     /// Level-1 tables of the declared segments and devices.
-    pub segment_tables: &'static mut [u64],
-    pub device_tables: &'static mut [u64],
+    pub segment_tables: Table<u64>,
+    pub device_tables: Table<u64>,
     /// First frame of the pool.
     pub pool: u64,
     /// The interrupting devices: which description entry has which vector.

@@ -7,12 +7,13 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `boot.s`, `start` | from the loader to the first decision |
+//! | `boot` | from the loader to a kernel that is ready; leaves memory before the first thread |
+//! | `handover` | from boot to the first decision |
 //! | `entry.s`, `context` | into and out of the kernel, and what is kept of a thread meanwhile |
 //! | `shell` | around the core: clock, timer, address space, recorder |
 //! | `machine` | the effects the core asks for |
-//! | `paging`, `frames`, `loader` | address spaces, boot memory, programs |
-//! | `acpi`, `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
+//! | `paging`, `table` | address spaces, arrays |
+//! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
 
 #![no_std]
@@ -20,21 +21,19 @@
 
 use diapason_routines as _;
 
-mod acpi;
 mod apic;
+mod boot;
 mod calls;
-
 mod clock;
 mod console;
 mod context;
 mod cpu;
 mod fatal;
-mod frames;
-mod loader;
+mod handover;
 mod machine;
 mod paging;
 mod percpu;
 mod recorder;
 mod shell;
-mod start;
+mod table;
 mod tables;

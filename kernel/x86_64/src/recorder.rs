@@ -19,6 +19,7 @@ impl Recorder {
         Recorder { entries, used: 0, lost: 0 }
     }
 
+    #[inline(never)]
     fn push(&mut self, words: [u64; ENTRY_WORDS]) {
         match self.entries.get_mut(self.used) {
             Some(slot) => {

@@ -127,7 +127,7 @@ impl Shell {
     /// come here lead to. No function is called on the way, so no register is saved for one.
     #[inline(never)]
     fn conclude(&mut self, caller: ThreadId) -> Exit {
-        let run = self.kernel.scheduler.pick();
+        let run = self.kernel.choose();
         let alarm = self.kernel.next_alarm().min(self.horizon);
         if alarm != self.armed || run.is_none() || run == caller {
             return self.conclude_otherwise(caller);
@@ -356,6 +356,7 @@ impl Shell {
         let scheduler = &mut self.kernel.scheduler;
         // Charge what has run since the last change.
         scheduler.switch(&mut self.kernel.threads, scheduler.running, now);
+        self.kernel.close_accounts(now);
         let idle = self.kernel.scheduler.idle;
         for id in self.kernel.threads.ids() {
             let t = &self.kernel.threads[id];
@@ -369,13 +370,18 @@ impl Shell {
                         process,
                         slot,
                         t.name,
-                        t.vcpu.used.0,
+                        t.used.0,
                         jobs.done,
                         jobs.misses,
                         response,
                         jobs.skipped,
                     ],
                 );
+            }
+        }
+        for id in self.kernel.vcpus.ids() {
+            if let Some(words) = self.kernel.account_of(id) {
+                announce(Record::Vcpu, &words);
             }
         }
         for id in self.kernel.processes.ids() {

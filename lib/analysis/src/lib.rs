@@ -4,5 +4,7 @@
 
 extern crate alloc;
 
+#[cfg(feature = "attack")]
+pub mod attack;
 pub mod csd;
 pub mod server;

@@ -3,10 +3,10 @@
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::memory::{self, Budget};
 use crate::source::Span;
-use crate::system::{Mailbox, Process, Restart, SemaphoreKind, System};
+use crate::system::{Mailbox, Process, Restart, SemaphoreKind, Server, System, Vcpu};
 use diapason_abi::archive::{
     Archive, CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord,
-    Refusal, SegmentRecord, crc32, flags,
+    Refusal, SegmentRecord, VcpuKind, VcpuRecord, crc32, flags,
 };
 use diapason_abi::elf::Program;
 use diapason_abi::{Key, PAGE, call};
@@ -52,6 +52,9 @@ pub fn build(
     options: &RunOptions,
     image_of: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<u8>, Diagnostics> {
+    if let Some(problem) = system.overcrowded() {
+        return Err(problem);
+    }
     let mut report = Report::new();
     let mut header = header(system, options);
     let images = images(system, header.tables_end(), image_of, &mut report);
@@ -75,6 +78,8 @@ fn count(list: usize) -> u16 {
 fn header(system: &System, options: &RunOptions) -> Header {
     let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
     let record = if options.record_bytes > 0 { flags::RECORD } else { 0 };
+    let watch = if options.watch { flags::WATCH } else { 0 };
+    let exact = if system.scheduling.exact { flags::EXACT } else { 0 };
     Header {
         length: 0,
         processes: count(system.processes.len()),
@@ -82,8 +87,10 @@ fn header(system: &System, options: &RunOptions) -> Header {
         segments: count(system.segments.len()),
         devices: count(system.devices.len()),
         horizon: options.horizon_ns,
-        flags: record | if options.watch { flags::WATCH } else { 0 },
+        flags: record | watch | exact,
         recorder_bytes: options.record_bytes,
+        vcpus: count(system.vcpus.len()),
+        dp_queues: system.scheduling.dp_queues,
     }
 }
 
@@ -184,6 +191,9 @@ fn write(system: &System, header: &Header, images: &Images) -> Vec<u8> {
     for device in &system.devices {
         bytes.extend(device_record(device).to_bytes());
     }
+    for vcpu in &system.vcpus {
+        bytes.extend(vcpu_record(vcpu).to_bytes());
+    }
     let crc = crc32(bytes.get(CRC_FROM..).unwrap_or(&[]));
     bytes.splice(CRC_FROM - 4..CRC_FROM, crc.to_le_bytes());
     bytes.resize(bytes.len().next_multiple_of(IMAGE_ALIGN), 0);
@@ -225,6 +235,8 @@ fn process_record(
         backoff: p.backoff_ns,
         starters: starters(system, index),
         arguments: p.arguments,
+        vcpu: p.vcpu.unwrap_or(NONE),
+        vcpus: p.vcpus,
     }
 }
 
@@ -290,6 +302,41 @@ fn device_record(device: &crate::Device) -> DeviceRecord {
         pages: pages(device.size),
         irq: device.interrupt.map_or(NONE, |interrupt| interrupt.irq),
         level: device.interrupt.is_some_and(|interrupt| interrupt.level),
+        interval: device.interrupt.and_then(|interrupt| interrupt.interval_ns).unwrap_or(0),
+    }
+}
+
+fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
+    let empty = VcpuRecord {
+        key: key(&vcpu.name),
+        allowed: vcpu.allowed,
+        serves: 0,
+        budget: 0,
+        period: 0,
+        cap: 0,
+        interval: 0,
+        utilization_ppm: 0,
+        kind: VcpuKind::Main,
+        background: false,
+        replenishments: 0,
+        queue: vcpu.queue,
+    };
+    match &vcpu.server {
+        Server::Main { budget_ns, period_ns, replenishments, background } => VcpuRecord {
+            budget: *budget_ns,
+            period: *period_ns,
+            replenishments: *replenishments,
+            background: *background,
+            ..empty
+        },
+        Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => VcpuRecord {
+            kind: VcpuKind::Io,
+            utilization_ppm: *utilization_ppm,
+            cap: cap_ns.unwrap_or(u64::MAX),
+            interval: *interval_ns,
+            serves: serves.iter().fold(0, |mask, served| mask | 1 << served),
+            ..empty
+        },
     }
 }
 

@@ -1,12 +1,14 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
-use crate::declared::{Declared, DeclaredProcess, Named};
+use crate::declared::{Declared, DeclaredProcess, DeclaredVcpu, Named};
 use crate::diagnostics::Report;
 use crate::names::{Names, SUPERVISOR, faults_of};
+use crate::queues::{self, Queues};
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
-    Condition, Device, Interrupt, Mailbox, Origin, Process, Segment, Semaphore, System,
+    Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
+    System, Vcpu,
 };
 
 /// The system `declared` describes. Call it only for what `check` found nothing wrong with;
@@ -14,9 +16,11 @@ use crate::system::{
 pub(crate) fn system(declared: &Declared, source: &Source) -> System {
     let names = Names::collect(declared, &mut Report::new());
     let users = |name: &At<String>| users(declared, &name.value);
+    let queues = queues::assign(declared, &names);
     let mut system = System {
         name: declared.name.clone(),
         memory: declared.memory.value,
+        clock_hz: declared.clock_hz,
         processes: processes(declared, &names),
         semaphores: each(&declared.semaphores, |name, kind| Semaphore {
             name: name.value.clone(),
@@ -42,12 +46,15 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
             name: name.value.clone(),
             address: device.address.value,
             size: device.size,
-            interrupt: device
-                .irq
-                .as_ref()
-                .map(|irq| Interrupt { irq: irq.value, level: device.level }),
+            interrupt: device.irq.as_ref().map(|irq| Interrupt {
+                irq: irq.value,
+                level: device.level,
+                interval_ns: device.interval_ns,
+            }),
             allowed: users(name),
         }),
+        vcpus: vcpus(declared, &names, &queues),
+        scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };
     system.mailboxes.extend(fault_mailboxes(&system));
@@ -63,6 +70,48 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         source: source.clone(),
         memory: declared.memory.span.clone(),
         programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
+        vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
+        scheduling: match &declared.scheduling.place {
+            nowhere if nowhere.is_empty() => declared.top.clone(),
+            place => place.clone(),
+        },
+    }
+}
+
+fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
+    let numbered = declared.vcpus.iter().zip(&queues.of);
+    let vcpu = |(vcpu, queue): (&Named<DeclaredVcpu>, &u8)| {
+        let name = vcpu.name.value.as_str();
+        let runs_on = |p: &DeclaredProcess| p.vcpu.as_ref().is_some_and(|vcpu| vcpu.value == name);
+        let first = declared.processes.iter().enumerate().filter(|(_, process)| runs_on(process));
+        Some(Vcpu {
+            name: name.to_owned(),
+            server: server(&vcpu.what, names)?,
+            queue: *queue,
+            allowed: first.fold(users(declared, name), |mask, (index, _)| mask | bit(index)),
+        })
+    };
+    numbered.filter_map(vcpu).collect()
+}
+
+fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
+    match what {
+        DeclaredVcpu::Main { budget, period, replenishments, background } => Some(Server::Main {
+            budget_ns: budget.value,
+            period_ns: period.value,
+            replenishments: *replenishments,
+            background: *background,
+        }),
+        DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, serves } => {
+            let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
+            Some(Server::Io {
+                utilization_ppm: utilization_ppm.value,
+                cap_ns: cap.as_ref().map(|cap| cap.value),
+                interval_ns: *interval_ns,
+                serves: served.filter_map(number).collect(),
+            })
+        }
+        DeclaredVcpu::Unusable => None,
     }
 }
 
@@ -107,6 +156,8 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
         backoff_ns: d.backoff_ns,
         start_at_boot: d.start_at_boot.value,
         arguments: d.arguments,
+        vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),
+        vcpus: d.vcpus,
     }
 }
 

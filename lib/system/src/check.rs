@@ -3,10 +3,11 @@
 
 use crate::declared::{Declared, DeclaredProcess, Named};
 use crate::diagnostics::{Problem, Report};
+use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
-use crate::{hardware, supervision};
+use crate::{hardware, queues, supervision, vcpus};
 use diapason_abi::archive::{OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     supervision::check(declared, &names, report);
     liveness(declared, &names, report);
     hardware::check(declared, report);
+    vcpus::check(declared, &names, report);
+    queues::check(declared, &names, report);
 }
 
 fn counts(declared: &Declared, report: &mut Report) {
@@ -37,6 +40,7 @@ fn counts(declared: &Declared, report: &mut Report) {
         list.iter().map(|named| &named.name.span)
     }
     too_many("segments", spans(&d.segments), TABLE_MAX.into(), report);
+    too_many("VCPUs", spans(&d.vcpus), DECLARED_VCPUS_MAX, report);
     too_many("devices", spans(&d.devices), TABLE_MAX.into(), report);
     let objects = spans(&d.semaphores).chain(spans(&d.conditions)).chain(spans(&d.mailboxes));
     // Each process may come to need a mailbox for the fault reports it receives.
@@ -59,7 +63,7 @@ fn too_many<'s>(
 }
 
 /// Report the second and further occurrences of a word in a list.
-fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
+pub(crate) fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
     let mut first: BTreeMap<&str, &Span> = BTreeMap::new();
     for At { value, span } in list {
         if let Some(first) = first.get(value.as_str()) {

@@ -9,6 +9,7 @@ use crate::system::{Restart, SemaphoreKind};
 pub(crate) struct Declared {
     pub name: String,
     pub memory: At<u64>,
+    pub clock_hz: u64,
     pub processes: Vec<DeclaredProcess>,
     pub semaphores: Vec<Named<SemaphoreKind>>,
     pub conditions: Vec<Named<()>>,
@@ -16,6 +17,8 @@ pub(crate) struct Declared {
     /// Bytes.
     pub segments: Vec<Named<u64>>,
     pub devices: Vec<Named<DeclaredDevice>>,
+    pub vcpus: Vec<Named<DeclaredVcpu>>,
+    pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
 }
@@ -34,6 +37,7 @@ pub(crate) struct DeclaredDevice {
     pub size: u64,
     pub irq: Option<At<u16>>,
     pub level: bool,
+    pub interval_ns: Option<u64>,
 }
 
 /// `[[process]]`.
@@ -55,6 +59,47 @@ pub(crate) struct DeclaredProcess {
     pub backoff_ns: u64,
     pub start_at_boot: At<bool>,
     pub arguments: [u64; 4],
+    pub vcpu: Option<At<String>>,
+    pub vcpus: u16,
+}
+
+/// `[[vcpu]]`.
+#[derive(Debug)]
+pub(crate) enum DeclaredVcpu {
+    /// A sporadic server.
+    Main { budget: At<u64>, period: At<u64>, replenishments: u8, background: bool },
+    /// A server for bottom halves.
+    Io {
+        utilization_ppm: At<u32>,
+        cap: Option<At<u64>>,
+        interval_ns: u64,
+        /// Names of Main VCPUs.
+        serves: Vec<At<String>>,
+    },
+    /// Something is wrong with its keys, and has been reported.
+    Unusable,
+}
+
+/// `[scheduling]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredScheduling {
+    pub dynamic: Dynamic,
+    /// The queue by period, if it is spelt out.
+    pub fixed: Option<Vec<At<String>>>,
+    /// The place of `fixed`, for what is missing from it.
+    pub fixed_place: Span,
+    pub exact: bool,
+    /// Where the table is, or where it would be missed.
+    pub place: Span,
+}
+
+/// The queues by deadline.
+#[derive(Debug)]
+pub(crate) enum Dynamic {
+    /// These, most urgent first.
+    Queues(Vec<At<Vec<At<String>>>>),
+    /// One, of all Main VCPUs.
+    All,
 }
 
 /// Who gets the fault reports.

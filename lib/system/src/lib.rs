@@ -6,7 +6,8 @@
 //! programs and writes the archive that the kernel boots and the simulator loads.
 //!
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
-//! `table`) → `names`, `check`, `supervision`, `hardware`, `memory` (do they fit together?) →
+//! `table`, VCPUs by `vcpu`) → `names`, `check`, `supervision`, `hardware`, `vcpus`, `queues`,
+//! `memory` (do they fit together?) →
 //! `assemble` ([`System`]) → `archive` (bytes). Every stage reports into one list of
 //! [`Diagnostics`].
 //!
@@ -24,6 +25,7 @@ mod hardware;
 mod limits;
 mod memory;
 mod names;
+mod queues;
 mod read;
 mod source;
 mod suggest;
@@ -32,12 +34,14 @@ mod syntax;
 mod system;
 mod table;
 mod units;
+mod vcpu;
+mod vcpus;
 
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use system::{
-    Condition, Device, Interrupt, Mailbox, Process, Restart, Segment, Semaphore, SemaphoreKind,
-    System,
+    Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling, Segment, Semaphore,
+    SemaphoreKind, Server, System, Vcpu,
 };
 
 use diagnostics::Report;

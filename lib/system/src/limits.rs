@@ -28,6 +28,15 @@ pub(crate) const VGA: std::ops::Range<u64> = 0xa_0000..0xc_0000;
 pub(crate) const KERNEL_DEVICES: [(&str, std::ops::Range<u64>); 2] =
     [("the I/O APIC", 0xfec0_0000..0xfec0_1000), ("the local APIC", 0xfee0_0000..0xfef0_0000)];
 
+/// Most VCPUs in a description. The kernel schedules far fewer, `VCPUS_MAX`, which is checked when
+/// a system is admitted: larger sets can still be analysed.
+pub(crate) const DECLARED_VCPUS_MAX: usize = 1024;
+/// Clock rates of an analysis: from the microcontrollers of the dissertation's day to today's PCs.
+pub(crate) const CLOCK_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=10_000_000_000;
+/// Shortest times between two interrupts of a device, or two wake-ups of an I/O VCPU, that can be
+/// promised, in ns: from about what one of them costs to an hour.
+pub(crate) const INTERVALS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000_000_000;
+
 /// Bytes in a page, as sizes are computed here.
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 

@@ -17,6 +17,8 @@ const THREAD_BYTES: u64 = 2048;
 const OBJECT_BYTES: u64 = 128;
 /// Kernel memory of one message in a mailbox.
 const MESSAGE_BYTES: u64 = 128;
+/// Kernel memory of one VCPU with its replenishment list, declared or made by a process.
+const VCPU_BYTES: u64 = 512;
 /// Tables above those that map pages, and the information page with its own: 5 pages a process.
 const TABLES_FIXED: u64 = 5;
 
@@ -118,6 +120,7 @@ fn objects(system: &System) -> u64 {
     system.processes.iter().map(private).sum::<u64>()
         + shared as u64 * OBJECT_BYTES
         + messages * MESSAGE_BYTES
+        + system.vcpus_at_most() * VCPU_BYTES
 }
 
 /// Pages of page tables: one table per started 2 MiB of stacks and of heap, and one per segment
@@ -140,13 +143,14 @@ mod tests {
     #[test]
     fn the_budget_is_the_documented_sum() {
         let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
-                    heap = \"3M\"\nstack = \"8K\"\nthreads = 9\nuses = [\"m\", \"g\"]\n\
+                    heap = \"3M\"\nvcpus = 3\nstack = \"8K\"\nthreads = 9\nuses = [\"m\", \"g\"]\n\
                     [[mailbox]]\nname = \"m\"\nmessages = 40\n\
-                    [[segment]]\nname = \"g\"\nsize = \"12K\"\n";
+                    [[segment]]\nname = \"g\"\nsize = \"12K\"\n\
+                    [[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"5ms\"\n";
         let system = crate::parse("f", text).unwrap();
         let rows = Budget::of(&system).0;
         let bytes: Vec<u64> = rows.iter().map(|(_, bytes)| *bytes).collect();
-        let objects = 9 * 2048 + 128 + 40 * 128;
+        let objects = 9 * 2048 + 128 + 40 * 128 + 4 * 512;
         // 5, and 2 for the slots of 9 stacks, 2 for 3M of heap, 2 used.
         let tables = 11 * 4096;
         let expected = [8 << 20, pages(objects) * 4096, tables, 3 << 20, 72 << 10, 12 << 10];

@@ -64,6 +64,7 @@ pub(crate) enum Kind {
     Mailbox,
     Segment,
     Device,
+    Vcpu,
 }
 
 impl fmt::Display for Kind {
@@ -75,6 +76,7 @@ impl fmt::Display for Kind {
             Kind::Mailbox => "mailbox",
             Kind::Segment => "segment",
             Kind::Device => "device",
+            Kind::Vcpu => "VCPU",
         })
     }
 }
@@ -98,7 +100,8 @@ impl<'d> Names<'d> {
         for (name, meaning) in everything(declared) {
             if let Some(first) = names.0.get(name) {
                 let title = format!("the name `{name}` is declared twice");
-                let help = "rename one: processes, objects, segments and devices share one space";
+                let help =
+                    "rename one: processes, objects, segments, devices and VCPUs share one space";
                 let problem = Problem::new(&meaning.span, title, help);
                 report.push(problem.with(&first.span, format!("first, the {}", first.kind)));
             } else {
@@ -115,6 +118,11 @@ impl<'d> Names<'d> {
     /// The index of the process of that name.
     pub fn process(&self, name: &str) -> Option<usize> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Process).map(|meaning| meaning.index)
+    }
+
+    /// The index of the VCPU of that name.
+    pub fn vcpu(&self, name: &str) -> Option<usize> {
+        self.get(name).filter(|meaning| meaning.kind == Kind::Vcpu).map(|meaning| meaning.index)
     }
 
     /// The nearest name to `word` among those of the kinds wanted.
@@ -141,6 +149,7 @@ fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
         .chain(of(Kind::Mailbox, d.mailboxes.iter().map(|o| &o.name)))
         .chain(of(Kind::Segment, d.segments.iter().map(|o| &o.name)))
         .chain(of(Kind::Device, d.devices.iter().map(|o| &o.name)))
+        .chain(of(Kind::Vcpu, d.vcpus.iter().map(|o| &o.name)))
         .filter(|(name, _)| !name.is_empty())
 }
 

@@ -3,14 +3,15 @@
 use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named, Supervision};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::{
-    BACKOFF_NS_MAX, COUNT_MAX, IRQ_LINES, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES, PHYSICAL_END,
-    PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
+    BACKOFF_NS_MAX, CLOCK_HZ, COUNT_MAX, INTERVALS, IRQ_LINES, MEMORY_MAX, MESSAGES_MAX,
+    PAGE_BYTES, PHYSICAL_END, PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
 };
 use crate::names;
 use crate::source::{At, Span};
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX};
+use crate::{units, vcpu};
+use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -21,6 +22,8 @@ const MEMORY_DEFAULT: u64 = 64 << 20;
 const STACK_DEFAULT: u64 = 16 << 10;
 /// Pause before the first restart if the description does not say: 10 ms.
 const BACKOFF_DEFAULT: u64 = 10_000_000;
+/// Instructions a second if the description does not say: one a nanosecond, as QEMU counts them.
+const CLOCK_DEFAULT: u64 = 1_000_000_000;
 /// Largest segment, and largest device.
 const SLOT: u64 = layout::SLOT;
 
@@ -32,10 +35,11 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("the description", "description", raw, report);
     let system = system_table(&mut top);
-    let lists = ["process", "semaphore", "condition", "mailbox", "segment", "device"]
+    let scheduling = single(&mut top, "scheduling");
+    let lists = ["process", "semaphore", "condition", "mailbox", "segment", "device", "vcpu"]
         .map(|key| top.list(key));
     top.report_unknown();
-    let [processes, semaphores, conditions, mailboxes, segments, devices] = lists;
+    let [processes, semaphores, conditions, mailboxes, segments, devices, vcpus] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
     declared.semaphores = semaphores.into_iter().map(|raw| semaphore(raw, report)).collect();
@@ -43,39 +47,46 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.mailboxes = mailboxes.into_iter().map(|raw| mailbox(raw, report)).collect();
     declared.segments = segments.into_iter().map(|raw| segment(raw, report)).collect();
     declared.devices = devices.into_iter().map(|raw| device(raw, report)).collect();
+    declared.vcpus = vcpus.into_iter().map(|raw| vcpu::vcpu(raw, report)).collect();
+    declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
 
 /// `[system]`, if it is there and a table.
 fn system_table<'t>(top: &mut Table<'t, '_>) -> Option<Raw<'t>> {
     const HELP: &str = "begin with `[system]` and, in the next line, `name = \"engine\"`";
-    let entry = top.get("system");
-    match entry.map(|entry| (entry, entry.get_ref())) {
-        Some((entry, DeValue::Table(entries))) => Some(Raw { entries, place: entry.span() }),
-        Some((entry, _)) => {
-            let title = "`system` is not a single table";
-            let help = "write `[system]`, once and with single brackets";
-            top.report.push(Problem::new(&entry.span(), title, help));
-            None
-        }
-        None => {
-            let title = "the description has no `[system]`";
-            top.report.push(Problem::new(&(0..0), title, HELP).absence());
-            None
-        }
+    if top.get("system").is_none() {
+        let title = "the description has no `[system]`";
+        top.report.push(Problem::new(&(0..0), title, HELP).absence());
     }
+    single(top, "system")
+}
+
+/// A table of which there is at most one.
+fn single<'t>(top: &mut Table<'t, '_>, key: &'static str) -> Option<Raw<'t>> {
+    let entry = top.get(key)?;
+    if let DeValue::Table(entries) = entry.get_ref() {
+        return Some(Raw { entries, place: entry.span() });
+    }
+    let title = format!("`{key}` is not a single table");
+    let help = format!("write `[{key}]`, once and with single brackets");
+    top.report.push(Problem::new(&entry.span(), title, help));
+    None
 }
 
 fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
     let mut declared = Declared {
         name: String::new(),
         memory: At::new(MEMORY_DEFAULT, 0..0),
+        clock_hz: CLOCK_DEFAULT,
         processes: Vec::new(),
         semaphores: Vec::new(),
         conditions: Vec::new(),
         mailboxes: Vec::new(),
         segments: Vec::new(),
         devices: Vec::new(),
+        vcpus: Vec::new(),
+        scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };
     let Some(raw) = raw else { return declared };
@@ -85,13 +96,26 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
     declared.memory = table
         .size("memory", PAGE_BYTES..=MEMORY_MAX)
         .unwrap_or_else(|| At::new(MEMORY_DEFAULT, table.place()));
+    declared.clock_hz = clock(&mut table);
     table.report_unknown();
     declared
 }
 
+fn clock(table: &mut Table<'_, '_>) -> u64 {
+    let Some(clock) = table.parsed("clock", "a frequency", "clock = \"2400MHz\"", units::frequency)
+    else {
+        return CLOCK_DEFAULT;
+    };
+    if !CLOCK_HZ.contains(&clock.value) {
+        let help = "write a frequency from `1MHz` to `10GHz`";
+        table.report.push(Problem::new(&clock.span, "`clock` is out of range", help));
+    }
+    clock.value
+}
+
 /// The name of what `table` declares; empty if it has none. A bad one is reported and kept, so that
 /// what refers to it is not reported too.
-fn name(table: &mut Table<'_, '_>) -> At<String> {
+pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
     let nothing = At::new(String::new(), table.place());
     if table.get("name").is_none() {
         table.missing("name", "add `name = \"…\"`: how the rest of the system calls it");
@@ -128,12 +152,14 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
         supervisor: supervisor(table),
         restart: restart(table),
         backoff_ns: table
-            .duration("backoff", BACKOFF_NS_MAX)
+            .duration("backoff", 1..=BACKOFF_NS_MAX)
             .map_or(BACKOFF_DEFAULT, |time| time.value),
         start_at_boot: table
             .choice("start", &[("boot", true), ("manual", false)], "")
             .unwrap_or_else(|| At::new(true, name.span.clone())),
         arguments: arguments(table),
+        vcpu: table.text("vcpu", "vcpu = \"control\""),
+        vcpus: count(table, "vcpus", 0, u64::from(VCPUS_MAX)).unwrap_or(0),
         name,
     };
     table.report_unknown();
@@ -275,15 +301,23 @@ fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
     let size = required_size(&mut table, "add `size = \"4K\"`: the bytes of its registers");
     let irq = table.number("irq", 0..=u64::from(IRQ_LINES) - 1, ", its line at the I/O APIC");
     let trigger = table.choice("trigger", &[("edge", false), ("level", true)], "");
-    if let (None, Some(trigger)) = (table.get("irq"), &trigger) {
-        let title = "`trigger` without `irq`";
-        let help = "add `irq = …`, the device's interrupt line, or remove `trigger`";
-        table.report.push(Problem::new(&trigger.span, title, help));
+    let interval = table.duration("interval", INTERVALS);
+    let spans = [
+        ("trigger", trigger.as_ref().map(|t| &t.span)),
+        ("interval", interval.as_ref().map(|i| &i.span)),
+    ];
+    for (key, span) in spans.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+        if table.get("irq").is_none() {
+            let title = format!("`{key}` without `irq`");
+            let help = format!("add `irq = …`, the device's interrupt line, or remove `{key}`");
+            table.report.push(Problem::new(span, title, help));
+        }
     }
     table.report_unknown();
     let irq = irq.and_then(|irq| Some(At::new(u16::try_from(irq.value).ok()?, irq.span)));
+    let interval_ns = interval.map(|interval| interval.value);
     let level = trigger.is_some_and(|trigger| trigger.value);
-    Named { name, what: DeclaredDevice { address, size, irq, level } }
+    Named { name, what: DeclaredDevice { address, size, irq, level, interval_ns } }
 }
 
 /// Physical address of a device; its page is the unit of protection.

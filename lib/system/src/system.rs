@@ -1,6 +1,8 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
+use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::source::{Source, Span};
+use diapason_abi::archive::VCPUS_MAX;
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -10,6 +12,8 @@ pub struct System {
     pub name: String,
     /// Bytes of RAM it may use.
     pub memory: u64,
+    /// Instructions a second that the analysis counts on.
+    pub clock_hz: u64,
     /// Its processes.
     pub processes: Vec<Process>,
     /// Semaphores shared by name.
@@ -22,6 +26,10 @@ pub struct System {
     pub segments: Vec<Segment>,
     /// Memory-mapped devices.
     pub devices: Vec<Device>,
+    /// Virtual CPUs.
+    pub vcpus: Vec<Vcpu>,
+    /// In which order they run.
+    pub scheduling: Scheduling,
     pub(crate) origin: Origin,
 }
 
@@ -33,6 +41,10 @@ pub(crate) struct Origin {
     pub memory: Span,
     /// Of each process, the program's name.
     pub programs: Vec<Span>,
+    /// Of each VCPU, its name.
+    pub vcpus: Vec<Span>,
+    /// The header of `[scheduling]`, or of the system.
+    pub scheduling: Span,
 }
 
 /// A process.
@@ -70,6 +82,10 @@ pub struct Process {
     pub start_at_boot: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
+    /// Number of the VCPU of its first thread, if it has one.
+    pub vcpu: Option<u16>,
+    /// Most VCPUs it may make while it runs.
+    pub vcpus: u16,
 }
 
 /// How often a process may be started again after a fault.
@@ -158,6 +174,67 @@ pub struct Interrupt {
     pub irq: u16,
     /// Level-triggered (else edge)?
     pub level: bool,
+    /// Shortest time between two of them, in ns, if the description promises one.
+    pub interval_ns: Option<u64>,
+}
+
+/// A virtual CPU: what threads run on, and what is scheduled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Vcpu {
+    /// Its name.
+    pub name: String,
+    /// Its server.
+    pub server: Server,
+    /// Its queue: those by deadline first, most urgent first; the one by period is the last. An I/O
+    /// VCPU stands in the most urgent queue among those it serves.
+    pub queue: u8,
+    /// Which processes may put threads on it, one bit each.
+    pub allowed: u64,
+}
+
+/// How a VCPU's time is given out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Server {
+    /// A sporadic server.
+    Main {
+        /// Time it may use in every period, in ns.
+        budget_ns: u64,
+        /// In ns.
+        period_ns: u64,
+        /// Length of its replenishment list.
+        replenishments: u8,
+        /// May it run without budget when nobody else wants to?
+        background: bool,
+    },
+    /// A server for bottom halves (PIBS).
+    Io {
+        /// Its share of a processor, in parts per million.
+        utilization_ppm: u32,
+        /// The longest period its grants are computed from, in ns.
+        cap_ns: Option<u64>,
+        /// Shortest time between two of its wake-ups, in ns.
+        interval_ns: u64,
+        /// Numbers of the Main VCPUs it works for; at least one.
+        serves: Vec<u16>,
+    },
+}
+
+/// In which order VCPUs run, and how they are admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scheduling {
+    /// Queues by earliest deadline, above the one by period. 0: rate monotonic.
+    pub dp_queues: u8,
+    /// Admit by the exact test (else by the closed form)?
+    pub exact: bool,
+}
+
+/// Something in the text that a tool can point at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The VCPU of this number.
+    Vcpu(u16),
+    /// The scheduling as a whole.
+    Scheduling,
 }
 
 impl System {
@@ -187,6 +264,51 @@ impl System {
     #[must_use]
     pub fn device_name(&self, index: u16) -> Option<&str> {
         self.devices.get(usize::from(index)).map(|device| device.name.as_str())
+    }
+
+    /// The name of VCPU number `index`.
+    #[must_use]
+    pub fn vcpu_name(&self, index: u16) -> Option<&str> {
+        self.vcpus.get(usize::from(index)).map(|vcpu| vcpu.name.as_str())
+    }
+
+    /// VCPUs in use at a time, those that processes may make included.
+    #[must_use]
+    pub fn vcpus_at_most(&self) -> u64 {
+        self.vcpus.len() as u64 + self.processes.iter().map(|p| u64::from(p.vcpus)).sum::<u64>()
+    }
+
+    /// A problem that another stage found with this system, shown at `place` as those of this
+    /// crate are: what is wrong (`title`, and `label` beside the place), facts, and the remedy.
+    #[must_use]
+    pub fn problem(&self, place: Place, [title, label, note, help]: [&str; 4]) -> Diagnostics {
+        let nowhere = 0..0;
+        let span = match place {
+            Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Scheduling => &self.origin.scheduling,
+        };
+        let mut problem = Problem::new(span, title, help).label(label);
+        if !note.is_empty() {
+            problem = problem.note(note);
+        }
+        let mut report = Report::new();
+        report.push(problem);
+        Diagnostics::new(self.origin.source.clone(), report)
+    }
+
+    /// The problem, if there can be more VCPUs than the kernel schedules.
+    #[must_use]
+    pub fn overcrowded(&self) -> Option<Diagnostics> {
+        let (most, all) = (u64::from(VCPUS_MAX), self.vcpus_at_most());
+        if all <= most {
+            return None;
+        }
+        let declared = self.vcpus.len() as u64;
+        let title = format!("the system may have {all} VCPUs, the kernel schedules {most}");
+        let note = format!("{declared} are declared, processes may make {}", all - declared);
+        let help = format!("do with {} fewer: put several threads on one", all - most);
+        let place = if declared > most { Place::Vcpu(VCPUS_MAX) } else { Place::Scheduling };
+        Some(self.problem(place, [&title, "", &note, &help]))
     }
 
     /// How many processes `supervisor` supervises.

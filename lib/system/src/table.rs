@@ -120,9 +120,65 @@ impl<'t, 'r> Table<'t, 'r> {
         Some(At::new(text?.to_owned(), entry.span()))
     }
 
+    /// A text that `parse` understands; `what` it should be, and an example.
+    pub fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        what: &str,
+        example: &str,
+        parse: fn(&str) -> Option<T>,
+    ) -> Option<At<T>> {
+        let text = self.text(key, example)?;
+        let value = parse(&text.value);
+        if value.is_none() {
+            let title = format!("`{}` is not {what}", text.value);
+            let help = format!("write it as in `{example}`");
+            self.report.push(Problem::new(&text.span, title, help));
+        }
+        Some(At::new(value?, text.span))
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let entry = self.get(key)?;
+        let flag = entry.get_ref().as_bool();
+        if flag.is_none() {
+            self.wrong_type(key, entry, "`true` or `false`", &format!("{key} = true"));
+        }
+        flag
+    }
+
+    /// A list of lists of texts.
+    pub fn lists(&mut self, key: &'static str, example: &str) -> Vec<At<Vec<At<String>>>> {
+        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(array) = entry.get_ref().as_array() else {
+            self.wrong_type(key, entry, "a list of lists of names", example);
+            return Vec::new();
+        };
+        let mut lists = Vec::new();
+        for element in array.iter() {
+            match element.get_ref().as_array() {
+                Some(list) if list.is_empty() => {
+                    let title = format!("an empty list in `{key}`");
+                    let help = "put names into it, or remove it";
+                    self.report.push(Problem::new(&element.span(), title, help));
+                }
+                Some(_) => {
+                    lists.push(At::new(self.names(key, element, example), element.span()));
+                }
+                None => self.wrong_type(key, element, "a list of names", example),
+            }
+        }
+        lists
+    }
+
     /// A list of texts.
     pub fn texts(&mut self, key: &'static str, example: &str) -> Vec<At<String>> {
         let Some(entry) = self.get(key) else { return Vec::new() };
+        self.names(key, entry, example)
+    }
+
+    fn names(&mut self, key: &str, entry: Entry<'t>, example: &str) -> Vec<At<String>> {
         let Some(array) = entry.get_ref().as_array() else {
             self.wrong_type(key, entry, "a list of names", example);
             return Vec::new();
@@ -259,18 +315,20 @@ impl<'t, 'r> Table<'t, 'r> {
         size.map(i128::from)
     }
 
-    /// A time in ns, at least 1 and at most `most`.
-    pub fn duration(&mut self, key: &'static str, most: u64) -> Option<At<u64>> {
+    /// A time in ns, in `range`.
+    pub fn duration(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
         let entry = self.get(key)?;
         let Some(text) = entry.get_ref().as_str() else {
             self.wrong_type(key, entry, "a text with a unit", &format!("{key} = \"10ms\""));
             return None;
         };
         let (title, help) = match (units::duration(text), units::duration_as_meant(text)) {
-            (Some(ns), _) if (1..=most).contains(&ns) => return Some(At::new(ns, entry.span())),
+            (Some(ns), _) if range.contains(&ns) => return Some(At::new(ns, entry.span())),
             (Some(_), _) => {
-                let most = units::show_duration(most);
-                (format!("`{key}` is out of range"), format!("write a time from `1ns` to `{most}`"))
+                let [least, most] =
+                    [range.start(), range.end()].map(|ns| units::show_duration(*ns));
+                let help = format!("write a time from `{least}` to `{most}`");
+                (format!("`{key}` is out of range"), help)
             }
             (None, Some(meant)) => {
                 (format!("`{text}` is not a duration"), format!("write `\"{meant}\"`"))

@@ -4,6 +4,10 @@ const SIZES: [(&str, u64); 3] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]
 const DURATIONS: [(&str, u64); 4] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
+const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)];
+/// In millionths.
+const SHARES: [(&str, u64); 3] = [("%", 10_000), ("‰", 1_000), ("ppm", 1)];
+
 /// Bytes in `text`, which is digits and one of K, M, G.
 pub(crate) fn size(text: &str) -> Option<u64> {
     scaled(text, &SIZES)
@@ -12,6 +16,35 @@ pub(crate) fn size(text: &str) -> Option<u64> {
 /// Nanoseconds in `text`, which is digits and one of ns, us, ms, s.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     scaled(text, &DURATIONS)
+}
+
+/// Hertz in `text`, which is digits and one of kHz, MHz, GHz.
+pub(crate) fn frequency(text: &str) -> Option<u64> {
+    scaled(text, &FREQUENCIES)
+}
+
+/// Parts per million in `text`: a number, fractions allowed, and one of %, ‰, ppm. `None` also if
+/// it is not a whole number of millionths, or does not fit.
+pub(crate) fn share(text: &str) -> Option<u32> {
+    let (unit, scale) = SHARES.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let (whole, fraction) = match text.strip_suffix(unit)?.split_once('.') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        None => (text.strip_suffix(unit)?, ""),
+    };
+    let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 6 {
+        return None;
+    }
+    let tenths = 10u64.pow(u32::try_from(fraction.len()).ok()?);
+    let number = format!("{whole}{fraction}").parse::<u64>().ok()?.checked_mul(*scale)?;
+    number.is_multiple_of(tenths).then_some(number / tenths)?.try_into().ok()
+}
+
+/// `ppm` as a percentage, exactly.
+pub(crate) fn show_share(ppm: u32) -> String {
+    let text = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -83,6 +116,34 @@ mod tests {
         assert_eq!(duration("7ns"), Some(7));
         for bad in ["", "ms", "10", "10 ms", "-1s", "1m", "0.5s"] {
             assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn frequencies() {
+        assert_eq!(frequency("25MHz"), Some(25_000_000));
+        assert_eq!(frequency("1GHz"), Some(1_000_000_000));
+        for bad in ["", "GHz", "1", "1 GHz", "2.4GHz", "1Hz", "1mhz"] {
+            assert_eq!(frequency(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(share("5%"), Some(50_000));
+        assert_eq!(share("12.5%"), Some(125_000));
+        assert_eq!(share("0.0001%"), Some(1));
+        assert_eq!(share("33‰"), Some(33_000));
+        assert_eq!(share("0.001‰"), Some(1));
+        assert_eq!(share("7ppm"), Some(7));
+        assert_eq!(share("7.0ppm"), Some(7));
+        for bad in ["", "%", "5", "5 %", "-5%", ".5%", "5.%", "0.00001%", "0.5ppm", "1e3ppm"] {
+            assert_eq!(share(bad), None, "{bad}");
+        }
+        assert_eq!(share("99999999999999999999%"), None);
+        assert_eq!(share("999999999%"), None);
+        for ppm in [0, 1, 50_000, 125_000, 333_333, 1_000_000] {
+            assert_eq!(share(&show_share(ppm)), Some(ppm));
         }
     }
 

@@ -23,7 +23,10 @@ fn every_key_arrives_in_the_system() {
     assert_eq!(system.semaphores[1].kind, SemaphoreKind::Counting(8));
     assert_eq!(system.semaphores[1].allowed, 0b10);
     assert_eq!(system.segments[0].size, 16384);
-    assert_eq!(system.devices[0].interrupt, Some(Interrupt { irq: 2, level: true }));
+    assert_eq!(
+        system.devices[0].interrupt,
+        Some(Interrupt { irq: 2, level: true, interval_ns: None })
+    );
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn processes_arrive_in_the_archive() {
     let archive = Archive::parse(&bytes).unwrap();
     let header = archive.header;
     assert_eq!(header.length as usize, bytes.len());
-    assert_eq!(header.flags, flags::RECORD | flags::WATCH);
+    assert_eq!(header.flags, flags::RECORD | flags::WATCH | flags::EXACT);
     assert_eq!((header.horizon, header.recorder_bytes), (OPTIONS.horizon_ns, 65536));
     let processes: Vec<_> = archive.processes().collect();
     for (process, record) in system.processes.iter().zip(&processes) {

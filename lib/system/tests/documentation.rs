@@ -45,6 +45,20 @@ fn every_key_is_in_the_reference() {
         "address",
         "irq",
         "trigger",
+        "interval",
+        "clock",
+        "vcpu",
+        "vcpus",
+        "budget",
+        "period",
+        "replenishments",
+        "background",
+        "utilization",
+        "cap",
+        "serves",
+        "dynamic",
+        "fixed",
+        "admission",
     ];
     for key in keys {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{ENGINE, OPTIONS, built, program_named};
+use common::{ENGINE, OPTIONS, SERVERS, built, program_named};
 use diapason_abi::archive::{Archive, NONE, ObjectKind};
 use diapason_abi::{Key, call};
-use diapason_system::{Diagnostics, Restart, SemaphoreKind, System, parse};
+use diapason_system::{Diagnostics, Process, Restart, SemaphoreKind, Server, System, parse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -47,6 +47,7 @@ fn says_the_same(system: &System, bytes: &[u8]) {
         assert_eq!(record.allowed, users(system, &segment.name));
         assert_eq!(u64::from(record.pages) * 4096, segment.size);
     }
+    vcpus_agree(system, &archive);
     assert_eq!(archive.devices().count(), system.devices.len());
     for (device, record) in system.devices.iter().zip(archive.devices()) {
         assert_eq!(record.key, Key::new(&device.name).0);
@@ -54,6 +55,39 @@ fn says_the_same(system: &System, bytes: &[u8]) {
         let line = device.interrupt.map(|interrupt| (interrupt.irq, interrupt.level));
         assert_eq!(line, (record.irq != NONE).then_some((record.irq, record.level)));
         assert_eq!((record.address, u64::from(record.pages) * 4096), (device.address, device.size));
+    }
+}
+
+fn vcpus_agree(system: &System, archive: &Archive<'_>) {
+    assert_eq!(archive.vcpus().count(), system.vcpus.len());
+    assert_eq!(archive.header.dp_queues, system.scheduling.dp_queues);
+    for (vcpu, record) in system.vcpus.iter().zip(archive.vcpus()) {
+        assert_eq!((record.key, record.queue), (Key::new(&vcpu.name).0, vcpu.queue));
+        let by_default = |p: &Process| p.vcpu.and_then(|i| system.vcpu_name(i)) == Some(&vcpu.name);
+        let first = (0..system.processes.len()).filter(|i| by_default(&system.processes[*i]));
+        let first = first.fold(0, |mask, index| mask | 1 << index);
+        assert_eq!(record.allowed, users(system, &vcpu.name) | first);
+        match &vcpu.server {
+            Server::Main { budget_ns, period_ns, replenishments, background } => {
+                assert_eq!((record.budget, record.period), (*budget_ns, *period_ns));
+                assert_eq!(
+                    (record.replenishments, record.background),
+                    (*replenishments, *background)
+                );
+            }
+            Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => {
+                assert_eq!(
+                    (record.utilization_ppm, record.interval),
+                    (*utilization_ppm, *interval_ns)
+                );
+                assert_eq!(record.cap, cap_ns.unwrap_or(u64::MAX));
+                let served = |i: &u16| record.serves >> i & 1 == 1;
+                assert!(serves.iter().all(served));
+                assert_eq!(record.serves.count_ones() as usize, serves.len());
+                let queues = serves.iter().map(|i| system.vcpus[usize::from(*i)].queue);
+                assert_eq!(queues.min(), Some(vcpu.queue));
+            }
+        }
     }
 }
 
@@ -83,6 +117,8 @@ fn processes_agree(system: &System, archive: &Archive<'_>) {
         };
         assert_eq!((record.restarts_max, record.backoff), (restarts, p.backoff_ns));
         assert_eq!(record.arguments, p.arguments);
+        assert_eq!((record.vcpu != NONE).then_some(record.vcpu), p.vcpu);
+        assert_eq!(record.vcpus, p.vcpus);
         for (other, starter) in system.processes.iter().enumerate() {
             let may =
                 starter.starts.contains(&(index as u16)) || p.supervisor == Some(other as u16);
@@ -117,79 +153,94 @@ fn objects_agree(system: &System, archive: &Archive<'_>) {
 }
 
 /// Pieces a description is made of, and some it should not be made of.
+const PIECES: &[&str] = &[
+    "[system]\n",
+    "[[process]]\n",
+    "[[semaphore]]\n",
+    "[[condition]]\n",
+    "[[mailbox]]\n",
+    "[[segment]]\n",
+    "[[device]]\n",
+    "[[vcpu]]\n",
+    "[scheduling]\n",
+    "budget = ",
+    "period = ",
+    "utilization = ",
+    "serves = ",
+    "dynamic = ",
+    "fixed = ",
+    "vcpu = ",
+    "interval = ",
+    "\"5%\"\n",
+    "\"io\"\n",
+    "[[\"a\"], [\"b\"]]\n",
+    "name = ",
+    "priority = ",
+    "heap = ",
+    "stack = ",
+    "uses = ",
+    "starts = ",
+    "supervisor = ",
+    "restart = ",
+    "backoff = ",
+    "start = ",
+    "arguments = ",
+    "messages = ",
+    "size = ",
+    "address = ",
+    "irq = ",
+    "trigger = ",
+    "kind = ",
+    "initial = ",
+    "threads = ",
+    "memory = ",
+    "\"a\"\n",
+    "\"b\"\n",
+    "\"supervisor\"\n",
+    "40\n",
+    "0\n",
+    "-1\n",
+    "99999999999999999999\n",
+    "\"64K\"\n",
+    "\"10ms\"\n",
+    "\"always\"\n",
+    "[\"a\", \"b\"]\n",
+    "[1, 2]\n",
+    "0xfed00000\n",
+    "{ x = 1 }\n",
+    "true\n",
+    "1.5\n",
+    "1979-05-27\n",
+    "\"µ\u{1b}\"\n",
+    "\"\"\"",
+    "'",
+    "[",
+    "]",
+    "{",
+    "}",
+    "=",
+    ",",
+    "#",
+    "\r\n",
+    "\t",
+    "\u{feff}",
+    "\0",
+    "\\u00e9",
+];
+
+/// One of them, or something random.
 fn piece() -> impl Strategy<Value = String> {
-    let pieces = [
-        "[system]\n",
-        "[[process]]\n",
-        "[[semaphore]]\n",
-        "[[condition]]\n",
-        "[[mailbox]]\n",
-        "[[segment]]\n",
-        "[[device]]\n",
-        "name = ",
-        "priority = ",
-        "heap = ",
-        "stack = ",
-        "uses = ",
-        "starts = ",
-        "supervisor = ",
-        "restart = ",
-        "backoff = ",
-        "start = ",
-        "arguments = ",
-        "messages = ",
-        "size = ",
-        "address = ",
-        "irq = ",
-        "trigger = ",
-        "kind = ",
-        "initial = ",
-        "threads = ",
-        "memory = ",
-        "\"a\"\n",
-        "\"b\"\n",
-        "\"supervisor\"\n",
-        "40\n",
-        "0\n",
-        "-1\n",
-        "99999999999999999999\n",
-        "\"64K\"\n",
-        "\"10ms\"\n",
-        "\"always\"\n",
-        "[\"a\", \"b\"]\n",
-        "[1, 2]\n",
-        "0xfed00000\n",
-        "{ x = 1 }\n",
-        "true\n",
-        "1.5\n",
-        "1979-05-27\n",
-        "\"µ\u{1b}\"\n",
-        "\"\"\"",
-        "'",
-        "[",
-        "]",
-        "{",
-        "}",
-        "=",
-        ",",
-        "#",
-        "\r\n",
-        "\t",
-        "\u{feff}",
-        "\0",
-        "\\u00e9",
-    ];
     prop_oneof![
-        6 => proptest::sample::select(pieces.to_vec()).prop_map(str::to_owned),
+        6 => proptest::sample::select(PIECES).prop_map(str::to_owned),
         1 => ".{0,6}",
     ]
 }
 
-/// A text like `ENGINE` in which some things were removed, replaced or repeated.
+/// A text like `ENGINE` or `SERVERS` in which some things were removed, replaced or repeated.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0usize..20, piece());
-    vec(edit, 1..5).prop_map(|edits| {
-        let mut text: Vec<char> = ENGINE.chars().collect();
+    (either(), vec(edit, 1..5)).prop_map(|(text, edits)| {
+        let mut text: Vec<char> = text.chars().collect();
         for (at, length, new) in edits {
             let start = at.index(text.len() + 1);
             let end = (start + length).min(text.len());
@@ -199,10 +250,14 @@ fn mutated() -> impl Strategy<Value = String> {
     })
 }
 
-/// One value of `ENGINE` replaced by another: most stay TOML, some stay valid.
+fn either() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just(ENGINE), Just(SERVERS)]
+}
+
+/// One value of `ENGINE` or `SERVERS` replaced by another: most stay TOML, some stay valid.
 fn revalued() -> impl Strategy<Value = String> {
-    (any::<prop::sample::Index>(), piece()).prop_map(|(at, new)| {
-        let mut lines: Vec<String> = ENGINE.lines().map(str::to_owned).collect();
+    (either(), any::<prop::sample::Index>(), piece()).prop_map(|(text, at, new)| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let index = at.index(lines.len());
         if let Some((key, _)) = lines[index].clone().split_once('=') {
             lines[index] = format!("{key}= {}", new.trim_end());
@@ -211,13 +266,43 @@ fn revalued() -> impl Strategy<Value = String> {
     })
 }
 
+/// Up to ten VCPUs, `v0` and so on, in a random order of up to seven queues. Every third serves one
+/// before it.
+fn servers() -> impl Strategy<Value = String> {
+    let vcpu = (10u64..100_000, 1u64..1001, 0usize..9, any::<bool>());
+    vec(vcpu, 0..11).prop_map(|vcpus| {
+        let mut queues: Vec<Vec<String>> = vec![Vec::new(); 9];
+        let mut text = String::new();
+        for (i, (period, budget, queue, flag)) in vcpus.iter().enumerate() {
+            text += &format!("[[vcpu]]\nname = \"v{i}\"\n");
+            if i % 3 == 2 {
+                let cap = if *flag { "cap = \"50us\"\n" } else { "" };
+                let serves = format!("[\"v{}\", \"v{}\"]", i - 1, i - 2);
+                text += &format!(
+                    "kind = \"io\"\nutilization = \"{}‰\"\nserves = {serves}\n{cap}\
+                     interval = \"{period}us\"\n",
+                    100 + budget % 901,
+                );
+            } else {
+                let budget = (period * 1000 * budget / 1000).max(1000);
+                text += &format!("budget = \"{budget}ns\"\nperiod = \"{period}us\"\n");
+                text += &format!("replenishments = {}\nbackground = {flag}\n", 2 + i % 7);
+                queues[*queue].push(format!("v{i}"));
+            }
+        }
+        let dynamic: Vec<_> = queues[..7].iter().filter(|queue| !queue.is_empty()).collect();
+        format!("[scheduling]\ndynamic = {dynamic:?}\n{text}")
+    })
+}
+
 /// Sound descriptions of up to six processes and their objects.
 fn sound() -> impl Strategy<Value = String> {
     let process = (0u8..64, 0u64..5, 1u64..64, 1u16..5, any::<[i64; 4]>(), any::<[bool; 6]>());
     let mailboxes = vec(1u16..1025, 0..4);
-    (vec(process, 1..6), mailboxes, vec(1u32..513, 0..4)).prop_map(
-        |(processes, mailboxes, segments)| {
+    (vec(process, 1..6), mailboxes, vec(1u32..513, 0..4), servers()).prop_map(
+        |(processes, mailboxes, segments, servers)| {
             let mut text = "[system]\nname = \"s\"\nmemory = \"256M\"\n".to_owned();
+            text += &servers;
             for (i, (priority, heap, stack, threads, arguments, flags)) in
                 processes.iter().enumerate()
             {
@@ -232,7 +317,11 @@ fn sound() -> impl Strategy<Value = String> {
                 };
                 let mut uses = used(mailboxes.len(), "m");
                 uses.extend(used(segments.len(), "g"));
+                uses.extend(used(servers.matches("[[vcpu]]").count(), "v"));
                 text += &format!("uses = {uses:?}\n");
+                if flags[2] && servers.contains("[[vcpu]]") {
+                    text += &format!("vcpu = \"v0\"\nvcpus = {}\n", i % 3);
+                }
                 if i > 0 && flags[5] {
                     let restart = if flags[4] { "\"always\"" } else { "7" };
                     text += &format!("supervisor = \"p{}\"\nrestart = {restart}\n", i / 2);

@@ -105,7 +105,7 @@ fn names_of_the_wrong_form() {
 #[test]
 fn a_name_declared_twice_in_two_kinds() {
     let title = "the name `p` is declared twice";
-    let help = "rename one: processes, objects, segments and devices share one space";
+    let help = "rename one: processes, objects, segments, devices and VCPUs share one space";
     bad_last(&["[[condition]]", "name = \"p\""], 8, title, help);
 }
 

@@ -1,6 +1,7 @@
 //! Timers, interrupts and notifications.
 
-use crate::sys::{call0, call1, call2, call3};
+use crate::hint::Hint;
+use crate::sys::{call0, call1, call3};
 use crate::thread::{Body, JoinHandle, spawn};
 use core::marker::PhantomData;
 use core::ops::ControlFlow;
@@ -35,7 +36,16 @@ impl Event {
     /// `WouldBlock` (deadline zero), `TimedOut`, `Busy` or `Gone`.
     #[inline(always)]
     pub fn wait(&self, deadline: Nanos) -> Result<u64, Errno> {
-        call2(CallNumber::EventWait, self.0, deadline.0)
+        self.wait_then(deadline, Hint::NONE)
+    }
+
+    /// As [`Event::wait`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`Event::wait`].
+    #[inline(always)]
+    pub fn wait_then(&self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
+        call3(CallNumber::EventWait, self.0, deadline.0, hint.raw())
     }
 
     /// The handle as the kernel knows it.
@@ -87,6 +97,15 @@ impl Timer {
     #[inline(always)]
     pub fn wait(&self, deadline: Nanos) -> Result<u64, Errno> {
         self.0.wait(deadline)
+    }
+
+    /// As [`Timer::wait`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`Event::wait`].
+    #[inline(always)]
+    pub fn wait_then(&self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
+        self.0.wait_then(deadline, hint)
     }
 }
 

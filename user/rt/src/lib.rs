@@ -24,6 +24,7 @@
 use diapason_routines as _;
 
 pub mod event;
+pub mod hint;
 pub mod log;
 pub mod mailbox;
 pub mod memory;
@@ -33,6 +34,8 @@ pub mod sync;
 pub mod sys;
 pub mod thread;
 pub mod time;
+pub mod vcpu;
 
 pub use diapason_abi::{Errno, FaultCause, FaultReport, Nanos};
+pub use hint::Hint;
 pub use start::Arguments;

@@ -1,6 +1,7 @@
 //! Mailboxes: short messages by priority.
 
 use crate::event::Event;
+use crate::hint::Hint;
 use crate::sys::{self, call1, call2};
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
 
@@ -65,10 +66,24 @@ impl Mailbox {
         buffer: &mut [u8; MESSAGE_BYTES],
         deadline: Nanos,
     ) -> Result<(usize, u32), Errno> {
-        let address = buffer.as_mut_ptr() as u64;
+        self.receive_into_then(buffer, deadline, Hint::NONE)
+    }
+
+    /// As [`Mailbox::receive_into`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::receive_into`].
+    #[inline(always)]
+    pub fn receive_into_then(
+        &self,
+        buffer: &mut [u8; MESSAGE_BYTES],
+        deadline: Nanos,
+        hint: Hint,
+    ) -> Result<(usize, u32), Errno> {
+        let (address, hint) = (buffer.as_mut_ptr() as u64, hint.raw());
         let call = CallNumber::MboxReceive as u64;
         // SAFETY: the kernel writes at most the buffer.
-        let receipt = decode_result(unsafe { sys::raw3(call, self.0, address, deadline.0) })?;
+        let receipt = decode_result(unsafe { sys::raw4(call, self.0, address, deadline.0, hint) })?;
         Ok(((receipt >> 32) as usize, receipt as u32))
     }
 
@@ -77,8 +92,16 @@ impl Mailbox {
     /// # Errors
     /// As for [`Mailbox::receive_into`].
     pub fn receive(&self, deadline: Nanos) -> Result<Message, Errno> {
+        self.receive_then(deadline, Hint::NONE)
+    }
+
+    /// As [`Mailbox::receive`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`Mailbox::receive_into`].
+    pub fn receive_then(&self, deadline: Nanos, hint: Hint) -> Result<Message, Errno> {
         let mut bytes = [0; MESSAGE_BYTES];
-        let (length, priority) = self.receive_into(&mut bytes, deadline)?;
+        let (length, priority) = self.receive_into_then(&mut bytes, deadline, hint)?;
         Ok(Message { bytes, length, priority })
     }
 
@@ -97,6 +120,18 @@ impl Mailbox {
 /// # Errors
 /// As for [`Mailbox::receive`]; `Gone` for a message that is no report.
 pub fn receive_fault(mailbox: &Mailbox, deadline: Nanos) -> Result<FaultReport, Errno> {
-    let message = mailbox.receive(deadline)?;
+    receive_fault_then(mailbox, deadline, Hint::NONE)
+}
+
+/// As [`receive_fault`]; `hint` is locked next.
+///
+/// # Errors
+/// As for [`receive_fault`].
+pub fn receive_fault_then(
+    mailbox: &Mailbox,
+    deadline: Nanos,
+    hint: Hint,
+) -> Result<FaultReport, Errno> {
+    let message = mailbox.receive_then(deadline, hint)?;
     FaultReport::from_bytes(&message.bytes).ok_or(Errno::Gone)
 }

@@ -1,5 +1,6 @@
 //! Semaphores and condition variables.
 
+use crate::hint::Hint;
 use crate::sys::{call1, call2, call3};
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{CallNumber, Errno, Key, Nanos, SIGNAL_BATCH};
@@ -33,13 +34,20 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
     }
 
+    /// What a blocking call passes if this mutex is locked next.
+    #[must_use]
+    #[inline(always)]
+    pub const fn hint(&self) -> Hint {
+        Hint::handle(self.0)
+    }
+
     /// Hold it, waiting at most until `deadline`.
     ///
     /// # Errors
     /// `TimedOut`, `Gone`, or `Deadlock` if its owner waits for the caller.
     #[inline(always)]
     pub fn lock_until(&self, deadline: Nanos) -> Result<Guard<'_>, Errno> {
-        let state = call2(CallNumber::SemLock, self.0, deadline.0)?;
+        let state = call3(CallNumber::SemLock, self.0, deadline.0, Hint::NONE.raw())?;
         Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
     }
 
@@ -104,7 +112,16 @@ impl Semaphore {
     /// `TimedOut`, `WouldBlock` (deadline zero) or `Gone`.
     #[inline(always)]
     pub fn take(&self, deadline: Nanos) -> Result<(), Errno> {
-        call2(CallNumber::SemLock, self.0, deadline.0).map(|_| ())
+        self.take_then(deadline, Hint::NONE)
+    }
+
+    /// As [`Semaphore::take`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`Semaphore::take`].
+    #[inline(always)]
+    pub fn take_then(&self, deadline: Nanos, hint: Hint) -> Result<(), Errno> {
+        call3(CallNumber::SemLock, self.0, deadline.0, hint.raw()).map(|_| ())
     }
 
     /// Give one: the most urgent waiter has it, or it lasts.

@@ -53,6 +53,8 @@ checked!(call0, raw0());
 checked!(call1, raw1(a));
 checked!(call2, raw2(a, b));
 checked!(call3, raw3(a, b, c));
+checked!(call4, raw4(a, b, c, d));
+checked!(call5, raw5(a, b, c, d, e));
 
 /// Nothing: the floor of every measurement.
 #[inline(always)]

@@ -1,6 +1,8 @@
 //! Threads of this process, and periodic jobs.
 
-use crate::sys::{self, call0, call1, call2, call3};
+use crate::hint::Hint;
+use crate::sys::{self, call0, call1, call3, call4};
+use crate::vcpu::Vcpu;
 use diapason_abi::key::pack_name;
 use diapason_abi::{CallNumber, Errno, Nanos, decode_result};
 
@@ -24,10 +26,24 @@ extern "C" fn enter<B: Body>(argument: u64) -> ! {
 /// # Errors
 /// `Exhausted` if the process has no free thread.
 pub fn spawn<B: Body>(name: &str, priority: u8, argument: u64) -> Result<JoinHandle, Errno> {
+    spawn_on::<B>(Vcpu::DEFAULT, name, priority, argument)
+}
+
+/// As [`spawn`], on a VCPU of the process's choice.
+///
+/// # Errors
+/// As of [`spawn`], and `Gone` if the VCPU was deleted.
+pub fn spawn_on<B: Body>(
+    vcpu: Vcpu,
+    name: &str,
+    priority: u8,
+    argument: u64,
+) -> Result<JoinHandle, Errno> {
     let entry = enter::<B> as *const () as u64;
     let (call, priority) = (CallNumber::ThreadCreate as u64, u64::from(priority));
+    let name = pack_name(name);
     // SAFETY: the entry is code of this program and takes any argument.
-    decode_result(unsafe { sys::raw4(call, entry, argument, priority, pack_name(name)) })
+    decode_result(unsafe { sys::raw5(call, entry, argument, priority, name, vcpu.raw()) })
         .map(JoinHandle)
 }
 
@@ -52,7 +68,15 @@ impl JoinHandle {
     /// `TimedOut` or `WouldBlock` at the deadline: the handle is gone with the call then, and the
     /// thread detached.
     pub fn join(self, deadline: Nanos) -> Result<u64, Errno> {
-        let code = call2(CallNumber::ThreadJoin, self.0, deadline.0);
+        self.join_then(deadline, Hint::NONE)
+    }
+
+    /// As [`JoinHandle::join`]; `hint` is locked next.
+    ///
+    /// # Errors
+    /// As for [`JoinHandle::join`].
+    pub fn join_then(self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
+        let code = call3(CallNumber::ThreadJoin, self.0, deadline.0, hint.raw());
         if code.is_ok() {
             core::mem::forget(self);
         }
@@ -91,7 +115,13 @@ pub struct Jobs(());
 /// Become a periodic task: returns at `first`, the release of the first job.
 #[must_use]
 pub fn periodic(first: Nanos, period: Nanos, deadline: Nanos) -> Jobs {
-    let _ = call3(CallNumber::JobsStart, first.0, period.0, deadline.0);
+    periodic_then(first, period, deadline, Hint::NONE)
+}
+
+/// As [`periodic`]; `hint` is locked next.
+#[must_use]
+pub fn periodic_then(first: Nanos, period: Nanos, deadline: Nanos, hint: Hint) -> Jobs {
+    let _ = call4(CallNumber::JobsStart, first.0, period.0, deadline.0, hint.raw());
     Jobs(())
 }
 
@@ -99,6 +129,11 @@ impl Jobs {
     /// This job is done; returns at the release of the next. The number of releases that were
     /// passed over because this job was too late.
     pub fn wait(&mut self) -> u64 {
-        call0(CallNumber::JobWait).unwrap_or(0)
+        self.wait_then(Hint::NONE)
+    }
+
+    /// As [`Jobs::wait`]; `hint` is locked next.
+    pub fn wait_then(&mut self, hint: Hint) -> u64 {
+        call1(CallNumber::JobWait, hint.raw()).unwrap_or(0)
     }
 }

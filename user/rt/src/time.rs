@@ -1,6 +1,7 @@
 //! Time: reading the clock, sleeping, using processor time.
 
-use crate::sys::call1;
+use crate::hint::Hint;
+use crate::sys::call2;
 use core::arch::asm;
 use diapason_abi::{CallNumber, Nanos};
 
@@ -16,12 +17,22 @@ pub fn now() -> Nanos {
 
 /// Block until `time`.
 pub fn sleep_until(time: Nanos) {
-    let _ = call1(CallNumber::SleepUntil, time.0);
+    sleep_until_then(time, Hint::NONE);
+}
+
+/// As [`sleep_until`]; `hint` is locked next.
+pub fn sleep_until_then(time: Nanos, hint: Hint) {
+    let _ = call2(CallNumber::SleepUntil, time.0, hint.raw());
 }
 
 /// Block for `span`.
 pub fn sleep(span: Nanos) {
-    sleep_until(now() + span);
+    sleep_then(span, Hint::NONE);
+}
+
+/// As [`sleep`]; `hint` is locked next.
+pub fn sleep_then(span: Nanos, hint: Hint) {
+    sleep_until_then(now() + span, hint);
 }
 
 /// Use processor time: synthetic work, one instruction per nanosecond.

@@ -3,7 +3,7 @@
 use diapason_abi::Key;
 use diapason_abi::archive::{
     CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord, SegmentRecord,
-    crc32,
+    VcpuKind, VcpuRecord, crc32,
 };
 use diapason_abi::call::MUTEX;
 
@@ -22,6 +22,8 @@ pub struct Plan {
     objects: Vec<ObjectRecord>,
     segments: Vec<SegmentRecord>,
     devices: Vec<DeviceRecord>,
+    vcpus: Vec<VcpuRecord>,
+    dp_queues: u8,
     /// Programs the machine refuses, one bit each.
     pub refused: u64,
 }
@@ -52,6 +54,8 @@ impl Plan {
             backoff: 5_000,
             starters: 0,
             arguments: [0; 4],
+            vcpu: NONE,
+            vcpus: 0,
         });
         self
     }
@@ -116,7 +120,55 @@ impl Plan {
     /// A device with an interrupt line.
     pub fn device(mut self, name: &str, irq: u16, level: bool, allowed: u64) -> Plan {
         let (key, address) = (key(name), 0xfe00_0000);
-        self.devices.push(DeviceRecord { key, allowed, address, pages: 1, irq, level });
+        self.devices.push(DeviceRecord {
+            key,
+            allowed,
+            address,
+            pages: 1,
+            irq,
+            level,
+            interval: 0,
+        });
+        self
+    }
+
+    /// So many queues by deadline.
+    pub fn dp_queues(mut self, count: u8) -> Plan {
+        self.dp_queues = count;
+        self
+    }
+
+    /// A Main VCPU in a queue.
+    pub fn main_vcpu(mut self, name: &str, budget: u64, period: u64, queue: u8) -> Plan {
+        self.vcpus.push(VcpuRecord {
+            key: key(name),
+            allowed: EVERYBODY,
+            serves: 0,
+            budget,
+            period,
+            cap: 0,
+            interval: 0,
+            utilization_ppm: 0,
+            kind: VcpuKind::Main,
+            background: false,
+            replenishments: 8,
+            queue,
+        });
+        self
+    }
+
+    /// An I/O VCPU that serves Main VCPUs, one bit each.
+    pub fn io_vcpu(mut self, name: &str, ppm: u32, serves: u64, queue: u8) -> Plan {
+        self = self.main_vcpu(name, 0, 0, queue);
+        self.with_vcpu(|v| {
+            (v.kind, v.serves, v.utilization_ppm) = (VcpuKind::Io, serves, ppm);
+            (v.cap, v.interval, v.replenishments) = (u64::MAX, 1_000, 0);
+        })
+    }
+
+    /// Change the VCPU declared last.
+    pub fn with_vcpu(mut self, change: impl FnOnce(&mut VcpuRecord)) -> Plan {
+        change(self.vcpus.last_mut().expect("a VCPU was declared"));
         self
     }
 
@@ -131,6 +183,8 @@ impl Plan {
             horizon: u64::MAX,
             flags: 0,
             recorder_bytes: 0,
+            vcpus: self.vcpus.len() as u16,
+            dp_queues: self.dp_queues,
         };
         header.length = header.tables_end() as u32;
         let mut bytes = header.to_bytes(0).to_vec();
@@ -138,6 +192,7 @@ impl Plan {
         self.objects.iter().for_each(|o| bytes.extend(o.to_bytes()));
         self.segments.iter().for_each(|s| bytes.extend(s.to_bytes()));
         self.devices.iter().for_each(|d| bytes.extend(d.to_bytes()));
+        self.vcpus.iter().for_each(|v| bytes.extend(v.to_bytes()));
         let crc = crc32(&bytes[CRC_FROM..]);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
         bytes

@@ -5,7 +5,7 @@ use super::random::Random;
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
-use diapason_abi::call::{MUTEX, PARTIAL};
+use diapason_abi::call::{MUTEX, NO_HINT, PARTIAL};
 use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
@@ -32,6 +32,7 @@ pub fn plan() -> Plan {
         plan = plan.with(|p| {
             (p.threads, p.semaphores, p.conditions) = (5, 3, 2);
             (p.events, p.heap_pages, p.restarts_max) = (3, 9, u32::MAX);
+            p.vcpus = 2;
             p.starters = STARTERS;
         });
     }
@@ -46,7 +47,7 @@ pub fn plan() -> Plan {
 }
 
 /// How often each hostile call is made.
-const WEIGHTS: [(Call, u64); 38] = [
+const WEIGHTS: [(Call, u64); 42] = [
     (Call::Null, 1),
     (Call::Yield, 6),
     (Call::ThreadExit, 2),
@@ -85,6 +86,11 @@ const WEIGHTS: [(Call, u64); 38] = [
     (Call::Log, 2),
     (Call::Count, 1),
     (Call::Fail, 0),
+    // A handful of shares, most of them refused: nobody lives on them but for a while.
+    (Call::VcpuCreate, 2),
+    (Call::VcpuSet, 1),
+    (Call::VcpuDelete, 1),
+    (Call::VcpuFit, 1),
 ];
 
 /// What happened, to see that the storm reaches everything.
@@ -95,7 +101,7 @@ pub struct Tally {
     /// Calls of each number that returned well at once.
     pub good: [u64; WEIGHTS.len()],
     /// Errors of each number that were returned at once.
-    pub errors: [u64; 9],
+    pub errors: [u64; 10],
     /// Faults by cause.
     pub faults: [u64; 32],
     /// Starts of hostile processes.
@@ -111,6 +117,7 @@ struct Memo {
     conditions: Vec<u64>,
     mailboxes: Vec<u64>,
     events: Vec<u64>,
+    vcpus: Vec<u64>,
 }
 
 fn remember(list: &mut Vec<u64>, handle: u64) {
@@ -142,7 +149,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
     let sizes = Sizes::of(&archive).expect("it fits");
     with_kernel(&archive, |kernel| {
         let shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
-        let (good, errors) = ([0; WEIGHTS.len()], [0; 9]);
+        let (good, errors) = ([0; WEIGHTS.len()], [0; 10]);
         let tally = Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, hash: 0 };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
@@ -235,7 +242,7 @@ impl Storm<'_> {
         }
         let wake = self.shell.now.0 + 1_000 + self.random.below(4_000);
         let buffer = layout::base(BOSS) + 0x100;
-        self.shell.call(Call::MboxReceive as u64, [self.report_box, buffer, wake, 0, 0]);
+        self.shell.call(Call::MboxReceive as u64, [self.report_box, buffer, wake, NO_HINT, 0]);
     }
 
     fn neighbour(&mut self) {
@@ -243,9 +250,9 @@ impl Storm<'_> {
         let thread = self.shell.running();
         let result = if self.shell.kernel.threads[thread].jobs.period == Nanos::ZERO {
             let first = self.shell.now.0 + PERIOD;
-            self.shell.call(Call::JobsStart as u64, [first, PERIOD, LATENESS, 0, 0])
+            self.shell.call(Call::JobsStart as u64, [first, PERIOD, LATENESS, NO_HINT, 0])
         } else {
-            self.shell.call(Call::JobWait as u64, [0; 5])
+            self.shell.call(Call::JobWait as u64, [NO_HINT, 0, 0, 0, 0])
         };
         assert_eq!(result, None, "it waits for a release in the future");
         let jobs = self.shell.kernel.threads[thread].jobs;
@@ -371,7 +378,11 @@ impl Storm<'_> {
         };
         let caller = self.shell.running();
         self.last_calls[caller.index() as usize] = call as u64;
-        let result = self.shell.call(call as u64, [key, 0, 0, 0, 0]);
+        let words = match call {
+            Call::VcpuCreate => [key, 1_000, 500_000, 4, 1],
+            _ => [key, 0, 0, 0, 0],
+        };
+        let result = self.shell.call(call as u64, words);
         self.note_delivered();
         let first_event = Handle::new(Kind::Event, 8 + 3 * (self.shell.process() - 2), 1).0;
         result.filter(|r| decode_result(*r).is_ok()).unwrap_or(first_event)
@@ -381,8 +392,18 @@ impl Storm<'_> {
     fn plausible(&mut self, process: u16, number: u64, place: usize) -> u64 {
         let Some(call) = Call::decode(number) else { return 0 };
         let ceiling = 50 - 7 * (u64::from(process) - 2);
+        if call.hint_word() == Some(place) {
+            let hinted = self.random.one_in(3);
+            let hint = |storm: &mut Self| storm.handle(process, |m| &m.semaphores, Call::SemCreate);
+            return if hinted { hint(self) } else { NO_HINT };
+        }
         match (call, place) {
             (Call::ThreadCreate, 2) => self.random.below(ceiling.min(PRIORITIES as u64) + 1),
+            (Call::ThreadCreate, 4) => {
+                let known = &self.memos[process as usize].vcpus;
+                let last = known.last().copied().unwrap_or(0);
+                if self.random.one_in(3) { last } else { 0 }
+            }
             (Call::ThreadJoin | Call::ThreadDetach, 0) => {
                 let slot = self.first_thread(process) + self.random.below(5) as u16;
                 let thread = &self.shell.kernel.threads[Id::new(slot)];
@@ -404,6 +425,11 @@ impl Storm<'_> {
             (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, false),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
             (Call::MemAlloc, 0) => 1,
+            (Call::VcpuCreate, 0 | 4) => 0,
+            (Call::VcpuCreate | Call::VcpuSet, 1) => 1_000 + self.random.below(3_000),
+            (Call::VcpuCreate | Call::VcpuSet, 2) | (Call::VcpuFit, 0) => {
+                20_000 + self.random.below(900_000)
+            }
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
@@ -429,6 +455,9 @@ impl Storm<'_> {
             }
             (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0) => {
                 self.handle(process, |m| &m.mailboxes, Call::MboxCreate)
+            }
+            (Call::VcpuSet | Call::VcpuDelete, 0) => {
+                self.handle(process, |m| &m.vcpus, Call::VcpuCreate)
             }
             (Call::TimerStart | Call::EventWait | Call::EventDelete, 0) | (Call::MboxCreate, 1) => {
                 self.handle(process, |m| &m.events, Call::TimerCreate)
@@ -473,6 +502,7 @@ impl Storm<'_> {
             Some(Call::SemCreate) => remember(&mut memo.semaphores, result),
             Some(Call::CvCreate) => remember(&mut memo.conditions, result),
             Some(Call::MboxCreate) => remember(&mut memo.mailboxes, result),
+            Some(Call::VcpuCreate) => remember(&mut memo.vcpus, result),
             Some(Call::EventCreate | Call::TimerCreate | Call::SetIsr) => {
                 remember(&mut memo.events, result);
             }

@@ -6,7 +6,7 @@ use diapason_abi::archive::Archive;
 use diapason_abi::record::Record;
 use diapason_abi::{FaultCause, Nanos, decode_result, layout};
 use diapason_core::host::{Host, with_kernel_refusing};
-use diapason_core::{Cause, Fault, State, ThreadId};
+use diapason_core::{Cause, Fault, State, ThreadId, Wait};
 use std::collections::BTreeMap;
 
 /// Boot `plan` and run `body` on it.
@@ -70,12 +70,14 @@ impl Sys<'_> {
 
     /// Effective priority.
     pub fn priority(&self, thread: ThreadId) -> u8 {
-        self.host.kernel.threads[thread].vcpu.priority
+        self.host.kernel.urgency(thread)
     }
 
-    /// Where it is in its life.
+    /// Where it is in its life; one that waits for a mutex counts as blocked, though it keeps its
+    /// place.
     pub fn state(&self, thread: ThreadId) -> State {
-        self.host.kernel.threads[thread].state
+        let t = &self.host.kernel.threads[thread];
+        if let Wait::Mutex(_) = t.wait { State::Blocked } else { t.state }
     }
 
     /// Its handle.
@@ -130,7 +132,7 @@ impl Sys<'_> {
             return Outcome::Returned(result);
         }
         match self.state(caller) {
-            State::Blocked => Outcome::Blocked,
+            State::Blocked | State::Parked => Outcome::Blocked,
             State::Ready => Outcome::Preempted,
             State::Free | State::Ended => Outcome::Ended,
         }

@@ -1,1 +1,35 @@
 //! VCPUs that are servers: response of budget, supply, demand, and the tests that admit them.
+//!
+//! A [`System`] is what shares one core. [`admit`] is the exact test: every Main VCPU gets its
+//! whole budget in every period, whatever the others do. From the same numbers follow how long a
+//! piece of work takes ([`Supply`], [`IoSupply`]), and what it costs to share a mutex
+//! ([`inherit`]).
+//!
+//! Everything is integer arithmetic that saturates: a number too large to be computed is a demand
+//! that does not fit, never a small one, so whatever is put in, a promise is not made by accident.
+//! `docs/analysis.md` states the theorems, their assumptions, and how a running system checks them.
+
+mod admit;
+mod arith;
+mod closed;
+mod demand;
+mod fit;
+pub mod inherit;
+mod io;
+mod level;
+mod model;
+mod response;
+mod stream;
+mod supply;
+pub mod tasks;
+
+pub use admit::{Admission, Failure, Refusal, Unfit, admit, first_failure};
+pub use arith::{ONE, Share};
+pub use closed::{ClosedForm, equation_one, liu_layland, wide};
+pub use fit::{breakdown, largest_budget, smallest_period};
+pub use io::{IoSupply, SharedIo};
+pub use level::{Interference, Late};
+pub use model::{IoVcpu, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, System};
+pub use response::Response;
+pub use stream::Stream;
+pub use supply::{Server, Supply};

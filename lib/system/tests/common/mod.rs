@@ -4,8 +4,10 @@
 
 use diapason_system::{Diagnostics, RunOptions, System, build, parse};
 
-/// Uses every key of every table.
+/// Uses every key of every table, but those for VCPUs.
 pub const ENGINE: &str = include_str!("engine.toml");
+/// Uses every key that has to do with VCPUs.
+pub const SERVERS: &str = include_str!("servers.toml");
 
 pub const OPTIONS: RunOptions =
     RunOptions { horizon_ns: 30_000_000_000, record_bytes: 65536, watch: true };

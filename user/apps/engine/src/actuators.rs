@@ -4,6 +4,7 @@
 #![no_main]
 
 use diapason_engine::Engine;
+use diapason_hints::hints;
 use diapason_rt::sync::{Condition, Guard, Mutex, Semaphore};
 use diapason_rt::thread::spawn;
 use diapason_rt::{Arguments, Errno, Nanos, body, entry, log, time};
@@ -20,6 +21,7 @@ fn main(_: Arguments) {
 }
 
 /// Inject what each command says, then tell the spark.
+#[hints]
 fn inject() -> Result<(), Errno> {
     let engine = Engine::attach()?;
     let (command, injector) = (Semaphore::open("command")?, Mutex::open("injector")?);

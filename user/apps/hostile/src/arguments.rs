@@ -2,7 +2,7 @@
 
 use crate::memory::{handle, pawn, pointer};
 use crate::random::Random;
-use diapason_abi::call::MUTEX;
+use diapason_abi::call::{MUTEX, NO_HINT};
 use diapason_abi::key::pack_name;
 use diapason_abi::{CallNumber, Key, Kind, MESSAGE_BYTES, layout};
 use diapason_rt::{start, time};
@@ -25,7 +25,10 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
     let mut words = match call {
         C::Null | C::Yield | C::JobWait | C::TimerCreate | C::EventCreate => [0; 5],
         C::ThreadExit | C::Fail => [r.word(), 0, 0, 0, 0],
-        C::ThreadCreate => [entry(r), r.word(), r.below(ceiling + 1), pack_name("storm"), 0],
+        C::ThreadCreate => {
+            let vcpu = if r.one_in(3) { handle(r, Kind::Vcpu).unwrap_or(0) } else { 0 };
+            [entry(r), r.word(), r.below(ceiling + 1), pack_name("storm"), vcpu]
+        }
         C::ThreadJoin => [handle(r, Kind::Thread)?, deadline(r), 0, 0, 0],
         C::ThreadDetach => [handle(r, Kind::Thread)?, 0, 0, 0, 0],
         C::SleepUntil => [deadline(r), 0, 0, 0, 0],
@@ -54,7 +57,15 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::ReadSlow => [pointer(r), pointer(r), r.below(4097), 0, 0],
         C::Log => [pointer(r), r.below(17), 0, 0, 0],
         C::Count => [r.below(8), r.word(), 0, 0, 0],
+        C::VcpuCreate => [Key::PRIVATE.0, budget(r), server_period(r), r.below(10), r.below(2)],
+        C::VcpuSet => [handle(r, Kind::Vcpu)?, budget(r), server_period(r), 0, 0],
+        C::VcpuDelete => [handle(r, Kind::Vcpu)?, 0, 0, 0, 0],
+        C::VcpuFit => [server_period(r), 0, 0, 0, 0],
     };
+    if let Some(at) = call.hint_word() {
+        let semaphore = if r.one_in(3) { handle(r, Kind::Semaphore) } else { None };
+        words[at] = semaphore.unwrap_or(NO_HINT);
+    }
     for word in &mut words {
         if r.one_in(WILD * 5) {
             *word = wild(r);
@@ -115,6 +126,15 @@ fn deadline(r: &mut Random) -> u64 {
         22 => r.word(),
         _ => moment(r),
     }
+}
+
+/// Of a VCPU: longer than the period of those that must not be disturbed.
+fn server_period(r: &mut Random) -> u64 {
+    1_000_001 + r.below(5_000_000)
+}
+
+fn budget(r: &mut Random) -> u64 {
+    1_000 + r.below(300_000)
 }
 
 fn period(r: &mut Random) -> u64 {

@@ -7,7 +7,7 @@ use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Nanos, process};
 
 const SLOTS: usize = 12;
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 static HANDLES: [[AtomicU64; SLOTS]; KINDS] =
     [const { [const { AtomicU64::new(0) }; SLOTS] }; KINDS];
@@ -64,7 +64,8 @@ pub fn remember(random: &mut Random, call: CallNumber, result: u64) {
         | C::MboxCreate
         | C::TimerCreate
         | C::EventCreate
-        | C::SetIsr => {
+        | C::SetIsr
+        | C::VcpuCreate => {
             let kind = Handle(value).kind_bits() as usize;
             if let Some(slots) = HANDLES.get(kind.wrapping_sub(1)) {
                 slots[random.below(SLOTS as u64) as usize].store(value, Relaxed);

@@ -30,7 +30,6 @@ impl Model {
         for other in self.threads.iter_mut().filter(|t| t.joiner == Some(thread)) {
             other.joiner = None;
         }
-        self.recompute();
     }
 
     /// A blocked thread's time has come.
@@ -45,6 +44,10 @@ impl Model {
                 self.leave(thread);
                 self.reacquire(thread, mutex, generation, error(Errno::TimedOut));
             }
+            Life::Blocked(Wait::Mutex(..)) => {
+                self.leave_chain(thread);
+                self.go_on(thread, error(Errno::TimedOut));
+            }
             _ => {
                 self.leave(thread);
                 self.wake(thread, error(Errno::TimedOut));
@@ -52,9 +55,16 @@ impl Model {
         }
     }
 
+    /// A thread stops to wait for a mutex: it, and those parked with the same, have their places
+    /// again.
+    fn leave_chain(&mut self, thread: usize) {
+        self.unpark_all(self.end_of_chain(thread));
+    }
+
     fn start_thread(&mut self, thread: usize, priority: u8) {
         let t = &mut self.threads[thread];
-        (t.life, t.base, t.priority) = (Life::Ready, priority, priority);
+        (t.life, t.priority) = (Life::Ready, priority);
+        (t.hint, t.after) = (None, None);
         (t.result, t.delivery, t.joiner, t.detached) = (None, None, None, false);
         (t.jobs.period, t.jobs.active) = (0, false);
         t.generation += 1;
@@ -63,6 +73,7 @@ impl Model {
 
     /// A thread ends, from whatever state.
     fn stop_thread(&mut self, thread: usize, to: Life) {
+        self.leave_chain(thread);
         if matches!(self.threads[thread].life, Life::Blocked(_)) {
             self.leave(thread);
         }
@@ -144,13 +155,15 @@ impl Model {
         let caller = self.caller();
         match call {
             Call::Yield => {
-                self.ready.retain(|t| *t != caller);
-                self.ready.push(caller);
+                if self.place == Some(caller) {
+                    self.ready.retain(|t| *t != caller);
+                    self.ready.push(caller);
+                }
                 Ok(Outcome::Done(0))
             }
             Call::ThreadExit => self.exit(a[0] & (u64::MAX >> 1)),
             Call::ThreadCreate => self.create(a[2]),
-            Call::ThreadJoin => self.join(a[0], a[1]),
+            Call::ThreadJoin => self.join(a[0], a[1], a[2]),
             Call::ThreadDetach => {
                 let thread = self.thread(a[0])?;
                 if self.threads[thread].detached || self.threads[thread].joiner.is_some() {
@@ -164,18 +177,20 @@ impl Model {
             }
             Call::SleepUntil if a[0] <= self.now => Ok(Outcome::Done(0)),
             Call::SleepUntil => {
-                self.block(caller, Wait::Time(0), a[0]);
+                let after = self.hinted(a[1]);
+                self.block(caller, Wait::Time(0), after, a[0]);
                 Ok(Outcome::Away)
             }
             Call::JobsStart => {
                 if a[1] == 0 || a[1] == u64::MAX {
                     return Err(Outcome::Misuse(FaultCause::BadArgument, a[1]));
                 }
+                let after = self.hinted(a[3]);
                 let jobs = &mut self.threads[caller].jobs;
                 (jobs.release, jobs.period, jobs.deadline) = (a[0], a[1], a[2]);
-                self.await_release(0)
+                self.await_release(after, 0)
             }
-            _ => self.job_wait(),
+            _ => self.job_wait(a[0]),
         }
     }
 
@@ -206,7 +221,7 @@ impl Model {
         Ok(Outcome::Done(handle(Kind::Thread, thread, self.threads[thread].generation)))
     }
 
-    fn join(&mut self, word: u64, deadline: u64) -> Step {
+    fn join(&mut self, word: u64, deadline: u64, hint: u64) -> Step {
         let (thread, caller) = (self.thread(word)?, self.caller());
         if thread == caller {
             return Err(Outcome::Refused(Errno::Deadlock));
@@ -220,13 +235,15 @@ impl Model {
             return Ok(Outcome::Done(code));
         }
         self.may_wait(deadline)?;
-        self.block(caller, Wait::Join(thread), deadline);
+        let after = self.hinted(hint);
+        self.block(caller, Wait::Join(thread), after, deadline);
         self.threads[thread].joiner = Some(caller);
         Ok(Outcome::Away)
     }
 
-    fn job_wait(&mut self) -> Step {
+    fn job_wait(&mut self, hint: u64) -> Step {
         let (caller, now) = (self.caller(), self.now);
+        let after = self.hinted(hint);
         let jobs = &mut self.threads[caller].jobs;
         if jobs.period == 0 {
             return Err(Outcome::Misuse(FaultCause::BadArgument, 0));
@@ -244,10 +261,10 @@ impl Model {
         }
         jobs.skipped += skipped;
         jobs.misses += skipped;
-        self.await_release(skipped)
+        self.await_release(after, skipped)
     }
 
-    fn await_release(&mut self, result: u64) -> Step {
+    fn await_release(&mut self, after: Option<usize>, result: u64) -> Step {
         let caller = self.caller();
         let jobs = &mut self.threads[caller].jobs;
         jobs.active = jobs.release <= self.now;
@@ -255,7 +272,7 @@ impl Model {
             return Ok(Outcome::Done(result));
         }
         let release = jobs.release;
-        self.block(caller, Wait::Time(result), release);
+        self.block(caller, Wait::Time(result), after, release);
         Ok(Outcome::Away)
     }
 

@@ -97,11 +97,11 @@ impl Model {
             Call::MboxCreate => self.mbox_create(a[0], a[1]),
             Call::MboxDelete => self.mbox_delete(a[0]),
             Call::MboxSend => self.mbox_send(a, text),
-            Call::MboxReceive => self.mbox_receive(a[0], a[1], a[2]),
+            Call::MboxReceive => self.mbox_receive(a[0], a[1], a[2], a[3]),
             Call::TimerCreate => self.event_create(Source::Timer { period: 0, next: 0 }),
             Call::TimerStart => self.timer_start(a),
             Call::EventCreate => self.event_create(Source::Plain),
-            Call::EventWait => self.event_wait(a[0], a[1]),
+            Call::EventWait => self.event_wait(a[0], a[1], a[2]),
             Call::EventDelete => {
                 let id = self.event(a[0])?;
                 self.destroy_event(id);
@@ -159,12 +159,12 @@ impl Model {
             return Err(Outcome::Refused(Errno::Full));
         }
         self.may_wait(deadline)?;
-        self.block(caller, Wait::Send(id, text.to_vec(), priority as u32), deadline);
+        self.block(caller, Wait::Send(id, text.to_vec(), priority as u32), None, deadline);
         self.mailboxes[id].senders.push(caller);
         Ok(Outcome::Away)
     }
 
-    fn mbox_receive(&mut self, word: u64, address: u64, deadline: u64) -> Step {
+    fn mbox_receive(&mut self, word: u64, address: u64, deadline: u64, hint: u64) -> Step {
         let (id, caller) = (self.mailbox(word)?, self.caller());
         let messages = &self.mailboxes[id].messages;
         let most = messages.iter().map(|(_, priority)| *priority).max();
@@ -175,7 +175,8 @@ impl Model {
             if address == 0 {
                 return Err(bad);
             }
-            self.block(caller, Wait::Receive(id, address), deadline);
+            let after = self.hinted(hint);
+            self.block(caller, Wait::Receive(id, address), after, deadline);
             self.mailboxes[id].receivers.push(caller);
             return Ok(Outcome::Away);
         };
@@ -217,7 +218,7 @@ impl Model {
         Ok(Outcome::Done(0))
     }
 
-    fn event_wait(&mut self, word: u64, deadline: u64) -> Step {
+    fn event_wait(&mut self, word: u64, deadline: u64, hint: u64) -> Step {
         let (id, caller) = (self.event(word)?, self.caller());
         if self.events[id].waiter.is_some() {
             return Err(Outcome::Refused(Errno::Busy));
@@ -238,7 +239,8 @@ impl Model {
             self.devices[device].open = true;
         }
         self.may_wait(deadline)?;
-        self.block(caller, Wait::Event(id), deadline);
+        let after = self.hinted(hint);
+        self.block(caller, Wait::Event(id), after, deadline);
         self.events[id].waiter = Some(caller);
         Ok(Outcome::Away)
     }

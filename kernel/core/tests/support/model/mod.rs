@@ -2,10 +2,14 @@
 //! every priority recomputed from nothing after every change, every search linear.
 //!
 //! What the kernel promises about order is stated here, in one place each:
-//! - the most urgent ready thread runs, among equals the one that is first in `ready`; a thread
-//!   that becomes ready goes last, one whose priority changes first, one that yields last;
-//! - of several waiters the most urgent is served, among equals the one that waits longest; one
-//!   whose priority changes has waited shortest.
+//! - the most urgent place is run in, among equals the one that is first in `ready`; a thread that
+//!   becomes ready goes last, one that yields in its own place last;
+//! - a thread that waits for a mutex keeps its place: the end of its chain of owners runs there. If
+//!   that one finds its mutex free it takes it; if it waits for something else, the place is given
+//!   up until it wakes;
+//! - a hint is followed like a wait for a mutex, unless nobody could run then, or its thread runs;
+//! - of several waiters the most urgent is served, among equals the one that waits longest; who is
+//!   parked with a waiter makes it as urgent, and last of its new equals.
 
 pub mod life;
 pub mod mail;
@@ -20,8 +24,10 @@ pub use system::{Blueprint, Model};
 pub enum Wait {
     /// Its time only; what its call returns then.
     Time(u64),
-    /// A semaphore; what its call returns when it has it (of a condition wait), else 0.
-    Semaphore(usize, u64),
+    /// A counting semaphore.
+    Semaphore(usize),
+    /// A mutex, and which life of it; what the call returns that has it (of a condition wait), or 0.
+    Mutex(usize, u32, u64),
     /// A condition; the mutex, and which life of it.
     Condition(usize, usize, u32),
     /// A message, for this address.
@@ -67,8 +73,14 @@ pub struct Thread {
     pub slot: u16,
     pub life: Life,
     pub generation: u32,
-    pub base: u8,
     pub priority: u8,
+    /// The mutex it will lock next, and the one it will once it wakes.
+    pub hint: Option<usize>,
+    pub after: Option<usize>,
+    /// With whom it is parked.
+    pub parked_with: Option<usize>,
+    /// Who is parked with it.
+    pub parked: Vec<usize>,
     /// Result waiting to be delivered when it runs, and a message that goes to memory then.
     pub result: Option<u64>,
     pub delivery: Option<Delivery>,

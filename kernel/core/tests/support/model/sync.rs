@@ -21,14 +21,35 @@ impl Model {
 
     /// Does `thread` hold, or wait behind the owners of, this semaphore?
     fn waits_behind(&self, semaphore: usize, thread: usize) -> bool {
-        match self.semaphores[semaphore].owner {
-            None => false,
-            Some(owner) if owner == thread => true,
-            Some(owner) => match self.threads[owner].life {
-                Life::Blocked(Wait::Semaphore(next, _)) => self.waits_behind(next, thread),
-                _ => false,
-            },
+        let owner = self.semaphores[semaphore].owner;
+        owner.is_some_and(|owner| self.end_of_chain(owner) == thread)
+    }
+
+    /// From owner to owner, to one that waits for no mutex that somebody holds.
+    pub fn end_of_chain(&self, thread: usize) -> usize {
+        let Life::Blocked(Wait::Mutex(id, generation, _)) = self.threads[thread].life else {
+            return thread;
+        };
+        match &self.semaphores[id] {
+            s if !s.alive || s.generation != generation => thread,
+            s => s.owner.map_or(thread, |owner| self.end_of_chain(owner)),
         }
+    }
+
+    /// Its mutex is free, or gone: a thread's call returns.
+    pub fn take_mutex(&mut self, thread: usize, id: usize, generation: u32, result: u64) {
+        let s = &self.semaphores[id];
+        let result = if s.alive && s.generation == generation {
+            self.own(id, thread, result)
+        } else {
+            error(Errno::Gone)
+        };
+        self.go_on(thread, result);
+    }
+
+    /// The mutex a hint means, if it means one.
+    pub fn hinted(&self, word: u64) -> Option<usize> {
+        self.semaphore(word).ok().filter(|id| self.semaphores[*id].mutex)
     }
 
     /// `thread` has the mutex now; returns what its call returns.
@@ -48,18 +69,7 @@ impl Model {
     /// The owner lets a mutex go.
     fn release(&mut self, id: usize) {
         self.disown(id);
-        match self.first(&self.semaphores[id].waiters) {
-            None => self.semaphores[id].count = 1,
-            Some(next) => {
-                self.semaphores[id].waiters.retain(|t| *t != next);
-                let Life::Blocked(Wait::Semaphore(_, result)) = self.threads[next].life else {
-                    panic!("a waiter waits")
-                };
-                let result = self.own(id, next, result);
-                self.wake(next, result);
-                self.recompute();
-            }
-        }
+        self.semaphores[id].count = 1;
     }
 
     /// An ending thread lets everything go, the latest first.
@@ -70,12 +80,6 @@ impl Model {
         }
     }
 
-    fn wait_for(&mut self, id: usize, thread: usize, result: u64, deadline: u64) {
-        self.block(thread, Wait::Semaphore(id, result), deadline);
-        self.semaphores[id].waiters.push(thread);
-        self.recompute();
-    }
-
     /// A thread that waited on a condition wants its mutex again; it is in no queue.
     pub fn reacquire(&mut self, thread: usize, id: usize, generation: u32, result: u64) {
         let s = &self.semaphores[id];
@@ -83,11 +87,10 @@ impl Model {
             self.wake(thread, error(Errno::Gone));
         } else if self.waits_behind(id, thread) {
             self.wake(thread, error(Errno::Deadlock));
-        } else if s.count > 0 {
-            let result = self.own(id, thread, result);
-            self.wake(thread, result);
         } else {
-            self.wait_for(id, thread, result, u64::MAX);
+            self.threads[thread].due = None;
+            self.threads[thread].life = Life::Blocked(Wait::Mutex(id, generation, result));
+            self.give_place(thread);
         }
     }
 
@@ -110,8 +113,8 @@ impl Model {
                 self.destroy_semaphore(id);
                 Ok(Outcome::Done(0))
             }
-            Call::SemLock => self.sem_lock(a[0], a[1]),
-            Call::SemTryLock => self.sem_lock(a[0], 0),
+            Call::SemLock => self.sem_lock(a[0], a[1], a[2]),
+            Call::SemTryLock => self.sem_lock(a[0], 0, u64::MAX),
             Call::SemUnlock => self.sem_unlock(a[0]),
             Call::CvCreate => self.cv_create(a[0]),
             Call::CvDelete => {
@@ -129,7 +132,7 @@ impl Model {
                 self.may_wait(a[2])?;
                 self.release(mutex);
                 let generation = self.semaphores[mutex].generation;
-                self.block(caller, Wait::Condition(id, mutex, generation), a[2]);
+                self.block(caller, Wait::Condition(id, mutex, generation), None, a[2]);
                 self.conditions[id].waiters.push(caller);
                 Ok(Outcome::Away)
             }
@@ -169,13 +172,16 @@ impl Model {
             self.semaphores[id].waiters.retain(|t| *t != waiter);
             self.wake(waiter, error(Errno::Gone));
         }
-        self.disown(id);
-        self.recompute();
+        if let Some(owner) = self.semaphores[id].owner {
+            self.disown(id);
+            self.unpark_all(self.end_of_chain(owner));
+        }
     }
 
-    fn sem_lock(&mut self, word: u64, deadline: u64) -> Step {
+    fn sem_lock(&mut self, word: u64, deadline: u64, hint: u64) -> Step {
         let (id, caller) = (self.semaphore(word)?, self.caller());
         if self.semaphores[id].count > 0 {
+            self.threads[caller].hint = None;
             if self.semaphores[id].mutex {
                 return Ok(Outcome::Done(self.own(id, caller, 0)));
             }
@@ -183,10 +189,17 @@ impl Model {
             return Ok(Outcome::Done(0));
         }
         self.may_wait(deadline)?;
+        let after = self.hinted(hint);
+        if !self.semaphores[id].mutex {
+            self.block(caller, Wait::Semaphore(id), after, deadline);
+            self.semaphores[id].waiters.push(caller);
+            return Ok(Outcome::Away);
+        }
         if self.waits_behind(id, caller) {
             return Err(Outcome::Refused(Errno::Deadlock));
         }
-        self.wait_for(id, caller, 0, deadline);
+        let generation = self.semaphores[id].generation;
+        self.wait(caller, Wait::Mutex(id, generation, 0), after, deadline);
         Ok(Outcome::Away)
     }
 

@@ -73,7 +73,9 @@ pub struct Model {
     pub free_frames: u32,
     /// See the module's rules of order.
     pub ready: Vec<usize>,
+    /// Who runs, and in whose place.
     pub running: Option<usize>,
+    pub place: Option<usize>,
     pub since: u64,
     pub idle: u64,
     /// Results delivered, and where a message came to lie, since somebody last looked.
@@ -141,6 +143,7 @@ impl Model {
             free_frames: HEAP_PAGES * PROCESSES.len() as u32 + SEGMENT_PAGES,
             ready: Vec::new(),
             running: None,
+            place: None,
             since: 0,
             idle: 0,
             delivered: Vec::new(),
@@ -169,8 +172,11 @@ impl Model {
             slot,
             life: Life::Free,
             generation: 0,
-            base: 0,
             priority: 0,
+            hint: None,
+            after: None,
+            parked_with: None,
+            parked: Vec::new(),
             result: None,
             delivery: None,
             due: None,
@@ -254,53 +260,18 @@ impl Model {
 
     /// Of these threads, who is first?
     pub fn first(&self, threads: &[usize]) -> Option<usize> {
-        let most = threads.iter().map(|t| self.threads[*t].priority).max()?;
-        threads.iter().copied().find(|t| self.threads[*t].priority == most)
+        let most = threads.iter().map(|t| self.urgency(*t)).max()?;
+        threads.iter().copied().find(|t| self.urgency(*t) == most)
     }
 
-    /// A ready thread starts to wait.
-    pub fn block(&mut self, thread: usize, wait: Wait, deadline: u64) {
-        self.ready.retain(|t| *t != thread);
-        self.threads[thread].life = Life::Blocked(wait);
-        self.threads[thread].due = (deadline < u64::MAX).then_some(deadline);
+    /// One's own priority, or that of the most urgent of those who are parked with one.
+    fn urgency(&self, thread: usize) -> u8 {
+        let t = &self.threads[thread];
+        t.parked.iter().map(|p| self.threads[*p].priority).fold(t.priority, u8::max)
     }
 
-    /// A waiting thread is ready; its call returns this.
-    pub fn wake(&mut self, thread: usize, result: u64) {
-        let t = &mut self.threads[thread];
-        (t.life, t.due, t.result) = (Life::Ready, None, Some(result));
-        self.ready.push(thread);
-    }
-
-    /// Every priority from nothing: one's own, and those of all who wait for what one holds.
-    pub fn recompute(&mut self) {
-        let mut due: Vec<u8> = self.threads.iter().map(|t| t.base).collect();
-        loop {
-            let before = due.clone();
-            for semaphore in self.semaphores.iter().filter(|s| s.alive) {
-                let Some(owner) = semaphore.owner else { continue };
-                for waiter in &semaphore.waiters {
-                    due[owner] = due[owner].max(due[*waiter]);
-                }
-            }
-            if due == before {
-                break;
-            }
-        }
-        for (thread, priority) in due.into_iter().enumerate() {
-            if self.threads[thread].priority != priority {
-                self.threads[thread].priority = priority;
-                self.reorder(thread);
-            }
-        }
-    }
-
-    /// A priority changed: first among the ready, last among those who wait.
+    /// A waiting thread's urgency changed: it comes last among its new equals.
     fn reorder(&mut self, thread: usize) {
-        if self.threads[thread].life == Life::Ready {
-            self.ready.retain(|t| *t != thread);
-            self.ready.insert(0, thread);
-        }
         let semaphores = self.semaphores.iter_mut().map(|s| &mut s.waiters);
         let conditions = self.conditions.iter_mut().map(|c| &mut c.waiters);
         let boxes = self.mailboxes.iter_mut().flat_map(|m| [&mut m.receivers, &mut m.senders]);
@@ -308,6 +279,76 @@ impl Model {
             if queue.contains(&thread) {
                 queue.retain(|t| *t != thread);
                 queue.push(thread);
+            }
+        }
+    }
+
+    /// A ready thread starts to wait, and keeps its place.
+    pub fn wait(&mut self, thread: usize, wait: Wait, after: Option<usize>, deadline: u64) {
+        let t = &mut self.threads[thread];
+        t.life = Life::Blocked(wait);
+        (t.hint, t.after) = (None, after);
+        t.due = (deadline < u64::MAX).then_some(deadline);
+    }
+
+    /// A ready thread starts to wait.
+    pub fn block(&mut self, thread: usize, wait: Wait, after: Option<usize>, deadline: u64) {
+        self.ready.retain(|t| *t != thread);
+        self.wait(thread, wait, after, deadline);
+    }
+
+    /// A waiting thread that has its place goes on; its call returns this.
+    pub fn go_on(&mut self, thread: usize, result: u64) {
+        let t = &mut self.threads[thread];
+        (t.life, t.due, t.result, t.hint) = (Life::Ready, None, Some(result), t.after);
+    }
+
+    /// A waiting thread is ready; its call returns this.
+    pub fn wake(&mut self, thread: usize, result: u64) {
+        self.go_on(thread, result);
+        self.give_place(thread);
+    }
+
+    /// A thread has a place, and so have all that were parked with it.
+    pub fn give_place(&mut self, thread: usize) {
+        self.ready.push(thread);
+        self.unpark_all(thread);
+    }
+
+    /// All that are parked with a thread have their places again.
+    pub fn unpark_all(&mut self, end: usize) {
+        let before = self.urgency(end);
+        for thread in std::mem::take(&mut self.threads[end].parked) {
+            self.threads[thread].parked_with = None;
+            self.ready.push(thread);
+        }
+        if before != self.urgency(end) {
+            self.reorder(end);
+        }
+    }
+
+    /// In whose place somebody runs, and who.
+    fn choose(&mut self) -> (Option<usize>, Option<usize>) {
+        loop {
+            let Some(place) = self.first(&self.ready) else { return (None, None) };
+            let hint = self.threads[place].hint.filter(|_| self.running != Some(place));
+            let hinted = hint.and_then(|id| self.semaphores[id].owner);
+            let end = self.end_of_chain(hinted.unwrap_or(place));
+            match self.threads[end].life {
+                Life::Ready => return (Some(place), Some(end)),
+                Life::Blocked(Wait::Mutex(id, generation, result)) => {
+                    self.take_mutex(end, id, generation, result);
+                }
+                _ if hinted.is_some() => return (Some(place), Some(place)),
+                _ => {
+                    self.ready.retain(|t| *t != place);
+                    self.threads[place].parked_with = Some(end);
+                    let before = self.urgency(end);
+                    self.threads[end].parked.push(place);
+                    if before != self.urgency(end) {
+                        self.reorder(end);
+                    }
+                }
             }
         }
     }
@@ -343,7 +384,8 @@ impl Model {
     /// Who runs, and what is delivered to it.
     pub fn decide(&mut self) {
         loop {
-            let run = self.first(&self.ready);
+            let (place, run) = self.choose();
+            self.place = place;
             if run != self.running {
                 let elapsed = self.now - self.since;
                 match self.running {
@@ -385,6 +427,9 @@ impl Model {
             Call::Null => Ok(Outcome::Done(0)),
             Call::Fail => Err(Outcome::Misuse(FaultCause::Panic, a[0])),
             Call::Count | Call::Log | Call::ReadSlow => self.odds(call, a),
+            Call::VcpuCreate | Call::VcpuSet | Call::VcpuDelete | Call::VcpuFit => {
+                unreachable!("the blueprint has no VCPUs")
+            }
             Call::Yield
             | Call::ThreadExit
             | Call::ThreadCreate

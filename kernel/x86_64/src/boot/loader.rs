@@ -4,7 +4,7 @@
 //! and read-only copy, which the program copies over them at each start: restarting a process costs
 //! the kernel nothing, and runs on the process's own time.
 
-use crate::frames::BootMemory;
+use super::memory::BootMemory;
 use crate::machine::Program;
 use crate::paging::{Space, bits};
 use diapason_abi::archive::{Archive, ProcessRecord, Refusal};
@@ -27,7 +27,7 @@ pub fn load(
 ) -> Result<Loaded, Refusal> {
     let program = elf::Program::parse(archive.image(record)?)?;
     // Check every relocation before anything is mapped.
-    program.relocations(|_, _| ())?;
+    relocate(&program, None)?;
     let space = Space::new(memory, process).ok_or(Refusal::Memory)?;
     let base = layout::base(process);
     for segment in program.segments() {
@@ -35,7 +35,7 @@ pub fn load(
         let bytes = program.bytes(&segment);
         let file = copy(&segment, bytes, memory).ok_or(Refusal::Memory)?;
         if writable {
-            program.relocations(|place, addend| relocate(&segment, file, place, base + addend))?;
+            relocate(&program, Some((&segment, file, base)))?;
         }
         map(&space, &segment, file, memory).ok_or(Refusal::Memory)?;
     }
@@ -59,14 +59,22 @@ fn copy(segment: &Segment, bytes: &[u8], memory: &mut BootMemory) -> Option<u64>
     Some(start)
 }
 
-/// Write a relocated word into the copy of the segment it lies in.
-fn relocate(segment: &Segment, copy: u64, place: u64, value: u64) {
-    let inside = place >= segment.address && place + 8 <= segment.address + segment.file_size;
-    if inside {
-        let at = copy + segment.address % PAGE as u64 + (place - segment.address);
-        // SAFETY: the word lies within the copied bytes.
-        unsafe { (at as *mut u64).write_unaligned(value) }
-    }
+/// Check every relocation; write those that lie in a segment, of which there is a copy, for a
+/// program at a base.
+#[inline(never)]
+fn relocate(
+    program: &elf::Program<'_>,
+    target: Option<(&Segment, u64, u64)>,
+) -> Result<(), Refusal> {
+    program.relocations(|place, addend| {
+        let Some((segment, copy, base)) = target else { return };
+        let end = segment.address + segment.file_size;
+        if place >= segment.address && place + 8 <= end {
+            let at = copy + segment.address % PAGE as u64 + (place - segment.address);
+            // SAFETY: the word lies within the copied bytes.
+            unsafe { (at as *mut u64).write_unaligned(base + addend) }
+        }
+    })
 }
 
 fn map(space: &Space, segment: &Segment, file: u64, memory: &mut BootMemory) -> Option<()> {

@@ -10,7 +10,7 @@
     .asciz "Xen"
     .long pvh_entry
 
-    .section .text.boot, "ax"
+    .section .boot.text, "ax"
     .code32
     .globl pvh_entry
 pvh_entry:
@@ -82,7 +82,7 @@ long_mode:
     call kernel_main
     ud2
 
-    .section .data
+    .section .boot.rodata, "a"
     .align 8
 boot_gdt:
     .quad 0

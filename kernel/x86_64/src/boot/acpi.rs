@@ -17,6 +17,7 @@ pub struct Acpi {
 }
 
 /// Everything below 4 GiB is mapped; tables elsewhere are taken as absent.
+#[inline(never)]
 fn bytes(address: u64, length: u64) -> &'static [u8] {
     match address.checked_add(length) {
         Some(end) if address != 0 && end < 1 << 32 => {
@@ -27,6 +28,7 @@ fn bytes(address: u64, length: u64) -> &'static [u8] {
     }
 }
 
+#[inline(never)]
 fn number(table: &[u8], at: usize, size: usize) -> u64 {
     let mut value = 0;
     for i in (0..size).rev() {

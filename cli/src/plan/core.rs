@@ -1,0 +1,77 @@
+//! From a description to what the analysis calls a system: the VCPUs of one core, and what the
+//! kernel and the devices take from them.
+
+use super::counts::Costs;
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoVcpu, MainVcpu, Queue, Share, Source, System};
+use diapason_system::Server;
+
+/// One core, as the analysis sees it.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// For the analysis.
+    pub system: System,
+    /// Of each Main VCPU there, its number in the description.
+    pub mains: Vec<u16>,
+    /// Of each I/O VCPU there, its number in the description.
+    pub ios: Vec<u16>,
+}
+
+/// The core that `described` asks for.
+#[must_use]
+pub fn core(described: &diapason_system::System, costs: &Costs) -> Core {
+    let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
+    let queues = described.scheduling.dp_queues;
+    for (number, vcpu) in (0u16..).zip(&described.vcpus) {
+        if let Server::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
+            let queue = if vcpu.queue < queues { Queue::Dp(vcpu.queue) } else { Queue::Fp };
+            core.mains.push(number);
+            core.system.mains.push(MainVcpu {
+                budget: Nanos(budget_ns),
+                period: Nanos(period_ns),
+                chunks: u32::from(replenishments),
+                queue,
+            });
+        }
+    }
+    for (number, vcpu) in (0u16..).zip(&described.vcpus) {
+        if let Some(io) = io(&vcpu.server, &core.mains) {
+            core.ios.push(number);
+            core.system.ios.push(io);
+        }
+    }
+    let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
+    let cost = costs.top_half();
+    core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
+    core.system.kernel_section = costs.longest_path();
+    core.system.switch = costs.switch(&core.system.mains);
+    core
+}
+
+fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
+    let Server::Io { utilization_ppm, cap_ns, interval_ns, serves } = server else { return None };
+    let place = |number: &u16| mains.iter().position(|main| main == number);
+    Some(IoVcpu {
+        share: Share::from_ppm(*utilization_ppm)?,
+        cap: cap_ns.map_or(Nanos::FOREVER, Nanos),
+        serves: serves.iter().filter_map(place).collect(),
+        wake_gap: Nanos(*interval_ns),
+    })
+}
+
+/// A queue as tables show it: `DP1` is the most urgent.
+#[must_use]
+pub fn queue_name(queue: Queue) -> String {
+    match queue {
+        Queue::Dp(number) => format!("DP{}", u16::from(number) + 1),
+        Queue::Fp => "FP".to_owned(),
+    }
+}
+
+/// Are the queues in the order of periods, every VCPU of a higher queue no longer than any of a
+/// lower one? Closed forms speak only of that case.
+#[must_use]
+pub fn is_by_period(system: &System) -> bool {
+    let order = system.precedence();
+    order.windows(2).all(|pair| system.mains[pair[0]].period <= system.mains[pair[1]].period)
+}

@@ -1,0 +1,110 @@
+//! A plan for programs. `docs/plan.md` documents the format; fields may be added, never renamed or
+//! given another unit.
+
+use super::allocate;
+use super::core::queue_name;
+use super::verdict::{Plan, Sum};
+use diapason_analysis::server::Queue;
+use diapason_system::{Diagnostics, Server, System};
+use serde_json::{Value, json};
+
+impl Plan {
+    /// Everything, as one object.
+    #[must_use]
+    pub fn to_json(&self, system: &System) -> Value {
+        let core = &self.core.system;
+        let findings: Vec<Value> = self.findings.iter().flat_map(finding).collect();
+        json!({
+            "system": system.name,
+            "holds": self.holds(),
+            "findings": findings,
+            "admission": if system.scheduling.exact { "exact" } else { "closed" },
+            "clock_hz": self.costs.clock_hz(),
+            "kernel": {
+                "longest_path_ns": core.kernel_section.0,
+                "top_half_ns": self.costs.top_half().0,
+                "switch_ns": core.switch.0,
+            },
+            "vcpus": self.vcpus(system),
+            "utilization_ppm": self.utilization_ppm(),
+            "tests": {
+                "exact": { "holds": self.exact.is_ok() },
+                "equation_1": sum(self.equation_one),
+                "wide": sum(self.wide),
+            },
+            "margin_permille": self.margin,
+            "cheapest_queues": self.cheapest.as_ref().map(|queues| self.queues(system, queues)),
+        })
+    }
+
+    fn vcpus(&self, system: &System) -> Vec<Value> {
+        let numbered = (0u16..).zip(&system.vcpus);
+        let vcpu = |(number, vcpu): (u16, &diapason_system::Vcpu)| {
+            let place = |list: &[u16]| list.iter().position(|other| *other == number);
+            let mut value = match &vcpu.server {
+                Server::Main { budget_ns, period_ns, replenishments, background } => {
+                    let main = place(&self.core.mains);
+                    let response = main.and_then(|main| self.response(main));
+                    json!({
+                        "vcpu": vcpu.name,
+                        "kind": "main",
+                        "budget_ns": budget_ns,
+                        "period_ns": period_ns,
+                        "replenishments": replenishments,
+                        "background": background,
+                        "response_ns": response.map(|response| response.response.0),
+                        "response_is_exact": response.map(|response| response.exact),
+                    })
+                }
+                Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => {
+                    let grant = place(&self.core.ios).map(|io| self.grant(io));
+                    let serves: Vec<_> =
+                        serves.iter().filter_map(|number| system.vcpu_name(*number)).collect();
+                    json!({
+                        "vcpu": vcpu.name,
+                        "kind": "io",
+                        "utilization_ppm": utilization_ppm,
+                        "cap_ns": cap_ns,
+                        "interval_ns": interval_ns,
+                        "serves": serves,
+                        "grant_ns": grant.map(|(grant, _)| grant.0),
+                        "cycle_ns": grant.map(|(_, cycle)| cycle.0),
+                    })
+                }
+            };
+            let by_deadline = vcpu.queue < system.scheduling.dp_queues;
+            let queue = if by_deadline { Queue::Dp(vcpu.queue) } else { Queue::Fp };
+            value["queue"] = queue_name(queue).into();
+            value
+        };
+        numbered.map(vcpu).collect()
+    }
+
+    fn queues(&self, system: &System, queues: &[Queue]) -> Value {
+        let names: Vec<&str> =
+            self.core.mains.iter().filter_map(|number| system.vcpu_name(*number)).collect();
+        let of: serde_json::Map<String, Value> = names
+            .iter()
+            .zip(queues)
+            .map(|(name, queue)| ((*name).to_owned(), queue_name(*queue).into()))
+            .collect();
+        json!({ "of": of, "line": allocate::lines(queues, &names) })
+    }
+}
+
+fn sum(sum: Sum) -> Value {
+    let (wanted, bound) = sum.form().ppm();
+    let applies = matches!(sum, Sum::Says(_));
+    json!({ "wanted_ppm": wanted, "bound_ppm": bound, "applies": applies, "holds": sum.holds() })
+}
+
+fn finding(found: &Diagnostics) -> Vec<Value> {
+    let items = found.items().into_iter();
+    items
+        .map(|item| {
+            json!({
+                "what": item.title, "line": item.line, "column": item.column, "remedy": item.help,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,198 @@
+//! A plan as tables for people.
+
+use super::allocate;
+use super::core::queue_name;
+use super::refusal::share;
+use super::verdict::{Plan, Sum};
+use crate::duration::human;
+use crate::table::{Align, Table};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{Failure, Refusal, Response, Unfit};
+use diapason_system::System;
+
+impl Plan {
+    /// Tables: the VCPUs, the bounds, and what was assumed.
+    #[must_use]
+    pub fn render(&self, system: &System) -> String {
+        if system.vcpus.is_empty() {
+            return "no VCPUs: threads run by priority, and nothing is promised\n".to_owned();
+        }
+        [self.vcpu_table(system), self.bounds_table(), self.remarks(system)].join("\n")
+    }
+
+    fn vcpu_table(&self, system: &System) -> String {
+        let mut table = Table::new(&[
+            ("VCPU", Align::Left),
+            ("kind", Align::Left),
+            ("budget", Align::Right),
+            ("period", Align::Right),
+            ("share", Align::Right),
+            ("queue", Align::Left),
+            ("response", Align::Right),
+            ("slack", Align::Right),
+        ]);
+        for (number, vcpu) in (0u16..).zip(&system.vcpus) {
+            let place = |list: &[u16]| list.iter().position(|other| *other == number);
+            let (kind, rest) = match (place(&self.core.mains), place(&self.core.ios)) {
+                (Some(main), _) => ("main", self.main_cells(main)),
+                (_, Some(io)) => ("I/O", self.io_cells(system, io)),
+                _ => ("", Vec::new()),
+            };
+            table.row([vec![vcpu.name.clone(), kind.to_owned()], rest].concat());
+        }
+        table.render()
+    }
+
+    fn main_cells(&self, index: usize) -> Vec<String> {
+        let main = &self.core.system.mains[index];
+        let (response, slack) = match (&self.exact, self.response(index)) {
+            (_, Some(response)) => cells(response),
+            (Err(Unfit::Refused(refusal)), _) if refusal.vcpu == index => late(refusal),
+            _ => ("-".to_owned(), "-".to_owned()),
+        };
+        let ppm = u128::from(main.budget.0) * 1_000_000 / u128::from(main.period.0.max(1));
+        vec![
+            human(main.budget.0),
+            human(main.period.0),
+            share(u64::try_from(ppm).unwrap_or(u64::MAX)),
+            queue_name(main.queue),
+            response,
+            slack,
+        ]
+    }
+
+    /// Of an I/O VCPU: its shortest grant, how often it comes, and whose response its work shares.
+    fn io_cells(&self, system: &System, index: usize) -> Vec<String> {
+        let io = &self.core.system.ios[index];
+        let (grant, cycle) = self.grant(index);
+        let names = io.serves.iter().map(|main| self.core.mains[*main]);
+        let names: Vec<&str> = names.filter_map(|number| system.vcpu_name(number)).collect();
+        let most_urgent = io.serves.iter().map(|main| self.core.system.mains[*main].queue).min();
+        vec![
+            human(grant.0),
+            human(cycle.0),
+            share(u64::from(io.share.ppm())),
+            most_urgent.map_or("-".to_owned(), queue_name),
+            format!("as {}", names.join(", ")),
+        ]
+    }
+
+    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    #[must_use]
+    pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
+        let io = &self.core.system.ios[io];
+        let periods = io.serves.iter().map(|main| self.core.system.mains[*main].period);
+        let grant = periods.map(|period| io.quantum(period)).min().unwrap_or_default();
+        (grant, Nanos(io.share.time_for(grant.0)))
+    }
+
+    /// What is known of a Main VCPU's response, if the exact test admits the system.
+    #[must_use]
+    pub fn response(&self, main: usize) -> Option<&Response> {
+        self.exact.as_ref().ok()?.responses.get(main)
+    }
+
+    fn bounds_table(&self) -> String {
+        let mut table = Table::new(&[
+            ("test", Align::Left),
+            ("wanted", Align::Right),
+            ("bound", Align::Right),
+            ("", Align::Left),
+        ]);
+        let exact = match &self.exact {
+            Ok(_) => "holds",
+            Err(Unfit::Refused(_)) => "DOES NOT HOLD",
+            Err(Unfit::Nonsense(_)) => "makes no sense",
+        };
+        let utilization = share(self.utilization_ppm());
+        table.row(vec!["exact".into(), utilization, "100.00 %".into(), exact.into()]);
+        let sums =
+            [("eq. 1, without kernel costs", self.equation_one), ("wide closed form", self.wide)];
+        for (name, sum) in sums {
+            let (wanted, bound) = sum.form().ppm();
+            let word = match sum {
+                Sum::Silent(_) => "says nothing: queues not by period",
+                Sum::Says(_) if sum.holds() => "holds",
+                Sum::Says(_) => "says no",
+            };
+            table.row(vec![name.into(), share(wanted), share(bound), word.into()]);
+        }
+        table.render()
+    }
+
+    /// Σ C/T + Σ U, rounded up.
+    #[must_use]
+    pub fn utilization_ppm(&self) -> u64 {
+        let system = &self.core.system;
+        let mains = system.mains.iter().map(|main| {
+            let ppm =
+                (u128::from(main.budget.0) * 1_000_000).div_ceil(u128::from(main.period.0.max(1)));
+            u64::try_from(ppm).unwrap_or(u64::MAX)
+        });
+        let ios = system.ios.iter().map(|io| u64::from(io.share.ppm()));
+        mains.chain(ios).sum()
+    }
+
+    fn remarks(&self, system: &System) -> String {
+        let core = &self.core.system;
+        let mut text = format!(
+            "kernel at {}: longest path {}, top half {}, switch {}\n",
+            rate(self.costs.clock_hz()),
+            human(core.kernel_section.0),
+            human(self.costs.top_half().0),
+            human(core.switch.0),
+        );
+        text += &match self.margin {
+            Some(margin) if margin >= 1_000 => format!(
+                "margin: every budget could grow by {}.{} %\n",
+                (margin - 1_000) / 10,
+                margin % 10
+            ),
+            Some(margin) => format!(
+                "margin: none; it would hold with {}.{} % of every budget\n",
+                margin / 10,
+                margin % 10
+            ),
+            None => "margin: none, whatever the budgets\n".to_owned(),
+        };
+        text + &self.queues_remark(system)
+    }
+
+    fn queues_remark(&self, system: &System) -> String {
+        let Some(queues) = &self.cheapest else {
+            return "queues: none that were tried hold\n".to_owned();
+        };
+        let now: Vec<_> = self.core.system.mains.iter().map(|main| main.queue).collect();
+        if *queues == now {
+            return "queues: these are the cheapest that hold\n".to_owned();
+        }
+        let numbers = self.core.mains.iter();
+        let names: Vec<&str> = numbers.filter_map(|number| system.vcpu_name(*number)).collect();
+        format!("queues: the cheapest that hold are `{}`\n", allocate::lines(queues, &names))
+    }
+}
+
+/// A clock rate, without digits that say nothing.
+fn rate(hertz: u64) -> String {
+    let text = format!("{}.{:06}", hertz / 1_000_000, hertz % 1_000_000);
+    format!("{} MHz", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The same of the VCPU that fails first.
+fn late(refusal: &Refusal) -> (String, String) {
+    let response = match refusal.failure {
+        Failure::Late(Some(response)) => human(response.0),
+        _ => "-".to_owned(),
+    };
+    (response, "NONE".to_owned())
+}
+
+/// Response and slack; of a VCPU in a queue by deadline, only that it is in time is known.
+fn cells(response: &Response) -> (String, String) {
+    let text = human(response.response.0);
+    if response.exact {
+        (text, human((response.limit - response.response).0))
+    } else {
+        (format!("≤ {text}"), "-".to_owned())
+    }
+}

@@ -1,0 +1,119 @@
+//! `diapason plan`, to the character, and that `run` refuses what it refuses.
+//!
+//! To accept new texts, run this test with `DIAPASON_BLESS=1` and read the difference.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/plan")
+}
+
+/// Runs the command where the descriptions are.
+fn diapason(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diapason"));
+    command.args(arguments).current_dir(folder()).output().unwrap()
+}
+
+#[track_caller]
+fn looks_like(golden: &str, arguments: &[&str], code: i32) {
+    let output = diapason(arguments);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let path = folder().join(golden);
+    if std::env::var_os("DIAPASON_BLESS").is_some() {
+        std::fs::write(&path, &said).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(said, expected, "\n{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code));
+}
+
+#[test]
+fn a_system_that_holds() {
+    looks_like("pipes.txt", &["plan", "pipes.toml"], 0);
+    looks_like("pipes.json", &["plan", "pipes.toml", "--json"], 0);
+}
+
+#[test]
+fn a_response_that_is_too_long() {
+    looks_like("late.txt", &["plan", "late.toml"], 1);
+    looks_like("late.json", &["plan", "late.toml", "--json"], 1);
+}
+
+#[test]
+fn more_than_the_processor() {
+    looks_like("overload.txt", &["plan", "overload.toml"], 1);
+}
+
+#[test]
+fn what_only_the_exact_test_admits() {
+    looks_like("closed.txt", &["plan", "closed.toml"], 1);
+}
+
+#[test]
+fn a_closed_form_that_does_not_apply() {
+    looks_like("order.txt", &["plan", "order.toml"], 1);
+}
+
+#[test]
+fn a_slower_clock() {
+    looks_like("slow.txt", &["plan", "closed.toml", "--clock", "2.5MHz"], 1);
+    let output = diapason(&["plan", "late.toml", "--clock", "fast"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("for example 2.4GHz"), "{said}");
+}
+
+#[test]
+fn nonsense_is_not_planned() {
+    let text = std::fs::read_to_string(folder().join("late.toml")).unwrap();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nonsense.toml");
+    std::fs::write(&file, text.replace("\"4ms\"", "\"11ms\"")).unwrap();
+    let output = diapason(&["plan", file.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("the budget of `filter`, 11ms, exceeds its period, 10ms"), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_system_without_vcpus_promises_nothing() {
+    let output = diapason(&["plan", "../../../examples/engine.toml"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.starts_with("no VCPUs: "), "{said}");
+}
+
+#[test]
+fn the_example_holds() {
+    assert_eq!(diapason(&["plan", "../../../examples/vcpus.toml"]).status.code(), Some(0));
+}
+
+#[test]
+fn nothing_boots_that_the_plan_refuses() {
+    let plan = String::from_utf8(diapason(&["plan", "late.toml"]).stdout).unwrap();
+    let refusal = &plan[plan.find("error: ").unwrap()..plan.find("\n\nlate: ").unwrap()];
+    let output = diapason(&["run", "late.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap().trim_end(), refusal);
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_thousand_vcpus_are_planned_though_they_cannot_boot() {
+    let mut text =
+        "[system]\nname = \"many\"\n[[process]]\nname = \"p\"\npriority = 1\n".to_owned();
+    for i in 0..1_000 {
+        let period = 50_000 + 7 * i;
+        text += &format!("[[vcpu]]\nname = \"v{i}\"\nreplenishments = 2\n");
+        text += &format!("budget = \"20us\"\nperiod = \"{period}us\"\n");
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("many.toml");
+    std::fs::write(&file, text).unwrap();
+    let output = diapason(&["plan", file.to_str().unwrap(), "--json"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("\"what\": \"the system may have 1000 VCPUs, the kernel schedules 64\""));
+    assert!(said.contains("\"exact\": {\n      \"holds\": true\n"), "{}", &said[..600]);
+    assert_eq!(said.matches("\"response_ns\"").count(), 1_000);
+}

@@ -1,0 +1,249 @@
+//! Who runs in whose place: priority and bandwidth inheritance, by helping.
+//!
+//! A thread that waits for a mutex keeps its place among the ready, and the owner of the mutex runs
+//! in it: at that priority, on that budget. If the owner waits for a mutex itself, the owner of that
+//! one runs, and so on; `sem_lock` refuses to close a circle. Nothing is lent, so nothing has to be
+//! given back: an unlock is one store, and whoever is chosen next finds the mutex free and takes it.
+//! Each step costs the same however many threads there are.
+//!
+//! Two things may stand at the end of a chain besides a thread that can run:
+//! - a free mutex: the thread before it takes it, and runs;
+//! - an owner that waits for something else (it sleeps with the mutex held): then nobody can run in
+//!   that place, and it is given up. Its thread is *parked* with that owner until the owner wakes.
+//!
+//! A thread may also come back from a wait with a *hint*: the mutex it will lock next. While another
+//! thread holds that mutex, there is no use in switching to the hinted one, only to switch away
+//! again at its lock call: the holder runs in its place at once (EMERALDS' semaphores without the
+//! extra switch). A hint decides who runs first and nothing else: it is disregarded if the holder
+//! cannot run, and while its own thread runs.
+
+use crate::kernel::Kernel;
+use crate::pool::Id;
+use crate::semaphore::SemaphoreId;
+use crate::thread::{State, ThreadId, Wait};
+use diapason_abi::call::NO_HINT;
+use diapason_abi::{Errno, encode_result};
+
+impl Kernel<'_> {
+    /// Who should run. The scheduler remembers in whose place.
+    #[inline(always)]
+    pub fn choose(&mut self) -> ThreadId {
+        let mut run = self.scheduler.pick(&self.vcpus);
+        self.scheduler.place = run;
+        if run.is_some() && !matches!(self.threads[run].wait, Wait::Nothing) {
+            run = self.help();
+        }
+        if !self.vcpus.is_empty() {
+            self.fund();
+        }
+        run
+    }
+
+    /// The thread in the first place waits, or has a hint: find who can run instead.
+    #[inline(never)]
+    fn help(&mut self) -> ThreadId {
+        loop {
+            let place = self.scheduler.pick(&self.vcpus);
+            self.scheduler.place = place;
+            if place.is_none() {
+                return place;
+            }
+            let end = self.end_of_chain(place);
+            match self.threads[end].wait {
+                Wait::Nothing | Wait::Hint(_) => return end,
+                Wait::Mutex(mutex) => self.acquire(end, mutex),
+                _ if matches!(self.threads[place].wait, Wait::Hint(_)) => return place,
+                _ => self.park(place, end),
+            }
+        }
+    }
+
+    /// From owner to owner: a thread that does not wait for a mutex that somebody holds.
+    fn end_of_chain(&self, place: ThreadId) -> ThreadId {
+        let mut thread = place;
+        if let Wait::Hint(mutex) = self.threads[place].wait {
+            let owner = self.semaphores[mutex].owner;
+            let follow = owner.is_some() && place != self.scheduler.running;
+            thread = if follow { owner } else { place };
+        }
+        loop {
+            let owner = self.awaited(thread);
+            if owner.is_none() {
+                return thread;
+            }
+            thread = owner;
+            // A hint may close a circle; what only may be locked holds nobody up.
+            if thread == place {
+                return thread;
+            }
+        }
+    }
+
+    /// The owner of the mutex that `thread` waits for, if there is one.
+    pub(crate) fn awaited(&self, thread: ThreadId) -> ThreadId {
+        let t = &self.threads[thread];
+        match t.wait {
+            Wait::Mutex(mutex) if self.semaphores[mutex].handle == t.wanted => {
+                self.semaphores[mutex].owner
+            }
+            _ => Id::NONE,
+        }
+    }
+
+    /// The mutex that `thread` waits for is free, or is gone: its call returns.
+    fn acquire(&mut self, thread: ThreadId, mutex: SemaphoreId) {
+        let t = &self.threads[thread];
+        let result = if self.semaphores[mutex].handle == t.wanted {
+            let result = t.result;
+            self.semaphores[mutex].count = 0;
+            self.own(mutex, thread, result)
+        } else {
+            encode_result(Err(Errno::Gone))
+        };
+        self.stop_waiting(thread, result);
+    }
+
+    /// A thread that has its place goes on: its call returns `result`.
+    pub(crate) fn stop_waiting(&mut self, thread: ThreadId, result: u64) {
+        self.alarms.cancel(thread.index());
+        let t = &mut self.threads[thread];
+        t.wait = t.after;
+        t.result = result;
+        t.has_result = true;
+    }
+
+    /// A thread is among the ready.
+    #[inline(always)]
+    fn take_place(&mut self, thread: ThreadId) {
+        let vcpu = self.threads[thread].vcpu;
+        if vcpu.is_some() {
+            self.enter_vcpu(vcpu, thread);
+        } else {
+            self.scheduler.unreserved.insert_back(&mut self.threads, thread);
+        }
+    }
+
+    /// A thread is not among the ready any more.
+    #[inline(always)]
+    pub(crate) fn give_up_place(&mut self, thread: ThreadId) {
+        let vcpu = self.threads[thread].vcpu;
+        if vcpu.is_some() {
+            self.leave_vcpu(vcpu, thread);
+        } else {
+            self.scheduler.unreserved.remove(&mut self.threads, thread);
+        }
+    }
+
+    /// The running thread goes behind its equals. In somebody else's place it has none.
+    pub(crate) fn rotate(&mut self) {
+        let thread = self.scheduler.running;
+        if self.scheduler.place != thread {
+            return;
+        }
+        let (vcpu, priority) = (self.threads[thread].vcpu, self.threads[thread].priority);
+        let ready = if vcpu.is_some() {
+            &mut self.vcpus[vcpu].ready
+        } else {
+            &mut self.scheduler.unreserved
+        };
+        ready.rotate(&self.threads, priority);
+    }
+
+    /// A blocked thread gets its place, and so does everybody who was parked with it.
+    #[inline(always)]
+    pub(crate) fn give_place(&mut self, thread: ThreadId) {
+        self.threads[thread].state = State::Ready;
+        self.take_place(thread);
+        if !self.threads[thread].parked.is_empty() {
+            self.unpark_all(thread);
+        }
+    }
+
+    /// Nobody can run in this place until `end` wakes.
+    fn park(&mut self, place: ThreadId, end: ThreadId) {
+        self.give_up_place(place);
+        self.threads[place].state = State::Parked;
+        let mut parked = self.threads[end].parked;
+        parked.push_back(&mut self.threads, place);
+        self.threads[end].parked = parked;
+        let urgency = self.threads[end].urgency.max(self.own_urgency(place));
+        self.requeue(end, urgency);
+    }
+
+    /// A thread that waits is urgent for the sake of those parked with it: it is served in that
+    /// order.
+    fn requeue(&mut self, thread: ThreadId, urgency: u64) {
+        if self.threads[thread].urgency == urgency {
+            return;
+        }
+        self.threads[thread].urgency = urgency;
+        let queue = match self.threads[thread].wait {
+            Wait::Semaphore(s) => &mut self.semaphores[s].waiters,
+            Wait::Condition(c, _) => &mut self.conditions[c].waiters,
+            Wait::Receive(m) => &mut self.mailboxes[m].receivers,
+            Wait::Send(m) => &mut self.mailboxes[m].senders,
+            _ => return,
+        };
+        queue.remove(&mut self.threads, thread);
+        queue.insert_by_urgency(&mut self.threads, thread);
+    }
+
+    /// Everybody parked with `end` has a place again. Whoever still waits for it is parked again
+    /// when its turn comes.
+    #[inline(never)]
+    pub(crate) fn unpark_all(&mut self, end: ThreadId) {
+        loop {
+            let mut parked = self.threads[end].parked;
+            let place = parked.head;
+            if place.is_none() {
+                return self.requeue(end, self.own_urgency(end));
+            }
+            parked.remove(&mut self.threads, place);
+            self.threads[end].parked = parked;
+            self.threads[place].state = State::Ready;
+            self.take_place(place);
+        }
+    }
+
+    /// `thread` will not wait for its mutex any longer: if it is parked, or others who wait for what
+    /// it holds are, they have their places again.
+    pub(crate) fn leave_chain(&mut self, thread: ThreadId) {
+        self.unpark_all(self.end_of_waits(thread));
+    }
+
+    /// How urgent a thread is among all that wait for one thing: its VCPU's queue and period first,
+    /// then its priority.
+    #[inline(always)]
+    pub(crate) fn own_urgency(&self, thread: ThreadId) -> u64 {
+        let t = &self.threads[thread];
+        let urgency = u64::from(t.priority);
+        if t.vcpu.is_some() { urgency | self.vcpus[t.vcpu].urgency } else { urgency }
+    }
+
+    /// What a wait with this hint turns into when it ends. A hint changes no result: one that names
+    /// no mutex of the caller's is none.
+    #[inline(always)]
+    pub(crate) fn hinted(&self, hint: u64) -> Wait {
+        match self.semaphores.get(hint as u16) {
+            Some(s) if s.handle == hint && hint != NO_HINT && s.allowed & self.grant != 0 => {
+                if s.mutex { Wait::Hint(Id::new(hint as u16)) } else { Wait::Nothing }
+            }
+            _ => Wait::Nothing,
+        }
+    }
+
+    /// How urgent the most urgent place is that `thread` can run in: its own priority, or that of
+    /// somebody who waits for it. For tests; the kernel itself never needs it.
+    #[must_use]
+    pub fn urgency(&self, thread: ThreadId) -> u8 {
+        let helped = |waiter: &ThreadId| {
+            let mut at = *waiter;
+            while at.is_some() && at != thread {
+                at = self.awaited(at);
+            }
+            at == thread
+        };
+        let waiting = self.threads.ids().filter(|t| self.threads[*t].state != State::Free);
+        waiting.filter(helped).map(|t| self.threads[t].priority).max().unwrap_or(0)
+    }
+}

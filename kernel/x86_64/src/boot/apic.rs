@@ -1,0 +1,72 @@
+//! Switching the interrupt controllers on.
+
+use crate::apic::{IoApic, LOCAL, LocalApic, write};
+use crate::cpu;
+use crate::tables::{SPURIOUS, TIMER};
+
+/// Bits of the register that holds its address.
+const ENABLED: u64 = 1 << 11;
+const BOOT_CORE: u64 = 1 << 8;
+const TIMER_MASKED: u32 = 1 << 16;
+const TIMER_DEADLINE: u32 = 2 << 17;
+
+fn read(register: usize) -> u32 {
+    // SAFETY: as above; the registers read here have no side effects.
+    unsafe { LOCAL.byte_add(register).read_volatile() }
+}
+
+impl LocalApic {
+    /// Switch it on, everything masked; silence the PC's old controllers.
+    pub fn enable() -> LocalApic {
+        // SAFETY: masks the two legacy controllers, then enables the APIC at its default address.
+        unsafe {
+            cpu::out8(0x21, 0xff);
+            cpu::out8(0xa1, 0xff);
+            cpu::write_msr(0x1b, LOCAL as u64 | ENABLED | BOOT_CORE);
+        }
+        write(0x80, 0);
+        write(0xf0, 1 << 8 | SPURIOUS as u32);
+        write(0x3e0, 0xb);
+        write(0x320, TIMER_MASKED | TIMER as u32);
+        LocalApic { deadline_mode: false }
+    }
+
+    /// Count down from the top with the interrupt masked, for calibration.
+    pub fn free_run(&mut self) {
+        write(0x380, u32::MAX);
+    }
+
+    /// The timer's count.
+    pub fn current(&self) -> u32 {
+        read(0x390)
+    }
+
+    /// Let the timer interrupt.
+    pub fn open_timer(&mut self, deadline_mode: bool) {
+        self.deadline_mode = deadline_mode;
+        write(0x380, 0);
+        write(0x320, TIMER as u32 | if deadline_mode { TIMER_DEADLINE } else { 0 });
+    }
+}
+
+impl IoApic {
+    /// The I/O APIC at `address` (0: none), every line masked.
+    pub fn open(address: u64, first_line: u32) -> IoApic {
+        let mut io = IoApic { registers: address as *mut u32, first_line, lines: 0 };
+        if address != 0 {
+            io.lines = (io.read(1) >> 16 & 0xff) + 1;
+            for line in 0..io.lines {
+                io.write(0x10 + 2 * line, 1 << 16);
+            }
+        }
+        io
+    }
+
+    fn read(&mut self, register: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            self.registers.write_volatile(register);
+            self.registers.add(4).read_volatile()
+        }
+    }
+}

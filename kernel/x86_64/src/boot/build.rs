@@ -1,0 +1,210 @@
+//! From the archive to a kernel ready for its first decision: pools, tables, programs.
+
+use super::acpi::Acpi;
+use super::memory::BootMemory;
+use super::{loader, spaces};
+use crate::apic::{IoApic, LocalApic};
+use crate::clock::Clock;
+use crate::console::announce;
+use crate::machine::{Counts, Metal, Place};
+use crate::percpu::{BOOT_CPU, BOOT_SHELL};
+use crate::recorder::Recorder;
+use crate::shell::{Observe, Shell};
+use crate::table::Table;
+use crate::tables::DEVICES_MAX;
+use diapason_abi::archive::{Archive, NONE, Refusal, flags};
+use diapason_abi::record::Record;
+use diapason_abi::recorder::ENTRY_BYTES;
+use diapason_abi::{Nanos, PAGE, layout};
+use diapason_core::{
+    Alarm, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
+    Semaphore, Sizes, Thread, Vcpu,
+};
+
+// What the pools are filled with. Named, so that the linker script can tell these constants from
+// those that stay.
+static EMPTY_PROCESS: Process = Process::EMPTY;
+static EMPTY_THREAD: Thread = Thread::EMPTY;
+static EMPTY_SEMAPHORE: Semaphore = Semaphore::EMPTY;
+static EMPTY_CONDITION: Condition = Condition::EMPTY;
+static EMPTY_MAILBOX: Mailbox = Mailbox::EMPTY;
+static EMPTY_MESSAGE: Message = Message::EMPTY;
+static EMPTY_EVENT: Event = Event::EMPTY;
+static EMPTY_SEGMENT: Segment = Segment::EMPTY;
+static EMPTY_DEVICE: Device = Device::EMPTY;
+static EMPTY_FRAME: Frame = Frame::UNLINKED;
+static EMPTY_ALARM: Alarm = Alarm::UNUSED;
+static EMPTY_VCPU: Vcpu = Vcpu::EMPTY;
+
+/// Make the shell; returns whether the run is observed.
+#[inline(never)]
+pub fn build(
+    bytes: &'static [u8],
+    memory: &mut BootMemory,
+    clock: Clock,
+    timer: LocalApic,
+    acpi: &Acpi,
+) -> Result<bool, Refusal> {
+    let archive = Archive::parse(bytes)?;
+    let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
+    let h = archive.header;
+    let objects = [sizes.semaphores as u64, sizes.conditions as u64, sizes.mailboxes as u64];
+    let [semaphores, conditions, mailboxes] = objects;
+    let tables = [u64::from(h.segments), u64::from(h.devices)];
+    announce(
+        Record::Archive,
+        &[u64::from(h.processes), semaphores, conditions, mailboxes, tables[0], tables[1]],
+    );
+    let mut metal = metal(&archive, memory, acpi, &sizes).ok_or(Refusal::Memory)?;
+    shared_tables(&archive, memory, &mut metal).ok_or(Refusal::Memory)?;
+    let refused = load_programs(&archive, memory, &mut metal, &clock)?;
+    let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
+    metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
+    let observed = metal.observe.any;
+    let shell = Shell {
+        kernel: Kernel::new(pools, &archive, refused),
+        metal,
+        clock,
+        timer,
+        armed: Nanos::FOREVER,
+        horizon: Nanos(h.horizon),
+        has_devices: h.devices > 0,
+        longest_cause: 0,
+    };
+    // SAFETY: once, at boot; from here on only `percpu::shell` names it.
+    unsafe {
+        BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
+        BOOT_CPU.shell.write(shell);
+    }
+    Ok(observed)
+}
+
+/// The hardware as the core sees it, before any program is loaded.
+#[inline(never)]
+fn metal(
+    archive: &Archive<'_>,
+    memory: &mut BootMemory,
+    acpi: &Acpi,
+    sizes: &Sizes,
+) -> Option<Metal> {
+    let h = archive.header;
+    let (record, watch) = (h.flags & flags::RECORD != 0, h.flags & flags::WATCH != 0);
+    let entries = if record { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
+    // SAFETY: these are numbers, of which all zeros are values.
+    let (spaces, programs, contexts, places, segment_tables, device_tables, entries) = unsafe {
+        (
+            memory.array(sizes.processes, None)?,
+            memory.array(sizes.processes, None)?,
+            memory.array(sizes.threads, None)?,
+            memory.array(sizes.threads, None)?,
+            memory.array(sizes.segments, None)?,
+            memory.array(sizes.devices, None)?,
+            memory.array(entries, None)?,
+        )
+    };
+    Some(Metal {
+        spaces: Table::new(spaces),
+        programs: Table::new(programs),
+        contexts: Table::new(contexts),
+        places: Table::new(places),
+        segment_tables: Table::new(segment_tables),
+        device_tables: Table::new(device_tables),
+        pool: 0,
+        vectors: [NONE; DEVICES_MAX],
+        lines: [NONE; DEVICES_MAX],
+        io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
+        current: NONE,
+        counts: Counts::default(),
+        longest: 0,
+        observe: Observe { any: record || watch, record, watch },
+        recorder: Recorder::new(entries),
+        supervisor_died: false,
+    })
+}
+
+/// Level-1 tables of segments and devices, and a vector for each device that interrupts.
+fn shared_tables(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Metal) -> Option<()> {
+    for table in metal.segment_tables.iter_mut() {
+        *table = memory.page()?;
+    }
+    let mut vectors = 0;
+    for (index, device) in archive.devices().enumerate() {
+        let table = memory.page()?;
+        metal.device_tables[index] = table;
+        for page in 0..device.pages {
+            spaces::set_device(table, page, device.address + u64::from(page) * PAGE as u64);
+        }
+        if device.irq != NONE && vectors < DEVICES_MAX {
+            metal.vectors[vectors] = index as u16;
+            metal.lines[vectors] = device.irq;
+            vectors += 1;
+        }
+    }
+    Some(())
+}
+
+/// Load every program; returns which were refused, one bit each.
+#[inline(never)]
+fn load_programs(
+    archive: &Archive<'_>,
+    memory: &mut BootMemory,
+    metal: &mut Metal,
+    clock: &Clock,
+) -> Result<u64, Refusal> {
+    let info_table = info_page(memory, clock, archive.header.horizon).ok_or(Refusal::Memory)?;
+    let (mut refused, mut first_thread) = (0, 0);
+    for index in 0..archive.header.processes {
+        let record = archive.process(index);
+        for slot in 0..record.threads {
+            metal.places[first_thread] = Place { process: index, slot };
+            first_thread += 1;
+        }
+        match loader::load(archive, &record, index, info_table, memory) {
+            Ok(loaded) => {
+                metal.spaces[index as usize] = loaded.space;
+                metal.programs[index as usize] = loaded.program;
+            }
+            Err(reason) => {
+                refused |= 1 << index;
+                announce(Record::Refused, &[u64::from(index), reason as u64]);
+            }
+        }
+    }
+    Ok(refused)
+}
+
+/// The page every process may read, in a table every process shows.
+fn info_page(memory: &mut BootMemory, clock: &Clock, horizon: u64) -> Option<u64> {
+    let (table, page) = (memory.page()?, memory.page()?);
+    let words = page as *mut u64;
+    // SAFETY: a fresh page.
+    unsafe {
+        words.add(layout::info::CLOCK_MULTIPLIER).write(clock.multiplier);
+        words.add(layout::info::CLOCK_BASE).write(clock.base);
+        words.add(layout::info::HORIZON).write(horizon);
+    }
+    spaces::set_read_only(table, 0, page);
+    Some(table)
+}
+
+/// Memory for the core's pools.
+fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
+    // SAFETY: the objects are numbers and links by number.
+    unsafe {
+        Some(Pools {
+            processes: memory.array(sizes.processes, Some(&EMPTY_PROCESS))?,
+            threads: memory.array(sizes.threads, Some(&EMPTY_THREAD))?,
+            semaphores: memory.array(sizes.semaphores, Some(&EMPTY_SEMAPHORE))?,
+            conditions: memory.array(sizes.conditions, Some(&EMPTY_CONDITION))?,
+            mailboxes: memory.array(sizes.mailboxes, Some(&EMPTY_MAILBOX))?,
+            messages: memory.array(sizes.messages, Some(&EMPTY_MESSAGE))?,
+            events: memory.array(sizes.events, Some(&EMPTY_EVENT))?,
+            segments: memory.array(sizes.segments, Some(&EMPTY_SEGMENT))?,
+            devices: memory.array(sizes.devices, Some(&EMPTY_DEVICE))?,
+            frames: memory.array(sizes.frames, Some(&EMPTY_FRAME))?,
+            vcpus: memory.array(sizes.vcpus, Some(&EMPTY_VCPU))?,
+            alarms: memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
+            places: memory.array(sizes.alarms(), None)?,
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! From the loader to the first decision.
+
+mod acpi;
+mod apic;
+mod build;
+mod calibrate;
+mod loader;
+mod memory;
+mod spaces;
+mod tables;
+
+use crate::apic::LocalApic;
+use crate::console::{self, announce};
+use crate::fatal::leave;
+use crate::{cpu, handover};
+use acpi::Acpi;
+use core::arch::global_asm;
+use diapason_abi::archive::{Refusal, VERSION};
+use diapason_abi::record::{Protection, Record, exit};
+use memory::BootMemory;
+
+global_asm!(include_str!("boot.s"));
+
+type Table = [u64; 512];
+
+// From `boot.s` and the linker script.
+unsafe extern "C" {
+    static KERNEL_PML4: Table;
+    static KERNEL_PDPT: Table;
+    static mut KERNEL_PDS: [Table; 4];
+    static mut KERNEL_PT: Table;
+    static KERNEL_STACK_GUARD: u8;
+    static __boot_start: u8;
+    static __boot_rodata: u8;
+    static __kernel_end: u8;
+    static __text_start: u8;
+    static __text_end: u8;
+    static __rodata_start: u8;
+    static __rodata_end: u8;
+    static __data_start: u8;
+    static __data_end: u8;
+    static __bss_start: u8;
+    static __bss_end: u8;
+    static __patches_start: u64;
+    static __patches_end: u64;
+}
+
+/// What a PVH loader passes: version 1 of the interface.
+#[repr(C)]
+struct StartInfo {
+    magic: u32,
+    version: u32,
+    flags: u32,
+    modules: u32,
+    module_list: u64,
+    command_line: u64,
+    rsdp: u64,
+    memory_map: u64,
+    memory_entries: u32,
+}
+
+#[repr(C)]
+struct MemoryEntry {
+    address: u64,
+    size: u64,
+    kind: u32,
+    reserved: u32,
+}
+
+const START_MAGIC: u32 = 0x336e_c578;
+const RAM: u32 = 1;
+/// Memory above this is not used: device registers may lie there.
+const MEMORY_END: u64 = 3 << 30;
+
+#[unsafe(no_mangle)]
+extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
+    open_console();
+    say_boot();
+    let features = protect();
+    if info.magic != START_MAGIC || info.modules == 0 {
+        announce(Record::ArchiveRefused, &[Refusal::Truncated as u64]);
+        leave(exit::NO_ARCHIVE);
+    }
+    let (bytes, mut memory) = find_memory(info);
+    let acpi = Acpi::read(info.rsdp);
+    announce(Record::Acpi, &[acpi.rsdp, acpi.processors, acpi.io_apics, acpi.hpet]);
+    // SAFETY: once, at boot.
+    unsafe { tables::load() };
+    let mut timer = LocalApic::enable();
+    let (clock, counter_khz, timer_khz) = calibrate::calibrate(acpi.hpet, &mut timer);
+    timer.open_timer(features >> Protection::TscDeadline as u64 & 1 == 1);
+    announce(Record::Clock, &[counter_khz, timer_khz, u64::from(timer.deadline_mode)]);
+    match build::build(bytes, &mut memory, clock, timer, &acpi) {
+        Ok(observed) => {
+            if observed {
+                tables::observe_calls();
+            }
+            handover::begin()
+        }
+        Err(refusal) => {
+            announce(Record::ArchiveRefused, &[refusal as u64]);
+            leave(exit::NO_ARCHIVE)
+        }
+    }
+}
+
+/// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts.
+fn open_console() {
+    for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3)] {
+        // SAFETY: these are the serial port's registers on every PC.
+        unsafe { cpu::out8(console::PORT + register, value) }
+    }
+}
+
+fn span(start: &'static u8, end: &'static u8) -> u64 {
+    core::ptr::from_ref(end) as u64 - core::ptr::from_ref(start) as u64
+}
+
+fn say_boot() {
+    // SAFETY: the linker's symbols; only their addresses are used.
+    let sizes = unsafe {
+        [
+            span(&__text_start, &__text_end),
+            span(&__rodata_start, &__rodata_end),
+            span(&__data_start, &__data_end),
+            span(&__bss_start, &__bss_end),
+        ]
+    };
+    announce(Record::Boot, &[u64::from(VERSION), sizes[0], sizes[1], sizes[2], sizes[3]]);
+}
+
+/// Switch on every protection the processor has; returns what it has.
+fn protect() -> u64 {
+    let [_, _, basic, _] = cpu::identify(1);
+    let [_, extended, more, _] = cpu::identify(7);
+    let [_, _, _, amd] = cpu::identify(0x8000_0001);
+    let [_, _, _, power] = cpu::identify(0x8000_0007);
+    let found = [
+        (Protection::NoExecute, amd >> 20 & 1, 0),
+        (Protection::Smep, extended >> 7 & 1, 1 << 20),
+        (Protection::Smap, extended >> 20 & 1, 1 << 21),
+        (Protection::Umip, more >> 2 & 1, 1 << 11),
+        (Protection::GlobalPages, 1, 0),
+        (Protection::TscDeadline, basic >> 24 & 1, 0),
+        (Protection::InvariantTsc, power >> 8 & 1, 0),
+    ];
+    let (mut features, mut cr4) = (0u64, 0u64);
+    for (protection, present, bit) in found {
+        features |= u64::from(present) << protection as u64;
+        cr4 |= u64::from(present) * bit;
+    }
+    // All of them are used where they exist, but for the stability of the counter, which is only
+    // a property.
+    let enabled = features & !(1 << Protection::InvariantTsc as u64);
+    if features >> Protection::Smap as u64 & 1 == 0 {
+        without_smap();
+    }
+    // SAFETY: once, at boot; each bit's feature was found. Writing CR4 drops all translations.
+    unsafe {
+        spaces::protect_kernel();
+        cpu::set_cr4(cr4);
+        cpu::load_address_space(&raw const KERNEL_PML4 as u64);
+    }
+    announce(Record::Cpu, &[features, enabled]);
+    features
+}
+
+/// The processor does not know the instructions that open user memory: make them do nothing.
+fn without_smap() {
+    // SAFETY: the code is still writable; each place holds three bytes of such an instruction.
+    unsafe {
+        let mut at = &raw const __patches_start;
+        while at < &raw const __patches_end {
+            (*at as *mut [u8; 3]).write([0x0f, 0x1f, 0x00]);
+            at = at.add(1);
+        }
+    }
+}
+
+/// The archive, and the largest stretch of memory that holds neither it nor the kernel.
+fn find_memory(info: &StartInfo) -> (&'static [u8], BootMemory) {
+    // SAFETY: the loader's structures, below 4 GiB and mapped; copied from before anything is
+    // written to free memory.
+    let (entries, module) = unsafe {
+        let entries = core::slice::from_raw_parts(
+            info.memory_map as *const MemoryEntry,
+            info.memory_entries as usize,
+        );
+        (entries, *(info.module_list as *const [u64; 2]))
+    };
+    let [archive, length] = module;
+    let (mut usable, mut best) = (0, (0, 0));
+    for entry in entries.iter().filter(|e| e.kind == RAM) {
+        usable += entry.size;
+        let start = entry.address.max(spaces::kernel_end());
+        let end = (entry.address + entry.size).min(MEMORY_END);
+        for (from, to) in [(start, end.min(archive)), (start.max(archive + length), end)] {
+            if to > from && to - from > best.1 - best.0 {
+                best = (from, to);
+            }
+        }
+    }
+    let memory = BootMemory::new(best.0, best.1);
+    let (first, free) = memory.remaining();
+    announce(Record::Memory, &[usable, first, free]);
+    // SAFETY: the module the loader placed; never written.
+    let bytes = unsafe { core::slice::from_raw_parts(archive as *const u8, length as usize) };
+    (bytes, memory)
+}

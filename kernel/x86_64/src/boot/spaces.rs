@@ -1,0 +1,116 @@
+//! Address spaces as boot makes them: the kernel's pages narrowed, each process's window filled.
+
+use super::memory::BootMemory;
+use super::{
+    __boot_rodata, __boot_start, __data_start, __kernel_end, __rodata_start, __text_start,
+    KERNEL_PDPT, KERNEL_PDS, KERNEL_PT, KERNEL_STACK_GUARD,
+};
+use crate::paging::bits::{GLOBAL, NO_EXECUTE, PRESENT, UNCACHED, USER, WRITE};
+use crate::paging::{ADDRESS, LARGE_PAGE, Space, entry};
+use diapason_abi::{PAGE, layout};
+
+/// Entries of the kernel in every level-3 table: 4 GiB.
+const KERNEL_ENTRIES: usize = 4;
+
+/// Narrow the boot tables: code may only be executed, constants only read, everything else not
+/// executed; the page below the kernel stack is gone.
+///
+/// # Safety
+/// Called once at boot; the kernel occupies less than one large page.
+pub unsafe fn protect_kernel() {
+    // SAFETY: the linker's symbols delimit the kernel; only bits that forbid are added to pages it
+    // does not use that way.
+    unsafe {
+        let start = &raw const __boot_start as u64;
+        let boot_rodata = &raw const __boot_rodata as u64;
+        let text = &raw const __text_start as u64;
+        let rodata = &raw const __rodata_start as u64;
+        let data = &raw const __data_start as u64;
+        let guard = &raw const KERNEL_STACK_GUARD as u64;
+        let directory = (&raw mut KERNEL_PDS).cast::<u64>();
+        let table = (&raw mut KERNEL_PT).cast::<u64>();
+        for i in 0..512 {
+            let page = start + i as u64 * PAGE as u64;
+            let code = page < boot_rodata || (text..rodata).contains(&page);
+            let rights = match page {
+                p if p == guard => 0,
+                _ if code => PRESENT | GLOBAL,
+                p if p < data => PRESENT | GLOBAL | NO_EXECUTE,
+                _ => PRESENT | GLOBAL | WRITE | NO_EXECUTE,
+            };
+            *table.add(i) = page | rights;
+        }
+        // The kernel's own pages first: from here on nothing depends on its large page, which runs
+        // this very code.
+        let own = (start / LARGE_PAGE) as usize;
+        *directory.add(own) = table as u64 | PRESENT | WRITE;
+        for i in (0..KERNEL_ENTRIES * 512).filter(|i| *i != own) {
+            *directory.add(i) |= NO_EXECUTE;
+        }
+    }
+}
+
+/// Where the kernel ends.
+pub fn kernel_end() -> u64 {
+    &raw const __kernel_end as u64
+}
+
+impl Space {
+    /// An address space with the kernel and an empty window.
+    pub fn new(memory: &mut BootMemory, process: u16) -> Option<Space> {
+        let (root, upper, directory) = (memory.page()?, memory.page()?, memory.page()?);
+        // SAFETY: three fresh tables of our own; the kernel's level-2 tables are shared as they
+        // are.
+        unsafe {
+            *entry(root, 0) = upper | PRESENT | WRITE | USER;
+            core::ptr::copy_nonoverlapping(KERNEL_PDPT.as_ptr(), upper as *mut u64, KERNEL_ENTRIES);
+            *entry(upper, layout::base(process) >> 30) = directory | PRESENT | WRITE | USER;
+        }
+        Some(Space { root, directory })
+    }
+
+    /// The level-1 table for an offset in the window, made if it is missing.
+    fn table(&self, memory: &mut BootMemory, offset: u64) -> Option<u64> {
+        // SAFETY: our directory; boot is single-threaded.
+        let slot = unsafe { entry(self.directory, offset / LARGE_PAGE) };
+        if *slot & PRESENT == 0 {
+            *slot = memory.page()? | PRESENT | WRITE | USER;
+        }
+        Some(*slot & ADDRESS)
+    }
+
+    /// Map a page at an offset in the window, at boot.
+    #[inline(never)]
+    pub fn map(&self, memory: &mut BootMemory, offset: u64, page: u64, rights: u64) -> Option<()> {
+        let table = self.table(memory, offset)?;
+        // SAFETY: our table.
+        unsafe { *entry(table, offset / PAGE as u64) = page | rights | PRESENT | USER };
+        Some(())
+    }
+
+    /// Make the tables for a range that is filled later.
+    pub fn reserve(&self, memory: &mut BootMemory, offset: u64, pages: u64) -> Option<()> {
+        let end = offset + pages * PAGE as u64;
+        let mut at = offset;
+        while at < end {
+            self.table(memory, at)?;
+            at += LARGE_PAGE;
+        }
+        Some(())
+    }
+}
+
+/// Set an entry for a page of device registers.
+pub fn set_device(table: u64, page: u32, address: u64) {
+    // SAFETY: as above.
+    unsafe {
+        *entry(table, u64::from(page)) =
+            address & ADDRESS | PRESENT | WRITE | USER | NO_EXECUTE | UNCACHED;
+    }
+}
+
+/// Set the entry of a page that everybody may read.
+pub fn set_read_only(table: u64, page: u32, address: u64) {
+    // SAFETY: as above.
+    unsafe { *entry(table, u64::from(page)) = address | PRESENT | USER | NO_EXECUTE }
+}

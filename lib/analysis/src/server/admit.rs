@@ -1,0 +1,217 @@
+//! The test a promise rests on: every Main VCPU gets its budget in every period.
+
+use super::demand::{self, Overfull};
+use super::fit;
+use super::level::Late;
+use super::model::{Nonsense, Queue, System};
+use super::response::{self, Response};
+use alloc::vec::Vec;
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// Every VCPU gets what it was promised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Admission {
+    /// One answer per Main VCPU, in their order.
+    pub responses: Vec<Response>,
+}
+
+/// Why a VCPU does not get its budget in every period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Its budget is used only so long after it became eligible; `None`: it may wait for ever.
+    Late(Option<Nanos>),
+    /// In some window, the queues up to its own have more to do by their deadlines than fits.
+    Overfull {
+        /// Length of the window.
+        window: Nanos,
+        /// What must be done in it.
+        demand: Nanos,
+    },
+    /// In the long run its queue and those above want more than the whole processor.
+    Overload,
+    /// So close to the edge that the test gives up. Counts as a failure.
+    Undecided,
+}
+
+/// The first VCPU that fails, and what would have fit in its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The VCPU, the first in the order of precedence.
+    pub vcpu: usize,
+    /// Its queue.
+    pub queue: Queue,
+    /// Its period, by which it must have had its budget.
+    pub limit: Nanos,
+    /// What fails.
+    pub failure: Failure,
+    /// The largest budget at its period with which the whole system holds; `None`: not even 1 ns.
+    pub largest_budget: Option<Nanos>,
+    /// The smallest period found for its budget with which the whole system holds.
+    pub smallest_period: Option<Nanos>,
+    /// So many per mille of every budget would fit; `None`: not even 1 ns of each.
+    pub breakdown: Option<u64>,
+}
+
+/// Why a system is not admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// The description makes no sense.
+    Nonsense(Nonsense),
+    /// It makes sense and does not fit.
+    Refused(Refusal),
+}
+
+/// The exact test for the FP queue, the demand test for each DP queue.
+///
+/// # Errors
+/// What makes no sense, or the first VCPU that does not get its budget in every period.
+pub fn admit(system: &System) -> Result<Admission, Unfit> {
+    system.check().map_err(Unfit::Nonsense)?;
+    let order = system.precedence();
+    let mut responses = Vec::with_capacity(order.len());
+    match test(system, &order, 0, |response| responses.push(response)) {
+        Ok(()) => {
+            responses.sort_by_key(|response| response.vcpu);
+            Ok(Admission { responses })
+        }
+        Err((vcpu, failure)) => {
+            let main = &system.mains[vcpu];
+            Err(Unfit::Refused(Refusal {
+                vcpu,
+                queue: main.queue,
+                limit: main.period,
+                failure,
+                largest_budget: fit::largest_budget(system, vcpu),
+                smallest_period: fit::smallest_period(system, vcpu),
+                breakdown: fit::breakdown(system),
+            }))
+        }
+    }
+}
+
+/// The verdict of [`admit`] alone: the first VCPU that fails, and why. `None`: all hold.
+///
+/// # Errors
+/// The description makes no sense.
+pub fn first_failure(system: &System) -> Result<Option<(usize, Failure)>, Nonsense> {
+    system.check()?;
+    Ok(test(system, &system.precedence(), 0, |_| ()).err())
+}
+
+/// The test, for those that come at `place` of the order or later.
+pub(super) fn test(
+    system: &System,
+    order: &[usize],
+    place: usize,
+    mut found: impl FnMut(Response),
+) -> Result<(), (usize, Failure)> {
+    let mut at = 0;
+    while let Some(Queue::Dp(number)) = order.get(at).map(|index| system.mains[*index].queue) {
+        let queue = Queue::Dp(number);
+        let rest = order[at..].iter();
+        let end = at + rest.take_while(|index| system.mains[**index].queue == queue).count();
+        if end > place {
+            let members = &order[at..end];
+            demand::of_queue(system, queue).map_err(|full| blamed(system, members, full))?;
+            members.iter().for_each(|vcpu| {
+                let limit = system.mains[*vcpu].period;
+                found(Response { vcpu: *vcpu, response: limit, limit, exact: false });
+            });
+        }
+        at = end;
+    }
+    let fixed = response::of_fixed_priorities(system, order, at.max(place), found);
+    fixed.map_err(|(vcpu, late)| {
+        let failure = match late {
+            Late::Undecided => Failure::Undecided,
+            Late::Never => Failure::Late(None),
+            Late::After(_) => Failure::Late(response::however_late(system, order, vcpu)),
+        };
+        (vcpu, failure)
+    })
+}
+
+/// The member of a DP queue that a failure is shown at: the last with a deadline in the window, or
+/// the first that is too much in the long run.
+fn blamed(system: &System, members: &[usize], full: Overfull) -> (usize, Failure) {
+    let last = members.last().copied().unwrap_or_default();
+    match full {
+        Overfull::Window(window, demand) => {
+            let due = |vcpu: &&usize| window / system.mains[**vcpu].period.0.max(1);
+            let deadline = |vcpu: &&usize| due(vcpu).saturating_mul(system.mains[**vcpu].period.0);
+            let vcpu = members.iter().max_by_key(deadline).copied().unwrap_or(last);
+            (vcpu, Failure::Overfull { window: Nanos(window), demand: Nanos(demand) })
+        }
+        Overfull::Rate => (last, Failure::Overload),
+        Overfull::Undecided => (last, Failure::Undecided),
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (vcpu, limit) = (self.vcpu, self.limit.0);
+        match self.failure {
+            Failure::Late(Some(Nanos(response))) => {
+                let late = response.saturating_sub(limit);
+                write!(f, "VCPU {vcpu} has its budget after {response} ns, {late} ns too late")?;
+            }
+            Failure::Late(None) => {
+                write!(f, "VCPU {vcpu} never gets its budget: those above it leave nothing")?;
+            }
+            Failure::Overfull { window: Nanos(window), demand: Nanos(demand) } => {
+                write!(f, "VCPU {vcpu}: {demand} ns are due within some {window} ns")?;
+            }
+            Failure::Overload => {
+                write!(f, "VCPU {vcpu}: its queue and those above want more than the processor")?;
+            }
+            Failure::Undecided => write!(f, "VCPU {vcpu} is too close to the edge to be decided")?,
+        }
+        match self.largest_budget {
+            Some(Nanos(budget)) => write!(f, "; in {limit} ns a budget of {budget} ns fits")?,
+            None => write!(f, "; in {limit} ns no budget fits")?,
+        }
+        match self.smallest_period {
+            Some(Nanos(period)) => write!(f, ", and its budget fits in a period of {period} ns")?,
+            None => write!(f, ", and its budget in no period: take something from others")?,
+        }
+        match self.breakdown {
+            Some(factor) => write!(f, "; with {factor} per mille of all budgets everything fits"),
+            None => write!(f, "; no budgets fit at all: I/O VCPUs and the kernel leave too little"),
+        }
+    }
+}
+
+impl fmt::Display for Nonsense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Nonsense::NothingReserved(vcpu) => {
+                write!(f, "VCPU {vcpu} reserves nothing: give it a budget and a period above zero")
+            }
+            Nonsense::BudgetOverPeriod(vcpu, Nanos(period)) => {
+                write!(f, "VCPU {vcpu} has more budget than period: at most {period} ns fit")
+            }
+            Nonsense::NoChunks(vcpu) => {
+                write!(f, "VCPU {vcpu} has no place for a replenishment: give it at least one")
+            }
+            Nonsense::AbsurdPeriod(vcpu) => {
+                let Nanos(most) = super::model::PERIOD_MAX;
+                write!(f, "VCPU {vcpu} has a period of more than 73 years: at most {most} ns")
+            }
+            Nonsense::ServesNobody(io) => {
+                write!(f, "I/O VCPU {io} works for nobody: name a Main VCPU it serves")
+            }
+            Nonsense::ServesUnknown(io, main) => {
+                write!(f, "I/O VCPU {io} works for VCPU {main}, which does not exist: name another")
+            }
+            Nonsense::EmptyQuantum(io, Nanos(least)) => write!(
+                f,
+                "I/O VCPU {io} has less than 1 ns per grant: its cap and the periods it serves \
+                 must be at least {least} ns"
+            ),
+            Nonsense::NoGap(source) => {
+                write!(f, "interrupt {source} has no least distance: give it one above zero")
+            }
+        }
+    }
+}

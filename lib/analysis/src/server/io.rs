@@ -1,0 +1,183 @@
+//! How long bottom halves take on an I/O VCPU, with one beneficiary and with several.
+
+use super::demand;
+use super::level::{Grants, Interference};
+use super::model::{IoVcpu, Queue, System};
+use super::supply::Server;
+use diapason_abi::Nanos;
+
+/// Busy periods are followed for so many releases; beyond, the period is the bound.
+const RELEASES_MAX: u32 = 2_000;
+
+/// What an I/O VCPU gives to work for one beneficiary.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IoSupply {
+    quantum: Nanos,
+    /// P: the time in which a quantum is the share, with what rounding adds.
+    period: Nanos,
+    /// T of the beneficiary.
+    limit: Nanos,
+    own: Grants,
+    /// What is above it; `None` in a DP queue, where the limit is all that is known.
+    above: Option<Interference>,
+}
+
+/// The bound for an I/O VCPU whose beneficiaries have different periods. Of all bounds here the one
+/// with the weakest support: attacked by simulation, its proof is a sketch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedIo(IoSupply);
+
+impl IoSupply {
+    /// Of an I/O VCPU all of whose beneficiaries have one period and one queue, in a system that
+    /// makes sense; `None` otherwise, or if a beneficiary is not admitted.
+    #[must_use]
+    pub fn of(system: &System, io: usize) -> Option<IoSupply> {
+        system.check().ok()?;
+        let server = system.ios.get(io)?;
+        let main = &system.mains[*server.serves.first()?];
+        let alike = |other: &usize| {
+            let other = &system.mains[*other];
+            (other.period, other.queue) == (main.period, main.queue)
+        };
+        server.serves.iter().all(alike).then_some(())?;
+        IoSupply::at_level(system, io, server.serves[0])
+    }
+
+    /// Work for `vcpu`, done at the priority of `vcpu`.
+    fn at_level(system: &System, io: usize, vcpu: usize) -> Option<IoSupply> {
+        let (server, main) = (&system.ios[io], &system.mains[vcpu]);
+        let quantum = system.least_quantum(server)?;
+        let above = match main.queue {
+            Queue::Fp => Some(above(system, io, vcpu)),
+            Queue::Dp(_) => demand::of_queue(system, main.queue).ok().map(|()| None)?,
+        };
+        let admitted = system.interference(vcpu);
+        if main.queue == Queue::Fp {
+            admitted.response(Nanos(system.own_work(vcpu)), main.period).ok()?;
+        }
+        let switches = system.switch.0.saturating_mul(2);
+        let own = Grants { quantum: 0, least: quantum.0, share: server.share, switches };
+        Some(IoSupply { quantum, period: cycle(server, quantum), limit: main.period, own, above })
+    }
+
+    /// ⌊U·x⌋ used in the x before, and `work`, with their context switches.
+    fn own_work(&self, before: u64, work: u64) -> u64 {
+        let run = self.own.share.of(before).saturating_add(work);
+        run.saturating_add(self.own.switching(run))
+    }
+
+    /// R_io: the largest w(x) − x, where w(x) is when `work` is done that became eligible x after
+    /// the busy period began. Between two releases w grows more slowly than x, so it is enough to
+    /// look at the x at which w crosses one.
+    fn response_at(&self, above: &Interference, work: u64) -> Option<u64> {
+        let done = |x: u64| above.response_from(self.own_work(x, work), 0, u64::MAX - 1).ok();
+        let (mut x, mut longest) = (0, 0);
+        for _ in 0..RELEASES_MAX {
+            let end = done(x)?;
+            longest = longest.max(end.saturating_sub(x));
+            let release = above.next_release(end);
+            if release == u64::MAX || done(release)? <= release {
+                return longest.checked_add(self.rounding(above)?);
+            }
+            let (mut before, mut crosses) = (x, release);
+            while crosses - before > 1 {
+                let middle = before + (crosses - before) / 2;
+                if done(middle)? > release { crosses = middle } else { before = middle }
+            }
+            x = crosses;
+        }
+        None
+    }
+
+    /// Shares of other I/O VCPUs are rounded down at each x; what that can hide between two of
+    /// them.
+    fn rounding(&self, above: &Interference) -> Option<u64> {
+        let others = above.grants();
+        if others.is_empty() {
+            return Some(0);
+        }
+        let rate = others.iter().fold(0u64, |sum, other| sum.saturating_add(other.line().1));
+        let switching =
+            others.iter().fold(self.own.switches, |sum, other| sum.saturating_add(other.switches));
+        let hidden = (others.len() as u64 + 1).saturating_add(switching);
+        super::arith::stretched_up(hidden, rate)
+    }
+}
+
+/// P: eligibility moves by used/U, rounded up once per wake-up.
+fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
+    let whole = server.share.time_for(quantum.0);
+    if server.share.is_unit_fraction() {
+        return Nanos(whole);
+    }
+    let wakeups = whole.div_ceil(server.wake_gap.0.max(1)).saturating_add(1);
+    Nanos(whole.saturating_add(wakeups.min(quantum.0)))
+}
+
+/// What delays work for `vcpu`: Main VCPUs that are truly above it, and the other I/O VCPUs.
+fn above(system: &System, io: usize, vcpu: usize) -> Interference {
+    let main = &system.mains[vcpu];
+    let order = system.precedence();
+    let before = |other: &&usize| {
+        let other = &system.mains[**other];
+        (other.queue, other.period) < (main.queue, main.period)
+    };
+    let mut level = system.interrupts();
+    for index in order.iter().filter(before) {
+        system.add_main(&mut level, *index);
+    }
+    let lower = order.iter().position(|index| !before(&index)).unwrap_or(order.len());
+    system.add_lower_timers(&mut level, &order[lower..]);
+    let mut others = system.clone();
+    others.ios.remove(io);
+    others.set_grants(&mut level, vcpu);
+    level
+}
+
+impl Server for IoSupply {
+    fn budget(&self) -> Nanos {
+        self.quantum
+    }
+
+    fn period(&self) -> Nanos {
+        self.period
+    }
+
+    fn response(&self, work: Nanos) -> Nanos {
+        let exact = self.above.as_ref().and_then(|above| self.response_at(above, work.0));
+        exact.map_or(self.limit, |response| Nanos(response).min(self.limit))
+    }
+
+    fn scattered(&self, work: Nanos) -> Nanos {
+        let response = self.response(work);
+        // Where the limit stands for the response, units may follow each other.
+        if response < self.limit { response } else { response + (work - Nanos(1)) }
+    }
+
+    fn wakeups(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl SharedIo {
+    /// Of work for `vcpu` on an I/O VCPU that also works for others. `None` unless its cap is at
+    /// most the smallest period it serves, it serves `vcpu`, and `vcpu` is admitted.
+    #[must_use]
+    pub fn of(system: &System, io: usize, vcpu: usize) -> Option<SharedIo> {
+        system.check().ok()?;
+        let server = system.ios.get(io)?;
+        let least = server.serves.iter().map(|main| system.mains[*main].period).min()?;
+        if server.cap > least || !server.serves.contains(&vcpu) {
+            return None;
+        }
+        IoSupply::at_level(system, io, vcpu).map(SharedIo)
+    }
+
+    /// From the start of a backlog of work for this beneficiary or a more urgent one until `total`
+    /// of such work is done, if meanwhile `raises` arrivals are more urgent than this beneficiary.
+    #[must_use]
+    pub fn delay(&self, total: Nanos, raises: u64) -> Nanos {
+        let raised = self.0.response(self.0.quantum).0.saturating_mul(raises);
+        self.0.any(total) + Nanos(raised)
+    }
+}

@@ -1,0 +1,193 @@
+//! How long work takes on a server: the supply of a budget that comes back once per period.
+
+use super::arith::gcd;
+use super::demand;
+use super::level::Interference;
+use super::model::{Queue, System};
+use super::stream::Stream;
+use diapason_abi::Nanos;
+
+/// Values of a stream looked at one by one; beyond, the line above the supply serves as the bound.
+const EVENTS_MAX: u128 = 4_096;
+
+/// A server of which each unit of budget comes back one period after it became eligible. All bounds
+/// hold for whoever is admitted; work of zero takes no time.
+pub trait Server {
+    /// C, or Q of a PIBS server.
+    fn budget(&self) -> Nanos;
+    /// T, or the time in which Q is the share of a PIBS server.
+    fn period(&self) -> Nanos;
+    /// R(c): so long after it became eligible, `work` of at most [`Self::budget`] is done.
+    fn response(&self, work: Nanos) -> Nanos;
+    /// The same for `work` whose units became eligible one after the other, counted from the first.
+    /// If one unit more always takes at least one more, that is [`Self::response`].
+    fn scattered(&self, work: Nanos) -> Nanos {
+        self.response(work)
+    }
+    /// Most wake-ups in a period for which the server never merges replenishments.
+    fn wakeups(&self) -> u64;
+
+    /// D_sync: work on a server that nothing else has drained; with a fresh budget at the start.
+    fn sync(&self, work: Nanos) -> Nanos {
+        let (whole, rest) = split(work, self.budget());
+        let Some(rest) = rest else { return Nanos::ZERO };
+        times(self.period(), whole) + self.response(rest)
+    }
+
+    /// D_any: work that arrives whenever, whatever happened before.
+    fn any(&self, work: Nanos) -> Nanos {
+        let (whole, rest) = split(work, self.budget());
+        let Some(rest) = rest else { return Nanos::ZERO };
+        (self.period() - self.budget()) + times(self.period(), whole) + self.scattered(rest)
+    }
+
+    /// D_merge: the same on a server whose list of replenishments may be full.
+    fn merge(&self, work: Nanos) -> Nanos {
+        if work == Nanos::ZERO { Nanos::ZERO } else { self.period() + self.sync(work) }
+    }
+
+    /// sbf: the least work done in a window, whatever happened before: the most `c` with
+    /// [`Self::any`] of c not longer than the window.
+    fn supply(&self, window: Nanos) -> Nanos {
+        let Some(periods) = window.0.checked_div(self.period().0) else { return Nanos::ZERO };
+        let (mut done, mut more) = (0, times(self.budget(), periods.saturating_add(2)).0);
+        while more - done > 1 {
+            let middle = done + (more - done) / 2;
+            if self.any(Nanos(middle)) <= window { done = middle } else { more = middle }
+        }
+        Nanos(done)
+    }
+
+    /// lsbf: the line below [`Self::supply`], C/T · (window − T − R(C) + 2C), rounded down.
+    fn line_below(&self, window: Nanos) -> Nanos {
+        let (budget, period) = (u128::from(self.budget().0), u128::from(self.period().0.max(1)));
+        let late = self.period() + self.scattered(self.budget());
+        let since = (u128::from(window.0) + 2 * budget).saturating_sub(u128::from(late.0));
+        Nanos(u64::try_from(budget * since / period).unwrap_or(u64::MAX))
+    }
+
+    /// Whether a stream never asks for more than one budget per period, nor wakes up the server
+    /// more often than its list has places for: then nothing ever waits for budget, and each piece
+    /// of work is done after R(C), within one period.
+    fn conforms(&self, stream: &Stream) -> bool {
+        let window = self.period() - Nanos(1);
+        stream.demand(window) <= self.budget() && stream.events(window) <= self.wakeups()
+    }
+
+    /// The longest delay of a stream that has the server for itself, from the moment its work may
+    /// begin. `None`: it asks for more than the server gives.
+    fn delay(&self, stream: &Stream) -> Option<Nanos> {
+        let fits = stream.events(self.period() - Nanos(1)) <= self.wakeups();
+        let late = if fits { Nanos::ZERO } else { self.period() };
+        longest(self, stream).map(|delay| delay + late)
+    }
+}
+
+/// max over d of D_sync(u(d)) − d.
+fn longest<S: Server + ?Sized>(server: &S, stream: &Stream) -> Option<Nanos> {
+    let (budget, period) = (u128::from(server.budget().0), u128::from(server.period().0));
+    let (work, apart) = (u128::from(stream.work.0), u128::from(stream.period.0));
+    if stream.work == Nanos::ZERO {
+        return Some(Nanos::ZERO);
+    }
+    if budget == 0 || work * period > budget * apart {
+        return None;
+    }
+    let response = u128::from(server.response(server.budget()).0);
+    // Of those that may all come at once the last waits longest; after as many more as fill whole
+    // budgets, waiting can only become shorter.
+    let first = u128::from(stream.jitter.0) / apart;
+    let last = first + budget / gcd(work, budget);
+    let mut longest = 0u128;
+    for event in first..=last {
+        let begin = (event * apart).saturating_sub(u128::from(stream.jitter.0));
+        let wanted = work.checked_mul(event + 1)?;
+        // A line above D_sync, which falls from here on.
+        let above = (wanted - 1).checked_mul(period)? / budget + response + 1;
+        let above = above.saturating_sub(begin);
+        if above <= longest {
+            break;
+        }
+        if event - first == EVENTS_MAX {
+            longest = above;
+            break;
+        }
+        let done = u128::from(server.sync(clamped(wanted)).0);
+        longest = longest.max(done.saturating_sub(begin));
+    }
+    Some(clamped(longest))
+}
+
+/// work = whole · budget + rest, with 0 < rest ≤ budget. No rest: no work.
+fn split(work: Nanos, budget: Nanos) -> (u64, Option<Nanos>) {
+    let Some(before) = work.0.checked_sub(1) else { return (0, None) };
+    match before.checked_div(budget.0) {
+        Some(whole) => (whole, Some(Nanos(before % budget.0 + 1))),
+        None => (u64::MAX, Some(Nanos(1))),
+    }
+}
+
+fn times(time: Nanos, count: u64) -> Nanos {
+    Nanos(time.0.saturating_mul(count))
+}
+
+fn clamped(value: u128) -> Nanos {
+    Nanos(u64::try_from(value).unwrap_or(u64::MAX))
+}
+
+/// What a Main VCPU gives to the threads that run on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Supply {
+    budget: Nanos,
+    period: Nanos,
+    chunks: u32,
+    /// Context switches of its own replenishments, and its overrun.
+    switches: Nanos,
+    /// What is above it; `None` in a DP queue, where the period is all that is known.
+    above: Option<Interference>,
+}
+
+impl Supply {
+    /// Of a VCPU of a system that makes sense; `None` if it does not get its budget in every
+    /// period.
+    #[must_use]
+    pub fn of(system: &System, vcpu: usize) -> Option<Supply> {
+        system.check().ok()?;
+        let main = system.mains.get(vcpu)?;
+        let switches = Nanos(system.own_work(vcpu)) - main.budget;
+        let above = match main.queue {
+            Queue::Fp => Some(system.interference(vcpu)),
+            Queue::Dp(_) => demand::of_queue(system, main.queue).ok().map(|()| None)?,
+        };
+        if let Some(above) = &above {
+            above.response(main.budget + switches, main.period).ok()?;
+        }
+        let (budget, period, chunks) = (main.budget, main.period, main.chunks);
+        Some(Supply { budget, period, chunks, switches, above })
+    }
+}
+
+impl Server for Supply {
+    fn budget(&self) -> Nanos {
+        self.budget
+    }
+
+    fn period(&self) -> Nanos {
+        self.period
+    }
+
+    fn response(&self, work: Nanos) -> Nanos {
+        let Some(above) = &self.above else { return self.period };
+        above.response(work + self.switches, self.period).unwrap_or(self.period)
+    }
+
+    fn scattered(&self, work: Nanos) -> Nanos {
+        // In a DP queue each unit has its own deadline, and nothing better is known.
+        let each = if self.above.is_some() { Nanos::ZERO } else { work - Nanos(1) };
+        self.response(work) + each
+    }
+
+    fn wakeups(&self) -> u64 {
+        u64::from(self.chunks).saturating_sub(1)
+    }
+}

@@ -1,0 +1,141 @@
+//! Virtual CPUs against the rest: possible numbers, whom they serve, who runs on them. Whether
+//! their promises can be kept together is not decided here: `diapason plan` does.
+
+use crate::declared::{Declared, DeclaredDevice, DeclaredVcpu, Named};
+use crate::diagnostics::{Problem, Report};
+use crate::names::{Kind, Names};
+use crate::source::At;
+use crate::units::{show_duration, show_share};
+use diapason_abi::archive::{BUDGET_MIN, WHOLE_PPM};
+
+pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
+    for vcpu in &declared.vcpus {
+        match &vcpu.what {
+            DeclaredVcpu::Main { budget, period, .. } => main(vcpu, budget, period, report),
+            DeclaredVcpu::Io { utilization_ppm, cap, serves, .. } => {
+                if served(serves, declared, names, report) {
+                    grant(vcpu, utilization_ppm, cap.as_ref(), serves, declared, names, report);
+                }
+            }
+            DeclaredVcpu::Unusable => {}
+        }
+    }
+    for name in declared.processes.iter().filter_map(|process| process.vcpu.as_ref()) {
+        is_vcpu(name, names, report);
+    }
+    if !declared.vcpus.is_empty() {
+        declared.devices.iter().for_each(|device| interrupts(device, report));
+    }
+}
+
+fn main(vcpu: &Named<DeclaredVcpu>, budget: &At<u64>, period: &At<u64>, report: &mut Report) {
+    if budget.value <= period.value {
+        return;
+    }
+    let (c, t) = (show_duration(budget.value), show_duration(period.value));
+    let title = format!("the budget of `{}`, {c}, exceeds its period, {t}", vcpu.name.value);
+    let help = format!("write a budget of at most `\"{t}\"`, or a longer period");
+    let problem = Problem::new(&budget.span, title, help);
+    report.push(problem.with(&period.span, "the period"));
+}
+
+/// Report whom an I/O VCPU cannot serve.
+fn served(
+    serves: &[At<String>],
+    declared: &Declared,
+    names: &Names<'_>,
+    report: &mut Report,
+) -> bool {
+    crate::check::duplicates("serves", serves, report);
+    let strangers = serves.iter().filter(|name| !is_main(name, declared, names, report));
+    strangers.count() == 0
+}
+
+/// Report a share that is too small for one grant to be of use.
+fn grant(
+    vcpu: &Named<DeclaredVcpu>,
+    share: &At<u32>,
+    cap: Option<&At<u64>>,
+    serves: &[At<String>],
+    declared: &Declared,
+    names: &Names<'_>,
+    report: &mut Report,
+) {
+    fn period<'n>(name: &'n At<String>, d: &Declared, names: &Names<'_>) -> Option<(u64, &'n str)> {
+        match &d.vcpus[names.vcpu(&name.value)?].what {
+            DeclaredVcpu::Main { period, .. } => Some((period.value, name.value.as_str())),
+            _ => None,
+        }
+    }
+    let Some((shortest, who)) =
+        serves.iter().filter_map(|name| period(name, declared, names)).min()
+    else {
+        return;
+    };
+    let base = cap.map_or(shortest, |cap| cap.value.min(shortest));
+    let granted = u128::from(base) * u128::from(share.value) / u128::from(WHOLE_PPM);
+    if granted >= u128::from(BUDGET_MIN.0) {
+        return;
+    }
+    let enough = (BUDGET_MIN.0 * u64::from(WHOLE_PPM)).div_ceil(base);
+    let enough = show_share(u32::try_from(enough).unwrap_or(WHOLE_PPM));
+    let (least, base) = (show_duration(BUDGET_MIN.0), show_duration(base));
+    let title =
+        format!("`{}` gets only {granted}ns at a time, the least is {least}", vcpu.name.value);
+    let help = format!("write at least `utilization = \"{enough}\"`");
+    let source =
+        if cap.is_some() { "cap or shortest period served" } else { "shortest period served" };
+    let note = format!("{} of {base}, the {source} (`{who}`)", show_share(share.value));
+    report.push(Problem::new(&share.span, title, help).note(note));
+}
+
+/// Report a device whose interrupts would take any amount of time from the VCPUs.
+fn interrupts(device: &Named<DeclaredDevice>, report: &mut Report) {
+    let (Some(irq), None) = (&device.what.irq, device.what.interval_ns) else { return };
+    let title = format!("nothing bounds how often `{}` interrupts", device.name.value);
+    let help = "add `interval = \"1ms\"`, the shortest time between two of its interrupts";
+    let note = "the system has VCPUs, and every interrupt takes time from all of them";
+    report.push(Problem::new(&irq.span, title, help).note(note));
+}
+
+/// Report `name` unless it is that of a VCPU.
+fn is_vcpu(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
+    let At { value, span } = name;
+    let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
+        Some(Kind::Vcpu) => return true,
+        Some(kind) => {
+            let title = format!("`{value}` is a {kind}, not a VCPU");
+            (title, "name a VCPU here".to_owned())
+        }
+        None => {
+            let title = format!("no VCPU named `{value}` is declared");
+            (title, format!("declare it: `[[vcpu]]` with `name = \"{value}\"`"))
+        }
+    };
+    let help = match names.nearest(value, |kind| kind == Kind::Vcpu) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => other_help,
+    };
+    report.push(Problem::new(span, title, help));
+    false
+}
+
+/// Report `name` unless it is that of a Main VCPU.
+pub(crate) fn is_main(
+    name: &At<String>,
+    declared: &Declared,
+    names: &Names<'_>,
+    report: &mut Report,
+) -> bool {
+    if !is_vcpu(name, names, report) {
+        return false;
+    }
+    let what = names.vcpu(&name.value).and_then(|index| declared.vcpus.get(index));
+    let is_io = what.is_some_and(|vcpu| matches!(vcpu.what, DeclaredVcpu::Io { .. }));
+    if is_io {
+        let title = format!("`{}` is an I/O VCPU, a Main VCPU is needed here", name.value);
+        let help = "name Main VCPUs: an I/O VCPU follows those it serves";
+        report.push(Problem::new(&name.span, title, help));
+    }
+    !is_io
+}

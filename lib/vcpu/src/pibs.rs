@@ -1,0 +1,249 @@
+//! PIBS, the server of an I/O VCPU: a share `U` of the processor, one replenishment, and the period
+//! of whoever it works for.
+//!
+//! State: eligibility `e`, budget `b`, inherited period `T`, the smallest among pending work; the
+//! budget granted is `Q(T) = ⌊U·min(T, cap)⌋`.
+//!
+//! - **P1** Wake at `t`: if `e ≤ t`, then `e = t` and `b = Q(T)`. Else if `b > 0`, go on with
+//!   `b = min(b, Q(T))`. Else wait for `e`, then `b = Q(T)`.
+//! - **P2** Stop (work done, budget gone, or `T` becomes smaller): `e += ⌈used/U⌉`; `b` stays.
+//! - **P3** Becoming more urgent is P2, then P1. Becoming less urgent changes neither `e` nor `b`.
+//! - **P4** Pending work is served in the order of its beneficiary's priority, FIFO inside: that is
+//!   the queue's part, this module only asks for the smallest period in it.
+//! - **Overrun** Use beyond `b` counts as used, so it delays the next grant by its `1/U`-fold.
+//!
+//! The papers' server is raised by inheritance and keeps the budget of the longer period. That
+//! breaks their own admission test (`tests/attacks/counterexamples.rs`); P3 is what repairs it.
+//!
+//! **Theorem (share).** In a busy period of its level that starts at `s`, the server uses at most
+//! `q + U·(L − q)` of the first `L ≥ q`, plus the largest overrun; `q` is the largest `Q` of a
+//! beneficiary of that level or above. *Proof.* `e ≥ s` at the first use, by P1 at a wake or a
+//! raise, or because the grant came while it was backlogged. Each use moves `e` by at least
+//! `used/U`, so what was used before the last grant is at most `U·(e − s)`, and the last grant is
+//! at most `q`, used from `e` on; it cannot end before `e + q` and be whole. ∎ For `L = T` and `q =
+//! U·T` this is the papers' `(2 − U)·U·T`. **Under EDF**, with deadline `e + T` for a grant and
+//! `t + T` for a rest gone on with at `t`, the demand in any `L` is at most `U·L`: a rest is
+//! at most `Q(T)`, with what was used before at most one grant, and `t < e`, so a window that begins
+//! by `t` has paid for it before the next grant.
+//!
+//! `U` is in parts per million: finer than a description says it, and its product with any time up
+//! to [`PERIOD_MAX`](crate::PERIOD_MAX) stays in 64 bits. Rounding is against the server: the grant
+//! down, the wait up, less than 1 ns for each stop.
+
+use crate::PERIOD_MAX;
+use diapason_abi::Nanos;
+
+/// The whole processor, in the unit of shares.
+pub const MILLION: u32 = 1_000_000;
+const _: () = assert!(PERIOD_MAX.0 <= u64::MAX / MILLION as u64);
+
+/// What the analysis assumes, observed: maxima since creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PibsCounters {
+    /// Most use beyond a grant: how late the budget was enforced.
+    pub overrun_max: Nanos,
+    /// Longest wait for a grant after a wake or a raise: at most `(1 − U)·T`, and by `1/U` more
+    /// for an overrun.
+    pub lockout_max: Nanos,
+    /// Longest time from `e` to the end of a use.
+    pub late_max: Nanos,
+}
+
+/// An I/O VCPU's server. See the module for its rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pibs {
+    share: u32,
+    active: bool,
+    cap: Nanos,
+    period: Nanos,
+    eligible: Nanos,
+    left: Nanos,
+    /// Used since `eligible` was last moved.
+    used: Nanos,
+    /// Used beyond the last grant.
+    ahead: Nanos,
+    /// Deadline of what is `left`.
+    due: Nanos,
+    counters: PibsCounters,
+}
+
+impl Pibs {
+    /// A server without a share, for an unused slot of a pool.
+    pub const EMPTY: Pibs = Pibs::new(0, Nanos::ZERO, Nanos::ZERO);
+
+    /// A stopped server with `share` parts per million, no grant larger than `cap` entitles to,
+    /// eligible from `start` on. Share and cap are the caller's to check.
+    #[must_use]
+    pub const fn new(share: u32, cap: Nanos, start: Nanos) -> Pibs {
+        Pibs {
+            share: if share > MILLION { MILLION } else { share },
+            active: false,
+            cap,
+            period: Nanos::FOREVER,
+            eligible: start,
+            left: Nanos::ZERO,
+            used: Nanos::ZERO,
+            ahead: Nanos::ZERO,
+            due: Nanos::FOREVER,
+            counters: PibsCounters {
+                overrun_max: Nanos::ZERO,
+                lockout_max: Nanos::ZERO,
+                late_max: Nanos::ZERO,
+            },
+        }
+    }
+
+    /// `U`, in parts per million.
+    #[must_use]
+    pub const fn share(&self) -> u32 {
+        self.share
+    }
+
+    /// No grant is larger than this period entitles to.
+    #[must_use]
+    pub const fn cap(&self) -> Nanos {
+        self.cap
+    }
+
+    /// The inherited period, which is also the rank among fixed priorities.
+    #[must_use]
+    pub const fn period(&self) -> Nanos {
+        self.period
+    }
+
+    /// What was observed.
+    #[must_use]
+    pub const fn counters(&self) -> PibsCounters {
+        self.counters
+    }
+
+    /// Whether there is work, as last told.
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// `Q(T)`: the budget granted on behalf of a beneficiary with `period`.
+    #[must_use]
+    pub fn quantum(&self, period: Nanos) -> Nanos {
+        let period = period.min(self.cap).min(PERIOD_MAX);
+        Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
+    }
+
+    /// There is work now, of which the most urgent is for a beneficiary with `period` (P1).
+    pub fn wake(&mut self, now: Nanos, period: Nanos) {
+        if self.active {
+            return self.inherit(now, period);
+        }
+        self.active = true;
+        self.period = period;
+        self.start(now);
+    }
+
+    /// The most urgent pending work is now for a beneficiary with `period` (P3).
+    pub fn inherit(&mut self, now: Nanos, period: Nanos) {
+        if period < self.period {
+            self.settle();
+            self.period = period;
+            self.start(now);
+        } else {
+            self.period = period;
+        }
+    }
+
+    /// No work is left (P2). Charge the use up to now first.
+    pub fn stop(&mut self) {
+        self.active = false;
+        self.settle();
+    }
+
+    /// What may be used now.
+    #[must_use]
+    pub fn available(&self, now: Nanos) -> Nanos {
+        if self.left > Nanos::ZERO {
+            self.left
+        } else if self.eligible <= now {
+            self.quantum(self.period)
+        } else {
+            Nanos::ZERO
+        }
+    }
+
+    /// When there is or will be budget.
+    #[must_use]
+    pub fn eligible_at(&self) -> Nanos {
+        if self.left > Nanos::ZERO { Nanos::ZERO } else { self.eligible }
+    }
+
+    /// `e`: what was used so far is paid for by then.
+    #[must_use]
+    pub const fn eligibility(&self) -> Nanos {
+        self.eligible
+    }
+
+    /// `e + T` of a grant; of the rest of one, `T` after the wake or the raise that goes on with it
+    /// (`e` is later then, and would make the work late by what was used before).
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        if self.left > Nanos::ZERO { self.due } else { self.eligible + self.period }
+    }
+
+    /// The processor was used for the `used` before `now` without a break.
+    pub fn charge(&mut self, used: Nanos, now: Nanos) {
+        if used == Nanos::ZERO {
+            return;
+        }
+        if self.left == Nanos::ZERO && self.eligible <= now - used {
+            self.grant();
+        }
+        self.ahead += used - self.left;
+        self.used += used;
+        self.left = self.left - used;
+        self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
+        self.counters.late_max = self.counters.late_max.max(now - self.eligible);
+        if self.left == Nanos::ZERO {
+            self.settle();
+        }
+    }
+
+    /// Another share and cap from now on: nothing is granted that was not due anyway.
+    pub fn set(&mut self, share: u32, cap: Nanos) {
+        self.settle();
+        self.share = share.min(MILLION);
+        self.cap = cap;
+        self.left = self.left.min(self.quantum(self.period));
+    }
+
+    /// P1.
+    fn start(&mut self, now: Nanos) {
+        if self.eligible <= now {
+            self.eligible = now;
+            self.grant();
+        } else if self.left > Nanos::ZERO {
+            self.left = self.left.min(self.quantum(self.period));
+            self.due = now + self.period;
+        } else {
+            let wait = self.eligible - now;
+            self.counters.lockout_max = self.counters.lockout_max.max(wait);
+        }
+    }
+
+    fn grant(&mut self) {
+        self.left = self.quantum(self.period);
+        self.due = self.eligible + self.period;
+        self.ahead = Nanos::ZERO;
+    }
+
+    /// P2. A server without a share never pays back.
+    fn settle(&mut self) {
+        let paid = self.used.0.saturating_mul(u64::from(MILLION));
+        let wait = match paid.checked_div(u64::from(self.share)) {
+            Some(whole) if whole * u64::from(self.share) == paid => Nanos(whole),
+            Some(whole) => Nanos(whole + 1),
+            None if self.used == Nanos::ZERO => Nanos::ZERO,
+            None => Nanos::FOREVER,
+        };
+        self.eligible += wait;
+        self.used = Nanos::ZERO;
+    }
+}

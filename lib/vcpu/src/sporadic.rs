@@ -1,0 +1,385 @@
+//! The sporadic server: a budget `C` every period `T`, as a short list of chunks that come back.
+//!
+//! State: chunks `(e, a)`, sorted by `e`, together `C`; how much of the head is used; whether the
+//! server is backlogged (its queue is not empty).
+//!
+//! - **S1** A chunk may be used only from `e` on. Its deadline, for EDF, is `e + T`.
+//! - **S2** On waking at `t`, all chunks with `e ≤ t` become one chunk with `e = t`.
+//! - **S3** Each unit used from a chunk with eligibility `e` returns at `e + T`.
+//! - **S4** If the list is full when the server blocks with a head partly used, the rest of the
+//!   head and the used part return together at `e + T`. While the server is backlogged nothing is
+//!   split.
+//! - **S5** Use in the background, below everything reserved, is charged to nothing.
+//! - **Overrun** Use beyond what is eligible is charged to the next chunks in advance. Such a debt
+//!   stays with its chunk until that is eligible, even if the server blocks.
+//!
+//! **Theorem (releases).** Call `e` the release of the units of a chunk used. Any half-open window
+//! of length `T` holds releases of at most `C`. *Proof.* A unit is released again at least `T`
+//! after its last release (S3, S4; S2 only delays), and there are `C` units. ∎ It is *not* true
+//! that the processor is used for at most `C` in any window of `T`: a chunk used just before `e +
+//! T` and the next one used just after it are neighbours, as with any periodic task. True is: in a
+//! level-i busy period the server uses at most `⌈L/T⌉·C` (plus the largest overrun) of the first
+//! `L`, because at its begin everything released before is used up; and a server that nobody delays
+//! uses at most `C` (plus the largest overrun) in any window of `T`.
+//!
+//! **Theorem (change).** [`set`](SporadicServer::set) never lets a unit be released twice within
+//! the smaller of the periods in force. So any window that long holds releases of at most the
+//! largest budget in force in it, however often it is changed; a window of the new `T` that begins
+//! after the change holds at most the new `C`. A budget given back can be used by others only after
+//! a period of the slowest VCPU of the core, or an instant at which nothing reserved is ready.
+
+use crate::PERIOD_MAX;
+use diapason_abi::Nanos;
+
+/// How many chunks the list can hold. A power of two, so that a slot number cannot be wrong.
+pub const CHUNKS: usize = 8;
+const _: () = assert!(CHUNKS.is_power_of_two() && CHUNKS >= 2 && CHUNKS < 128);
+
+/// A part of the budget and the time from which it may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// `e`: usable from here on.
+    pub eligible: Nanos,
+    /// `a`: how much.
+    pub amount: Nanos,
+}
+
+impl Chunk {
+    const NONE: Chunk = Chunk { eligible: Nanos::ZERO, amount: Nanos::ZERO };
+}
+
+/// What the analysis assumes, observed: maxima since creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SporadicCounters {
+    /// Most use in advance of eligibility: how late the budget was enforced.
+    pub overrun_max: Nanos,
+    /// How often a full list made budget return together (S4); 0 if the list is long enough.
+    pub merges: u32,
+    /// Longest time from the eligibility of a chunk to the end of its use: at most `R(C)`.
+    pub late_max: Nanos,
+}
+
+/// A main VCPU's server. See the module for its rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SporadicServer {
+    budget: Nanos,
+    period: Nanos,
+    /// Used of the head and not yet given back; less than its amount.
+    used: Nanos,
+    /// Used ahead of eligibility since budget was last eligible.
+    ahead: Nanos,
+    /// A ring: `len` chunks from slot `first`, sorted by eligibility, together `budget`.
+    chunks: [Chunk; CHUNKS],
+    first: u8,
+    len: u8,
+    limit: u8,
+    backlogged: bool,
+    counters: SporadicCounters,
+}
+
+impl SporadicServer {
+    /// A server without budget, for an unused slot of a pool.
+    pub const EMPTY: SporadicServer =
+        SporadicServer::new(Nanos::ZERO, Nanos::ZERO, CHUNKS, Nanos::ZERO);
+
+    /// A blocked server with its whole budget eligible from `start` on and a list of `limit` chunks
+    /// (2 to [`CHUNKS`]; what is outside counts as the nearer of them). Budget and period are the
+    /// caller's to check, by [`admission`](crate::admission). If the share was another's before,
+    /// `start` lies a period of the slowest VCPU after that one ended.
+    #[must_use]
+    pub const fn new(budget: Nanos, period: Nanos, limit: usize, start: Nanos) -> SporadicServer {
+        let mut chunks = [Chunk::NONE; CHUNKS];
+        chunks[0] = Chunk { eligible: start, amount: budget };
+        let limit = if limit < 2 {
+            2
+        } else if limit > CHUNKS {
+            CHUNKS
+        } else {
+            limit
+        };
+        SporadicServer {
+            budget,
+            period,
+            used: Nanos::ZERO,
+            ahead: Nanos::ZERO,
+            chunks,
+            first: 0,
+            len: 1,
+            limit: limit as u8,
+            backlogged: false,
+            counters: SporadicCounters {
+                overrun_max: Nanos::ZERO,
+                merges: 0,
+                late_max: Nanos::ZERO,
+            },
+        }
+    }
+
+    /// `C`.
+    #[must_use]
+    pub const fn budget(&self) -> Nanos {
+        self.budget
+    }
+
+    /// `T`, which is also the rank among fixed priorities.
+    #[must_use]
+    pub const fn period(&self) -> Nanos {
+        self.period
+    }
+
+    /// What was observed.
+    #[must_use]
+    pub const fn counters(&self) -> SporadicCounters {
+        self.counters
+    }
+
+    /// Whether the queue is not empty, as last told.
+    #[must_use]
+    pub const fn is_backlogged(&self) -> bool {
+        self.backlogged
+    }
+
+    /// The queue became non-empty (S2). Nothing if it was not empty.
+    pub fn wake(&mut self, now: Nanos) {
+        if self.backlogged {
+            return;
+        }
+        self.backlogged = true;
+        if self.eligible_at() > now {
+            return;
+        }
+        self.give_back();
+        let mut amount = Nanos::ZERO;
+        while self.len > 0 && self.head().eligible <= now {
+            amount += self.pop().amount;
+        }
+        if amount > Nanos::ZERO {
+            self.push_front(Chunk { eligible: now, amount });
+        }
+    }
+
+    /// The queue became empty. Charge the use up to now first.
+    pub fn block(&mut self, now: Nanos) {
+        self.backlogged = false;
+        if self.head().eligible <= now {
+            self.give_back();
+        }
+    }
+
+    /// What may be used now, from all eligible chunks: for fixed priorities.
+    #[must_use]
+    pub fn available(&self, now: Nanos) -> Nanos {
+        let mut sum = Nanos::ZERO;
+        for i in 0..self.len {
+            let chunk = self.chunk(i);
+            if chunk.eligible > now {
+                break;
+            }
+            sum += chunk.amount;
+        }
+        sum - self.used
+    }
+
+    /// What may be used now at the present [`deadline`](Self::deadline): for EDF.
+    #[must_use]
+    pub fn available_by_deadline(&self, now: Nanos) -> Nanos {
+        if self.head().eligible <= now { self.left_of_head() } else { Nanos::ZERO }
+    }
+
+    /// What is left of the head, eligible or not.
+    #[must_use]
+    pub fn left_of_head(&self) -> Nanos {
+        self.head().amount - self.used
+    }
+
+    /// When there is or will be budget.
+    #[must_use]
+    pub fn eligible_at(&self) -> Nanos {
+        if self.budget == Nanos::ZERO { Nanos::FOREVER } else { self.head().eligible }
+    }
+
+    /// `e + T` of the head.
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        self.eligible_at() + self.period
+    }
+
+    /// The processor was used for the `used` before `now` without a break (S3, overrun).
+    pub fn charge(&mut self, used: Nanos, now: Nanos) {
+        if self.budget == Nanos::ZERO {
+            return;
+        }
+        if self.head().eligible <= now - used {
+            self.ahead = Nanos::ZERO;
+        }
+        // What is far beyond the budget moves every chunk by whole periods: so this loop is
+        // bounded.
+        let rounds = (used.0 / self.budget.0).saturating_sub(1);
+        let beyond = Nanos(rounds * self.budget.0);
+        let mut left = used - beyond;
+        let now = now - beyond;
+        while left > Nanos::ZERO {
+            left = self.charge_head(left, now);
+        }
+        if rounds > 0 {
+            self.ahead += beyond;
+            for chunk in &mut self.chunks {
+                chunk.eligible += Nanos(self.period.0.saturating_mul(rounds));
+            }
+        }
+        self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
+    }
+
+    /// Charge what of the `left` before `now` the head can bear; what is left then.
+    fn charge_head(&mut self, left: Nanos, now: Nanos) -> Nanos {
+        let head = self.head();
+        let start = now - left;
+        let part = left.min(self.left_of_head());
+        let left = left - part;
+        self.used += part;
+        if head.eligible > start {
+            self.ahead += part;
+        }
+        let late = now - left - head.eligible;
+        self.counters.late_max = self.counters.late_max.max(late);
+        if self.used >= head.amount {
+            self.used = Nanos::ZERO;
+            self.pop();
+            self.push(Chunk { eligible: head.eligible + self.period, ..head });
+        }
+        left
+    }
+
+    /// Another budget and period from now on. What is taken away is the budget furthest away; what
+    /// is added comes one new period from now, so that changing to and fro gains nothing, and
+    /// nothing used returns before it. The first supply after a change is that of a merge, `T + kT
+    /// + R(r)`.
+    pub fn set(&mut self, budget: Nanos, period: Nanos, now: Nanos) {
+        self.give_back();
+        let latest = now + period;
+        if period < self.period {
+            self.pull_to(latest);
+        }
+        let less = self.budget - budget;
+        let more = budget - self.budget;
+        self.budget = budget;
+        self.period = period;
+        self.take_from_the_end(less);
+        if more > Nanos::ZERO {
+            self.add_at(latest, more);
+        }
+    }
+
+    /// No chunk later than `latest`.
+    fn pull_to(&mut self, latest: Nanos) {
+        let mut amount = Nanos::ZERO;
+        while self.len > 0 && self.chunk(self.len - 1).eligible > latest {
+            self.len -= 1;
+            amount += self.chunk(self.len).amount;
+        }
+        if amount > Nanos::ZERO {
+            self.push(Chunk { eligible: latest, amount });
+        }
+    }
+
+    fn take_from_the_end(&mut self, mut amount: Nanos) {
+        while amount > Nanos::ZERO && self.len > 0 {
+            let slot = self.slot(self.len - 1);
+            let part = amount.min(self.chunks[slot].amount);
+            amount = amount - part;
+            self.chunks[slot].amount = self.chunks[slot].amount - part;
+            if self.chunks[slot].amount == Nanos::ZERO && self.len > 1 {
+                self.len -= 1;
+            }
+        }
+    }
+
+    fn add_at(&mut self, eligible: Nanos, amount: Nanos) {
+        if self.len == 1 && self.head().amount == Nanos::ZERO {
+            self.len = 0;
+        }
+        if self.len >= self.limit {
+            let slot = self.slot(self.len - 1);
+            if self.chunks[slot].eligible < eligible {
+                self.chunks[slot].eligible = eligible;
+                self.counters.merges = self.counters.merges.saturating_add(1);
+            }
+        }
+        self.push(Chunk { eligible, amount });
+    }
+
+    /// The used part of the head returns one period after its eligibility (S3), with the rest if
+    /// the list is full (S4).
+    fn give_back(&mut self) {
+        if self.used == Nanos::ZERO {
+            return;
+        }
+        let head = self.head();
+        let eligible = head.eligible + self.period;
+        if self.len < self.limit || self.chunk(self.len - 1).eligible >= eligible {
+            let slot = self.slot(0);
+            self.chunks[slot].amount = head.amount - self.used;
+            self.push(Chunk { eligible, amount: self.used });
+        } else {
+            self.counters.merges = self.counters.merges.saturating_add(1);
+            self.pop();
+            self.push(Chunk { eligible, ..head });
+        }
+        self.used = Nanos::ZERO;
+    }
+
+    /// The chunks, soonest first.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
+        (0..self.len).map(|i| self.chunk(i))
+    }
+
+    /// Whether the list is what it must be: sorted, not too long, together the budget.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        let sum: u64 = self.chunks().map(|chunk| chunk.amount.0).sum();
+        let sorted = self.chunks().zip(self.chunks().skip(1)).all(|(a, b)| a.eligible < b.eligible);
+        let empty = self.budget == Nanos::ZERO;
+        let filled = empty || self.chunks().all(|chunk| chunk.amount > Nanos::ZERO);
+        let head = empty || self.used < self.head().amount;
+        let length = self.len >= 1 && self.len <= self.limit;
+        sum == self.budget.0 && sorted && filled && head && length && self.period <= PERIOD_MAX
+    }
+
+    const fn slot(&self, i: u8) -> usize {
+        self.first.wrapping_add(i) as usize % CHUNKS
+    }
+
+    fn chunk(&self, i: u8) -> Chunk {
+        self.chunks[self.slot(i)]
+    }
+
+    fn head(&self) -> Chunk {
+        self.chunk(0)
+    }
+
+    fn pop(&mut self) -> Chunk {
+        let head = self.head();
+        self.first = self.first.wrapping_add(1);
+        self.len = self.len.saturating_sub(1);
+        head
+    }
+
+    fn push_front(&mut self, chunk: Chunk) {
+        self.first = self.first.wrapping_sub(1);
+        self.len += 1;
+        let slot = self.slot(0);
+        self.chunks[slot] = chunk;
+    }
+
+    /// At the end; one with the last if it is not later.
+    fn push(&mut self, chunk: Chunk) {
+        let last = self.slot(self.len.wrapping_sub(1));
+        if self.len > 0 && self.chunks[last].eligible >= chunk.eligible {
+            self.chunks[last].amount += chunk.amount;
+        } else {
+            let slot = self.slot(self.len);
+            self.chunks[slot] = chunk;
+            self.len += 1;
+        }
+    }
+}
