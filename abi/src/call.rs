@@ -122,6 +122,11 @@ calls! {
     VcpuDelete = 40,
     /// `(period)` → the largest budget that would be admitted at that period, in ns.
     VcpuFit = 41,
+    /// `(send, address, length << 32 | priority, receive, deadline)` → as `MboxReceive`. Sends
+    /// `length` bytes at `address` without waiting (`Full`), then waits at the other mailbox
+    /// `receive` for a message into the same `address`, which has room for `MESSAGE_BYTES`. A call
+    /// that is refused sends nothing; what ends the wait (`TimedOut`, `Gone`) comes after sending.
+    MboxCall = 42,
 }
 
 impl CallNumber {

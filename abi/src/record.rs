@@ -87,6 +87,17 @@ records! {
     Vcpu = 22 (
         "vcpu", "used_ns", "extra_ns", "depleted", "overrun_max", "late_max", "merges", "wakes_max"
     ),
+    /// Final table, one per VCPU, on what terms it is: the process that made it (`u64::MAX`: it was
+    /// described), budget (of an I/O VCPU: its grant) and period at the end, share in parts per
+    /// million (0: a Main VCPU), longest period it had, longest wait of an I/O VCPU for its grant,
+    /// times its budget or period was changed.
+    VcpuTerms = 23 (
+        "vcpu", "process", "budget_ns", "period_ns", "share_ppm", "period_max", "lockout_max",
+        "changes"
+    ),
+    /// Final table, one per device that interrupted: how often, shortest time between two
+    /// (`u64::MAX`: there were not two).
+    Irq = 24 ("device", "count", "gap_min"),
 }
 
 /// Bits of [`Record::Cpu`].

@@ -18,8 +18,8 @@ pub use records::{
     DeviceRecord, Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
 };
 pub use vcpu::{
-    BUDGET_MIN, DP_QUEUES_MAX, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, REPLENISHMENTS_MIN,
-    VCPU_BYTES, VCPUS_MAX, VcpuKind, VcpuRecord, WHOLE_PPM,
+    BUDGET_MIN, DP_QUEUES_MAX, INTERRUPT_GRACE, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX,
+    REPLENISHMENTS_MIN, SWITCH_GRACE, VCPU_BYTES, VCPUS_MAX, VcpuKind, VcpuRecord, WHOLE_PPM,
 };
 
 use crate::{PROCESSES_MAX, layout};

@@ -1,7 +1,9 @@
-//! What is due when: a binary heap over thread time-outs and timers.
+//! What is due when: binary heaps over thread time-outs, timers and replenishments.
 //!
 //! Each sleeper has at most one alarm. Setting, cancelling and expiring one take O(log n) steps,
-//! so the longest path stays short however many timers a description declares.
+//! so the longest path stays short however many timers a description declares. There are two heaps:
+//! what concerns nobody with a VCPU does not interrupt those who have one, and waits until they are
+//! done.
 
 use diapason_abi::Nanos;
 
@@ -19,27 +21,59 @@ impl Alarm {
 
 /// Place of a sleeper that has no alarm.
 pub const NOT_SET: u16 = u16::MAX;
+/// Set in the place of a sleeper that is in the second heap.
+const SECOND: u16 = 1 << 15;
 
-/// The pending alarms. `heap[..count]` is a min-heap by due time; `place[s]` is where sleeper `s`
-/// is in it.
-pub struct Alarms<'a> {
-    heap: &'a mut [Alarm],
-    place: &'a mut [u16],
+/// Whose alarm it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Something that may run on a VCPU waits for it: it may ring at any time.
+    Reserved,
+    /// Nobody with a VCPU does: it must not interrupt those who have one.
+    Unreserved,
+}
+
+/// A min-heap by due time.
+struct Heap<'a> {
+    alarms: &'a mut [Alarm],
     count: u16,
     /// Due time of the first, kept where every entry looks for it.
     next: Nanos,
+    /// What its places are marked with.
+    mark: u16,
+}
+
+/// The pending alarms. `place[s]` is where sleeper `s` is in its heap.
+pub struct Alarms<'a> {
+    reserved: Heap<'a>,
+    unreserved: Heap<'a>,
+    place: &'a mut [u16],
 }
 
 impl<'a> Alarms<'a> {
-    /// No alarms; both slices have one element per sleeper.
-    pub fn new(heap: &'a mut [Alarm], place: &'a mut [u16]) -> Alarms<'a> {
-        Alarms { heap, place, count: 0, next: Nanos::FOREVER }
+    /// Most sleepers.
+    pub const SLEEPERS_MAX: usize = SECOND as usize - 1;
+
+    /// No alarms; each slice has one element per sleeper.
+    pub fn new(
+        reserved: &'a mut [Alarm],
+        unreserved: &'a mut [Alarm],
+        place: &'a mut [u16],
+    ) -> Alarms<'a> {
+        let heap = |alarms, mark| Heap { alarms, count: 0, next: Nanos::FOREVER, mark };
+        Alarms { reserved: heap(reserved, 0), unreserved: heap(unreserved, SECOND), place }
     }
 
     /// When the next one is due.
     #[inline(always)]
     pub fn next_due(&self) -> Nanos {
-        self.next
+        self.reserved.next.min(self.unreserved.next)
+    }
+
+    /// When the next one is due that may interrupt a VCPU.
+    #[inline(always)]
+    pub fn next_reserved(&self) -> Nanos {
+        self.reserved.next
     }
 
     /// Is one set for `sleeper`?
@@ -48,21 +82,23 @@ impl<'a> Alarms<'a> {
     }
 
     /// Wake `sleeper`, which has no alarm, at `due`. A due time of for ever sets nothing.
-    pub fn set(&mut self, sleeper: u16, due: Nanos) {
+    #[inline(never)]
+    pub fn set(&mut self, sleeper: u16, due: Nanos, class: Class) {
         if due == Nanos::FOREVER {
             return;
         }
-        let at = self.count;
-        self.count += 1;
-        self.rise(at, Alarm { due, sleeper });
-        self.note_next();
-    }
-
-    fn note_next(&mut self) {
-        self.next = if self.count > 0 { self.heap[0].due } else { Nanos::FOREVER };
+        let heap = match class {
+            Class::Reserved => &mut self.reserved,
+            Class::Unreserved => &mut self.unreserved,
+        };
+        let at = heap.count;
+        heap.count += 1;
+        heap.rise(self.place, at, Alarm { due, sleeper });
+        heap.note_next();
     }
 
     /// Forget the alarm of `sleeper`, if it has one.
+    #[inline(always)]
     pub fn cancel(&mut self, sleeper: u16) {
         let at = self.place[sleeper as usize];
         if at != NOT_SET {
@@ -70,77 +106,113 @@ impl<'a> Alarms<'a> {
         }
     }
 
-    /// The sleeper whose alarm is due at `now`, its alarm removed.
-    pub fn take_due(&mut self, now: Nanos) -> Option<u16> {
-        if self.next_due() > now || self.count == 0 {
+    /// Somebody with a VCPU waits for what `sleeper` does next: its alarm may ring at any time.
+    pub fn promote(&mut self, sleeper: u16) {
+        let place = self.place[sleeper as usize];
+        if place != NOT_SET && place & SECOND != 0 {
+            let due = self.unreserved.alarms[(place & !SECOND) as usize].due;
+            self.remove(place);
+            self.set(sleeper, due, Class::Reserved);
+        }
+    }
+
+    /// A sleeper whose alarm is due at `now`, its alarm removed; of the unreserved ones only if
+    /// `all`.
+    pub fn take_due(&mut self, now: Nanos, all: bool) -> Option<u16> {
+        let heap = if self.reserved.next <= now { &self.reserved } else { &self.unreserved };
+        let other = heap.mark == SECOND;
+        if heap.next > now || heap.count == 0 || other && !all {
             return None;
         }
-        let sleeper = self.heap[0].sleeper;
-        self.remove(0);
+        let sleeper = heap.alarms[0].sleeper;
+        self.remove(heap.mark);
         Some(sleeper)
     }
 
     #[inline(never)]
-    fn remove(&mut self, at: u16) {
-        self.place[self.heap[at as usize].sleeper as usize] = NOT_SET;
+    fn remove(&mut self, place: u16) {
+        let heap = if place & SECOND == 0 { &mut self.reserved } else { &mut self.unreserved };
+        heap.remove(self.place, place & !SECOND);
+    }
+
+    /// Both heaps are in order, and every place is in one of them.
+    pub fn check(&self) {
+        self.reserved.check(self.place);
+        self.unreserved.check(self.place);
+        let set = self.place.iter().filter(|place| **place != NOT_SET).count();
+        assert_eq!(set, (self.reserved.count + self.unreserved.count) as usize, "alarm count");
+    }
+}
+
+impl Heap<'_> {
+    #[inline(always)]
+    fn note_next(&mut self) {
+        self.next = if self.count > 0 { self.alarms[0].due } else { Nanos::FOREVER };
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, place: &mut [u16], at: u16) {
+        place[self.alarms[at as usize].sleeper as usize] = NOT_SET;
         self.count -= 1;
         if at < self.count {
-            let last = self.heap[self.count as usize];
-            let at = self.rise(at, last);
-            self.sink(at, last);
+            let last = self.alarms[self.count as usize];
+            let at = self.rise(place, at, last);
+            self.sink(place, at, last);
         }
         self.note_next();
     }
 
-    fn put(&mut self, at: u16, alarm: Alarm) {
-        self.heap[at as usize] = alarm;
-        self.place[alarm.sleeper as usize] = at;
+    #[inline(always)]
+    fn put(&mut self, place: &mut [u16], at: u16, alarm: Alarm) {
+        self.alarms[at as usize] = alarm;
+        place[alarm.sleeper as usize] = at | self.mark;
     }
 
     /// Put `alarm` at `at` or as far above as it belongs; returns where.
-    fn rise(&mut self, mut at: u16, alarm: Alarm) -> u16 {
+    #[inline(always)]
+    fn rise(&mut self, place: &mut [u16], mut at: u16, alarm: Alarm) -> u16 {
         while at > 0 {
             let parent = (at - 1) / 2;
-            if self.heap[parent as usize].due <= alarm.due {
+            if self.alarms[parent as usize].due <= alarm.due {
                 break;
             }
-            self.put(at, self.heap[parent as usize]);
+            self.put(place, at, self.alarms[parent as usize]);
             at = parent;
         }
-        self.put(at, alarm);
+        self.put(place, at, alarm);
         at
     }
 
     /// Move `alarm`, now at `at`, as far down as it belongs.
-    fn sink(&mut self, mut at: u16, alarm: Alarm) {
+    #[inline(never)]
+    fn sink(&mut self, place: &mut [u16], mut at: u16, alarm: Alarm) {
         loop {
             let mut child = 2 * at + 1;
             if child >= self.count {
                 break;
             }
             let right = child + 1;
-            if right < self.count && self.heap[right as usize].due < self.heap[child as usize].due {
+            let sooner = |a: u16, b: u16| self.alarms[a as usize].due < self.alarms[b as usize].due;
+            if right < self.count && sooner(right, child) {
                 child = right;
             }
-            if alarm.due <= self.heap[child as usize].due {
+            if alarm.due <= self.alarms[child as usize].due {
                 break;
             }
-            self.put(at, self.heap[child as usize]);
+            self.put(place, at, self.alarms[child as usize]);
             at = child;
         }
-        self.put(at, alarm);
+        self.put(place, at, alarm);
     }
 
-    /// Every alarm lies above its children, and `place` is the inverse of `heap`.
-    pub fn check(&self) {
+    /// Every alarm lies above its children, and `place` is the inverse of the heap.
+    fn check(&self, place: &[u16]) {
         for at in 0..self.count as usize {
-            let alarm = self.heap[at];
-            assert!(at == 0 || self.heap[(at - 1) / 2].due <= alarm.due, "alarm heap order");
-            assert_eq!(self.place[alarm.sleeper as usize] as usize, at, "alarm place");
+            let alarm = self.alarms[at];
+            assert!(at == 0 || self.alarms[(at - 1) / 2].due <= alarm.due, "alarm heap order");
+            assert_eq!(place[alarm.sleeper as usize], at as u16 | self.mark, "alarm place");
         }
-        let set = self.place.iter().filter(|place| **place != NOT_SET).count();
-        assert_eq!(set, self.count as usize, "alarm count");
-        let first = self.heap[..self.count as usize].first();
+        let first = self.alarms[..self.count as usize].first();
         assert_eq!(self.next, first.map_or(Nanos::FOREVER, |alarm| alarm.due), "next alarm");
     }
 }
@@ -156,16 +228,27 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize
         };
-        let (mut heap, mut place) = ([Alarm::UNUSED; 40], [NOT_SET; 40]);
-        let mut alarms = Alarms::new(&mut heap, &mut place);
+        let (mut first, mut second) = ([Alarm::UNUSED; 40], [Alarm::UNUSED; 40]);
+        let mut place = [NOT_SET; 40];
+        let mut alarms = Alarms::new(&mut first, &mut second, &mut place);
+        let class = |s: u16| if s % 3 == 0 { Class::Reserved } else { Class::Unreserved };
         let mut model: Vec<(u64, u16)> = Vec::new();
         for _ in 0..100_000 {
             let sleeper = (random() % 40) as u16;
             if random() % 3 == 0 {
                 let now = (random() % 1000) as u64;
+                let all = random() % 2 == 0;
                 let due = model.iter().map(|(due, _)| *due).min();
                 assert_eq!(alarms.next_due(), Nanos(due.unwrap_or(u64::MAX)));
-                match alarms.take_due(Nanos(now)) {
+                // Those of the first class go first, whenever they are due.
+                let of = |wanted| {
+                    model.iter().filter(|(_, s)| class(*s) == wanted).map(|(due, _)| *due).min()
+                };
+                let (first, second) = (of(Class::Reserved), of(Class::Unreserved));
+                assert_eq!(alarms.next_reserved(), Nanos(first.unwrap_or(u64::MAX)));
+                let second = second.filter(|_| all);
+                let due = first.filter(|due| *due <= now).or(second);
+                match alarms.take_due(Nanos(now), all) {
                     None => assert!(due.is_none_or(|due| due > now)),
                     Some(s) => {
                         let at = model.iter().position(|(_, m)| *m == s).unwrap();
@@ -177,7 +260,7 @@ mod tests {
                 model.retain(|(_, s)| *s != sleeper);
                 if random() % 4 > 0 {
                     let due = (random() % 1000) as u64;
-                    alarms.set(sleeper, Nanos(due));
+                    alarms.set(sleeper, Nanos(due), class(sleeper));
                     model.push((due, sleeper));
                 }
             }

@@ -104,12 +104,13 @@ impl Kernel<'_> {
     /// Ranks are in order, and say of each VCPU whether it has threads and budget.
     fn check_vcpus(&self) {
         let s = &self.scheduler;
-        let mut urgency = 0;
+        let mut last = (0, 0);
         for rank in 0..s.ranks {
-            let v = &self.vcpus[s.by_rank[rank as usize]];
-            assert!(v.handle != FREE && v.rank == rank, "a rank's VCPU");
-            assert!(v.urgency >= urgency, "ranks in order");
-            urgency = v.urgency;
+            let id = s.by_rank[rank as usize];
+            let v = &self.vcpus[id];
+            assert!(v.is_promised() && v.rank == rank, "a rank's VCPU");
+            assert!((v.urgency, !id.index()) > last, "ranks in order");
+            last = (v.urgency, !id.index());
         }
         for id in self.vcpus.ids() {
             let v = &self.vcpus[id];
@@ -127,11 +128,15 @@ impl Kernel<'_> {
                 t.vcpu == id && !matches!(t.state, State::Free | State::Ended)
             });
             assert_eq!(threads.count(), v.threads as usize, "threads of a VCPU");
-            let (wants, has) = (!v.ready.is_empty(), v.available(self.now) > Nanos::ZERO);
+            // Its budget is back, but the timer that says so is late.
+            let late = alarm && self.alarms.next_reserved() <= self.now;
+            let has = v.available(self.now) > Nanos::ZERO && !late;
+            let wants = !v.ready.is_empty();
             let bit = |word: u64| word >> v.rank & 1 == 1;
             assert_eq!(bit(s.eligible), wants && has, "eligible");
             assert_eq!(bit(s.background), wants && !has && v.background, "background");
-            assert_eq!(alarm, wants && !has, "alarm of a VCPU without budget");
+            let hopes = v.eligible_at() < Nanos::FOREVER;
+            assert_eq!(alarm, wants && !has && hopes, "alarm of a VCPU without budget");
         }
     }
 

@@ -1,6 +1,6 @@
 //! From a boot archive to a kernel: how large the pools are, and what is in them at first.
 
-use crate::alarm::{Alarm, Alarms, NOT_SET};
+use crate::alarm::{Alarm, Alarms, Class, NOT_SET};
 use crate::condition::Condition;
 use crate::event::Event;
 use crate::kernel::Kernel;
@@ -76,7 +76,7 @@ impl Sizes {
         sizes.devices = archive.devices().count();
         let largest = [sizes.semaphores, sizes.conditions, sizes.messages, sizes.frames];
         let fits = |n: usize| n < NONE as usize;
-        (largest.into_iter().all(fits) && fits(sizes.alarms())).then_some(sizes)
+        (largest.into_iter().all(fits) && sizes.alarms() <= Alarms::SLEEPERS_MAX).then_some(sizes)
     }
 
     /// Whoever may have an alarm: threads, events, VCPUs.
@@ -110,8 +110,8 @@ pub struct Pools<'a> {
     pub frames: &'a mut [Frame],
     /// VCPUs.
     pub vcpus: &'a mut [Vcpu],
-    /// Alarms: one per thread, event and VCPU.
-    pub alarms: &'a mut [Alarm],
+    /// Alarms, twice: one per thread, event and VCPU.
+    pub alarms: [&'a mut [Alarm]; 2],
     /// Their places: one per thread, event and VCPU.
     pub places: &'a mut [u16],
 }
@@ -181,7 +181,13 @@ impl Pools<'_> {
         }
     }
 
-    fn process(&mut self, index: u16, record: &ProcessRecord, given: &mut Given) -> Process {
+    fn process(
+        &mut self,
+        index: u16,
+        record: &ProcessRecord,
+        may_reserve: bool,
+        given: &mut Given,
+    ) -> Process {
         let (id, mine) = (Id::new(index), 1 << (index & 63));
         let threads = give(self.threads, &mut given.threads, record.threads, |t, slot| {
             (t.process, t.slot) = (id, slot);
@@ -192,7 +198,10 @@ impl Pools<'_> {
         let conditions = give(self.conditions, &mut given.conditions, record.conditions, |c, _| {
             c.allowed = mine
         });
-        let events = give(self.events, &mut given.events, record.events, |e, _| e.allowed = mine);
+        let class = if may_reserve { Class::Reserved } else { Class::Unreserved };
+        let events = give(self.events, &mut given.events, record.events, |e, _| {
+            (e.allowed, e.class) = (mine, class);
+        });
         let vcpus = give(self.vcpus, &mut given.vcpus, record.vcpus, |v, _| v.allowed = mine);
         let supervisor = Id::new(record.supervisor);
         let takes = |b: &Mailbox| supervisor.is_some() && b.faults_of == supervisor;
@@ -224,7 +233,9 @@ impl Pools<'_> {
         let mut supervisors = 0u64;
         for index in 0..archive.header.processes {
             let record = archive.process(index);
-            let mut process = self.process(index, &record, &mut given);
+            let declared = archive.vcpus().any(|v| v.allowed >> (index & 63) & 1 == 1);
+            let may_reserve = declared || record.vcpu != NONE || record.vcpus > 0;
+            let mut process = self.process(index, &record, may_reserve, &mut given);
             if refused >> index & 1 == 1 {
                 process.state = ProcessState::Refused;
             } else if record.start_at_boot {
@@ -258,7 +269,10 @@ impl<'a> Kernel<'a> {
             process: Id::NONE,
             grant: 0,
             scheduler: Scheduler::new(),
-            alarms: Alarms::new(pools.alarms, pools.places),
+            alarms: {
+                let [reserved, unreserved] = pools.alarms;
+                Alarms::new(reserved, unreserved, pools.places)
+            },
             threads: Pool::new(pools.threads),
             processes: Pool::new(pools.processes),
             semaphores: Pool::new(pools.semaphores),

@@ -4,6 +4,7 @@
 //! routine or a mailbox's notification routine is a user thread that waits for an event and then
 //! runs its function; it is scheduled like any other thread, at its own priority.
 
+use crate::alarm::Class;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id, Range};
@@ -40,6 +41,8 @@ pub struct Event {
     pub(crate) waiter: ThreadId,
     /// The process whose slot it is.
     pub(crate) allowed: u64,
+    /// May its threads have a VCPU?
+    pub(crate) class: Class,
 }
 
 impl Event {
@@ -51,6 +54,7 @@ impl Event {
         pending: 0,
         waiter: Id::NONE,
         allowed: 0,
+        class: Class::Unreserved,
     };
 
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so
@@ -104,7 +108,7 @@ impl Kernel<'_> {
         self.alarms.cancel(self.timer_alarm(id));
         self.events[id].source = Source::Timer { period, next: first };
         if first > Nanos::ZERO {
-            self.alarms.set(self.timer_alarm(id), first);
+            self.set_timer(id, first);
         }
         Ok(Flow::Done(0))
     }
@@ -121,8 +125,14 @@ impl Kernel<'_> {
         if self.events[id].pending == 0
             && let Source::Timer { next, .. } = self.events[id].source
         {
-            self.alarms.set(self.timer_alarm(id), next);
+            self.set_timer(id, next);
         }
+    }
+
+    fn set_timer(&mut self, id: EventId, due: Nanos) {
+        let alarm = self.timer_alarm(id);
+        let class = self.events[id].class;
+        self.alarms.set(alarm, due, class);
     }
 
     /// How often a periodic timer has expired since it was last asked.
@@ -145,7 +155,7 @@ impl Kernel<'_> {
             let count = self.expiries(id);
             self.events[id].pending = self.events[id].pending.saturating_add(count);
             if let Source::Timer { next, .. } = self.events[id].source {
-                self.alarms.set(self.timer_alarm(id), next);
+                self.set_timer(id, next);
             }
         }
     }
@@ -165,13 +175,31 @@ impl Kernel<'_> {
     /// A device interrupted. A level-triggered line was held back by the machine and stays so until
     /// its thread waits again.
     pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
-        let Some(event) = self.devices.get(device).map(|d| d.event) else { return };
-        if self.devices[Id::new(device)].record.level {
-            m.set_irq(&self.devices[Id::new(device)].record, false);
+        if device >= self.devices.len() {
+            return;
         }
+        let now = self.now;
+        let d = &mut self.devices[Id::new(device)];
+        // How often devices interrupt is assumed by the analysis, so it is counted.
+        if d.interrupts > 0 {
+            d.gap = d.gap.min(now - d.last);
+        }
+        d.interrupts += 1;
+        d.last = now;
+        if d.record.level {
+            m.set_irq(&d.record, false);
+        }
+        let event = d.event;
         if event.is_some() {
             self.raise(event, 1);
         }
+    }
+
+    /// The words of `Record::Irq` for each device that ever interrupted.
+    pub fn interrupts(&self) -> impl Iterator<Item = [u64; 3]> + '_ {
+        let all = self.devices.ids().map(|id| (id, &self.devices[id]));
+        let some = all.filter(|(_, d)| d.interrupts > 0);
+        some.map(|(id, d)| [u64::from(id.index()), d.interrupts, d.gap.0])
     }
 
     /// `EventWait`, when it has occurred already.

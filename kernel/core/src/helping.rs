@@ -21,7 +21,7 @@ use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::semaphore::SemaphoreId;
 use crate::thread::{State, ThreadId, Wait};
-use diapason_abi::call::NO_HINT;
+use diapason_abi::call::{NO_HINT, OWNER_DIED};
 use diapason_abi::{Errno, encode_result};
 
 impl Kernel<'_> {
@@ -30,8 +30,16 @@ impl Kernel<'_> {
     pub fn choose(&mut self) -> ThreadId {
         let mut run = self.scheduler.pick(&self.vcpus);
         self.scheduler.place = run;
-        if run.is_some() && !matches!(self.threads[run].wait, Wait::Nothing) {
-            run = self.help();
+        if run.is_some() {
+            run = match self.threads[run].wait {
+                Wait::Nothing => run,
+                Wait::Mutex(mutex) => self.stand_in(run, mutex),
+                Wait::Hint(mutex) => {
+                    let simple = self.foresee(run, mutex);
+                    if simple.is_some() { simple } else { self.help(run) }
+                }
+                _ => self.help(run),
+            };
         }
         if !self.vcpus.is_empty() {
             self.fund();
@@ -39,27 +47,108 @@ impl Kernel<'_> {
         run
     }
 
-    /// The thread in the first place waits, or has a hint: find who can run instead.
-    #[inline(never)]
-    fn help(&mut self) -> ThreadId {
-        loop {
-            let place = self.scheduler.pick(&self.vcpus);
-            self.scheduler.place = place;
-            if place.is_none() {
-                return place;
+    /// The common choice, if it is one: no VCPU has anything to do, and the first of the others can
+    /// run, or the owner of the mutex that it waits for. Calls nothing; else, nobody.
+    #[inline(always)]
+    pub fn choose_simply(&mut self) -> ThreadId {
+        let s = &self.scheduler;
+        if s.eligible != 0 || s.payer.is_some() {
+            return ThreadId::NONE;
+        }
+        let place = s.unreserved.first();
+        if place.is_none() {
+            return place;
+        }
+        let t = &self.threads[place];
+        let run = match t.wait {
+            Wait::Nothing => place,
+            Wait::Mutex(mutex) => {
+                let s = &self.semaphores[mutex];
+                if s.handle != t.wanted {
+                    return ThreadId::NONE;
+                }
+                if s.owner.is_some() {
+                    if !matches!(self.threads[s.owner].wait, Wait::Nothing) {
+                        return ThreadId::NONE;
+                    }
+                    s.owner
+                } else {
+                    if !matches!(t.after, Wait::Nothing) || self.alarms.is_set(place.index()) {
+                        return ThreadId::NONE;
+                    }
+                    self.receive_mutex(place, mutex);
+                    place
+                }
             }
+            Wait::Hint(mutex) => {
+                let run = self.foresee(place, mutex);
+                if run.is_none() {
+                    return run;
+                }
+                run
+            }
+            _ => return ThreadId::NONE,
+        };
+        self.scheduler.place = place;
+        run
+    }
+
+    /// Who runs in the place of a thread that will lock a mutex: mostly its owner, or if there is
+    /// none, or the thread runs already, itself. Nobody: it is not that simple.
+    #[inline(always)]
+    fn foresee(&self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
+        let owner = self.semaphores[mutex].owner;
+        if owner.is_none() || place == self.scheduler.running {
+            place
+        } else if let Wait::Nothing = self.threads[owner].wait {
+            owner
+        } else {
+            ThreadId::NONE
+        }
+    }
+
+    /// Who runs in the place of a thread that waits for a mutex: mostly its owner, or if that has
+    /// let it go the thread itself.
+    #[inline(always)]
+    fn stand_in(&mut self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
+        let s = &self.semaphores[mutex];
+        if s.handle == self.threads[place].wanted {
+            let owner = s.owner;
+            if owner.is_none() {
+                self.acquire(place, mutex);
+                if let Wait::Nothing = self.threads[place].wait {
+                    return place;
+                }
+            } else if let Wait::Nothing = self.threads[owner].wait {
+                return owner;
+            }
+        }
+        self.help(place)
+    }
+
+    /// The thread in the first place waits, or has a hint: find who can run instead. Choosing a
+    /// place scans a queue, so that is done again only if this one was given up.
+    #[inline(never)]
+    fn help(&mut self, mut place: ThreadId) -> ThreadId {
+        while place.is_some() {
             let end = self.end_of_chain(place);
             match self.threads[end].wait {
                 Wait::Nothing | Wait::Hint(_) => return end,
                 Wait::Mutex(mutex) => self.acquire(end, mutex),
                 _ if matches!(self.threads[place].wait, Wait::Hint(_)) => return place,
-                _ => self.park(place, end),
+                _ => {
+                    self.park(place, end);
+                    place = self.scheduler.pick(&self.vcpus);
+                    self.scheduler.place = place;
+                }
             }
         }
+        place
     }
 
     /// From owner to owner: a thread that does not wait for a mutex that somebody holds.
-    fn end_of_chain(&self, place: ThreadId) -> ThreadId {
+    #[inline(never)]
+    pub(crate) fn end_of_chain(&self, place: ThreadId) -> ThreadId {
         let mut thread = place;
         if let Wait::Hint(mutex) = self.threads[place].wait {
             let owner = self.semaphores[mutex].owner;
@@ -91,19 +180,33 @@ impl Kernel<'_> {
     }
 
     /// The mutex that `thread` waits for is free, or is gone: its call returns.
+    #[inline(never)]
     fn acquire(&mut self, thread: ThreadId, mutex: SemaphoreId) {
-        let t = &self.threads[thread];
-        let result = if self.semaphores[mutex].handle == t.wanted {
-            let result = t.result;
-            self.semaphores[mutex].count = 0;
-            self.own(mutex, thread, result)
+        if self.semaphores[mutex].handle == self.threads[thread].wanted {
+            self.alarms.cancel(thread.index());
+            self.receive_mutex(thread, mutex);
         } else {
-            encode_result(Err(Errno::Gone))
-        };
-        self.stop_waiting(thread, result);
+            self.stop_waiting(thread, encode_result(Err(Errno::Gone)));
+        }
+    }
+
+    /// A thread whose alarm is not set gets the mutex that it waits for, which is free.
+    #[inline(always)]
+    fn receive_mutex(&mut self, thread: ThreadId, mutex: SemaphoreId) {
+        let s = &mut self.semaphores[mutex];
+        let t = &mut self.threads[thread];
+        s.count = 0;
+        s.owner = thread;
+        s.next_held = core::mem::replace(&mut t.held, mutex);
+        if t.result == 0 && core::mem::replace(&mut s.owner_died, false) {
+            t.result = OWNER_DIED;
+        }
+        t.has_result = true;
+        t.wait = t.after;
     }
 
     /// A thread that has its place goes on: its call returns `result`.
+    #[inline(always)]
     pub(crate) fn stop_waiting(&mut self, thread: ThreadId, result: u64) {
         self.alarms.cancel(thread.index());
         let t = &mut self.threads[thread];
@@ -135,6 +238,7 @@ impl Kernel<'_> {
     }
 
     /// The running thread goes behind its equals. In somebody else's place it has none.
+    #[inline(always)]
     pub(crate) fn rotate(&mut self) {
         let thread = self.scheduler.running;
         if self.scheduler.place != thread {
@@ -168,6 +272,21 @@ impl Kernel<'_> {
         self.threads[end].parked = parked;
         let urgency = self.threads[end].urgency.max(self.own_urgency(place));
         self.requeue(end, urgency);
+        if self.threads[place].vcpu.is_some() {
+            self.promote_alarms(place);
+        }
+    }
+
+    /// What ends a wait in this chain matters to a VCPU, even if the chain's threads have none.
+    fn promote_alarms(&mut self, place: ThreadId) {
+        let mut thread = place;
+        while thread.is_some() {
+            self.alarms.promote(thread.index());
+            if let Wait::Event(event) = self.threads[thread].wait {
+                self.alarms.promote(self.threads.len() + event.index());
+            }
+            thread = self.awaited(thread);
+        }
     }
 
     /// A thread that waits is urgent for the sake of those parked with it: it is served in that
@@ -208,7 +327,10 @@ impl Kernel<'_> {
     /// `thread` will not wait for its mutex any longer: if it is parked, or others who wait for what
     /// it holds are, they have their places again.
     pub(crate) fn leave_chain(&mut self, thread: ThreadId) {
-        self.unpark_all(self.end_of_waits(thread));
+        let end = self.end_of_waits(thread);
+        if !self.threads[end].parked.is_empty() {
+            self.unpark_all(end);
+        }
     }
 
     /// How urgent a thread is among all that wait for one thing: its VCPU's queue and period first,

@@ -55,7 +55,8 @@ pub fn with_kernel_refusing<R>(
     let mut segments = of(sizes.segments, || Segment::EMPTY);
     let mut devices = of(sizes.devices, || Device::EMPTY);
     let mut frames = of(sizes.frames, || Frame::UNLINKED);
-    let mut heap = of(sizes.alarms(), || Alarm::UNUSED);
+    let mut heaps = [(); 2].map(|()| of(sizes.alarms(), || Alarm::UNUSED));
+    let [reserved, unreserved] = &mut heaps;
     let mut places = vec![0; sizes.alarms()];
     let mut vcpus = of(sizes.vcpus, || Vcpu::EMPTY);
     let pools = Pools {
@@ -70,7 +71,7 @@ pub fn with_kernel_refusing<R>(
         devices: &mut devices,
         frames: &mut frames,
         vcpus: &mut vcpus,
-        alarms: &mut heap,
+        alarms: [reserved, unreserved],
         places: &mut places,
     };
     body(Kernel::new(pools, archive, refused))
@@ -228,6 +229,8 @@ pub struct Host<'a> {
     pub decision: Decision,
     /// Results delivered so far, in order.
     pub results: VecDeque<(ThreadId, u64)>,
+    /// Calls that went the short way of [`Kernel::exchange`].
+    pub exchanges: u64,
 }
 
 impl<'a> Host<'a> {
@@ -240,6 +243,7 @@ impl<'a> Host<'a> {
             now: Nanos::ZERO,
             decision: idle,
             results: VecDeque::new(),
+            exchanges: 0,
         };
         host.enter(Cause::Boot);
         host
@@ -253,26 +257,32 @@ impl<'a> Host<'a> {
 
     /// Enter with a cause, check every invariant, and deliver what is to be delivered.
     pub fn enter(&mut self, cause: Cause) {
-        let mut decision = self.kernel.enter(&mut self.machine, self.now, cause);
+        let decision = self.kernel.enter(&mut self.machine, self.now, cause);
+        self.follow(decision.run, decision);
+    }
+
+    /// Act on a decision, whose message is in the buffer of `sender`, and what follows from it.
+    fn follow(&mut self, mut sender: ThreadId, mut decision: Decision) {
         loop {
             self.kernel.check_invariants();
-            let Some((fault, run)) = self.settle(decision) else { break };
+            let Some((fault, run)) = self.settle(sender, decision) else { break };
             assert_eq!(run, self.running());
             decision = self.kernel.enter(&mut self.machine, self.now, Cause::Fault(fault));
+            sender = decision.run;
         }
     }
 
     /// Act on a decision; a message that cannot be delivered is a fault of its receiver.
-    fn settle(&mut self, decision: Decision) -> Option<(Fault, ThreadId)> {
+    fn settle(&mut self, sender: ThreadId, decision: Decision) -> Option<(Fault, ThreadId)> {
         self.decision = decision;
         let run = decision.run;
         if run.is_none() {
             return None;
         }
-        let thread = &self.kernel.threads[run];
-        self.machine.current = thread.process.index();
+        self.machine.current = self.kernel.threads[run].process.index();
+        let message = self.kernel.threads[sender].message();
         let failed = decision.deliver_to != 0
-            && self.machine.copy_out(decision.deliver_to, thread.message()).is_err();
+            && self.machine.copy_out(decision.deliver_to, message).is_err();
         if failed {
             let address = decision.deliver_to;
             let cause = FaultCause::BadAddress;
@@ -284,9 +294,16 @@ impl<'a> Host<'a> {
         None
     }
 
-    /// The running thread makes a call.
+    /// The running thread makes a call. Of two exchanges one goes the long way.
     pub fn raw_call(&mut self, number: u64, arguments: Arguments) {
         let caller = self.running();
+        if number == CallNumber::MboxCall as u64 && self.kernel.entries().is_multiple_of(2) {
+            let exchanged = self.kernel.exchange(&mut self.machine, self.now, arguments);
+            if let Some((sender, decision)) = exchanged {
+                self.exchanges += 1;
+                return self.follow(sender, decision);
+            }
+        }
         match self.kernel.quick(&mut self.machine, number, arguments) {
             Some(result) => {
                 self.kernel.check_invariants();

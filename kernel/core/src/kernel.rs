@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
 use crate::vcpu::{Promise, Vcpu};
+use diapason_abi::archive::INTERRUPT_GRACE;
 use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Kind, Nanos, encode_result};
@@ -228,6 +229,8 @@ impl Kernel<'_> {
         self.entries += 1;
         if self.scheduler.payer.is_some() {
             self.settle();
+            let device = matches!(cause, Cause::Irq(_));
+            self.scheduler.grace = if device { INTERRUPT_GRACE } else { Nanos::ZERO };
         }
         match cause {
             Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
@@ -253,8 +256,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// The second half, when the machine knows already that [`Kernel::choose`] names `run`, and
-    /// that another thread has run so far.
+    /// The second half, when the machine knows already that [`Kernel::choose`] or
+    /// [`Kernel::choose_simply`] names `run`, and that another thread has run so far.
     #[inline(always)]
     pub fn hand_over(&mut self, run: ThreadId) -> Decision {
         self.scheduler.switch(&mut self.threads, run, self.now);
@@ -279,7 +282,11 @@ impl Kernel<'_> {
     #[inline(always)]
     #[must_use]
     pub fn next_alarm(&self) -> Nanos {
-        self.alarms.next_due().min(self.scheduler.paid_until)
+        if self.scheduler.paid_until == Nanos::FOREVER {
+            self.alarms.next_due()
+        } else {
+            self.alarms.next_reserved().min(self.scheduler.paid_until)
+        }
     }
 
     /// How often the kernel was entered, calls that changed no schedule apart.
@@ -344,6 +351,7 @@ impl Kernel<'_> {
             CallNumber::MboxDelete => self.mbox_delete(a[0]),
             CallNumber::MboxSend => self.mbox_send(m, a),
             CallNumber::MboxReceive => self.mbox_receive(m, a[0], a[1], Nanos(a[2]), a[3]),
+            CallNumber::MboxCall => self.mbox_call(m, a),
             CallNumber::ShmAttach => self.shm_attach(m, a[0]),
             CallNumber::ShmDetach => self.shm_detach(m, a[0]),
             CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
@@ -417,8 +425,12 @@ impl Kernel<'_> {
     }
 
     fn expire(&mut self) {
+        if self.promise.abandoned {
+            self.reclaim_vcpu();
+        }
         for _ in 0..ALARMS_PER_ENTRY {
-            let Some(sleeper) = self.alarms.take_due(self.now) else { break };
+            let all = self.scheduler.eligible == 0;
+            let Some(sleeper) = self.alarms.take_due(self.now, all) else { break };
             let (threads, events) = (self.threads.len(), self.events.len());
             if sleeper < threads {
                 self.timed_out(Id::new(sleeper));

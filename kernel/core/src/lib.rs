@@ -18,6 +18,7 @@
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `thread`, `process` | their life from creation to join, fault and restart |
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
+//! | `exchange` | one call that sends and receives, and its short path |
 //! | `memory` | frames, heaps, shared segments, devices |
 //! | `config` | pools and their contents from the boot archive |
 //! | `check` | the invariants, run after every step of a test |
@@ -30,6 +31,7 @@ mod check;
 mod condition;
 mod config;
 mod event;
+mod exchange;
 mod helping;
 mod kernel;
 mod machine;

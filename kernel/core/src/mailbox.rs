@@ -20,7 +20,7 @@ pub type MessageId = Id<Message>;
 
 /// A message slot; free ones of a mailbox are linked too.
 pub struct Message {
-    bytes: [u8; MESSAGE_BYTES],
+    pub(crate) bytes: [u8; MESSAGE_BYTES],
     length: u8,
     priority: u32,
     next: MessageId,
@@ -90,7 +90,7 @@ impl Mailbox {
 
 impl Kernel<'_> {
     #[inline(always)]
-    fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
+    pub(crate) fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
         match self.mailboxes.get(handle as u16) {
             Some(b) if b.handle == handle && b.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
@@ -217,7 +217,7 @@ impl Kernel<'_> {
 
     /// The first receiver has its message in its buffer: it goes on.
     #[inline(always)]
-    fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
+    pub(crate) fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
         let b = &mut self.mailboxes[id];
         b.receivers.remove(&mut self.threads, receiver);
         let event = b.event;
@@ -243,8 +243,14 @@ impl Kernel<'_> {
             return self.hand_to(id, receiver, receipt(length, priority));
         }
         let slot = self.mailboxes[id].free;
+        self.messages[slot].bytes = *bytes;
+        self.keep(id, length, priority);
+    }
+
+    /// The message in the first free slot of a mailbox has arrived there.
+    pub(crate) fn keep(&mut self, id: MailboxId, length: u8, priority: u32) {
+        let slot = self.mailboxes[id].free;
         let message = &mut self.messages[slot];
-        message.bytes = *bytes;
         message.length = length;
         message.priority = priority;
         self.mailboxes[id].deposit(&mut self.messages, priority);
@@ -272,7 +278,12 @@ impl Kernel<'_> {
 
     /// Copy the first message out and free its slot; nothing happens if the address is bad.
     #[inline(always)]
-    fn fetch<M: Machine>(&mut self, m: &mut M, id: MailboxId, address: u64) -> Option<u64> {
+    pub(crate) fn fetch<M: Machine>(
+        &mut self,
+        m: &mut M,
+        id: MailboxId,
+        address: u64,
+    ) -> Option<u64> {
         let b = &mut self.mailboxes[id];
         let slot = b.first;
         let message = &mut self.messages[slot];
@@ -304,7 +315,20 @@ impl Kernel<'_> {
             // To a waiting thread it would mean that there is nothing to deliver.
             return Err(Refused::Misuse(FaultCause::BadAddress, address));
         }
-        let (thread, after) = (self.running(), self.hinted(hint));
+        let after = self.hinted(hint);
+        self.await_message(id, address, after, deadline)
+    }
+
+    /// Nothing is there yet: the running thread waits.
+    #[inline(always)]
+    pub(crate) fn await_message(
+        &mut self,
+        id: MailboxId,
+        address: u64,
+        after: Wait,
+        deadline: Nanos,
+    ) -> Step {
+        let thread = self.running();
         self.block(thread, Wait::Receive(id), after, deadline);
         self.threads[thread].deliver_to = address;
         self.mailboxes[id].receivers.insert_by_urgency(&mut self.threads, thread);
@@ -312,7 +336,7 @@ impl Kernel<'_> {
     }
 
     /// A slot became free: the most urgent sender's message takes it.
-    fn admit_sender(&mut self, id: MailboxId) {
+    pub(crate) fn admit_sender(&mut self, id: MailboxId) {
         let sender: ThreadId = self.mailboxes[id].senders.head;
         if sender.is_none() {
             return;

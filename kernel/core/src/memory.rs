@@ -10,7 +10,7 @@ use crate::pool::{Id, Pool};
 use crate::process::ProcessId;
 use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::PARTIAL;
-use diapason_abi::{Errno, FaultCause, PAGE, PAGES_PER_CALL, layout};
+use diapason_abi::{Errno, FaultCause, Nanos, PAGE, PAGES_PER_CALL, layout};
 
 /// A frame of the pool: which, and the next in its owner's chain.
 pub struct Frame {
@@ -114,6 +114,10 @@ pub struct Device {
     pub(crate) event: EventId,
     /// Processes that have its registers mapped.
     pub(crate) mapped: u64,
+    /// Its interrupts so far, the last one, and the shortest time between two.
+    pub(crate) interrupts: u64,
+    pub(crate) last: Nanos,
+    pub(crate) gap: Nanos,
 }
 
 impl Device {
@@ -130,6 +134,9 @@ impl Device {
         },
         event: Id::NONE,
         mapped: 0,
+        interrupts: 0,
+        last: Nanos::ZERO,
+        gap: Nanos::FOREVER,
     };
 }
 

@@ -76,6 +76,12 @@ impl<'a, T> Pool<'a, T> {
         self.0.get(index as usize)
     }
 
+    /// The same pool, for a while: where it is stays in registers.
+    #[inline(always)]
+    pub fn again(&mut self) -> Pool<'_, T> {
+        Pool(self.0)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> u16 {

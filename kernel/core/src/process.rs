@@ -178,9 +178,7 @@ impl Kernel<'_> {
             self.semaphores[semaphore].handle = FREE;
         }
         for vcpu in vcpus.ids() {
-            if self.vcpus[vcpu].handle != FREE {
-                self.destroy_vcpu(vcpu);
-            }
+            self.abandon_vcpu(vcpu);
         }
         self.give_back(m, id);
         m.emit(Record::Ended, &[self.now.0, u64::from(id.index())]);

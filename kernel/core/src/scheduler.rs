@@ -62,8 +62,23 @@ impl Ready {
     }
 
     /// The first thread of this priority goes behind its equals.
+    #[inline(always)]
     pub fn rotate(&mut self, threads: &Pool<'_, Thread>, priority: u8) {
         self.level(priority).rotate(threads);
+    }
+
+    /// The only thread of priority `gone` goes and `first` comes, if it is the first then; otherwise
+    /// nothing happens.
+    #[inline(always)]
+    pub fn replace(&mut self, gone: u8, priority: u8, first: ThreadId) -> bool {
+        let rest = self.bits & !(1 << (gone as usize % PRIORITIES));
+        if rest >> (priority as usize % PRIORITIES) != 0 {
+            return false;
+        }
+        self.bits = rest | 1 << (priority as usize % PRIORITIES);
+        self.level(gone).head = ThreadId::NONE;
+        self.level(priority).head = first;
+        true
     }
 
     /// The most urgent one.
@@ -107,6 +122,8 @@ pub struct Scheduler {
     pub(crate) payer: VcpuId,
     pub(crate) paid_since: Nanos,
     pub(crate) paid_until: Nanos,
+    /// Time of this entry that the VCPU which goes on does not pay.
+    pub(crate) grace: Nanos,
 }
 
 impl Scheduler {
@@ -127,6 +144,7 @@ impl Scheduler {
             payer: Id::NONE,
             paid_since: Nanos::ZERO,
             paid_until: Nanos::FOREVER,
+            grace: Nanos::ZERO,
         }
     }
 
@@ -151,6 +169,7 @@ impl Scheduler {
     }
 
     /// Of the VCPUs with budget, the one that should run.
+    #[inline(never)]
     fn most_urgent(&self, vcpus: &Pool<'_, Vcpu>) -> VcpuId {
         let first = self.eligible.ilog2() as usize % RANKS;
         let mut best = self.by_rank[first];
@@ -165,11 +184,13 @@ impl Scheduler {
         best
     }
 
-    /// Put a VCPU among the ranked, before those that are less urgent.
+    /// Put a VCPU among the ranked, before those that are less urgent. Of equals the one declared
+    /// first is the more urgent, as the analysis has it.
     pub(crate) fn rank(&mut self, vcpus: &mut Pool<'_, Vcpu>, vcpu: VcpuId) {
         let mut at = self.ranks as usize % RANKS;
         self.ranks += 1;
-        while at > 0 && vcpus[self.by_rank[at - 1]].urgency > vcpus[vcpu].urgency {
+        let key = |v: VcpuId| (vcpus[v].urgency, !v.index());
+        while at > 0 && key(self.by_rank[at - 1]) > key(vcpu) {
             self.by_rank[at] = self.by_rank[at - 1];
             at -= 1;
         }
@@ -197,14 +218,8 @@ impl Scheduler {
             v.rank = at as u8;
             members = if v.queue == queue { members | 1 << at } else { 1 << at };
             queue = v.queue;
-            // The last of a queue knows them all; the others are never asked while it is eligible,
-            // so all must know.
+            // One is asked only while none above it is eligible, so it need not know those.
             self.peers[at] = if v.by_deadline { members } else { 1 << at };
-        }
-        for at in (1..self.ranks as usize % (RANKS + 1)).rev() {
-            if self.peers[at] >> (at - 1) & 1 == 1 {
-                self.peers[at - 1] = self.peers[at];
-            }
         }
     }
 

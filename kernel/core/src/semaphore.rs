@@ -128,23 +128,24 @@ impl Kernel<'_> {
         }
     }
 
-    /// Take a semaphore that is free. Returns what the lock call returns.
+    /// The running thread takes a semaphore if it is free. Returns what the lock call returns.
     #[inline(always)]
-    pub(crate) fn take(&mut self, id: SemaphoreId, thread: ThreadId) -> u64 {
+    fn try_take(&mut self, id: SemaphoreId) -> Option<u64> {
+        let thread = self.scheduler.running;
         let s = &mut self.semaphores[id];
+        if s.count == 0 {
+            return None;
+        }
+        let t = &mut self.threads[thread];
+        t.wait = Wait::Nothing;
+        if s.mutex {
+            s.count = 0;
+            s.owner = thread;
+            s.next_held = core::mem::replace(&mut t.held, id);
+            return Some(if core::mem::replace(&mut s.owner_died, false) { OWNER_DIED } else { 0 });
+        }
         s.count -= 1;
-        if s.mutex { self.own(id, thread, 0) } else { 0 }
-    }
-
-    /// `thread` holds the mutex from now on. Returns what its call returns: `result`, or if that is
-    /// zero whether an owner died; else the next owner is told.
-    #[inline(always)]
-    pub(crate) fn own(&mut self, id: SemaphoreId, thread: ThreadId, result: u64) -> u64 {
-        let s = &mut self.semaphores[id];
-        s.owner = thread;
-        s.next_held = core::mem::replace(&mut self.threads[thread].held, id);
-        let tell = result == 0 && core::mem::replace(&mut s.owner_died, false);
-        if tell { OWNER_DIED } else { result }
+        Some(0)
     }
 
     /// Its owner no longer holds it: usually the one taken last is let go first.
@@ -175,12 +176,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn quick_lock(&mut self, handle: u64) -> Option<u64> {
         let id = self.semaphore(handle).ok()?;
-        if self.semaphores[id].count == 0 {
-            return None;
-        }
-        let thread = self.running();
-        self.threads[thread].wait = Wait::Nothing;
-        Some(self.take(id, thread))
+        self.try_take(id)
     }
 
     /// `SemUnlock`, when nobody waits who is more urgent: the running thread is in its own place.
@@ -213,13 +209,12 @@ impl Kernel<'_> {
     #[inline(always)]
     pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
         let id = self.semaphore(handle)?;
-        let thread = self.running();
-        let s = &self.semaphores[id];
-        if s.count > 0 {
-            self.threads[thread].wait = Wait::Nothing;
-            return Ok(Flow::Done(self.take(id, thread)));
+        if let Some(result) = self.try_take(id) {
+            return Ok(Flow::Done(result));
         }
         self.may_wait(deadline)?;
+        let thread = self.running();
+        let s = &self.semaphores[id];
         let (mutex, owner) = (s.mutex, s.owner);
         let after = self.hinted(hint);
         if mutex {
@@ -236,15 +231,9 @@ impl Kernel<'_> {
     }
 
     /// From owner to owner of the mutexes they wait for: the last.
+    #[inline(always)]
     pub(crate) fn end_of_waits(&self, first: ThreadId) -> ThreadId {
-        let mut last = first;
-        loop {
-            let next = self.awaited(last);
-            if next.is_none() {
-                return last;
-            }
-            last = next;
-        }
+        if let Wait::Mutex(_) = self.threads[first].wait { self.end_of_chain(first) } else { first }
     }
 
     /// `SemUnlock(semaphore)`.

@@ -1,5 +1,6 @@
 //! Threads: creation, blocking and waking, periodic jobs, exit and join.
 
+use crate::alarm::Class;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id};
@@ -181,11 +182,10 @@ impl Thread {
 
 impl Kernel<'_> {
     /// Take the running thread's place away; the caller puts it where it waits.
-    #[inline(always)]
     pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, after: Wait, deadline: Nanos) {
-        self.give_up_place(thread);
         self.threads[thread].state = State::Blocked;
         self.wait_in_place(thread, wait, after, deadline);
+        self.give_up_place(thread);
     }
 
     /// The running thread waits and keeps its place.
@@ -202,12 +202,28 @@ impl Kernel<'_> {
         t.after = after;
         t.result = 0;
         if deadline < Nanos::FOREVER {
-            self.alarms.set(thread.index(), deadline);
+            let class = if t.vcpu.is_some() { Class::Reserved } else { Class::Unreserved };
+            self.alarms.set(thread.index(), deadline, class);
         }
     }
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
+    /// The common case calls nothing.
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
+        let alarm = self.alarms.is_set(thread.index());
+        let t = &mut self.threads[thread];
+        if alarm || t.vcpu.is_some() || !t.parked.is_empty() {
+            return self.wake_fully(thread, result);
+        }
+        t.wait = t.after;
+        t.result = result;
+        t.has_result = true;
+        t.state = State::Ready;
+        self.scheduler.unreserved.insert_back(&mut self.threads, thread);
+    }
+
+    #[inline(never)]
+    fn wake_fully(&mut self, thread: ThreadId, result: u64) {
         self.stop_waiting(thread, result);
         self.give_place(thread);
     }

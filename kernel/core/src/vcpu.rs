@@ -5,17 +5,22 @@
 //! runs. A thread without a VCPU runs when no VCPU with budget wants to. When a thread helps another
 //! (`helping`), it runs on the VCPU of that other one: bandwidth is inherited with the place.
 //!
-//! The VCPU that pays is charged at each entry, the kernel's own time included: what an entry costs
-//! is paid by whoever runs after it.
+//! The VCPU that pays is charged at each entry. What an entry costs is paid by whoever runs after
+//! it, but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
+//! device's interrupt. There are no more of these than `plan` counts: a switch to another VCPU is due
+//! to a place in a replenishment list or to a grant, and interrupts have their distance.
 
+use crate::alarm::Class;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::scheduler::Ready;
 use crate::thread::ThreadId;
-use diapason_abi::archive::{Archive, BUDGET_MIN, PERIOD_MIN, VcpuKind, VcpuRecord};
+use diapason_abi::archive::{
+    Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, SWITCH_GRACE, VcpuKind, VcpuRecord,
+};
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
-use diapason_vcpu::admission::{Load, Overheads, Reservation, Test};
-use diapason_vcpu::{PERIOD_MAX, Pibs, SporadicServer};
+use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
+use diapason_vcpu::{Pibs, SporadicServer};
 
 /// Names a VCPU.
 pub type VcpuId = Id<Vcpu>;
@@ -58,6 +63,8 @@ pub struct Vcpu {
     pub(crate) urgency: u64,
     /// When it has budget: the deadline of that.
     pub(crate) deadline: Nanos,
+    /// Its process ended; what was promised to it is not given back yet.
+    pub(crate) abandoned: bool,
     /// I/O: the Main VCPUs it serves.
     pub(crate) serves: u64,
     /// Time used of the budget, and in the background.
@@ -70,6 +77,9 @@ pub struct Vcpu {
     pub(crate) wakes_max: u16,
     wakes: u16,
     wakes_until: Nanos,
+    /// The longest period it ever had, and how often its budget or period was changed.
+    slowest: Nanos,
+    changes: u16,
 }
 
 impl Vcpu {
@@ -88,6 +98,7 @@ impl Vcpu {
         background: false,
         urgency: 0,
         deadline: Nanos::FOREVER,
+        abandoned: false,
         serves: 0,
         used: Nanos::ZERO,
         extra: Nanos::ZERO,
@@ -95,6 +106,8 @@ impl Vcpu {
         wakes_max: 0,
         wakes: 0,
         wakes_until: Nanos::ZERO,
+        slowest: Nanos::ZERO,
+        changes: 0,
     };
 
     /// The period it has, or inherits.
@@ -115,11 +128,20 @@ impl Vcpu {
         }
     }
 
-    fn eligible_at(&self) -> Nanos {
+    /// When there will be budget. An archive may have a share so small that there never is.
+    pub(crate) fn eligible_at(&self) -> Nanos {
         match &self.server {
             Server::Main(server) => server.eligible_at(),
+            Server::Io(server, _) if server.quantum(server.period()) == Nanos::ZERO => {
+                Nanos::FOREVER
+            }
             Server::Io(server, _) => server.eligible_at(),
         }
+    }
+
+    /// Does it hold a share of the core?
+    pub(crate) fn is_promised(&self) -> bool {
+        self.handle != FREE || self.abandoned
     }
 
     fn wake(&mut self, now: Nanos) {
@@ -175,8 +197,14 @@ pub(crate) struct Promise {
     /// The queue of VCPUs made while the system runs, and whether it goes by deadline.
     pub queue: u8,
     pub by_deadline: bool,
+    /// Some VCPU was abandoned by its process.
+    pub abandoned: bool,
     /// The longest period ever promised: what is given back is free after that long.
     pub slowest: Nanos,
+    /// When all that was given back so far is free, and by whom it was: nobody if by several, or by
+    /// one that ended.
+    pub settled: Nanos,
+    pub giver: VcpuId,
 }
 
 impl Promise {
@@ -196,7 +224,10 @@ impl Promise {
             full: !in_order,
             queue: if all { 0 } else { archive.header.dp_queues },
             by_deadline: all,
+            abandoned: false,
             slowest: Nanos::ZERO,
+            settled: Nanos::ZERO,
+            giver: Id::NONE,
         }
     }
 }
@@ -250,7 +281,7 @@ impl Kernel<'_> {
         if v.background {
             self.scheduler.background |= bit;
         }
-        self.alarms.set(alarm, v.eligible_at());
+        self.alarms.set(alarm, v.eligible_at(), Class::Reserved);
     }
 
     /// Charge whoever paid up to now.
@@ -278,13 +309,18 @@ impl Kernel<'_> {
     pub(crate) fn fund(&mut self) {
         let place = self.scheduler.place;
         let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
+        let switched = self.scheduler.payer != vcpu;
         self.scheduler.payer = vcpu;
         self.scheduler.paid_since = self.now;
         self.scheduler.paid_until = Nanos::FOREVER;
         if vcpu.is_some() {
             let v = &self.vcpus[vcpu];
+            if v.key != Key::PRIVATE.0 {
+                self.scheduler.paid_since +=
+                    if switched { SWITCH_GRACE } else { self.scheduler.grace };
+            }
             if self.scheduler.eligible >> (v.rank % 64) & 1 == 1 {
-                self.scheduler.paid_until = self.now + v.available(self.now);
+                self.scheduler.paid_until = self.scheduler.paid_since + v.available(self.now);
             }
         }
     }
@@ -304,7 +340,9 @@ impl Kernel<'_> {
             VcpuKind::Main => {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
-                let asked = Reservation { budget, period };
+                // The closed form for those made later has to know of the switches, too.
+                let switches = SWITCH_GRACE.0 * 2 * u64::from(record.replenishments);
+                let asked = Reservation { budget: budget + Nanos(switches), period };
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }
             VcpuKind::Io => {
@@ -326,6 +364,7 @@ impl Kernel<'_> {
         let v = &mut self.vcpus[id];
         v.generation += 1;
         v.handle = Handle::new(Kind::Vcpu, id.index(), v.generation).0;
+        (v.slowest, v.changes) = (period, 0);
         v.find_urgency();
         self.scheduler.rank(&mut self.vcpus, id);
         self.refresh(id);
@@ -370,9 +409,14 @@ impl Kernel<'_> {
         }
         let asked = Self::reservation(budget, period)?;
         let own = self.processes[self.process].vcpus;
-        let spare =
-            |v: &VcpuId| self.vcpus[*v].handle == FREE && self.vcpus[*v].generation < u32::MAX;
-        let id = own.ids().find(spare).ok_or(Refused::Errno(Errno::Exhausted))?;
+        let id = own.ids().find(|v: &VcpuId| self.vcpus[*v].handle == FREE);
+        let id = id.ok_or(Refused::Errno(Errno::Exhausted))?;
+        if self.vcpus[id].generation == u32::MAX {
+            return Err(Refused::Errno(Errno::Exhausted));
+        }
+        if self.vcpus[id].abandoned {
+            self.destroy_vcpu(id);
+        }
         self.promise.load = self.admit(|p| p.load.admit_main(p.test, asked).ok())?;
         // What another may just have given back is not free before it could have been used.
         let start = self.now + self.promise.slowest;
@@ -394,12 +438,22 @@ impl Kernel<'_> {
 
     /// The shortest period of the Main VCPUs besides one.
     fn shortest_besides(&self, besides: VcpuId) -> Nanos {
-        let others = self.vcpus.ids().filter(|v| *v != besides && self.vcpus[*v].handle != FREE);
+        let others = self.vcpus.ids().filter(|v| *v != besides && self.vcpus[*v].is_promised());
         let main = |v: VcpuId| match &self.vcpus[v].server {
             Server::Main(server) => server.period(),
             Server::Io(..) => Nanos::FOREVER,
         };
         others.map(main).min().unwrap_or(Nanos::FOREVER)
+    }
+
+    /// Would an I/O VCPU that serves this one be granted too little to be of use?
+    fn starves_io(&self, main: VcpuId, period: Nanos) -> bool {
+        self.vcpus.ids().any(|io| match &self.vcpus[io].server {
+            Server::Io(server, inherited) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
+                server.quantum(period.min(*inherited)) < BUDGET_MIN
+            }
+            _ => false,
+        })
     }
 
     /// `VcpuSet(vcpu, budget, period)`: of a Main VCPU, under the same test.
@@ -409,10 +463,24 @@ impl Kernel<'_> {
         let Server::Main(mut server) = self.vcpus[id].server else {
             return Err(Refused::Errno(Errno::Busy));
         };
+        if self.starves_io(id, asked.period) {
+            return Err(Refused::Errno(Errno::Overload));
+        }
         let before = Reservation { budget: server.budget(), period: server.period() };
+        // What another has just given back is not free yet, and would come one period from now.
+        let share = |r: Reservation| Share::of(r.budget, r.period);
+        let unsettled = self.now < self.promise.settled;
+        if share(asked) > share(before) && unsettled && self.promise.giver != id {
+            return Err(Refused::Errno(Errno::Busy));
+        }
         let shortest = self.shortest_besides(id);
         self.promise.load =
             self.admit(|p| p.load.change_main(p.test, before, asked, shortest).ok())?;
+        if share(asked) < share(before) {
+            let others = unsettled && self.promise.giver != id;
+            self.promise.giver = if others { Id::NONE } else { id };
+            self.promise.settled = self.now + self.promise.slowest;
+        }
         server.set(asked.budget, asked.period, self.now);
         self.promise.slowest = self.promise.slowest.max(asked.period);
         self.vcpus[id].server = Server::Main(server);
@@ -433,10 +501,12 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// A VCPU's period changed.
+    /// A VCPU's budget or period changed.
     fn rank_again(&mut self, id: VcpuId) {
         self.scheduler.unrank(&mut self.vcpus, id);
-        self.vcpus[id].find_urgency();
+        let v = &mut self.vcpus[id];
+        (v.slowest, v.changes) = (v.slowest.max(v.period()), v.changes.saturating_add(1));
+        v.find_urgency();
         self.scheduler.rank(&mut self.vcpus, id);
         self.refresh(id);
     }
@@ -451,6 +521,26 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
+    /// The process of a private VCPU ends: nobody can use it any more. What was promised to it is
+    /// given back at the next timer interrupt, one VCPU at a time, for that takes a while.
+    pub(crate) fn abandon_vcpu(&mut self, id: VcpuId) {
+        let v = &mut self.vcpus[id];
+        if v.handle != FREE {
+            v.handle = FREE;
+            v.abandoned = true;
+            self.promise.abandoned = true;
+        }
+    }
+
+    /// Give back what was promised to one of the abandoned VCPUs.
+    #[inline(never)]
+    pub(crate) fn reclaim_vcpu(&mut self) {
+        match self.vcpus.ids().find(|v| self.vcpus[*v].abandoned) {
+            Some(id) => self.destroy_vcpu(id),
+            None => self.promise.abandoned = false,
+        }
+    }
+
     /// End a VCPU that exists and has no threads.
     pub(crate) fn destroy_vcpu(&mut self, id: VcpuId) {
         self.refresh(id);
@@ -458,9 +548,12 @@ impl Kernel<'_> {
         let shortest = self.shortest_besides(id);
         let v = &mut self.vcpus[id];
         v.handle = FREE;
+        v.abandoned = false;
         if let Server::Main(server) = &v.server {
             let leaving = Reservation { budget: server.budget(), period: server.period() };
             self.promise.load = self.promise.load.without_main(leaving, shortest);
+            self.promise.giver = Id::NONE;
+            self.promise.settled = self.now + self.promise.slowest;
         }
         if self.scheduler.payer == id {
             self.scheduler.payer = Id::NONE;
@@ -494,6 +587,25 @@ impl Kernel<'_> {
         let wakes = u64::from(v.wakes_max);
         (v.generation > 0)
             .then_some([place, v.used.0, v.extra.0, depleted, overrun.0, late.0, merges, wakes])
+    }
+
+    /// The words of `Record::VcpuTerms` for a VCPU that ever existed.
+    #[must_use]
+    pub fn terms_of(&self, id: VcpuId) -> Option<[u64; 8]> {
+        let v = &self.vcpus[id];
+        let (budget, share, lockout) = match &v.server {
+            Server::Main(server) => (server.budget(), 0, Nanos::ZERO),
+            Server::Io(server, period) => {
+                (server.quantum(*period), server.share(), server.counters().lockout_max)
+            }
+        };
+        // Only its maker may use a private one.
+        let private = v.key == Key::PRIVATE.0;
+        let maker = if private { u64::from(v.allowed.trailing_zeros()) } else { u64::MAX };
+        let (place, share) = (u64::from(id.index()), u64::from(share));
+        let (period, slowest, changes) = (v.period().0, v.slowest.0, u64::from(v.changes));
+        (v.generation > 0)
+            .then_some([place, maker, budget.0, period, share, slowest, lockout.0, changes])
     }
 
     /// `VcpuFit(period)`: what would fit.

@@ -358,3 +358,20 @@ fn the_end_of_a_process_masks_its_devices_and_stops_its_timers() {
         assert!(sys.running().is_none(), "an unknown line does no harm");
     });
 }
+
+#[test]
+fn interrupts_are_counted_with_the_shortest_time_between_two() {
+    with_gong(false, |sys| {
+        let counts = |sys: &Sys<'_>| sys.host.kernel.interrupts().collect::<Vec<[u64; 3]>>();
+        assert!(counts(sys).is_empty(), "a device that never interrupted is not mentioned");
+        sys.ok(Call::SetIsr, &[key("gong")]);
+        let expected = [(100, u64::MAX), (180, 80), (230, 50), (400, 50)];
+        for (count, (time, gap)) in (1..).zip(expected) {
+            sys.until(time);
+            sys.ring(GONG);
+            assert_eq!(counts(sys), [[u64::from(GONG), count, gap]]);
+        }
+        sys.ring(77);
+        assert_eq!(counts(sys).len(), 1, "an unknown line is nobody's");
+    });
+}

@@ -18,7 +18,7 @@ use support::*;
 type Move = (u8, u8, u8, u8);
 
 /// Calls as often as they are worth it.
-const CALLS: [Call; 66] = [
+const CALLS: [Call; 71] = [
     Call::SemLock,
     Call::SemLock,
     Call::SemLock,
@@ -56,6 +56,8 @@ const CALLS: [Call; 66] = [
     Call::CvWait,
     Call::CvWait,
     Call::CvWait,
+    Call::CvWait,
+    Call::CvWait,
     Call::CvSignal,
     Call::CvSignal,
     Call::CvDelete,
@@ -68,6 +70,9 @@ const CALLS: [Call; 66] = [
     Call::MboxReceive,
     Call::MboxReceive,
     Call::MboxReceive,
+    Call::MboxCall,
+    Call::MboxCall,
+    Call::MboxCall,
     Call::MboxDelete,
     Call::TimerCreate,
     Call::TimerStart,
@@ -217,7 +222,7 @@ impl Pair<'_> {
             0 => 0,
             1 => layout::base(self.model.process() as u16) - 1,
             // Every thread receives in a place of its own, and sends from none of these.
-            _ if call == Call::MboxReceive => {
+            _ if matches!(call, Call::MboxReceive | Call::MboxCall) => {
                 layout::base(self.model.process() as u16) + 0x100 * caller
             }
             _ => layout::base(self.model.process() as u16) + 0x4000 + 0x100 * u64::from(c % 8),
@@ -237,6 +242,12 @@ impl Pair<'_> {
             }
             Call::MboxSend => [mailbox, address, u64::from(b % 66), u64::from(c % 3), due],
             Call::MboxReceive => [mailbox, address, due, 0, 0],
+            Call::MboxCall => {
+                let what = u64::from(b % 66) << 32 | u64::from(c % 3);
+                let answers = self.handle(Kind::Mailbox, a.wrapping_add(1), c);
+                let ever = self.may_end(b) && !b.is_multiple_of(4);
+                [mailbox, address, what, answers, if ever { FOREVER } else { due }]
+            }
             Call::MboxDelete => [mailbox, 0, 0, 0, 0],
             Call::TimerStart => self.timer(event, b, c),
             Call::EventWait => [event, due, 0, 0, 0],
@@ -305,7 +316,12 @@ impl Pair<'_> {
         let call = self.knows(call).unwrap_or(call);
         let arguments = self.arguments(call, a, b, c);
         let text = vec![self.moves as u8; (b % 66) as usize];
-        if call == Call::MboxSend && self.model.accessible(arguments[1], arguments[2]) {
+        let sends = match call {
+            Call::MboxSend => Some(arguments[2]),
+            Call::MboxCall => Some(arguments[2] >> 32),
+            _ => None,
+        };
+        if sends.is_some_and(|length| self.model.accessible(arguments[1], length)) {
             for (i, byte) in text.iter().enumerate() {
                 self.host.machine.memory.insert(arguments[1] + i as u64, *byte);
             }
@@ -327,6 +343,14 @@ impl Pair<'_> {
             Call::CvWait | Call::CvSignal | Call::CvDelete => (Kind::Condition, Call::CvCreate),
             Call::MboxSend | Call::MboxReceive | Call::MboxDelete => {
                 (Kind::Mailbox, Call::MboxCreate)
+            }
+            Call::MboxCall => {
+                let all = self.seen.iter().filter(|(kind, h)| {
+                    *kind == Kind::Mailbox
+                        && self.alive(*kind, *h)
+                        && self.usable(*kind, *h as u16 as usize)
+                });
+                return (all.count() < 2).then_some(Call::MboxCreate);
             }
             Call::TimerStart | Call::EventWait | Call::EventDelete => {
                 (Kind::Event, Call::TimerCreate)
@@ -488,6 +512,7 @@ fn the_moves_reach_every_call_and_every_error() {
     for call in CALLS.iter().filter(|call| **call != Call::ThreadExit) {
         assert!(good.get(call.name()).is_some_and(|n| *n > 20), "{}", call.name());
     }
+    assert!(good[Call::MboxCall.name()] > 50, "few answers");
     for errno in Errno::ALL.into_iter().filter(|errno| !matches!(errno, Full | Errno::Overload)) {
         assert!(errors.get(&(errno as u8)).is_some_and(|n| *n > 20), "{errno:?}");
     }

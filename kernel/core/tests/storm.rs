@@ -32,6 +32,7 @@ fn nothing_a_program_does_breaks_the_kernel() {
     let tally = rage(seed, calls);
     let rate = calls as f64 / start.elapsed().as_secs_f64();
     println!("storm: {rate:.0} calls per second, {} restarts", tally.starts);
+    println!("storm: {} exchanges", tally.exchanges);
     for call in Call::ALL {
         println!("  {:>9} {}", tally.good[*call as usize], call.name());
     }
@@ -52,6 +53,7 @@ fn reaches_everything(tally: &Tally) {
     for call in Call::ALL.iter().filter(|call| !never.contains(call)) {
         assert!(tally.good[*call as usize] > 0, "{} never succeeded", call.name());
     }
+    assert!(tally.exchanges > 0, "no exchange");
     for errno in Errno::ALL {
         assert!(tally.errors[errno as usize] > 0, "{errno:?} never came back");
     }

@@ -15,9 +15,8 @@ macro_rules! handlers {
             extern "C" fn $quick(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
                 // SAFETY: once per entry; the reference is gone before the long path takes its own.
                 let shell = unsafe { shell() };
-                let call = CallNumber::$call as u64;
-                match shell.kernel.quick(&mut shell.metal, call, [a, b, c, d, e]) {
-                    Some(value) => Exit { value, next: 0 },
+                match shell.quick(CallNumber::$call, [a, b, c, d, e]) {
+                    Some(exit) => exit,
                     None => $slow(a, b, c, d, e, number),
                 }
             }
@@ -49,6 +48,7 @@ handlers! {
     CvSignal: quick_signal, slow_signal;
     MboxSend: quick_send, slow_send;
     MboxReceive: quick_receive, slow_receive;
+    MboxCall: quick_call, slow_call;
 }
 
 /// Every other call.

@@ -58,11 +58,11 @@ const IDLE: usize = 1;
 extern "C" fn on_trap(context: &mut Context) -> usize {
     // SAFETY: once per entry.
     let shell = unsafe { shell() };
-    let start = shell.watch_start();
+    if shell.metal.observe.any {
+        return shell.observed_trap(context);
+    }
     let cause = shell.cause_of(context);
-    let next = shell.enter(cause);
-    shell.watch_end(start, 256 + context.vector);
-    next
+    shell.enter(cause)
 }
 
 #[unsafe(no_mangle)]
@@ -110,6 +110,38 @@ fn forget_registers() {
 }
 
 impl Shell {
+    #[inline(never)]
+    fn observed_trap(&mut self, context: &Context) -> usize {
+        let start = self.watch_start();
+        let cause = self.cause_of(context);
+        let next = self.enter(cause);
+        self.watch_end(start, 256 + context.vector);
+        next
+    }
+
+    /// A frequent call, if it has a short path.
+    #[inline(always)]
+    pub fn quick(&mut self, call: CallNumber, arguments: Arguments) -> Option<Exit> {
+        if call == CallNumber::MboxCall {
+            return self.exchange(arguments);
+        }
+        let value = self.kernel.quick(&mut self.metal, call as u64, arguments)?;
+        Some(Exit { value, next: 0 })
+    }
+
+    /// A message changes hands, and the two threads places. The timer stays as it is.
+    #[inline(always)]
+    fn exchange(&mut self, arguments: Arguments) -> Option<Exit> {
+        let now = self.clock.now();
+        let (sender, decision) = self.kernel.exchange(&mut self.metal, now, arguments)?;
+        let next = self.put_on(&decision);
+        let message = self.kernel.threads[sender].message();
+        if self.metal.deliver(decision.deliver_to, message) {
+            return Some(Exit { value: 0, next });
+        }
+        Some(Exit { value: 0, next: self.undeliverable(decision) })
+    }
+
     /// A frequent call that may change who runs: inlined with its number, so that only its own
     /// part of the core is in it.
     #[inline(always)]
@@ -127,13 +159,22 @@ impl Shell {
     /// come here lead to. No function is called on the way, so no register is saved for one.
     #[inline(never)]
     fn conclude(&mut self, caller: ThreadId) -> Exit {
-        let run = self.kernel.choose();
+        let run = self.kernel.choose_simply();
         let alarm = self.kernel.next_alarm().min(self.horizon);
         if alarm != self.armed || run.is_none() || run == caller {
             return self.conclude_otherwise(caller);
         }
         let decision = self.kernel.hand_over(run);
-        Exit { value: 0, next: self.put_on(decision) }
+        let next = self.put_on(&decision);
+        if decision.deliver_to != 0 {
+            return self.leave_by_delivery(decision);
+        }
+        Exit { value: 0, next }
+    }
+
+    #[inline(never)]
+    fn leave_by_delivery(&mut self, decision: Decision) -> Exit {
+        Exit { value: 0, next: self.deliver(decision) }
     }
 
     #[inline(never)]
@@ -194,20 +235,18 @@ impl Shell {
         if decision.run.is_none() {
             return self.nobody(decision.alarm);
         }
-        self.put_on(decision)
+        let next = self.put_on(&decision);
+        if decision.deliver_to != 0 { self.deliver(decision) } else { next }
     }
 
     /// Make the chosen thread's memory visible and give its call what it returns.
     #[inline(always)]
-    fn put_on(&mut self, decision: Decision) -> usize {
+    fn put_on(&mut self, decision: &Decision) -> usize {
         self.metal.enter_space(self.kernel.process().index());
         let context = self.context(decision.run.index());
         let next = core::ptr::from_mut(context) as usize;
         if let Some(result) = decision.result {
             context.rax = result;
-            if decision.deliver_to != 0 {
-                return self.deliver(decision);
-            }
         }
         next
     }
@@ -380,10 +419,14 @@ impl Shell {
             }
         }
         for id in self.kernel.vcpus.ids() {
-            if let Some(words) = self.kernel.account_of(id) {
-                announce(Record::Vcpu, &words);
+            if let (Some(used), Some(terms)) =
+                (self.kernel.account_of(id), self.kernel.terms_of(id))
+            {
+                announce(Record::Vcpu, &used);
+                announce(Record::VcpuTerms, &terms);
             }
         }
+        self.kernel.interrupts().for_each(|words| announce(Record::Irq, &words));
         for id in self.kernel.processes.ids() {
             let p = &self.kernel.processes[id];
             let (starts, faults) = (u64::from(p.starts), u64::from(p.faults));

@@ -272,6 +272,14 @@ impl System {
         self.vcpus.get(usize::from(index)).map(|vcpu| vcpu.name.as_str())
     }
 
+    /// May a thread of process number `index` run on a VCPU?
+    #[must_use]
+    pub fn may_reserve(&self, index: usize) -> bool {
+        let granted = |v: &Vcpu| index < 64 && v.allowed >> index & 1 == 1;
+        let own = |p: &Process| p.vcpu.is_some() || p.vcpus > 0;
+        self.processes.get(index).is_some_and(own) || self.vcpus.iter().any(granted)
+    }
+
     /// VCPUs in use at a time, those that processes may make included.
     #[must_use]
     pub fn vcpus_at_most(&self) -> u64 {

@@ -188,7 +188,7 @@ fn budgets_and_periods() {
         let text = with("").replace("10ms", period);
         refused(&text, (9, 10), "`period` is out of range", help);
     }
-    let help = "write a time from `1us` to `3600s`";
+    let help = "write a time from `1us` to `1000s`";
     for budget in ["0ms", "999ns"] {
         let text = with("").replace("1ms", budget);
         refused(&text, (8, 10), "`budget` is out of range", help);

@@ -87,6 +87,32 @@ impl Mailbox {
         Ok(((receipt >> 32) as usize, receipt as u32))
     }
 
+    /// Send the first `length` bytes of `buffer` without waiting, then wait at `answers` for a
+    /// message into the same buffer: its length and priority. One entry into the kernel instead of
+    /// two. A client calls so; a server answers so and waits for the next request.
+    ///
+    /// # Errors
+    /// Having sent nothing: `Full`, `WouldBlock` (deadline zero, and no message is there) or `Gone`;
+    /// `TimedOut` if the deadline has passed. After sending: `TimedOut`, or `Gone` if `answers` is
+    /// deleted meanwhile.
+    #[inline(always)]
+    pub fn call_into(
+        &self,
+        buffer: &mut [u8; MESSAGE_BYTES],
+        length: usize,
+        priority: u32,
+        answers: &Mailbox,
+        deadline: Nanos,
+    ) -> Result<(usize, u32), Errno> {
+        // What is too long stays too long: the kernel refuses it.
+        let length = length.min(MESSAGE_BYTES + 1) as u64;
+        let (call, what) = (CallNumber::MboxCall as u64, length << 32 | u64::from(priority));
+        let address = buffer.as_mut_ptr() as u64;
+        // SAFETY: the kernel reads and writes at most the buffer.
+        let receipt = unsafe { sys::raw5(call, self.0, address, what, answers.0, deadline.0) };
+        decode_result(receipt).map(|receipt| ((receipt >> 32) as usize, receipt as u32))
+    }
+
     /// Receive the message with the highest priority.
     ///
     /// # Errors

@@ -4,11 +4,15 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(unused_imports, reason = "each test file uses a part of it")]
 
+pub mod audit;
+pub mod chance;
 pub mod lab;
 pub mod model;
 pub mod plan;
 pub mod random;
+pub mod script;
 pub mod shell;
+pub mod stage;
 pub mod storm;
 pub mod sys;
 

@@ -1,6 +1,7 @@
 //! A shell around the core that is fast enough for storms and keeps a flight recording: what the
 //! metal's shell does, on plain memory.
 
+use diapason_abi::CallNumber as Call;
 use diapason_abi::archive::DeviceRecord;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind, access_words};
@@ -190,6 +191,8 @@ pub struct Shell<'a> {
     pub hash: u64,
     /// Results delivered by entries since somebody last looked.
     pub delivered: Vec<(ThreadId, u64)>,
+    /// Calls that went the short way of an exchange.
+    pub exchanges: u64,
     /// Check the invariants after every so many entries (0: never).
     pub check_every: u64,
     entries: u64,
@@ -200,10 +203,20 @@ impl<'a> Shell<'a> {
     pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
         let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
         let (now, hash, delivered) = (Nanos::ZERO, 0, Vec::new());
-        let mut shell =
-            Shell { kernel, memory, now, decision, hash, delivered, check_every: 1, entries: 0 };
+        let (exchanges, check_every, entries) = (0, 1, 0);
+        let mut shell = Shell {
+            kernel,
+            memory,
+            now,
+            decision,
+            hash,
+            delivered,
+            exchanges,
+            check_every,
+            entries,
+        };
         shell.note_entry(Cause::Boot, decision);
-        shell.settle(decision);
+        shell.settle(decision.run, decision);
         shell
     }
 
@@ -244,24 +257,23 @@ impl<'a> Shell<'a> {
     pub fn enter(&mut self, cause: Cause) -> Decision {
         let decision = self.kernel.enter(&mut self.memory, self.now, cause);
         self.note_entry(cause, decision);
-        self.settle(decision)
+        self.settle(decision.run, decision)
     }
 
-    fn settle(&mut self, mut decision: Decision) -> Decision {
+    fn settle(&mut self, mut sender: ThreadId, mut decision: Decision) -> Decision {
         loop {
             self.decision = decision;
             if decision.run.is_none() {
                 return decision;
             }
-            let thread = &self.kernel.threads[decision.run];
-            self.memory.current = thread.process.index();
+            self.memory.current = self.kernel.threads[decision.run].process.index();
             let address = decision.deliver_to;
             if address == 0 {
                 self.delivered.extend(decision.result.map(|result| (decision.run, result)));
                 return decision;
             }
             let recording = self.memory.recording.take();
-            let delivered = self.memory.copy_out(address, thread.message());
+            let delivered = self.memory.copy_out(address, self.kernel.threads[sender].message());
             self.memory.recording = recording;
             if delivered.is_ok() {
                 self.delivered.extend(decision.result.map(|result| (decision.run, result)));
@@ -270,12 +282,34 @@ impl<'a> Shell<'a> {
             let fault = Fault { cause: FaultCause::BadAddress, address, instruction: 0 };
             decision = self.kernel.enter(&mut self.memory, self.now, Cause::Fault(fault));
             self.note_entry(Cause::Fault(fault), decision);
+            sender = decision.run;
+        }
+    }
+
+    /// What the metal tries first for this call. A recording has it as if it had gone the long way.
+    fn exchange(&mut self, arguments: Arguments) -> bool {
+        let recorded = self.memory.recording.as_ref().map(Vec::len);
+        match self.kernel.exchange(&mut self.memory, self.now, arguments) {
+            Some((sender, decision)) => {
+                self.exchanges += 1;
+                self.note_entry(Cause::Syscall(Call::MboxCall as u64, arguments), decision);
+                self.settle(sender, decision);
+                true
+            }
+            None => {
+                let recording = self.memory.recording.as_mut();
+                recording.into_iter().zip(recorded).for_each(|(r, length)| r.truncate(length));
+                false
+            }
         }
     }
 
     /// The running thread makes a call; its result if it returns at once and goes on.
     pub fn call(&mut self, number: u64, arguments: Arguments) -> Option<u64> {
         let caller = self.running();
+        if number == Call::MboxCall as u64 && self.exchange(arguments) {
+            return None;
+        }
         let Some(result) = self.kernel.quick(&mut self.memory, number, arguments) else {
             let decision = self.enter(Cause::Syscall(number, arguments));
             return if decision.run == caller { decision.result } else { None };

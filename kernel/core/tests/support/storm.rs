@@ -47,7 +47,7 @@ pub fn plan() -> Plan {
 }
 
 /// How often each hostile call is made.
-const WEIGHTS: [(Call, u64); 42] = [
+const WEIGHTS: [(Call, u64); 43] = [
     (Call::Null, 1),
     (Call::Yield, 6),
     (Call::ThreadExit, 2),
@@ -91,6 +91,7 @@ const WEIGHTS: [(Call, u64); 42] = [
     (Call::VcpuSet, 1),
     (Call::VcpuDelete, 1),
     (Call::VcpuFit, 1),
+    (Call::MboxCall, 20),
 ];
 
 /// What happened, to see that the storm reaches everything.
@@ -106,6 +107,8 @@ pub struct Tally {
     pub faults: [u64; 32],
     /// Starts of hostile processes.
     pub starts: u64,
+    /// Calls that went the short way of an exchange.
+    pub exchanges: u64,
     /// Hash of every decision.
     pub hash: u64,
 }
@@ -150,7 +153,8 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
     with_kernel(&archive, |kernel| {
         let shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
         let (good, errors) = ([0; WEIGHTS.len()], [0; 10]);
-        let tally = Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, hash: 0 };
+        let tally =
+            Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, exchanges: 0, hash: 0 };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
             last_calls: vec![0; sizes.threads],
@@ -174,6 +178,7 @@ impl Storm<'_> {
         }
         self.calm_down();
         self.tally.hash = self.shell.hash;
+        self.tally.exchanges = self.shell.exchanges;
         self.tally.faults = self.shell.memory.faults;
         self.tally.clone()
     }
@@ -268,11 +273,24 @@ impl Storm<'_> {
             return;
         }
         let wild = self.random.one_in(400);
-        let number = if wild { self.random.below(40) } else { self.sensible(process) };
+        let mut number =
+            if wild { self.random.below(WEIGHTS.len() as u64) } else { self.sensible(process) };
         let mut arguments = [0; 5];
         for (place, argument) in arguments.iter_mut().enumerate() {
             let odd = wild && self.random.one_in(2);
             *argument = if odd { self.anything() } else { self.plausible(process, number, place) };
+        }
+        if number == Call::MboxCall as u64 && !wild {
+            let known = &self.memos[process as usize].mailboxes;
+            let other = known.iter().find(|h| **h as u16 != arguments[0] as u16);
+            // To call with one mailbox twice would end the process.
+            match other {
+                Some(handle) => arguments[3] = *handle,
+                None => {
+                    number = Call::MboxCreate as u64;
+                    arguments = [self.granted(process, &MAILBOXES, false), 0, 0, 0, 0];
+                }
+            }
         }
         let caller = self.shell.running();
         self.last_calls[caller.index() as usize] = number;
@@ -413,6 +431,11 @@ impl Storm<'_> {
             }
             (Call::ThreadJoin | Call::SemLock | Call::EventWait, 1) => self.deadline(),
             (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) => self.deadline(),
+            (Call::MboxCall, 4) if self.random.one_in(2) => u64::MAX,
+            (Call::MboxCall, 4) => self.deadline(),
+            (Call::MboxCall, 2) => {
+                self.random.below(MESSAGE_BYTES as u64 + 1) << 32 | self.random.below(4)
+            }
             (Call::SleepUntil | Call::JobsStart, 0) => self.deadline(),
             (Call::JobsStart, 1) => 500 + self.random.below(5_000),
             (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, true),
@@ -435,7 +458,7 @@ impl Storm<'_> {
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
             (Call::Log, 1) => self.random.below(113),
             (Call::ReadSlow, 2) => self.random.below(200),
-            (Call::MboxSend | Call::MboxReceive | Call::ReadSlow, 1)
+            (Call::MboxSend | Call::MboxReceive | Call::MboxCall | Call::ReadSlow, 1)
             | (Call::Log | Call::ReadSlow, 0) => {
                 layout::base(process) + 8 + self.random.below(USER_BYTES - 256)
             }
@@ -453,9 +476,8 @@ impl Storm<'_> {
             (Call::CvWait | Call::CvSignal | Call::CvDelete, 0) => {
                 self.handle(process, |m| &m.conditions, Call::CvCreate)
             }
-            (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0) => {
-                self.handle(process, |m| &m.mailboxes, Call::MboxCreate)
-            }
+            (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0)
+            | (Call::MboxCall, 0 | 3) => self.handle(process, |m| &m.mailboxes, Call::MboxCreate),
             (Call::VcpuSet | Call::VcpuDelete, 0) => {
                 self.handle(process, |m| &m.vcpus, Call::VcpuCreate)
             }

@@ -203,7 +203,10 @@ fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
             devices: memory.array(sizes.devices, Some(&EMPTY_DEVICE))?,
             frames: memory.array(sizes.frames, Some(&EMPTY_FRAME))?,
             vcpus: memory.array(sizes.vcpus, Some(&EMPTY_VCPU))?,
-            alarms: memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
+            alarms: [
+                memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
+                memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
+            ],
             places: memory.array(sizes.alarms(), None)?,
         })
     }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use diapason_abi::MESSAGE_BYTES;
-use diapason_bench::{Probes, RUNS, probes};
+use diapason_bench::{Probe, Probes, RUNS, probes, serve};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{self, Segment};
 use diapason_rt::sync::{Condition, Mutex, Semaphore};
@@ -251,7 +251,7 @@ fn echo(request: Mailbox, reply: Mailbox) -> u64 {
             return 1;
         }
     }
-    0
+    serve(request, reply).map_or(1, |()| 0)
 }
 
 fn local(p: &Probes) -> Result<(), Errno> {
@@ -272,14 +272,11 @@ fn local(p: &Probes) -> Result<(), Errno> {
         signal.give()?;
     }
     round_trips(&p.mbox_round_trip_16_local, request, reply)?;
+    calls_and_answers(&p.mbox_call_round_trip_16_local, request, reply)?;
     partner.join(EVER).map(|_| ())
 }
 
-fn round_trips(
-    probe: &diapason_bench::Probe,
-    request: Mailbox,
-    reply: Mailbox,
-) -> Result<(), Errno> {
+fn round_trips(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     let mut buffer = [0; MESSAGE_BYTES];
     for _ in 0..RUNS {
         probe.begin();
@@ -289,6 +286,19 @@ fn round_trips(
         answer?;
     }
     Ok(())
+}
+
+/// The same by calls, to a partner in [`serve`].
+fn calls_and_answers(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
+    let mut buffer = [1; MESSAGE_BYTES];
+    for _ in 0..RUNS {
+        probe.begin();
+        let answer = request.call_into(&mut buffer, 16, 1, &reply, EVER);
+        probe.end();
+        answer?;
+    }
+    // The partner's last call waits for one message more.
+    request.send(&buffer[..1], 1, NOW)
 }
 
 /// Keep moving the beginning of the next interrupt until it has come.
@@ -339,6 +349,7 @@ fn with_peer(p: &Probes) -> Result<(), Errno> {
         reply.receive_into(&mut buffer, EVER)?;
     }
     round_trips(&p.mbox_round_trip_16, request, reply)?;
+    calls_and_answers(&p.mbox_call_round_trip_16, request, reply)?;
     // The rest the peer measures; this thread is what it interrupts.
     go.give()?;
     while done.take(NOW).is_err() {

@@ -8,10 +8,12 @@
 #![no_std]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::call::Counter;
+use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::Segment;
 use diapason_rt::sys::count;
-use diapason_rt::{Errno, log};
+use diapason_rt::{Errno, Nanos, log};
 
 /// Most measurements of one operation.
 pub const RUNS: u64 = 1000;
@@ -155,12 +157,27 @@ operations! {
     mbox_create mbox_delete
     mbox_send_8 mbox_receive_8 mbox_send_16 mbox_receive_16 mbox_send_64 mbox_receive_64
     mbox_send_switch_16 mbox_round_trip_16 mbox_round_trip_16_local
+    mbox_call_round_trip_16 mbox_call_round_trip_16_local
     state_write_8 state_read_8 state_read_slow_8
     thread_create thread_create_run_exit_join thread_join_exited
     thread_detach_exited thread_detach_running
     shm_attach_new shm_attach_existing shm_detach_existing shm_detach_last mem_alloc_page
     proc_create fault_to_supervisor fault_to_supervisor_round_trip
     irq_to_thread timer_to_thread
+}
+
+/// Answer [`RUNS`] requests with themselves, by calls, and take one message more.
+///
+/// # Errors
+/// Those of the mailboxes.
+pub fn serve(request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
+    let mut buffer = [0; MESSAGE_BYTES];
+    let (mut length, mut priority) = request.receive_into(&mut buffer, Nanos::FOREVER)?;
+    for _ in 0..RUNS {
+        (length, priority) =
+            reply.call_into(&mut buffer, length, priority, &request, Nanos::FOREVER)?;
+    }
+    Ok(())
 }
 
 /// The shared probes.

@@ -47,6 +47,14 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
             [handle(r, Kind::Mailbox)?, pointer(r), length, r.below(4), deadline(r)]
         }
         C::MboxReceive => [handle(r, Kind::Mailbox)?, pointer(r), deadline(r), 0, 0],
+        C::MboxCall => {
+            let (send, receive) = (handle(r, Kind::Mailbox)?, handle(r, Kind::Mailbox)?);
+            if send == receive {
+                return None;
+            }
+            let what = r.below(MESSAGE_BYTES as u64 + 1) << 32 | r.below(4);
+            [send, pointer(r), what, receive, deadline(r)]
+        }
         C::ShmAttach | C::ShmDetach => [declared(r, &SEGMENTS), 0, 0, 0, 0],
         C::MemAlloc => [1 + r.below(4), 0, 0, 0, 0],
         C::TimerStart => [handle(r, Kind::Event)?, deadline(r), period(r), 0, 0],

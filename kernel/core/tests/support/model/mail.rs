@@ -98,6 +98,7 @@ impl Model {
             Call::MboxDelete => self.mbox_delete(a[0]),
             Call::MboxSend => self.mbox_send(a, text),
             Call::MboxReceive => self.mbox_receive(a[0], a[1], a[2], a[3]),
+            Call::MboxCall => self.mbox_call(a, text),
             Call::TimerCreate => self.event_create(Source::Timer { period: 0, next: 0 }),
             Call::TimerStart => self.timer_start(a),
             Call::EventCreate => self.event_create(Source::Plain),
@@ -164,13 +165,43 @@ impl Model {
         Ok(Outcome::Away)
     }
 
+    /// Where the message is that is received next.
+    fn best(&self, id: usize) -> Option<usize> {
+        let messages = &self.mailboxes[id].messages;
+        let most = messages.iter().map(|(_, priority)| *priority).max()?;
+        messages.iter().position(|(_, p)| *p == most)
+    }
+
+    /// A send that may not wait and a receive, if neither will be refused.
+    fn mbox_call(&mut self, a: [u64; 5], text: &[u8]) -> Step {
+        let [send, address, what, receive, deadline] = a;
+        let (to, from) = (self.mailbox(send)?, self.mailbox(receive)?);
+        if to == from {
+            return Err(Outcome::Misuse(FaultCause::BadArgument, receive));
+        }
+        let bad = Outcome::Misuse(FaultCause::BadAddress, address);
+        let there = self.best(from).map(|at| self.mailboxes[from].messages[at].0.len() as u64);
+        if there.is_none() {
+            self.may_wait(deadline)?;
+            if address == 0 {
+                return Err(bad);
+            }
+        }
+        if !self.has_room(to) {
+            return Err(Outcome::Refused(Errno::Full));
+        }
+        let (length, priority) = (what >> 32, what & 0xffff_ffff);
+        if length <= MESSAGE_BYTES as u64 && !self.accessible(address, there.unwrap_or(0)) {
+            return Err(bad);
+        }
+        self.mbox_send([send, address, length, priority, 0], text)?;
+        self.mbox_receive(receive, address, deadline, u64::MAX)
+    }
+
     fn mbox_receive(&mut self, word: u64, address: u64, deadline: u64, hint: u64) -> Step {
         let (id, caller) = (self.mailbox(word)?, self.caller());
-        let messages = &self.mailboxes[id].messages;
-        let most = messages.iter().map(|(_, priority)| *priority).max();
-        let best = most.and_then(|most| messages.iter().position(|(_, p)| *p == most));
         let bad = Outcome::Misuse(FaultCause::BadAddress, address);
-        let Some(at) = best else {
+        let Some(at) = self.best(id) else {
             self.may_wait(deadline)?;
             if address == 0 {
                 return Err(bad);
@@ -180,7 +211,7 @@ impl Model {
             self.mailboxes[id].receivers.push(caller);
             return Ok(Outcome::Away);
         };
-        if !self.accessible(address, messages[at].0.len() as u64) {
+        if !self.accessible(address, self.mailboxes[id].messages[at].0.len() as u64) {
             return Err(bad);
         }
         let (bytes, priority) = self.mailboxes[id].messages.remove(at);

@@ -451,6 +451,7 @@ impl Model {
             | Call::MboxDelete
             | Call::MboxSend
             | Call::MboxReceive
+            | Call::MboxCall
             | Call::TimerCreate
             | Call::TimerStart
             | Call::EventCreate

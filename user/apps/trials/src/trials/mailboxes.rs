@@ -17,11 +17,13 @@ pub const TRIALS: &[(&str, Trial)] = &[
     ("the most urgent receiver is served", urgent_receiver),
     ("messages of every length come whole", lengths),
     ("arrivals raise an event", notification),
+    ("calls are answered by calls", calls),
     ("a deleted mailbox is gone, and new when opened again", deleted),
 ];
 
 body!(Receiver = receiver);
 body!(Sender = sender);
+body!(Server = server);
 
 fn soon() -> Nanos {
     time::now() + Nanos::from_micros(100)
@@ -141,6 +143,47 @@ fn notification() -> Outcome {
     // Without its event, the mailbox goes on as before.
     mailbox.send(&[4], 0, Nanos::ZERO)?;
     check!(mailbox.receive(Nanos::ZERO)?.bytes() == [4]);
+    Ok(())
+}
+
+/// Answers `rounds` calls, each with one byte more than came; ends with the last one's length.
+fn server(rounds: u64) -> u64 {
+    let serve = || {
+        let (requests, answers) = (Mailbox::open("box")?, Mailbox::open("orders")?);
+        let mut buffer = [0; MESSAGE_BYTES];
+        let (mut length, mut priority) = requests.receive_into(&mut buffer, Nanos::FOREVER)?;
+        for _ in 1..rounds {
+            buffer[length] = length as u8;
+            (length, priority) =
+                answers.call_into(&mut buffer, length + 1, priority, &requests, Nanos::FOREVER)?;
+        }
+        answers.send(&buffer[..length], priority, Nanos::ZERO)?;
+        Ok::<_, Errno>(length as u64)
+    };
+    serve().unwrap_or(u64::MAX >> 1)
+}
+
+/// With a deadline, and without: then client and server mostly just change places.
+fn calls() -> Outcome {
+    let (requests, answers) = (Mailbox::open("box")?, Mailbox::open("orders")?);
+    for deadline in [soon, || Nanos::FOREVER] {
+        let server = spawn::<Server>("server", 40, 60)?;
+        let mut buffer = [0xaa; MESSAGE_BYTES];
+        let (mut length, mut sent) = (0, 0);
+        for round in 0..60 {
+            sent = length;
+            let received = requests.call_into(&mut buffer, length, round, &answers, deadline())?;
+            length = received.0;
+            check!(received.1 == round);
+            check!((0..length).all(|at| buffer[at] == at as u8) && buffer[length] == 0xaa);
+        }
+        check!(length == sent && server.join(Nanos::FOREVER)? == sent as u64);
+        // Nobody answers: the message is sent all the same. What is refused sends nothing.
+        refused!(requests.call_into(&mut buffer, 1, 0, &answers, soon()), TimedOut);
+        refused!(requests.call_into(&mut buffer, 2, 0, &answers, Nanos::ZERO), WouldBlock);
+        check!(requests.receive(Nanos::ZERO)?.bytes().len() == 1);
+        refused!(requests.receive(Nanos::ZERO), WouldBlock);
+    }
     Ok(())
 }
 

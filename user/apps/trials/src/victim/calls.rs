@@ -10,7 +10,7 @@ use diapason_rt::sys::raw5;
 use diapason_rt::{Nanos, log, thread, time};
 
 /// Calls whose first word is a handle, with the kind it should be of.
-const WITH_HANDLE: [(CallNumber, Kind); 15] = [
+const WITH_HANDLE: [(CallNumber, Kind); 16] = [
     (CallNumber::ThreadJoin, Kind::Thread),
     (CallNumber::ThreadDetach, Kind::Thread),
     (CallNumber::SemDelete, Kind::Semaphore),
@@ -23,6 +23,7 @@ const WITH_HANDLE: [(CallNumber, Kind); 15] = [
     (CallNumber::MboxDelete, Kind::Mailbox),
     (CallNumber::MboxSend, Kind::Mailbox),
     (CallNumber::MboxReceive, Kind::Mailbox),
+    (CallNumber::MboxCall, Kind::Mailbox),
     (CallNumber::TimerStart, Kind::Event),
     (CallNumber::EventWait, Kind::Event),
     (CallNumber::EventDelete, Kind::Event),
@@ -108,7 +109,7 @@ const KEYS: [(&str, &str); 7] = [
 ];
 
 const OTHERS: [Deed; 16] = [
-    ("call 38", || number(38)),
+    ("call beyond the last", || number(CallNumber::ALL.len() as u64)),
     ("call of all ones", || number(u64::MAX)),
     ("call beyond a byte", || number(256)),
     ("argument ThreadCreate above its ceiling", || create_thread(11)),

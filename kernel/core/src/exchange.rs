@@ -1,0 +1,146 @@
+//! `MboxCall`: send and wait for the answer, in one entry.
+//!
+//! A client calls with its request, a server with its answer, so that a round trip takes two
+//! entries instead of four. Mostly the other side waits for the message and is the next to run, and
+//! neither has a VCPU, a deadline or anybody who waits for it. Then the two change places, and
+//! there is nothing to decide: [`Kernel::exchange`]. What it does is what [`Kernel::enter`] would
+//! do; the storm's recording is replayed through the latter to see that.
+
+use crate::kernel::{Arguments, Decision, Flow, Kernel, Refused, Step};
+use crate::machine::Machine;
+use crate::mailbox::MailboxId;
+use crate::pool::Id;
+use crate::thread::{State, ThreadId, Wait};
+use diapason_abi::{Errno, FaultCause, Nanos};
+
+impl Kernel<'_> {
+    /// `MboxCall`, if nothing has to be decided: who sent, and who runs now. The message is the
+    /// sender's, the decision's alarm the one that is set. Or `None`, having done nothing.
+    #[inline(always)]
+    pub fn exchange<M: Machine>(
+        &mut self,
+        m: &mut M,
+        now: Nanos,
+        a: Arguments,
+    ) -> Option<(ThreadId, Decision)> {
+        let [send, address, what, receive, deadline] = a;
+        let caller = self.scheduler.running;
+        let mut threads = self.threads.again();
+        let c = &mut threads[caller];
+        m.copy_in(address, c.message.get_mut(..(what >> 32) as usize)?).ok()?;
+        c.message_length = (what >> 32) as u8;
+        let mut boxes = self.mailboxes.again();
+        let (to, from) = (boxes.get(send as u16)?, boxes.get(receive as u16)?);
+        if to.handle != send
+            || from.handle != receive
+            || to.allowed & from.allowed & self.grant == 0
+        {
+            return None;
+        }
+        let receiver = to.receivers.head;
+        let waits = from.first.is_none() && from.receivers.is_empty();
+        if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
+            return None;
+        }
+        let s = &mut self.scheduler;
+        let reserved = s.eligible != 0 || s.payer.is_some();
+        if reserved || address == 0 || self.alarms.is_set(receiver.index()) {
+            return None;
+        }
+        let (c, r) = (&threads[caller], &threads[receiver]);
+        if c.vcpu.is_some() || c.next != caller || r.vcpu.is_some() || r.next != receiver {
+            return None;
+        }
+        if !r.parked.is_empty() || !matches!(r.after, Wait::Nothing) {
+            return None;
+        }
+        if !s.unreserved.replace(c.priority, r.priority, receiver) {
+            return None;
+        }
+        // From here on nothing fails.
+        let r = &mut threads[receiver];
+        (r.state, r.wait) = (State::Ready, Wait::Nothing);
+        let (process, deliver_to) = (r.process, core::mem::take(&mut r.deliver_to));
+        let c = &mut threads[caller];
+        (c.state, c.wait, c.after) =
+            (State::Blocked, Wait::Receive(Id::new(receive as u16)), Wait::Nothing);
+        c.deliver_to = address;
+        c.used.0 = c.used.0.wrapping_add(now.0.wrapping_sub(s.since.0));
+        (s.running, s.place, s.since) = (receiver, receiver, now);
+        boxes[Id::new(send as u16)].receivers.head = ThreadId::NONE;
+        boxes[Id::new(receive as u16)].receivers.head = caller;
+        (self.now, self.entries) = (now, self.entries + 1);
+        (self.process, self.grant) = (process, 1 << (process.index() & 63));
+        let alarm = self.next_alarm();
+        Some((caller, Decision { run: receiver, result: Some(what), deliver_to, alarm }))
+    }
+
+    /// `MboxCall(send, address, length << 32 | priority, receive, deadline)`. All that can be
+    /// refused is refused before anybody can notice the message.
+    pub(crate) fn mbox_call<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
+        let [send, address, what, receive, deadline] = a;
+        let (to, from) = (self.mailbox(send)?, self.mailbox(receive)?);
+        let (length, deadline) = (what >> 32, Nanos(deadline));
+        if to == from {
+            return Err(Refused::Misuse(FaultCause::BadArgument, receive));
+        }
+        let waits = self.mailboxes[from].first.is_none();
+        let bad = Refused::Misuse(FaultCause::BadAddress, address);
+        if waits {
+            self.may_wait(deadline)?;
+            if address == 0 {
+                return Err(bad);
+            }
+        }
+        let (receiver, free) = (self.mailboxes[to].receivers.head, self.mailboxes[to].free);
+        let bytes = if receiver.is_some() {
+            &mut self.threads[receiver].message
+        } else if free.is_some() {
+            &mut self.messages[free].bytes
+        } else {
+            return Err(Refused::Errno(Errno::Full));
+        };
+        let Some(bytes) = bytes.get_mut(..length as usize) else {
+            return Err(Refused::Misuse(FaultCause::BadArgument, length));
+        };
+        m.copy_in(address, bytes).map_err(|_| bad)?;
+        if !waits || receiver.is_none() {
+            return self.call_around(m, to, from, a);
+        }
+        self.threads[receiver].message_length = length as u8;
+        self.hand_to(to, receiver, what);
+        self.await_message(from, address, Wait::Nothing, deadline)
+    }
+
+    /// The rest of `MboxCall`, if nobody waits for what is sent, which is in the first free slot,
+    /// or what the caller would wait for is there.
+    #[inline(never)]
+    fn call_around<M: Machine>(
+        &mut self,
+        m: &mut M,
+        to: MailboxId,
+        from: MailboxId,
+        a: [u64; 5],
+    ) -> Step {
+        let [_, address, what, _, deadline] = a;
+        let waits = self.mailboxes[from].first.is_none();
+        let mut answer = 0;
+        if !waits {
+            let bad = Refused::Misuse(FaultCause::BadAddress, address);
+            answer = self.fetch(m, from, address).ok_or(bad)?;
+        }
+        let (length, priority) = ((what >> 32) as u8, what as u32);
+        let receiver = self.mailboxes[to].receivers.head;
+        if receiver.is_some() {
+            self.threads[receiver].message_length = length;
+            self.hand_to(to, receiver, what);
+        } else {
+            self.keep(to, length, priority);
+        }
+        if waits {
+            return self.await_message(from, address, Wait::Nothing, Nanos(deadline));
+        }
+        self.admit_sender(from);
+        Ok(Flow::Done(answer))
+    }
+}
