@@ -70,7 +70,16 @@ fn say(text: &str) {
 /// Records that the final table shows better.
 fn is_final(record: diapason_abi::record::Record) -> bool {
     use diapason_abi::record::Record;
-    matches!(record, Record::Thread | Record::Process | Record::End | Record::LongestPath)
+    matches!(
+        record,
+        Record::Thread
+            | Record::Vcpu
+            | Record::VcpuTerms
+            | Record::Irq
+            | Record::Process
+            | Record::End
+            | Record::LongestPath
+    )
 }
 
 fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
@@ -81,13 +90,15 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
 
 fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
     let verdict = session.judge(run);
+    let alarms = session.alarms(run);
     let findings = match &verdict {
         Verdict::Holds => Vec::new(),
         Verdict::Broken(findings) => findings.clone(),
         Verdict::Bug(text) => vec![text.clone()],
     };
     if json {
-        let json = run.outcome.to_json(&session.system.name, &session.names, &findings);
+        let name = &session.system.name;
+        let json = run.outcome.to_json(name, &session.names, &findings, &alarms);
         say(&format!("{json:#}"));
     } else {
         say(&format!("\n{}", run.outcome.render(&session.names)));

@@ -1,23 +1,51 @@
 //! Names for the numbers in the kernel's records.
 
-/// The processes of a system by their place in its description.
+use diapason_system::System;
+
+/// What a system consists of, by its place in the description.
 #[derive(Clone, Default, Debug)]
 pub struct Names {
     processes: Vec<String>,
+    vcpus: Vec<String>,
+    devices: Vec<String>,
 }
 
 impl Names {
     /// The names of processes 0, 1, …
     #[must_use]
     pub fn new(processes: Vec<String>) -> Names {
-        Names { processes }
+        Names { processes, ..Names::default() }
+    }
+
+    /// All names of a system.
+    #[must_use]
+    pub fn of(system: &System) -> Names {
+        Names {
+            processes: system.processes.iter().map(|process| process.name.clone()).collect(),
+            vcpus: system.vcpus.iter().map(|vcpu| vcpu.name.clone()).collect(),
+            devices: system.devices.iter().map(|device| device.name.clone()).collect(),
+        }
     }
 
     /// A process's name, or its number if there is none.
     #[must_use]
     pub fn process(&self, index: u64) -> String {
-        let name = usize::try_from(index).ok().and_then(|i| self.processes.get(i));
-        name.cloned().unwrap_or_else(|| format!("#{index}"))
+        named(&self.processes, index)
+    }
+
+    /// A device's name, or its number if there is none.
+    #[must_use]
+    pub fn device(&self, index: u64) -> String {
+        named(&self.devices, index)
+    }
+
+    /// A VCPU's name, or its number if there is none. One that a process made while the system ran
+    /// is `private` and counts after those of the description.
+    #[must_use]
+    pub fn vcpu(&self, index: u64, maker: Option<u64>) -> String {
+        let Some(maker) = maker else { return named(&self.vcpus, index) };
+        let number = index.saturating_sub(self.vcpus.len() as u64);
+        format!("private {number} of {}", self.process(maker))
     }
 
     /// All names, in order.
@@ -25,6 +53,11 @@ impl Names {
     pub fn processes(&self) -> &[String] {
         &self.processes
     }
+}
+
+fn named(names: &[String], index: u64) -> String {
+    let name = usize::try_from(index).ok().and_then(|i| names.get(i));
+    name.cloned().unwrap_or_else(|| format!("#{index}"))
 }
 
 /// The text of up to eight packed characters; what cannot be shown becomes `?`.
@@ -61,5 +94,19 @@ mod tests {
         assert_eq!(names.process(0), "engine");
         assert_eq!(names.process(7), "#7");
         assert_eq!(names.process(u64::MAX), format!("#{}", u64::MAX));
+        assert_eq!(names.device(2), "#2");
+    }
+
+    #[test]
+    fn vcpus_made_at_run_time_count_after_those_described() {
+        let names = Names {
+            processes: vec!["engine".into()],
+            vcpus: vec!["fast".into(), "slow".into()],
+            devices: Vec::new(),
+        };
+        assert_eq!(names.vcpu(1, None), "slow");
+        assert_eq!(names.vcpu(2, Some(0)), "private 0 of engine");
+        assert_eq!(names.vcpu(u64::MAX, Some(9)), format!("private {} of #9", u64::MAX - 2));
+        assert_eq!(Names::default().vcpu(3, None), "#3");
     }
 }

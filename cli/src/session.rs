@@ -3,7 +3,7 @@
 use crate::console::Line;
 use crate::metal::{self, Built};
 use crate::names::Names;
-use crate::outcome::{Outcome, Verdict, judge};
+use crate::outcome::{Alarm, Assumptions, Outcome, Verdict, judge};
 use crate::qemu::{Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, plan};
 use diapason_system::{Diagnostics, Restart, RunOptions, System};
@@ -82,8 +82,7 @@ impl Session {
         plan::insist(&system)?;
         let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
             .map_err(|diagnostics| refused(&diagnostics))?;
-        let names = system.processes.iter().map(|process| process.name.clone()).collect();
-        Ok(Session { names: Names::new(names), system, built, archive, options })
+        Ok(Session { names: Names::of(&system), system, built, archive, options })
     }
 
     /// The machine it boots on.
@@ -116,11 +115,17 @@ impl Session {
         Ok(Run { ending, outcome, flight })
     }
 
+    /// What the analysis assumes and a run of this system contradicts.
+    #[must_use]
+    pub fn alarms(&self, run: &Run) -> Vec<Alarm> {
+        Assumptions::of(&self.system).against(&run.outcome, &self.names)
+    }
+
     /// Judges a run of this system.
     #[must_use]
     pub fn judge(&self, run: &Run) -> Verdict {
         let policies = self.system.processes.iter().map(|process| process.restart);
         let may_fault: Vec<bool> = policies.map(|policy| policy != Restart::Never).collect();
-        judge(run.ending, &run.outcome, &self.names, &may_fault)
+        judge(run.ending, &run.outcome, &self.names, &may_fault, &self.alarms(run))
     }
 }

@@ -146,6 +146,28 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
             word(7),
             duration::human(word(6))
         ),
+        Record::Vcpu => format!(
+            "VCPU #{}: {} of its budgets, {} in the background; waited {} for budget, used one up \
+             {} late, by {} too much; list full {}, {} in a period",
+            word(0),
+            duration::human(word(1)),
+            duration::human(word(2)),
+            counted(word(3), "time"),
+            duration::human(word(5)),
+            duration::human(word(4)),
+            counted(word(6), "time"),
+            counted(word(7), "wake-up")
+        ),
+        Record::VcpuTerms => vcpu_terms(word, names),
+        Record::Irq => format!(
+            "device {}: {}, {}",
+            names.device(word(0)),
+            counted(word(1), "interrupt"),
+            match word(2) {
+                u64::MAX => "never two".into(),
+                gap => format!("two within {}", duration::human(gap)),
+            }
+        ),
         Record::Process => format!(
             "process {}: {}, {}, {} of heap",
             names.process(word(0)),
@@ -170,6 +192,21 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
         }
         _ => record.name().into(),
     }
+}
+
+fn vcpu_terms(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
+    let maker = match word(1) {
+        u64::MAX => String::new(),
+        process => format!(", made by {}", names.process(process)),
+    };
+    let (budget, period) = (duration::human(word(2)), duration::human(word(3)));
+    let terms = if word(4) == 0 {
+        format!("{budget} in {period}")
+    } else {
+        let wait = duration::human(word(6));
+        format!("I/O, {} ppm, {budget} for {period}, waited {wait} for a grant", word(4))
+    };
+    format!("VCPU #{}{maker}: {terms}; changed {}", word(0), counted(word(7), "time"))
 }
 
 /// What a thread did to end its process.
@@ -270,6 +307,29 @@ mod tests {
     fn restarts_are_told_from_starts() {
         assert_eq!(read("~9 3b9aca00 1 1"), "[   1.000000000] process diag started");
         assert_eq!(read("~9 3b9aca00 1 3"), "[   1.000000000] process diag restarted (start 3)");
+    }
+
+    #[test]
+    fn the_tables_of_vcpus_and_devices_read_like_sentences() {
+        let said = |line: &str| read(line).trim_start().to_string();
+        assert_eq!(
+            said("~16 0 5f5e100 3e8 1 64 f4240 0 2"),
+            "VCPU #0: 100.000 ms of its budgets, 1.000 us in the background; waited 1 time for \
+             budget, used one up 1.000 ms late, by 100 ns too much; list full 0 times, 2 wake-ups \
+             in a period"
+        );
+        assert_eq!(
+            said("~17 2 1 7a120 1312d00 0 1312d00 0 1"),
+            "VCPU #2, made by diag: 500.000 us in 20.000 ms; changed 1 time"
+        );
+        assert_eq!(
+            said("~17 1 ffffffffffffffff 3d090 989680 61a8 989680 1e8480 0"),
+            "VCPU #1: I/O, 25000 ppm, 250.000 us for 10.000 ms, waited 2.000 ms for a grant; \
+             changed 0 times"
+        );
+        assert_eq!(said("~18 0 14 f4628"), "device #0: 20 interrupts, two within 1.001 ms");
+        let once = "~18 0 1 ffffffffffffffff";
+        assert_eq!(said(once), "device #0: 1 interrupt, never two");
     }
 
     #[test]

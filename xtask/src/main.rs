@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attack;
 mod gdb;
 mod qemu_tests;
 mod steps;
@@ -72,6 +73,12 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 50_000_000)]
         host_calls: u64,
     },
+    /// The long campaigns against the analysis, the server rules and the bus scheduler.
+    Attack {
+        /// Only those whose description or package contains this.
+        #[arg(default_value = "")]
+        part: String,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -113,6 +120,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Test { qemu: None } => steps::everything(workspace),
         Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
+        Command::Attack { part } => Ok(attack::command(workspace, &part)),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &described(system), batch_check)

@@ -1,18 +1,30 @@
 //! The run's outcome for programs. The format is documented in `docs/development.md`; fields may
 //! be added, never renamed or given another unit.
 
-use super::{FaultEvent, Outcome, ProcessRow, ThreadRow, state_word};
+use super::{
+    Alarm, DeviceRow, FaultEvent, Outcome, ProcessRow, Terms, ThreadRow, VcpuRow, state_word,
+};
 use crate::names::{self, Names};
 use crate::words;
 use diapason_abi::{FaultCause, PAGE};
 use serde_json::{Value, json};
 
 impl Outcome {
-    /// Everything, as one object. `findings` are the reasons why the run does not hold.
+    /// Everything, as one object. `findings` are the reasons why the run does not hold, `alarms`
+    /// among them.
     #[must_use]
-    pub fn to_json(&self, system: &str, names: &Names, findings: &[String]) -> Value {
+    pub fn to_json(
+        &self,
+        system: &str,
+        names: &Names,
+        findings: &[String],
+        alarms: &[Alarm],
+    ) -> Value {
         let threads: Vec<Value> = self.threads.iter().map(|row| thread(row, names)).collect();
         let processes: Vec<Value> = self.processes.iter().map(|row| process(row, names)).collect();
+        let vcpus: Vec<Value> = self.vcpus.iter().map(|row| vcpu(row, names)).collect();
+        let devices: Vec<Value> = self.devices.iter().map(|row| device(row, names)).collect();
+        let alarms: Vec<Value> = alarms.iter().map(alarm).collect();
         let faults: Vec<Value> = self.faults.iter().map(|event| fault(event, names)).collect();
         let end = self.end.map(|end| {
             json!({
@@ -27,11 +39,14 @@ impl Outcome {
             "system": system,
             "holds": findings.is_empty(),
             "findings": findings,
+            "alarms": alarms,
             "time_ns": self.end.map(|end| end.time_ns),
             "idle_ns": self.end.map(|end| end.idle_ns),
             "kernel": end,
             "longest_kernel_path": longest,
             "threads": threads,
+            "vcpus": vcpus,
+            "devices": devices,
             "processes": processes,
             "faults": faults,
         })
@@ -48,6 +63,47 @@ fn thread(row: &ThreadRow, names: &Names) -> Value {
         "misses": row.misses,
         "skipped": row.skipped,
         "response_max_ns": row.response_max_ns,
+    })
+}
+
+fn vcpu(row: &VcpuRow, names: &Names) -> Value {
+    let terms = row.terms.as_ref();
+    let maker = terms.and_then(|terms| terms.maker);
+    let term = |value: fn(&Terms) -> u64| terms.map(value);
+    json!({
+        "vcpu": row.name(names),
+        "kind": if row.kind() == "I/O" { "io" } else { row.kind() },
+        "process": maker.map(|process| names.process(process)),
+        "budget_ns": term(|terms| terms.budget_ns),
+        "period_ns": term(|terms| terms.period_ns),
+        "utilization_ppm": terms.and_then(|terms| terms.share_ppm),
+        "changes": term(|terms| terms.changes),
+        "used_ns": row.used_ns,
+        "background_ns": row.background_ns,
+        "waits": row.waits,
+        "late_max_ns": row.late_max_ns,
+        "overrun_max_ns": row.overrun_max_ns,
+        "lockout_max_ns": term(|terms| terms.lockout_max_ns),
+        "list_full": row.merges,
+        "wakes_max": row.wakes_max,
+    })
+}
+
+fn device(row: &DeviceRow, names: &Names) -> Value {
+    json!({
+        "device": names.device(row.device),
+        "interrupts": row.interrupts,
+        "distance_min_ns": row.distance_min_ns,
+    })
+}
+
+fn alarm(alarm: &Alarm) -> Value {
+    json!({
+        "alarm": alarm.name,
+        "of": alarm.of,
+        "observed": alarm.observed,
+        "assumed": alarm.assumed,
+        "text": alarm.text,
     })
 }
 
@@ -81,7 +137,31 @@ mod tests {
 
     #[test]
     fn the_fields_are_those_documented() {
-        let json = sample::outcome().to_json("demo", &sample::names(), &["late".into()]);
+        let alarm = Alarm {
+            name: "late-supply",
+            of: "control".into(),
+            observed: 2,
+            assumed: 1,
+            text: "late".into(),
+        };
+        let json = sample::outcome().to_json("demo", &sample::names(), &["late".into()], &[alarm]);
+        assert_eq!(json["alarms"][0]["alarm"], "late-supply");
+        assert_eq!(json["alarms"][0]["observed"], 2);
+        let control = &json["vcpus"][0];
+        assert_eq!((&control["vcpu"], &control["kind"]), (&"control".into(), &"main".into()));
+        assert_eq!(control["process"], Value::Null);
+        assert_eq!(control["utilization_ppm"], Value::Null);
+        assert_eq!(control["budget_ns"], 1_000_000);
+        assert_eq!(control["used_ns"], 100_000_000);
+        assert_eq!((&control["waits"], &control["overrun_max_ns"]), (&2.into(), &100.into()));
+        assert_eq!(json["vcpus"][1]["kind"], "io");
+        assert_eq!(json["vcpus"][1]["utilization_ppm"], 25_000);
+        assert_eq!(json["vcpus"][1]["lockout_max_ns"], 2_000_000);
+        assert_eq!(json["vcpus"][2]["vcpu"], "private 0 of diag");
+        assert_eq!(json["vcpus"][2]["process"], "diag");
+        assert_eq!(json["vcpus"][2]["changes"], 1);
+        assert_eq!(json["devices"][0]["device"], "sensor");
+        assert_eq!(json["devices"][0]["distance_min_ns"], 1_001_000);
         assert_eq!(json["system"], "demo");
         assert_eq!(json["holds"], false);
         assert_eq!(json["time_ns"], 10_000_000_000u64);

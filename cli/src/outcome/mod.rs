@@ -1,9 +1,13 @@
 //! What a run amounted to, collected from the kernel's records.
 
+mod alarms;
 mod json;
 mod render;
+mod vcpus;
 mod verdict;
 
+pub use alarms::{Alarm, Assumptions};
+pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
 
 use crate::console::Line;
@@ -104,6 +108,10 @@ pub struct Outcome {
     pub threads: Vec<ThreadRow>,
     /// In the order the kernel lists them.
     pub processes: Vec<ProcessRow>,
+    /// In the order the kernel lists them.
+    pub vcpus: Vec<VcpuRow>,
+    /// Those that interrupted.
+    pub devices: Vec<DeviceRow>,
     /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
@@ -116,6 +124,8 @@ pub struct Outcome {
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
     pub losses: Vec<String>,
+    /// Among the losses were lines of the console, records perhaps.
+    pub console_lost: bool,
     /// What a dying kernel said last.
     pub panic: Option<String>,
 }
@@ -135,6 +145,13 @@ impl Outcome {
         match record {
             Record::Thread => self.threads.push(thread_row(w)),
             Record::Process => self.processes.push(process_row(w)),
+            Record::Vcpu => self.vcpus.push(VcpuRow::new(w)),
+            Record::VcpuTerms => {
+                if let Some(row) = self.vcpus.iter_mut().find(|row| row.vcpu == w[0]) {
+                    row.terms = Some(Terms::new(w));
+                }
+            }
+            Record::Irq => self.devices.push(DeviceRow::new(w)),
             Record::Fault => self.faults.push(fault_event(w)),
             Record::End => {
                 let [time_ns, idle_ns, entries, cr3, msr, mmio] =
@@ -152,6 +169,7 @@ impl Outcome {
             }
             Record::Recorded => self.note_recorded(w[0], w[1]),
             Record::ConsoleLost if w[0] > 0 => {
+                self.console_lost = true;
                 self.losses.push(format!("{} bytes of console text", w[0]));
             }
             Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
@@ -219,10 +237,17 @@ pub(crate) mod sample {
 
     use super::*;
     use crate::names::Names;
+    use diapason_system::System;
 
-    /// The processes of the sample.
+    /// Its description.
+    pub fn system() -> System {
+        let text = include_str!("sample.toml");
+        diapason_system::parse("sample.toml", text).expect("the sample makes sense")
+    }
+
+    /// What it consists of.
     pub fn names() -> Names {
-        Names::new(vec!["engine".into(), "diag".into()])
+        Names::of(&system())
     }
 
     /// Its console.
@@ -234,9 +259,16 @@ pub(crate) mod sample {
 ~e 0 0 6e69616d 3b9aca00 0 0 0 0
 ~e 0 1 6c727463 5f5e100 2710 1 1e8480 2
 ~e 1 0 0 3e8 0 0 0 0
+~16 0 5f5e100 0 2 64 f4240 0 1
+~17 0 ffffffffffffffff f4240 989680 0 989680 0 0
+~16 1 3e8 0 0 0 7d0 0 3
+~17 1 ffffffffffffffff 3d090 989680 61a8 989680 1e8480 0
+~16 2 186a0 3e8 5 0 0 0 2
+~17 2 1 7a120 1312d00 0 1312d00 0 1
+~18 0 14 f4628
 ~f 0 1 0 10 2
 ~f 1 2 1 0 3
-~10 2540be400 1f7d93bb8 f4240 1f4 3e8 7d0
+~10 2540be400 2127b3518 f4240 1f4 3e8 7d0
 ";
 
     /// What it amounts to.
@@ -259,6 +291,20 @@ mod tests {
         assert_eq!(outcome.misses(), 1);
         assert_eq!(outcome.faults[0].address, 0xdead_0000);
         assert_eq!(outcome.end.unwrap().time_ns, 10_000_000_000);
+        assert_eq!(outcome.vcpus.len(), 3);
+        let terms = |row: usize| outcome.vcpus[row].terms.clone().unwrap();
+        assert_eq!((terms(0).maker, terms(0).share_ppm), (None, None));
+        assert_eq!((terms(1).share_ppm, terms(1).lockout_max_ns), (Some(25_000), 2_000_000));
+        assert_eq!((terms(2).maker, terms(2).changes), (Some(1), 1));
+        assert_eq!(outcome.devices[0].distance_min_ns, Some(1_001_000));
+    }
+
+    #[test]
+    fn terms_of_a_vcpu_whose_own_line_is_damaged_are_dropped() {
+        let mut outcome = Outcome::default();
+        outcome.note(&Line::parse(b"~17 5 1 1 1 1 1 1 1"));
+        outcome.note(&Line::parse(b"~16 5 1 0 0 0 0 0 0"));
+        assert_eq!((outcome.vcpus.len(), outcome.vcpus[0].kind()), (1, "unknown"));
     }
 
     #[test]

@@ -20,7 +20,13 @@ impl Outcome {
     /// Threads, processes and totals, in columns.
     #[must_use]
     pub fn render(&self, names: &Names) -> String {
-        let parts = [self.thread_table(names), self.process_table(names), self.totals()];
+        let parts = [
+            self.thread_table(names),
+            self.vcpu_table(names),
+            self.device_table(names),
+            self.process_table(names),
+            self.totals(),
+        ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n")
     }
@@ -111,12 +117,27 @@ engine   main         -       -        -                 -  10.00 %
 engine   ctrl     10000       1        2          2.000 ms   1.00 %
 diag     thread0      -       -        -                 -   0.00 %
 
+VCPU               kind      budget     period  reserved     CPU  background  waits  longest \
+lateness
+-----------------  ----  ----------  ---------  --------  ------  ----------  -----  --------\
+--------
+control            main    1.000 ms  10.000 ms   10.00 %  1.00 %      0.00 %      2          \
+1.000 ms
+bottom             I/O   250.000 us  10.000 ms    2.50 %  0.00 %      0.00 %      0          \
+2.000 us
+private 0 of diag  main  500.000 us  20.000 ms    2.50 %  0.00 %      0.00 %      5              \
+0 ns
+
+device  interrupts  shortest distance
+------  ----------  -----------------
+sensor          20           1.001 ms
+
 process  starts  faults  restarts    heap  at the end
 -------  ------  ------  --------  ------  ----------
 engine        1       0         0  64 KiB  running
 diag          2       1         1   0 KiB  faulted
 
-10.000 s of machine time, idle 84.53 %; 1000000 kernel entries, 500 CR3 writes, 1000 MSR writes, \
+10.000 s of machine time, idle 88.99 %; 1000000 kernel entries, 500 CR3 writes, 1000 MSR writes, \
 2000 device accesses
 ";
         assert_eq!(sample::outcome().render(&sample::names()), expected);

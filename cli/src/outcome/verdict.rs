@@ -1,6 +1,6 @@
 //! Does the run hold? Three answers: yes, no and why, or it was our own bug.
 
-use super::Outcome;
+use super::{Alarm, Outcome, VcpuRow};
 use crate::names::{self, Names};
 use crate::qemu::Ending;
 use crate::words;
@@ -18,7 +18,13 @@ pub enum Verdict {
 
 /// Judges a run. `may_fault` says of each process whether the description provides for its faults.
 #[must_use]
-pub fn judge(ending: Ending, outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Verdict {
+pub fn judge(
+    ending: Ending,
+    outcome: &Outcome,
+    names: &Names,
+    may_fault: &[bool],
+    alarms: &[Alarm],
+) -> Verdict {
     if let Some(bug) = bug(ending, outcome) {
         return Verdict::Bug(bug);
     }
@@ -27,6 +33,7 @@ pub fn judge(ending: Ending, outcome: &Outcome, names: &Names, may_fault: &[bool
         findings.push("the process that supervises the others faulted".into());
     }
     findings.extend(lateness(outcome, names));
+    findings.extend(alarms.iter().map(Alarm::to_string));
     findings.extend(faults(outcome, names, may_fault));
     for (process, reason) in &outcome.refused {
         let reason = words::refusal(*reason);
@@ -50,8 +57,27 @@ fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
             said.map(|said| format!(" ({said})")).unwrap_or_default()
         )),
         _ if outcome.end.is_none() => Some("the kernel ended without its final table".into()),
-        _ => None,
+        _ => books(outcome),
     }
+}
+
+/// Time in is time out: every nanosecond of the run was idle or a thread's, and VCPUs paid for
+/// threads only. Without a word for it if lines of the tables may be among those lost.
+fn books(outcome: &Outcome) -> Option<String> {
+    let end = outcome.end.filter(|_| !outcome.console_lost)?;
+    let sum = |times: &mut dyn Iterator<Item = u64>| times.map(u128::from).sum::<u128>();
+    let threads = sum(&mut outcome.threads.iter().map(|row| row.cpu_ns));
+    let vcpus = sum(&mut outcome.vcpus.iter().map(VcpuRow::cpu_ns));
+    let (idle, time) = (u128::from(end.idle_ns), u128::from(end.time_ns));
+    if threads + idle != time {
+        return Some(format!(
+            "the books do not balance: threads had {threads} ns and {idle} ns were idle, but the \
+             run took {time} ns"
+        ));
+    }
+    (vcpus > threads).then(|| {
+        format!("the books do not balance: VCPUs paid {vcpus} ns, but threads had {threads} ns")
+    })
 }
 
 fn lateness(outcome: &Outcome, names: &Names) -> Vec<String> {
@@ -62,7 +88,7 @@ fn lateness(outcome: &Outcome, names: &Names) -> Vec<String> {
             names::thread(thread.name, thread.slot),
             names.process(thread.process),
             thread.misses,
-            thread.jobs
+            thread.jobs.saturating_add(thread.skipped)
         )
     })
     .collect()
@@ -83,17 +109,17 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::{Assumptions, sample};
     use super::*;
 
     fn judged(ending: Ending, outcome: &Outcome, may_fault: &[bool]) -> Verdict {
-        judge(ending, outcome, &sample::names(), may_fault)
+        judge(ending, outcome, &sample::names(), may_fault, &[])
     }
 
     #[test]
     fn misses_break_a_run() {
         let verdict = judged(Ending::Finished, &sample::outcome(), &[false, true]);
-        let expected = "ctrl of engine missed 1 of 10000 deadlines";
+        let expected = "ctrl of engine missed 1 of 10002 deadlines";
         assert_eq!(verdict, Verdict::Broken(vec![expected.into()]));
     }
 
@@ -106,6 +132,52 @@ mod tests {
             panic!("a fault of a process without a policy must not pass");
         };
         assert!(findings[0].starts_with("process diag, which may not fault: thread 0 wrote"));
+    }
+
+    #[test]
+    fn a_contradicted_assumption_breaks_a_run_by_its_name() {
+        let mut outcome = sample::outcome();
+        outcome.threads[1].misses = 0;
+        outcome.vcpus[0].overrun_max_ns = 1_000_000;
+        let (system, names) = (sample::system(), sample::names());
+        let alarms = Assumptions::of(&system).against(&outcome, &names);
+        let verdict = judge(Ending::Finished, &outcome, &names, &[false, true], &alarms);
+        let Verdict::Broken(findings) = verdict else { panic!("it must be broken") };
+        assert!(findings[0].starts_with("alarm budget-overrun: VCPU control used 1.000 ms more"));
+        assert_eq!(findings.len(), 1);
+    }
+
+    #[test]
+    fn time_in_is_time_out() {
+        let check = |change: fn(&mut Outcome)| {
+            let mut outcome = sample::outcome();
+            outcome.threads[1].misses = 0;
+            change(&mut outcome);
+            judged(Ending::Finished, &outcome, &[false, true])
+        };
+        assert_eq!(check(|_| ()), Verdict::Holds);
+        let unbalanced: [fn(&mut Outcome); 5] = [
+            |o| o.threads[0].cpu_ns += 1,
+            |o| o.threads[0].cpu_ns -= 1,
+            |o| o.end.as_mut().unwrap().idle_ns += 1,
+            |o| o.threads.truncate(2),
+            |o| o.vcpus[0].background_ns = u64::MAX,
+        ];
+        for change in unbalanced {
+            let Verdict::Bug(text) = check(change) else { panic!("it must be our bug") };
+            assert!(text.starts_with("the books do not balance"), "{text}");
+        }
+        // All threads' time and no more may be a VCPU's.
+        assert_eq!(check(|o| o.vcpus[0].used_ns = 1_100_001_000 - 102_000), Verdict::Holds);
+        assert!(matches!(check(|o| o.vcpus[0].used_ns = 1_100_001_001 - 102_000), Verdict::Bug(_)));
+        // A table with holes says nothing.
+        assert!(matches!(
+            check(|o| {
+                o.threads.pop();
+                (o.console_lost, o.losses) = (true, vec!["a line".into()]);
+            }),
+            Verdict::Broken(_)
+        ));
     }
 
     #[test]

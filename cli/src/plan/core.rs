@@ -43,9 +43,23 @@ pub fn core(described: &diapason_system::System, costs: &Costs) -> Core {
     let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
     let cost = costs.top_half();
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
-    core.system.kernel_section = costs.longest_path();
+    // Each sleeper of those with a VCPU can ring once while none of them gets to run, for it has to
+    // run to be set again; and so can each replenishment of a VCPU that is less urgent.
+    let once = Nanos(costs.top_half().0.saturating_mul(sleepers(described)));
+    core.system.kernel_section = costs.longest_path() + once;
+    core.system.lower_timer = costs.top_half();
+    // A budget may end while the kernel is busy.
+    core.system.overrun = costs.longest_path();
     core.system.switch = costs.switch(&core.system.mains);
     core
+}
+
+/// Threads and events of the processes that may use a VCPU: the alarms of all others wait until no
+/// VCPU wants to run.
+fn sleepers(described: &diapason_system::System) -> u64 {
+    let processes = described.processes.iter().enumerate();
+    let reserving = processes.filter(|(index, _)| described.may_reserve(*index));
+    reserving.map(|(_, p)| u64::from(p.threads) + u64::from(p.events)).sum()
 }
 
 fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {

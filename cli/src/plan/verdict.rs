@@ -67,7 +67,7 @@ impl Plan {
     }
 
     /// Only what the verdict needs.
-    fn tests(system: &System, clock_hz: u64) -> Plan {
+    pub(crate) fn tests(system: &System, clock_hz: u64) -> Plan {
         let costs = Costs::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };

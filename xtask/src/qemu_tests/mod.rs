@@ -4,11 +4,13 @@
 //! write the description under `tests/systems/` (or use one of `examples/`), add a [`QemuTest`] to
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
+mod alarms;
 mod engine;
 mod faults;
 mod observed;
 pub mod storm;
 mod trials;
+mod vcpus;
 mod victims;
 
 pub use observed::Observed;
@@ -92,8 +94,16 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 5] {
-    [engine::TESTS, faults::TESTS, trials::TESTS, victims::TESTS, storm::TESTS]
+fn topics() -> [&'static [QemuTest]; 7] {
+    [
+        alarms::TESTS,
+        engine::TESTS,
+        faults::TESTS,
+        trials::TESTS,
+        vcpus::TESTS,
+        victims::TESTS,
+        storm::TESTS,
+    ]
 }
 
 /// Runs every test whose name contains `part`.

@@ -5,6 +5,7 @@ use diapason::console::Line;
 use diapason::flight;
 use diapason::names::{Names, thread};
 use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
+use diapason::qemu::Ending;
 use diapason::session::{Run, Session};
 use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
@@ -26,13 +27,20 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Boots a session and follows it to its end.
+    /// Boots a session and follows it to its end. Whatever a test is about, a machine that ended
+    /// by itself has books that balance.
     pub fn boot(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let run = session.run(workspace, &mut |line| lines.push(line.clone()));
         let run = run.map_err(|failure| failure.to_string())?;
+        let verdict = session.judge(&run);
+        if let (Verdict::Bug(text), Ending::Finished | Ending::Halted | Ending::SupervisorDied) =
+            (&verdict, run.ending)
+        {
+            return Err(text.clone());
+        }
         Ok(Observed {
-            verdict: session.judge(&run),
+            verdict,
             archive: session.archive.clone(),
             names: session.names.clone(),
             lines,

@@ -6,7 +6,7 @@ use diapason::console::Line;
 use diapason::qemu::Ending;
 use diapason_abi::FaultCause::{self, *};
 use diapason_abi::record::Record;
-use diapason_abi::{Key, layout};
+use diapason_abi::{CallNumber, Key, layout};
 use std::collections::BTreeMap;
 
 /// The tests of this file.
@@ -160,7 +160,8 @@ fn flags(table: &mut Table) {
 
 fn handles(table: &mut Table) {
     let calls = "ThreadJoin,ThreadDetach,SemDelete,SemLock,SemTryLock,SemUnlock,CvDelete,CvWait,\
-        CvSignal,MboxDelete,MboxSend,MboxReceive,TimerStart,EventWait,EventDelete";
+        CvSignal,MboxDelete,MboxSend,MboxReceive,MboxCall,\
+        TimerStart,EventWait,EventDelete";
     for call in calls.split(',') {
         let mut wild = |name: &str, address: Option<u64>| {
             let bad = Expected { address, ..Expected::fault(BadHandle) };
@@ -220,7 +221,10 @@ fn keys(table: &mut Table) {
 }
 
 fn arguments(table: &mut Table) {
-    for (name, number) in [("38", 38), ("of all ones", u64::MAX), ("beyond a byte", 256)] {
+    let beyond = CallNumber::ALL.len() as u64;
+    for (name, number) in
+        [("beyond the last", beyond), ("of all ones", u64::MAX), ("beyond a byte", 256)]
+    {
         table.insert(format!("call {name}"), Expected::fault(BadCall).at(number));
     }
     let arguments = [

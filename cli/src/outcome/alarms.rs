@@ -1,0 +1,360 @@
+//! Does what the analysis assumes hold while the system runs?
+//!
+//! A promise of `plan` rests on assumptions: how long the kernel keeps everybody waiting, how often
+//! devices interrupt, that budgets end in time. The kernel counts what happens to each, and what
+//! contradicts one is an alarm with its name, by which `docs/vcpus.md` explains it. What a process
+//! makes or changes while the system runs was not in the plan: of that, only what the kernel itself
+//! promised is expected.
+
+use super::{DeviceRow, Outcome, Terms, VcpuRow};
+use crate::duration::human;
+use crate::names::Names;
+use crate::plan::{Plan, counts};
+use diapason_analysis::server::{IoVcpu, MainVcpu};
+use diapason_system::System;
+use std::fmt;
+
+/// An assumption that a run contradicted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Alarm {
+    /// Its name.
+    pub name: &'static str,
+    /// What is concerned: a VCPU, a device, or the kernel.
+    pub of: String,
+    /// What the run showed, in ns unless the name says what is counted.
+    pub observed: u64,
+    /// The most (of a distance: the least) that was assumed.
+    pub assumed: u64,
+    /// A sentence.
+    pub text: String,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "alarm {}: {}", self.name, self.text)
+    }
+}
+
+/// What is assumed of a system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assumptions {
+    /// Instructions of the longest kernel path, and the time that takes (B).
+    path: (u64, u64),
+    /// Of each described VCPU.
+    vcpus: Vec<Assumed>,
+    /// Of each device, the shortest time between two of its interrupts, if one was described.
+    intervals: Vec<Option<u64>>,
+}
+
+/// What is assumed of one described VCPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Assumed {
+    /// Its response R(C), or its period if that is all that is known; and its list.
+    Main { response: u64, list: u64 },
+    /// How it is described.
+    Io(IoVcpu),
+}
+
+impl Assumptions {
+    /// What the plan of `system` assumes.
+    #[must_use]
+    pub fn of(system: &System) -> Assumptions {
+        let plan = Plan::tests(system, system.clock_hz);
+        let core = &plan.core;
+        let mut vcpus: Vec<(u16, Assumed)> = Vec::new();
+        for (place, (number, main)) in core.mains.iter().zip(&core.system.mains).enumerate() {
+            let response = plan.response(place).map_or(main.period.0, |found| found.response.0);
+            let MainVcpu { chunks, .. } = *main;
+            vcpus.push((*number, Assumed::Main { response, list: u64::from(chunks) }));
+        }
+        let ios = core.ios.iter().zip(&core.system.ios);
+        vcpus.extend(ios.map(|(number, io)| (*number, Assumed::Io(io.clone()))));
+        vcpus.sort_by_key(|(number, _)| *number);
+        let interrupts = system.devices.iter().map(|device| device.interrupt);
+        Assumptions {
+            path: (counts::KERNEL.longest_path, plan.costs.longest_path().0),
+            vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
+            intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
+        }
+    }
+
+    /// What a run contradicts.
+    #[must_use]
+    pub fn against(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+        // A change touches the responses of all.
+        let terms = || outcome.vcpus.iter().filter_map(|row| row.terms.as_ref());
+        let as_planned = terms().all(|terms| terms.changes == 0 && terms.maker.is_none());
+        let of_vcpus = outcome.vcpus.iter().flat_map(|row| {
+            let check = Check { assumptions: self, row, name: row.name(names) };
+            let checks = [check.overrun(), check.list(), check.late(as_planned), check.lock_out()];
+            checks.into_iter().flatten()
+        });
+        let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
+        self.longest_path(outcome).into_iter().chain(of_vcpus).chain(of_devices).collect()
+    }
+
+    /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
+    fn longest_path(&self, outcome: &Outcome) -> Option<Alarm> {
+        let observed = outcome.longest_path?.instructions;
+        let assumed = self.path.0;
+        (observed > assumed && !outcome.vcpus.is_empty()).then(|| Alarm {
+            name: "longest-path",
+            of: "kernel".into(),
+            observed,
+            assumed,
+            text: format!(
+                "a kernel path had {observed} instructions; the analysis assumes at most {assumed}"
+            ),
+        })
+    }
+
+    /// Item 2. An interrupt is seen late by up to a kernel path, the next one perhaps not.
+    fn distance(&self, row: &DeviceRow, names: &Names) -> Option<Alarm> {
+        let assumed = (*self.intervals.get(usize::try_from(row.device).ok()?)?)?;
+        let observed = row.distance_min_ns?;
+        let name = names.device(row.device);
+        (observed.saturating_add(self.path.1) < assumed).then(|| Alarm {
+            name: "interrupt-distance",
+            observed,
+            assumed,
+            text: format!(
+                "device {name} interrupted twice within {}; its `interval` is {}",
+                human(observed),
+                human(assumed)
+            ),
+            of: name,
+        })
+    }
+}
+
+/// One VCPU against what is assumed of it.
+struct Check<'a> {
+    assumptions: &'a Assumptions,
+    row: &'a VcpuRow,
+    name: String,
+}
+
+impl Check<'_> {
+    fn alarm(&self, name: &'static str, [observed, assumed]: [u64; 2], text: String) -> Alarm {
+        Alarm { name, of: self.name.clone(), observed, assumed, text }
+    }
+
+    /// What is assumed of it, if it is a described one.
+    fn assumed(&self) -> Option<&Assumed> {
+        self.assumptions.vcpus.get(usize::try_from(self.row.vcpu).ok()?)
+    }
+
+    /// Item 3: the end of a budget waits for nothing but a kernel path.
+    fn overrun(&self) -> Option<Alarm> {
+        let (observed, assumed) = (self.row.overrun_max_ns, self.assumptions.path.1);
+        let text = format!(
+            "VCPU {} used {} more than its budget; the analysis assumes at most {}",
+            self.name,
+            human(observed),
+            human(assumed)
+        );
+        (observed > assumed).then(|| self.alarm("budget-overrun", [observed, assumed], text))
+    }
+
+    /// Items 7 and 8: the list has room for every wake-up; and an I/O VCPU is not woken more often
+    /// than described.
+    fn list(&self) -> Option<Alarm> {
+        let VcpuRow { merges, wakes_max: wakes, .. } = *self.row;
+        if merges > 0 {
+            let text = format!(
+                "the replenishment list of VCPU {} was full {merges} times, with up to {wakes} \
+                 wake-ups in a period, so budget came up to a period later; {}",
+                self.name,
+                room(wakes)
+            );
+            return Some(self.alarm("replenishment-list-full", [merges, 0], text));
+        }
+        let (assumed, remedy) = match self.assumed()? {
+            Assumed::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
+            Assumed::Io(io) => {
+                let terms = self.row.terms.as_ref()?;
+                (self.wakes(io, terms), "its `interval` is too long".into())
+            }
+        };
+        let text = format!(
+            "VCPU {} was woken {wakes} times in a period; the analysis assumes at most {assumed}; \
+             {remedy}",
+            self.name
+        );
+        (wakes > assumed).then(|| self.alarm("wake-ups", [wakes, assumed], text))
+    }
+
+    /// Most wake-ups of an I/O VCPU in a period. Each is seen late by up to a kernel path.
+    fn wakes(&self, io: &IoVcpu, terms: &Terms) -> u64 {
+        let window = terms.period_max_ns.saturating_add(self.assumptions.path.1);
+        window.div_ceil(io.wake_gap.0.max(1))
+    }
+
+    /// Item 9, the best single test of the whole analysis: budgets are used in time.
+    fn late(&self, as_planned: bool) -> Option<Alarm> {
+        let terms = self.row.terms.as_ref()?;
+        let assumed = match self.assumed() {
+            Some(Assumed::Main { response, .. }) if as_planned => *response,
+            // A grant's overrun is counted with it.
+            _ if terms.share_ppm.is_some() => {
+                terms.period_max_ns.saturating_add(self.assumptions.path.1)
+            }
+            _ => terms.period_max_ns,
+        };
+        let observed = self.row.late_max_ns;
+        let text = format!(
+            "VCPU {} had used its budget only {} after it came; {} was promised",
+            self.name,
+            human(observed),
+            human(assumed)
+        );
+        (observed > assumed).then(|| self.alarm("late-supply", [observed, assumed], text))
+    }
+
+    /// Item 10: an I/O VCPU waits at most (1 − U)·T for its grant; longer by what a budget may be
+    /// exceeded by, which it pays back, and by 1 ns for each wake-up.
+    fn lock_out(&self) -> Option<Alarm> {
+        let Some(Assumed::Io(io)) = self.assumed() else { return None };
+        let terms = self.row.terms.as_ref()?;
+        let grant = io.quantum(diapason_abi::Nanos(terms.period_max_ns));
+        let most = grant.0.saturating_add(self.assumptions.path.1);
+        let wait = io.share.time_for(most).saturating_sub(most);
+        let (observed, assumed) =
+            (terms.lockout_max_ns, wait.saturating_add(self.wakes(io, terms)));
+        let text = format!(
+            "I/O VCPU {} waited {} for its grant; the analysis assumes at most {}",
+            self.name,
+            human(observed),
+            human(assumed)
+        );
+        (observed > assumed).then(|| self.alarm("lock-out", [observed, assumed], text))
+    }
+}
+
+/// What to write about a list for so many wake-ups. Who waits for budget is woken less often, so
+/// there may be more of them once it is longer.
+fn room(wakes: u64) -> String {
+    let enough = wakes.saturating_add(1);
+    if enough <= u64::from(diapason_abi::archive::REPLENISHMENTS_MAX) {
+        format!("it needs `replenishments = {enough}` at least")
+    } else {
+        "no list is that long: give it a shorter period, or wake it less often".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LongestPath, sample};
+    use super::*;
+
+    /// Name, observed and assumed of what the sample's run contradicts after a change.
+    fn alarms(change: impl FnOnce(&mut Outcome)) -> Vec<(&'static str, u64, u64)> {
+        let mut outcome = sample::outcome();
+        change(&mut outcome);
+        let found = Assumptions::of(&sample::system()).against(&outcome, &sample::names());
+        found.iter().map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
+    }
+
+    /// At `most` nothing rings, and beyond it only this.
+    fn rings(name: &'static str, most: u64, set: impl Fn(&mut Outcome, u64)) {
+        assert_eq!(alarms(|outcome| set(outcome, most)), []);
+        assert_eq!(alarms(|outcome| set(outcome, most + 1)), [(name, most + 1, most)]);
+    }
+
+    fn terms(outcome: &mut Outcome, row: usize) -> &mut Terms {
+        outcome.vcpus[row].terms.as_mut().unwrap()
+    }
+
+    #[test]
+    fn a_budget_may_be_exceeded_by_a_kernel_path() {
+        for row in 0..3 {
+            rings("budget-overrun", 3_000, |o, ns| o.vcpus[row].overrun_max_ns = ns);
+        }
+    }
+
+    #[test]
+    fn kernel_paths_have_their_length() {
+        let path = |instructions| Some(LongestPath { instructions, cause: 1 });
+        rings("longest-path", 3_000, |o, count| o.longest_path = path(count));
+        let without_vcpus = alarms(|o| {
+            o.vcpus.clear();
+            o.longest_path = path(9_000);
+        });
+        assert_eq!(without_vcpus, []);
+    }
+
+    #[test]
+    fn interrupts_keep_their_distance_but_for_a_kernel_path() {
+        let distance = |ns| alarms(|o| o.devices[0].distance_min_ns = ns);
+        assert_eq!(distance(None), []);
+        assert_eq!(distance(Some(997_000)), []);
+        assert_eq!(distance(Some(996_999)), [("interrupt-distance", 996_999, 1_000_000)]);
+        // Of a device without an interval nothing was assumed.
+        assert_eq!(
+            alarms(|o| (o.devices[0].device, o.devices[0].distance_min_ns) = (1, Some(1))),
+            []
+        );
+    }
+
+    #[test]
+    fn lists_have_room_for_all_wake_ups() {
+        rings("wake-ups", 7, |o, wakes| o.vcpus[0].wakes_max = wakes);
+        // An I/O VCPU in 10 ms and a kernel path, one each millisecond.
+        rings("wake-ups", 11, |o, wakes| o.vcpus[1].wakes_max = wakes);
+        // Of one made at run time only what happened is known.
+        assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
+        for row in [0, 2] {
+            rings("replenishment-list-full", 0, |o, merges| o.vcpus[row].merges = merges);
+        }
+    }
+
+    #[test]
+    fn a_full_list_says_how_long_it_should_be() {
+        let text = |wakes| {
+            let mut outcome = sample::outcome();
+            (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (1, wakes);
+            Assumptions::of(&sample::system()).against(&outcome, &sample::names())[0].to_string()
+        };
+        assert!(text(7).ends_with("it needs `replenishments = 8` at least"), "{}", text(7));
+        assert!(text(8).contains("no list is that long: give it a shorter period"), "{}", text(8));
+    }
+
+    #[test]
+    fn budgets_are_used_by_their_response_time() {
+        let plan = Plan::of(&sample::system(), 1_000_000_000);
+        let response = plan.response(0).unwrap().response.0;
+        assert!(response < 2_000_000);
+        let as_planned = |o: &mut Outcome, ns| {
+            o.vcpus.truncate(2);
+            o.vcpus[0].late_max_ns = ns;
+        };
+        rings("late-supply", response, as_planned);
+        // Once something was made or changed, the kernel promised a period.
+        rings("late-supply", 10_000_000, |o, ns| o.vcpus[0].late_max_ns = ns);
+        rings("late-supply", 20_000_000, |o, ns| o.vcpus[2].late_max_ns = ns);
+        rings("late-supply", 30_000_000, |o, ns| {
+            terms(o, 0).period_max_ns = 30_000_000;
+            o.vcpus[0].late_max_ns = ns;
+        });
+        rings("late-supply", 10_003_000, |o, ns| o.vcpus[1].late_max_ns = ns);
+    }
+
+    #[test]
+    fn io_vcpus_wait_for_a_grant_as_long_as_their_share_says() {
+        // (250 us + 3 us)·(1/2.5 % - 1), and 1 ns for each of 11 wake-ups.
+        rings("lock-out", 253_000 * 39 + 11, |o, ns| terms(o, 1).lockout_max_ns = ns);
+    }
+
+    #[test]
+    fn a_damaged_line_rings_nothing_and_breaks_nothing() {
+        let damaged = alarms(|o| {
+            for row in &mut o.vcpus {
+                (row.terms, row.late_max_ns) = (None, u64::MAX);
+            }
+            o.vcpus[0].vcpu = u64::MAX;
+            o.devices[0].device = u64::MAX;
+            o.devices[0].distance_min_ns = Some(0);
+        });
+        assert_eq!(damaged, []);
+    }
+}

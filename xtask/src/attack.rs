@@ -1,0 +1,57 @@
+//! `cargo xtask attack`: the long campaigns against everything that promises something. Each is an
+//! ignored test of its package, optimized; the normal run has a short form of it.
+
+use crate::steps::Tally;
+use diapason::Workspace;
+use std::process::Command;
+
+/// One campaign: what it attacks, and where it is.
+struct Campaign {
+    what: &'static str,
+    package: &'static str,
+    target: &'static str,
+    /// Tests whose name contains this; empty: all ignored ones of the target.
+    filter: &'static str,
+}
+
+const fn campaign(
+    what: &'static str,
+    package: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Campaign {
+    Campaign { what, package, target, filter }
+}
+
+const CAMPAIGNS: &[Campaign] = &[
+    campaign("server rules and closed forms", "diapason-vcpu", "attacks", ""),
+    campaign("exact tests and bounds of VCPUs", "diapason-analysis", "server_attack", ""),
+    campaign("tests of CSD queues", "diapason-analysis", "csd_attack", ""),
+    campaign("search for the best queues", "diapason-analysis", "csd_search", ""),
+];
+
+/// All campaigns whose description or package contains `part`; the exit code.
+pub fn command(workspace: &Workspace, part: &str) -> u8 {
+    let mut tally = Tally::default();
+    let chosen = |c: &&Campaign| c.what.contains(part) || c.package.contains(part);
+    for campaign in CAMPAIGNS.iter().filter(chosen) {
+        tally.step(campaign.what, || run(workspace, campaign));
+    }
+    tally.finish()
+}
+
+fn run(workspace: &Workspace, campaign: &Campaign) -> Result<(), String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace.root());
+    command.args(["test", "--quiet", "--release", "-p", campaign.package]);
+    command.args(["--test", campaign.target, "--", "--ignored", "--nocapture"]);
+    if !campaign.filter.is_empty() {
+        command.arg(campaign.filter);
+    }
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("a promise was broken, or the attack found nothing to attack".into()),
+        Err(error) => Err(format!("cannot start cargo: {error}")),
+    }
+}
