@@ -54,7 +54,7 @@ enum Command {
     },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
-        /// What to reproduce: csd [default: everything].
+        /// What to reproduce: csd, semaphores, decisions, fig12 [default: everything].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Fewer workloads: seconds instead of minutes.

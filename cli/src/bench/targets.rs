@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     one(&["mbox_send_16"], 130, "366 Zephyr user"),
     one(&["mbox_receive_16"], 130, "364 Zephyr user"),
     one(&["mbox_round_trip_16"], 700, "1670 Zephyr user, 395 seL4 (registers only)"),
+    one(&["mbox_call_round_trip_16"], 700, "395 seL4 (registers only), 1572 (10 words)"),
     one(&["state_write_8"], 10, ""),
     one(&["state_read_8"], 10, ""),
     one(&["thread_create_run_exit_join"], 2_500, "4641 Zephyr user"),

@@ -4,11 +4,15 @@
 //! or does not, tables for people, and pictures. Nothing here depends on the time of day, the
 //! speed of the host or its number of processors: every workload has a seed of its own.
 
+mod boot;
 pub mod counts;
 mod csd;
+mod decisions;
+pub mod fig12;
 mod parallel;
 mod progress;
 mod report;
+mod semaphores;
 
 pub use report::{Figure, Report, Row};
 
@@ -41,7 +45,12 @@ enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 1] = [("csd", csd::reproduce)];
+const ALL: [(&str, Reproduction); 4] = [
+    ("csd", csd::reproduce),
+    ("semaphores", semaphores::reproduce),
+    ("decisions", decisions::reproduce),
+    ("fig12", fig12::reproduce),
+];
 
 /// Reproduces and reports.
 ///
@@ -108,7 +117,10 @@ mod tests {
     fn an_unknown_name_is_refused_with_those_that_are_known() {
         let refused = chosen(&["csd".into(), "cds".into()]).unwrap_err();
         assert_eq!(refused.exit_code(), 2);
-        assert_eq!(refused.to_string(), "`cds` cannot be reproduced; choose from: csd");
+        assert_eq!(
+            refused.to_string(),
+            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12"
+        );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);
     }

@@ -42,7 +42,7 @@ pub fn kernel() -> Result<Measured, Failure> {
 }
 
 /// Reads lines of `operation length instructions source…`; `#` begins a comment.
-fn parse(text: &str) -> Result<Measured, String> {
+pub(super) fn parse(text: &str) -> Result<Measured, String> {
     let mut measured =
         Measured { counts: Counts::default(), missing: Vec::new(), entries: Vec::new() };
     for (number, line) in text.lines().enumerate() {

@@ -113,9 +113,9 @@ fn crossing(name: &str, points: &[Point]) -> Row {
         "fig4.4" => Row::words(&id, "EDF first, later RM", &ours)
             .holds(from.is_some_and(|from| from > 0) && points.last().is_some_and(wins))
             .note(
-                "the order is reproduced, the place not quite: the paper has RM ahead at n = 40; it \
-                 depends on RM's loss of schedulability, hence on how periods and execution times \
-                 are drawn, which the paper does not say in full",
+                "the order is reproduced, the place not quite: the paper has RM ahead at n = 40; \
+                 it depends on RM's loss of schedulability, hence on how periods and execution \
+                 times are drawn, which the paper does not say in full",
             ),
         _ => Row::words(&id, "RM quickly overtakes EDF", &ours)
             .holds(from.is_some_and(|from| points[from].tasks <= 40)),

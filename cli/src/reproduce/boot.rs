@@ -1,0 +1,89 @@
+//! Boots descriptions in QEMU for reproductions, and hands over what their programs log.
+
+use crate::console::Line;
+use crate::metal::{self, Built};
+use crate::outcome::Verdict;
+use crate::session::{Run, Session};
+use crate::tools::{Missing, QEMU};
+use crate::{Failure, Workspace};
+use diapason_system::{RunOptions, System};
+
+/// The built kernel and programs.
+pub struct Bench {
+    workspace: Workspace,
+    built: Built,
+}
+
+impl Bench {
+    /// Builds what boots.
+    ///
+    /// # Errors
+    /// If there is no emulator, or something does not compile.
+    pub fn new() -> Result<Bench, Failure> {
+        let workspace = Workspace::find()?;
+        QEMU.require(Missing::Say)?;
+        eprintln!("building the kernel and the programs");
+        let built = metal::build(&workspace)?;
+        Ok(Bench { workspace, built })
+    }
+
+    /// The description at `path` below the workspace's root.
+    ///
+    /// # Errors
+    /// If there is something wrong with it.
+    pub fn describe(&self, path: &str) -> Result<System, Failure> {
+        crate::session::describe(&self.workspace.root().join(path))
+    }
+
+    /// Boots `system` for `horizon_ns` of its own time. `hear` gets each line a process logs, and
+    /// the process's place in the description.
+    ///
+    /// # Errors
+    /// If it does not boot, or breaks a promise: then nothing it measured can be trusted.
+    pub fn run(
+        &self,
+        system: System,
+        horizon_ns: u64,
+        hear: &mut dyn FnMut(u16, &str),
+    ) -> Result<Run, Failure> {
+        let name = system.name.clone();
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+        let session = Session::assemble(system, self.built.clone(), options)?;
+        let run = session.run(&self.workspace, &mut |line| {
+            if let Line::Log { process, text } = line {
+                hear(*process, text);
+            }
+        })?;
+        match session.judge(&run) {
+            Verdict::Holds => Ok(run),
+            Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
+            Verdict::Broken(findings) => {
+                Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
+            }
+        }
+    }
+}
+
+/// The numbers of a line `WORD number number …`.
+#[must_use]
+pub fn numbers<'a>(line: &'a str, word: &str) -> Option<Vec<u64>> {
+    let mut words = line.split_ascii_whitespace();
+    if words.next() != Some(word) {
+        return None;
+    }
+    words.map(|word: &'a str| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn lines_of_numbers() {
+        assert_eq!(numbers("TICK 1 23", "TICK"), Some(vec![1, 23]));
+        assert_eq!(numbers("TICK", "TICK"), Some(vec![]));
+        for bad in ["TOCK 1", "TICK 1 x", "TICK -1", ""] {
+            assert_eq!(numbers(bad, "TICK"), None);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! What shares a bus instance: the bus itself, periodic and asynchronous endpoints, and the checks
+//! that tell a description which makes no sense from one that does not fit.
+
+use crate::packet::{Coding, Direction, Speed, Transfer, packet_time};
+use crate::time::Picos;
+use core::fmt;
+
+/// The longest period in slots, 2¹⁵: `bInterval` 16.
+pub const PERIOD_MAX: u32 = 1 << 15;
+/// The longest period of a guarantee in slots: 128 ms, or about a second at full and low speed. The
+/// exact test follows transfers slot by slot.
+pub const GUARANTEE_SLOTS_MAX: u32 = 1 << 10;
+/// Most bytes of one guaranteed transfer.
+pub const BYTES_MAX: u32 = 1 << 24;
+/// Most endpoints of a kind on one instance: 127 devices with 30 endpoints are more, but a round
+/// robin over more than this promises nothing anybody wants.
+pub const ENDPOINTS_MAX: usize = 256;
+
+/// The caller's name for an endpoint, unique on its bus instance.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct EndpointId(pub u32);
+
+impl fmt::Display for EndpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "endpoint {}", self.0)
+    }
+}
+
+/// What the controller starts only if it ends inside the microframe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A packet; a burst may go on in the next microframe.
+    Packet,
+    /// A whole burst.
+    Burst,
+    /// The documentation does not say: the worse of the two is promised.
+    Unknown,
+}
+
+/// Who decides in which slot of its period a periodic endpoint transmits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Starts {
+    /// The schedule: the driver hands over each transfer for its slot.
+    Chosen,
+    /// The controller, and it does not say: every endpoint is charged in every slot.
+    Unknown,
+}
+
+/// A bus instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bus {
+    /// Its speed.
+    pub speed: Speed,
+    /// How its line code is counted.
+    pub coding: Coding,
+    /// Most of a slot that may be periodic, in percent.
+    pub periodic_percent: u32,
+    /// What is never divided.
+    pub unit: Unit,
+    /// Who places periodic endpoints.
+    pub starts: Starts,
+    /// So many packets may fail and be repeated during one guaranteed transfer, whoever's.
+    pub retries: u32,
+    /// From the doorbell until the controller has the transfer in its schedule, at most.
+    pub doorbell: Picos,
+}
+
+impl Bus {
+    /// A bus as the standard has it, counted as the wire counts, without repetitions, with a
+    /// controller that divides bursts, schedules at once, and leaves the starts to us.
+    #[must_use]
+    pub const fn new(speed: Speed) -> Bus {
+        Bus {
+            speed,
+            coding: Coding::EightTen,
+            periodic_percent: speed.periodic_percent(),
+            unit: Unit::Packet,
+            starts: Starts::Chosen,
+            retries: 0,
+            doorbell: Picos::ZERO,
+        }
+    }
+
+    /// Super speed as the article counts it.
+    #[must_use]
+    pub const fn article() -> Bus {
+        Bus { coding: Coding::Ignored, ..Bus::new(Speed::Super) }
+    }
+
+    /// Most time of a slot that periodic endpoints may take.
+    #[must_use]
+    pub const fn periodic_limit(&self) -> Picos {
+        Picos(self.speed.slot().0 / 100 * self.periodic_percent as u64)
+    }
+}
+
+/// Whether an endpoint may be refused for the sake of others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Criticality {
+    /// The schedule holds with it or not at all.
+    High,
+    /// It gets what is left.
+    Low,
+}
+
+/// An interrupt or isochronous endpoint: one transfer of up to `q` bytes every period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Periodic {
+    /// Its name.
+    pub id: EndpointId,
+    /// Interrupt or isochronous.
+    pub transfer: Transfer,
+    /// Where its data goes.
+    pub direction: Direction,
+    /// `b`: bytes of its largest packet.
+    pub packet: u32,
+    /// `n`: packets of a burst, less one.
+    pub burst: u32,
+    /// `m`: bursts of a transfer, less one.
+    pub mult: u32,
+    /// `T` in slots, a power of two.
+    pub period: u32,
+    /// It may run at any longer period up to this one if it does not fit otherwise.
+    pub longest_period: u32,
+    /// What happens if it does not fit.
+    pub criticality: Criticality,
+}
+
+/// What a bulk or control endpoint is promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guarantee {
+    /// `B`: so many bytes …
+    pub bytes: u32,
+    /// `T`: … within so many slots of being queued, from whatever instant.
+    pub period: u32,
+}
+
+/// A bulk or control endpoint: it takes part in the round robin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Async {
+    /// Its name.
+    pub id: EndpointId,
+    /// Bulk or control.
+    pub transfer: Transfer,
+    /// Where its data goes.
+    pub direction: Direction,
+    /// `b`: bytes of its largest packet.
+    pub packet: u32,
+    /// `n`: packets of a burst, less one.
+    pub burst: u32,
+    /// Its promise; without one it only takes time from the others.
+    pub guarantee: Option<Guarantee>,
+}
+
+/// A description that makes no sense: the caller's mistake, not a lack of room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nonsense {
+    /// The periodic share is not from 1 to 100 percent.
+    Percent(u32),
+    /// More repetitions than this module calculates with (65,535).
+    Retries(u32),
+    /// More than [`ENDPOINTS_MAX`] endpoints of a kind.
+    Endpoints(usize),
+    /// Two endpoints have the same name.
+    Twice(EndpointId),
+    /// The transfer type belongs to the other kind of endpoint, or the speed does not have it.
+    Type(EndpointId),
+    /// The packet has no bytes or more than the given number.
+    Packet(EndpointId, u32),
+    /// A burst or transfer has more packets than the given number.
+    Packets(EndpointId, u32),
+    /// The period is not a power of two from 1 to [`PERIOD_MAX`], or the longest one is shorter.
+    Period(EndpointId),
+    /// The guarantee is for no bytes, for more than [`BYTES_MAX`], or within no time or too long.
+    Guarantee(EndpointId),
+    /// No endpoint of that name is on the bus.
+    Unknown(EndpointId),
+}
+
+impl fmt::Display for Nonsense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Nonsense::Percent(n) => {
+                write!(f, "{n} % of a slot for periodic endpoints: give 1 to 100")
+            }
+            Nonsense::Retries(n) => write!(f, "{n} repeated packets: give at most 65535"),
+            Nonsense::Endpoints(n) => {
+                write!(f, "{n} endpoints of a kind on one bus: at most {ENDPOINTS_MAX}")
+            }
+            Nonsense::Twice(id) => write!(f, "{id} is on the bus twice: give each its own number"),
+            Nonsense::Type(id) => write!(
+                f,
+                "{id} has a transfer type that is not possible here: isochronous and interrupt are \
+                 periodic, bulk and control are not, low speed has neither bulk nor isochronous"
+            ),
+            Nonsense::Packet(id, most) => {
+                write!(f, "{id} has packets of a size that is not possible: give 1 to {most} bytes")
+            }
+            Nonsense::Packets(id, most) => {
+                write!(f, "{id} has too many packets in one go: at most {most}")
+            }
+            Nonsense::Period(id) => write!(
+                f,
+                "{id} has an impossible period: give a power of two from 1 to {PERIOD_MAX} slots, \
+                 and a longest period not below it"
+            ),
+            Nonsense::Guarantee(id) => write!(
+                f,
+                "{id} has an impossible guarantee: give 1 to {BYTES_MAX} bytes within 1 to \
+                 {GUARANTEE_SLOTS_MAX} slots"
+            ),
+            Nonsense::Unknown(id) => write!(f, "{id} is not on this bus"),
+        }
+    }
+}
+
+impl Periodic {
+    /// `(m + 1)(n + 1)`.
+    #[must_use]
+    pub const fn packets(&self) -> u32 {
+        (self.mult + 1) * (self.burst + 1)
+    }
+
+    /// `w`: how long its packet takes, equation 3.
+    #[must_use]
+    pub const fn packet_time(&self, bus: &Bus) -> Picos {
+        packet_time(bus.speed, bus.coding, self.transfer, self.direction, self.packet)
+    }
+
+    /// How long its transfer takes: all its packets, whether the device uses them or not.
+    #[must_use]
+    pub const fn cost(&self, bus: &Bus) -> Picos {
+        self.packet_time(bus).times(self.packets() as u64)
+    }
+
+    /// Equation 2 and what goes with it.
+    ///
+    /// # Errors
+    /// What makes no sense on this bus.
+    pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
+        if !matches!(self.transfer, Transfer::Interrupt | Transfer::Isochronous) {
+            return Err(Nonsense::Type(self.id));
+        }
+        check_packet(self.id, bus, self.transfer, self.packet)?;
+        let most = match (bus.speed, self.transfer) {
+            (Speed::Super, Transfer::Isochronous) => 48,
+            (Speed::Super | Speed::High, _) => 3,
+            (Speed::Full | Speed::Low, _) => 1,
+        };
+        let fits = self.burst <= 15 && self.mult <= 2 && self.packets() <= most;
+        if !fits {
+            return Err(Nonsense::Packets(self.id, most));
+        }
+        let possible = |period: u32| period.is_power_of_two() && period <= PERIOD_MAX;
+        let sane = possible(self.period)
+            && possible(self.longest_period)
+            && self.period <= self.longest_period;
+        if sane { Ok(()) } else { Err(Nonsense::Period(self.id)) }
+    }
+}
+
+impl Async {
+    /// `w`: how long its packet takes, equation 3.
+    #[must_use]
+    pub const fn packet_time(&self, bus: &Bus) -> Picos {
+        packet_time(bus.speed, bus.coding, self.transfer, self.direction, self.packet)
+    }
+
+    /// `(n + 1)·w`: how long one visit of the round robin takes.
+    #[must_use]
+    pub const fn visit(&self, bus: &Bus) -> Picos {
+        self.packet_time(bus).times(self.burst as u64 + 1)
+    }
+
+    /// Equation 4: visits needed for `bytes`.
+    #[must_use]
+    pub const fn visits(&self, bytes: u32) -> u32 {
+        bytes.div_ceil((self.burst + 1) * self.packet)
+    }
+
+    /// # Errors
+    /// What makes no sense on this bus.
+    pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
+        if !matches!(self.transfer, Transfer::Control | Transfer::Bulk) {
+            return Err(Nonsense::Type(self.id));
+        }
+        check_packet(self.id, bus, self.transfer, self.packet)?;
+        let most = match (bus.speed, self.transfer) {
+            (Speed::Super, Transfer::Bulk) => 16,
+            _ => 1,
+        };
+        if self.burst >= most {
+            return Err(Nonsense::Packets(self.id, most));
+        }
+        match self.guarantee {
+            Some(Guarantee { bytes, period })
+                if !(1..=BYTES_MAX).contains(&bytes)
+                    || !(1..=GUARANTEE_SLOTS_MAX).contains(&period) =>
+            {
+                Err(Nonsense::Guarantee(self.id))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_packet(
+    id: EndpointId,
+    bus: &Bus,
+    transfer: Transfer,
+    packet: u32,
+) -> Result<(), Nonsense> {
+    match bus.speed.largest_packet(transfer) {
+        0 => Err(Nonsense::Type(id)),
+        most if packet == 0 || packet > most => Err(Nonsense::Packet(id, most)),
+        _ => Ok(()),
+    }
+}
+
+/// Everything on a bus, checked.
+///
+/// # Errors
+/// The first thing that makes no sense.
+pub fn check(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<(), Nonsense> {
+    if !(1..=100).contains(&bus.periodic_percent) {
+        return Err(Nonsense::Percent(bus.periodic_percent));
+    }
+    if bus.retries > 65_535 {
+        return Err(Nonsense::Retries(bus.retries));
+    }
+    let count = periodic.len().max(asyncs.len());
+    if count > ENDPOINTS_MAX {
+        return Err(Nonsense::Endpoints(count));
+    }
+    periodic.iter().try_for_each(|endpoint| endpoint.check(bus))?;
+    asyncs.iter().try_for_each(|endpoint| endpoint.check(bus))?;
+    let mut ids: alloc::vec::Vec<EndpointId> =
+        periodic.iter().map(|e| e.id).chain(asyncs.iter().map(|e| e.id)).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Nonsense::Twice(pair[0])),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,45 @@
+//! USB bus schedules: which periodic endpoint transmits in which microframe, how long a bulk
+//! transfer takes at worst, and who is refused.
+//!
+//! Pure decisions: no hardware, no clock. Times are whole picoseconds ([`Picos`]); what is promised
+//! leaves as nanoseconds, rounded up. Theory and evidence: `docs/bus.md`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+/// The example in the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod arrange;
+pub mod article;
+mod board;
+mod endpoint;
+mod judge;
+mod packet;
+pub mod place;
+mod plan;
+mod refusal;
+pub mod reserve;
+mod rotation;
+mod scheduler;
+#[cfg(feature = "sim")]
+pub mod sim;
+mod time;
+pub mod tree;
+mod worst;
+
+pub use endpoint::{
+    Async, BYTES_MAX, Bus, Criticality, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee,
+    Nonsense, PERIOD_MAX, Periodic, Starts, Unit, check,
+};
+pub use judge::Broken;
+pub use packet::{Coding, Direction, Speed, Transfer, packet_time};
+pub use plan::{Placed, Plan, Promise, plan};
+pub use refusal::{Reason, Refusal, Unfit, WouldFit};
+pub use rotation::Rotation;
+pub use scheduler::{Change, Moves, Scheduler};
+pub use time::Picos;
+pub use worst::Pattern;

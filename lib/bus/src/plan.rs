@@ -1,0 +1,180 @@
+//! The schedule of a bus instance from scratch: Algorithm 1 with exact tests in place of `t_A`.
+//!
+//! Guarantees of asynchronous endpoints and high-criticality periodic endpoints hold together or
+//! the plan is refused. Low-criticality endpoints follow in the article's order, each at its own
+//! period or at a longer one it allows, as long as everything before still holds. If the article's
+//! algorithms keep more endpoints without breaking anything, their schedule is taken.
+
+use crate::board::Board;
+use crate::endpoint::{
+    Async, Bus, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee, Nonsense, Periodic, check,
+};
+use crate::judge::{Broken, Judge};
+use crate::refusal::{Reason, Refusal, Unfit, WouldFit};
+use crate::rotation::Rotation;
+use crate::time::Picos;
+use crate::worst::Pattern;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A periodic endpoint with a place: it transmits in slots `start + a·period`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// Which.
+    pub id: EndpointId,
+    /// Its first slot.
+    pub start: u32,
+    /// Its period, which may be longer than the one asked for.
+    pub period: u32,
+}
+
+/// What an asynchronous endpoint is promised, and what it gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// Which.
+    pub id: EndpointId,
+    /// What it asked for.
+    pub guarantee: Guarantee,
+    /// Longest time from the doorbell to the end of the last packet: a least upper bound.
+    pub worst: Picos,
+    /// The same if the order of the round robin is not known; `None`: longer than guaranteed.
+    pub any_order: Option<Picos>,
+}
+
+/// A schedule in which everything holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Periodic endpoints with a place, in their order.
+    pub placed: Vec<Placed>,
+    /// Low-criticality endpoints without.
+    pub refused: Vec<Refusal>,
+    /// One per guarantee, in their order.
+    pub promises: Vec<Promise>,
+    /// Periodic time in each slot of the hyperperiod.
+    pub load: Vec<Picos>,
+}
+
+/// The schedule of everything on `bus`.
+///
+/// # Errors
+/// What makes no sense, or the first endpoint that cannot be given what it must have.
+pub fn plan(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<Plan, Unfit> {
+    check(bus, periodic, asyncs)?;
+    let judge = Judge::new(bus, asyncs);
+    without_periodic(bus, asyncs, &judge).map_err(Unfit::Refused)?;
+    let mut board = Board::new(bus, &judge, periodic);
+    from_scratch(&mut board, asyncs).map_err(Unfit::Refused)?;
+    Ok(Plan::of(&board, asyncs))
+}
+
+/// Whether the guarantees hold on an empty bus.
+pub(crate) fn without_periodic(bus: &Bus, asyncs: &[Async], judge: &Judge) -> Result<(), Refusal> {
+    judge.broken(&[]).map_or(Ok(()), |broken| Err(refuse_alone(bus, asyncs, broken)))
+}
+
+/// Fill an empty board.
+pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), Refusal> {
+    let movable = vec![true; board.periodic.len()];
+    let outcomes = board.article(asyncs);
+    match (board.place_high(&movable), outcomes.first()) {
+        (Ok(()), _) => board.place_low(&movable),
+        (Err(refusal), None) => return Err(refusal),
+        (Err(_), Some(outcome)) => board.adopt(outcome),
+    }
+    for outcome in &outcomes {
+        if outcome.starts.iter().flatten().count() > board.count() {
+            board.adopt(outcome);
+        }
+    }
+    board.place_low(&movable);
+    board.polish(&movable);
+    Ok(())
+}
+
+impl Plan {
+    pub(crate) fn of(board: &Board<'_>, asyncs: &[Async]) -> Plan {
+        let load = board.load();
+        let places = board.periodic.iter().zip(&board.at);
+        let placed = places.filter_map(|(endpoint, at)| {
+            at.map(|(start, period)| Placed { id: endpoint.id, start, period })
+        });
+        let without = (0..board.at.len()).filter(|index| board.at[*index].is_none());
+        Plan {
+            placed: placed.collect(),
+            refused: without.map(|index| board.explain(index)).collect(),
+            promises: promises(board.bus, asyncs, &load),
+            load,
+        }
+    }
+
+    /// Longest time for a transfer of `bytes` of the asynchronous endpoint `id` under this
+    /// schedule, whatever it is guaranteed; `None`: longer than [`GUARANTEE_SLOTS_MAX`] slots.
+    ///
+    /// # Errors
+    /// If `id` is not among `asyncs`, or the number of bytes is 0 or above [`crate::BYTES_MAX`].
+    pub fn worst_time(
+        &self,
+        bus: &Bus,
+        asyncs: &[Async],
+        id: EndpointId,
+        bytes: u32,
+    ) -> Result<Option<Picos>, Nonsense> {
+        check(bus, &[], asyncs)?;
+        let index = asyncs.iter().position(|a| a.id == id).ok_or(Nonsense::Unknown(id))?;
+        let guarantee = Guarantee { bytes, period: GUARANTEE_SLOTS_MAX };
+        Async { guarantee: Some(guarantee), ..asyncs[index] }.check(bus)?;
+        Ok(worst_of(bus, asyncs, index, guarantee, &self.load, exactly))
+    }
+}
+
+fn exactly(pattern: &Pattern<'_>, rotation: &Rotation, limit: Picos) -> Option<Picos> {
+    pattern.worst_time(rotation, limit)
+}
+
+/// The worst over all sequences that the controller may follow.
+fn worst_of(
+    bus: &Bus,
+    asyncs: &[Async],
+    index: usize,
+    guarantee: Guarantee,
+    load: &[Picos],
+    bound: impl Fn(&Pattern<'_>, &Rotation, Picos) -> Option<Picos>,
+) -> Option<Picos> {
+    let pattern = Pattern { load, slot: bus.speed.slot() };
+    let limit = pattern.slot.times(guarantee.period.into()) - bus.doorbell;
+    let rotations = Rotation::all(bus, asyncs, index, guarantee);
+    let each = rotations.iter().map(|rotation| bound(&pattern, rotation, limit));
+    let worst = each.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    Some(worst + bus.doorbell)
+}
+
+fn promises(bus: &Bus, asyncs: &[Async], load: &[Picos]) -> Vec<Promise> {
+    let guaranteed = asyncs.iter().enumerate();
+    let guaranteed = guaranteed.filter_map(|(i, a)| Some((i, a.id, a.guarantee?)));
+    guaranteed
+        .filter_map(|(index, id, guarantee)| {
+            let worst = worst_of(bus, asyncs, index, guarantee, load, exactly)?;
+            let any_order = worst_of(bus, asyncs, index, guarantee, load, |p, rotation, limit| {
+                p.safe_any_order(rotation, limit)
+            });
+            Some(Promise { id, guarantee, worst, any_order })
+        })
+        .collect()
+}
+
+/// A guarantee that is too much for an empty bus, and what would not have been.
+fn refuse_alone(bus: &Bus, asyncs: &[Async], broken: Broken) -> Refusal {
+    let slot = bus.speed.slot();
+    let index = asyncs.iter().position(|a| a.id == broken.id).unwrap_or(0);
+    let asked = asyncs[index].guarantee.unwrap_or(Guarantee { bytes: 1, period: 1 });
+    let worst = |guarantee| worst_of(bus, asyncs, index, guarantee, &[], exactly);
+    let longest = Guarantee { period: GUARANTEE_SLOTS_MAX, ..asked };
+    let period = worst(longest).map(|worst| worst.0.div_ceil(slot.0) as u32);
+    let (mut fits, mut too_many) = (0, asked.bytes);
+    while too_many - fits > 1 {
+        let bytes = fits + (too_many - fits) / 2;
+        if worst(Guarantee { bytes, ..asked }).is_some() { fits = bytes } else { too_many = bytes }
+    }
+    let amount = (fits > 0).then_some(fits);
+    Refusal { id: broken.id, reason: Reason::Alone(broken), would_fit: WouldFit { amount, period } }
+}

@@ -1,0 +1,14 @@
+//! A simulated bus that sends packet after packet, and attacks that try to break what was planned.
+//!
+//! It shares with the planner only what endpoints are and how long a packet takes: it adds up no
+//! patterns and knows no sequences of items.
+
+mod attack;
+mod exhaustive;
+mod random;
+mod wire;
+
+pub use attack::{Report, attack, attack_article, compare};
+pub use exhaustive::exhaustive;
+pub use random::{Random, Set};
+pub use wire::{Observed, Wire};

@@ -1,0 +1,141 @@
+//! What nodes are told, and what their controllers count.
+
+use crate::decode::WireError;
+use crate::frame::Frame;
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// A node of one bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// A request to transmit, unique on its bus; later requests have larger ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// How far a controller trusts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// Takes part, and destroys frames it finds wrong.
+    ErrorActive,
+    /// As before, with a counter of 96 or more.
+    Warning,
+    /// Takes part, but destroys no frame of others and waits longer between its own.
+    ErrorPassive,
+    /// Silent.
+    BusOff,
+}
+
+/// Something that happened at one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The end of the bit at which it happened.
+    pub time: Nanos,
+    /// Where.
+    pub node: NodeId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The node's frame is through: the last bit of end of frame was right.
+    Sent {
+        /// The request; none for babble.
+        ticket: Option<Ticket>,
+        /// The frame.
+        frame: Frame,
+    },
+    /// The node accepted another's frame: one bit before its end.
+    Received {
+        /// The frame.
+        frame: Frame,
+    },
+    /// A one-shot request ended without success.
+    Dropped {
+        /// The request.
+        ticket: Ticket,
+        /// The error; none if arbitration was lost.
+        error: Option<WireError>,
+    },
+    /// The node found an error and begins its error flag.
+    Error {
+        /// Which.
+        error: WireError,
+        /// Was it transmitting?
+        transmitting: bool,
+    },
+    /// The node's health changed.
+    Health {
+        /// To this.
+        health: Health,
+        /// Transmit error counter.
+        transmit_errors: u16,
+        /// Receive error counter.
+        receive_errors: u16,
+    },
+}
+
+/// What a controller counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames accepted from the bus, before filters.
+    pub received: u64,
+    /// Times that arbitration was lost.
+    pub lost: u64,
+    /// Errors found.
+    pub errors: u64,
+    /// Frames for a full inbox.
+    pub overruns: u64,
+}
+
+/// Why a request is refused: the caller's mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendRefusal {
+    /// The bus has no such node.
+    NoSuchNode {
+        /// How many it has.
+        nodes: usize,
+    },
+    /// The node's queue is full.
+    QueueFull {
+        /// How many it holds.
+        capacity: usize,
+    },
+    /// The node is switched off, only listens, or is bus-off and will not recover by itself.
+    Silent,
+}
+
+impl fmt::Display for SendRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendRefusal::NoSuchNode { nodes } => {
+                write!(f, "no such node: this bus has {nodes}, counted from 0")
+            }
+            SendRefusal::QueueFull { capacity } => {
+                write!(f, "the transmit queue holds {capacity} and is full; wait for a `Sent`")
+            }
+            SendRefusal::Silent => {
+                write!(f, "the node does not transmit: switch it on, and not to listening only")
+            }
+        }
+    }
+}
+
+/// Damage done on command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Bit `bit` of the next frame, counted from start of frame with stuff bits, is seen inverted
+    /// by the nodes of `seen_by` (bit *i* for node *i*; nodes above 63 see it if all ones).
+    Flip {
+        /// Which bit.
+        bit: u32,
+        /// Who sees it wrong.
+        seen_by: u64,
+    },
+    /// The transmitters of the next frame do not see its acknowledgement.
+    DropAck,
+}

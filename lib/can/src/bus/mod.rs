@@ -1,0 +1,415 @@
+//! A bus of CAN controllers with explicit time: arbitration, errors, bus-off, all to the bit.
+//!
+//! ```
+//! use diapason_abi::Nanos;
+//! use diapason_can::{BitRate, Bus, Frame, StandardId, bus::{EventKind, Setup}};
+//!
+//! let mut bus = Bus::new(BitRate::new(500_000)?);
+//! let (a, b) = (bus.add_node(Setup::default()), bus.add_node(Setup::default()));
+//! let frame = Frame::data(StandardId::MAX, b"hi").unwrap();
+//! bus.send(Nanos(100), a, frame).unwrap();
+//! while let Some(time) = bus.next_event() {
+//!     bus.advance(time);
+//! }
+//! let received = bus.poll().unwrap();
+//! assert_eq!((received.node, received.kind), (b, EventKind::Received { frame }));
+//! # Ok::<(), diapason_can::timing::TimingRefusal>(())
+//! ```
+//!
+//! Every node is a state machine that is stepped bit by bit. Where nothing can go wrong, from the
+//! start of a frame whose arbitration is decided to the end of its form, the bus leaps: the nodes
+//! are put where the bits would have brought them. [`Bus::leaping`] turns that off; tests hold both
+//! ways against each other.
+//!
+//! Nodes that send at the same instant meet in arbitration, so a frame begins when time *passes*
+//! its instant. On an idle bus a start of frame begins at the request, and the grid of bits with it.
+
+mod event;
+mod node;
+mod port;
+mod queue;
+
+pub use event::{Counts, Event, EventKind, Fault, Health, NodeId, SendRefusal, Ticket};
+pub use node::Setup;
+pub use port::{Port, PortError};
+
+use crate::decode::Decoder;
+use crate::frame::Frame;
+use crate::timing::BitRate;
+use crate::wire::{Contest, DOMINANT, RECESSIVE, Wire, contest};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use diapason_abi::Nanos;
+use embedded_can::Id;
+use node::{Node, Phase};
+use queue::Request;
+
+/// The time of the bit that comes next: whole bits after an anchor, so that nothing drifts.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    rate: BitRate,
+    anchor: Nanos,
+    bits: u64,
+}
+
+impl Grid {
+    /// The instant `ahead` bits after the beginning of the next bit.
+    fn time(&self, ahead: u64) -> Nanos {
+        self.anchor + self.rate.time(self.bits + ahead)
+    }
+
+    fn pass(&mut self, bits: u64) {
+        self.bits += bits;
+        let second = u64::from(self.rate.hertz());
+        if self.bits >= second {
+            self.anchor += Nanos::from_secs(self.bits / second);
+            self.bits %= second;
+        }
+    }
+}
+
+/// One CAN bus and its nodes.
+pub struct Bus {
+    grid: Grid,
+    now: Nanos,
+    nodes: Vec<Node>,
+    events: VecDeque<Event>,
+    tickets: u64,
+    /// The next bit has begun: nobody can join any more.
+    open: bool,
+    /// Nothing happens until somebody asks for something.
+    quiet: bool,
+    /// Bits from the next one to where the leap under way lands.
+    leap: Option<u64>,
+    leaping: bool,
+    /// Bits since start of frame.
+    position: Option<u32>,
+    armed: VecDeque<Fault>,
+    fault: Option<Fault>,
+    /// Bits for which something outside pulls the bus dominant.
+    jam: u64,
+}
+
+impl Bus {
+    /// An idle bus without nodes, at time 0.
+    #[must_use]
+    pub fn new(rate: BitRate) -> Bus {
+        Bus {
+            grid: Grid { rate, anchor: Nanos::ZERO, bits: 0 },
+            now: Nanos::ZERO,
+            nodes: Vec::new(),
+            events: VecDeque::new(),
+            tickets: 0,
+            open: false,
+            quiet: true,
+            leap: None,
+            leaping: true,
+            position: None,
+            armed: VecDeque::new(),
+            fault: None,
+            jam: 0,
+        }
+    }
+
+    /// One more node. On a quiet bus it takes part at once, else after eleven recessive bits.
+    pub fn add_node(&mut self, setup: Setup) -> NodeId {
+        let id = NodeId(self.nodes.len());
+        self.land_or_walk();
+        let phase = if self.quiet { Phase::Idle } else { Phase::Integrating { bits: 0 } };
+        self.nodes.push(Node::new(id, setup, phase));
+        id
+    }
+
+    /// May the bus leap over what cannot go wrong? It may unless told otherwise.
+    pub fn leaping(&mut self, leaping: bool) {
+        self.leaping = leaping;
+        self.land_or_walk();
+    }
+
+    /// The bits per second of all nodes.
+    #[must_use]
+    pub fn rate(&self) -> BitRate {
+        self.grid.rate
+    }
+
+    /// The time it was last advanced to.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Ask `node` to send `frame`; it goes on until it succeeds.
+    ///
+    /// # Errors
+    /// The queue is full, or the node cannot send.
+    pub fn send(&mut self, now: Nanos, node: NodeId, frame: Frame) -> Result<Ticket, SendRefusal> {
+        self.request(now, node, frame, false)
+    }
+
+    /// As [`Bus::send`], with one attempt only.
+    ///
+    /// # Errors
+    /// The queue is full, or the node cannot send.
+    pub fn send_once(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        frame: Frame,
+    ) -> Result<Ticket, SendRefusal> {
+        self.request(now, node, frame, true)
+    }
+
+    fn request(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        frame: Frame,
+        once: bool,
+    ) -> Result<Ticket, SendRefusal> {
+        self.advance(now);
+        let nodes = self.nodes.len();
+        let node = self.nodes.get_mut(node.0).ok_or(SendRefusal::NoSuchNode { nodes })?;
+        if node.phase == Phase::Off || node.setup.listen_only {
+            return Err(SendRefusal::Silent);
+        }
+        let ticket = Ticket(self.tickets);
+        if !node.queue.push(Request { ticket: Some(ticket), frame, once }) {
+            return Err(SendRefusal::QueueFull { capacity: node.queue.capacity() });
+        }
+        self.tickets += 1;
+        self.wake();
+        Ok(ticket)
+    }
+
+    /// Take a request back; false if it is being sent or gone.
+    pub fn cancel(&mut self, now: Nanos, node: NodeId, ticket: Ticket) -> bool {
+        self.advance(now);
+        self.land_or_walk();
+        let Some(node) = self.nodes.get_mut(node.0) else { return false };
+        let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
+        busy != Some(ticket) && node.queue.remove(ticket).is_some()
+    }
+
+    /// Give a request another identifier from its next attempt on; false if it is gone.
+    pub fn rename(&mut self, now: Nanos, node: NodeId, ticket: Ticket, id: Id) -> bool {
+        self.advance(now);
+        let Some(node) = self.nodes.get_mut(node.0) else { return false };
+        let Some(request) = node.queue.find(ticket) else { return false };
+        request.frame = request.frame.with_id(id);
+        true
+    }
+
+    /// Take all requests back but the one being sent; how many they were.
+    pub fn flush(&mut self, now: Nanos, node: NodeId) -> usize {
+        self.advance(now);
+        self.land_or_walk();
+        let Some(node) = self.nodes.get_mut(node.0) else { return 0 };
+        let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
+        node.queue.clear(busy)
+    }
+
+    /// Requests that wait at `node`, the one being sent included.
+    #[must_use]
+    pub fn waiting(&self, node: NodeId) -> usize {
+        self.nodes.get(node.0).map_or(0, |node| node.queue.len())
+    }
+
+    /// Switch a node's controller on or off. Off forgets its requests and breaks what it sends; on
+    /// starts with counters at 0 and eleven recessive bits.
+    pub fn switch(&mut self, now: Nanos, node: NodeId, on: bool) {
+        self.advance(now);
+        self.land_or_walk();
+        if let Some(node) = self.nodes.get_mut(node.0) {
+            node.switch(on);
+            node.queue.clear(None);
+        }
+        self.wake();
+    }
+
+    /// From now on `node` sends `frame` without pause, before all its requests; none ends it.
+    pub fn babble(&mut self, now: Nanos, node: NodeId, frame: Option<Frame>) {
+        self.advance(now);
+        if let Some(node) = self.nodes.get_mut(node.0) {
+            node.babble = frame;
+        }
+        self.wake();
+    }
+
+    /// Arm a fault for the next frame that begins; several wait for one frame each.
+    pub fn arm(&mut self, now: Nanos, fault: Fault) {
+        self.advance(now);
+        self.armed.push_back(fault);
+    }
+
+    /// Hold the bus dominant for `bits` bits, from the next one on.
+    pub fn jam(&mut self, now: Nanos, bits: u64) {
+        self.advance(now);
+        self.land_or_walk();
+        self.jam = self.jam.max(bits);
+        self.wake();
+    }
+
+    /// The next thing that happened, in order of time, then of nodes.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What the controller counted.
+    #[must_use]
+    pub fn counts(&self, node: NodeId) -> Counts {
+        self.nodes.get(node.0).map_or_else(Counts::default, |node| node.counts)
+    }
+
+    /// Its health, transmit and receive error counter.
+    #[must_use]
+    pub fn health(&self, node: NodeId) -> (Health, u16, u16) {
+        self.nodes.get(node.0).map_or((Health::BusOff, 0, 0), |node| {
+            (node.health(), node.transmit_errors, node.receive_errors)
+        })
+    }
+
+    /// When to call [`Bus::advance`] again; nothing is to be seen before. None: not by itself.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Nanos> {
+        let at_rest = |node: &Node| {
+            matches!(
+                node.phase,
+                Phase::Off | Phase::Idle | Phase::Intermission { .. } | Phase::Suspend { .. }
+            ) && !node.has_work()
+        };
+        if self.quiet || (self.jam == 0 && self.nodes.iter().all(at_rest)) {
+            return None;
+        }
+        Some(self.grid.time(self.leap.map_or(1, |bits| bits + 1)))
+    }
+
+    /// Everything that ends at `now` or before; time never goes back.
+    pub fn advance(&mut self, now: Nanos) {
+        while !self.quiet {
+            if !self.open {
+                if self.grid.time(0) >= now {
+                    break;
+                }
+                self.open_bit();
+            }
+            match self.leap {
+                Some(bits) if self.grid.time(bits) <= now => self.land(bits),
+                None if self.grid.time(1) <= now => self.close_bit(),
+                _ => break,
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Somebody wants something of a bus that was quiet: its bits begin now.
+    fn wake(&mut self) {
+        if self.quiet {
+            self.grid = Grid { anchor: self.now, bits: 0, ..self.grid };
+            (self.quiet, self.open) = (false, false);
+        }
+    }
+
+    /// A leap under way is taken bit by bit instead, up to now.
+    fn land_or_walk(&mut self) {
+        if self.leap.take().is_some() {
+            self.advance(self.now);
+        }
+    }
+
+    fn open_bit(&mut self) {
+        self.open = true;
+        let mut begun = false;
+        for node in &mut self.nodes {
+            begun |= node.open();
+        }
+        if begun {
+            (self.position, self.fault) = (Some(0), self.armed.pop_front());
+            self.leap = self.plan_leap();
+        }
+    }
+
+    /// The bits to the last two of end of frame, if nothing can go wrong until there.
+    fn plan_leap(&self) -> Option<u64> {
+        if !self.leaping || self.fault.is_some() || self.jam > 0 {
+            return None;
+        }
+        let settled = |node: &Node| matches!(node.phase, Phase::Off | Phase::Idle | Phase::Frame);
+        if !self.nodes.iter().all(settled) {
+            return None;
+        }
+        let winner = self.winner()?;
+        let sends_it =
+            |node: &Node| node.sending.as_ref().is_some_and(|sending| sending.wire == winner);
+        let heard = self.nodes.iter().any(|node| node.acknowledges() && !sends_it(node));
+        let once = |node: &&Node| node.sending.as_ref().is_some_and(|s| s.request.once);
+        let dropped = self.nodes.iter().filter(once).any(|node| !sends_it(node));
+        (heard && !dropped).then(|| u64::from(winner.bits.len()) - 2)
+    }
+
+    fn winner(&self) -> Option<Wire> {
+        let sending = self.nodes.iter().filter_map(|node| node.sending.as_ref());
+        let wires: Vec<Wire> = sending.map(|sending| sending.wire).collect();
+        match wires.as_slice() {
+            [] => None,
+            [only] => Some(*only),
+            _ => match contest(&wires) {
+                Contest::Won { by } => wires.get(by).copied(),
+                Contest::Clash { .. } => None,
+            },
+        }
+    }
+
+    /// The leap is over: every node is where `bits` bits would have brought it.
+    fn land(&mut self, bits: u64) {
+        (self.leap, self.open) = (None, false);
+        let Some(winner) = self.winner() else { return };
+        let mut frame = None;
+        for node in &mut self.nodes {
+            match node.sending.as_mut() {
+                Some(sending) if sending.wire == winner => {
+                    sending.at = bits as u32;
+                    frame = Some(sending.request.frame);
+                }
+                Some(_) => {
+                    node.sending = None;
+                    node.counts.lost += 1;
+                }
+                None => {}
+            }
+        }
+        let Some(frame) = frame else { return };
+        for node in self.nodes.iter_mut().filter(|node| node.phase != Phase::Off) {
+            node.phase = Phase::Frame;
+            node.decoder = Decoder::near_the_end_of(&frame);
+        }
+        self.position = self.position.map(|position| position + bits as u32);
+        self.grid.pass(bits);
+    }
+
+    fn close_bit(&mut self) {
+        let time = self.grid.time(1);
+        let mut level = if self.jam > 0 { DOMINANT } else { RECESSIVE };
+        for node in &self.nodes {
+            level &= node.drive();
+        }
+        for node in &mut self.nodes {
+            let seen = node.view(level, self.fault, self.position);
+            node.sample(seen, time, &mut self.events);
+        }
+        let in_frame = |node: &Node| {
+            use Phase::{Delimiter, Echo, Flag, Frame};
+            matches!(node.phase, Frame | Flag { .. } | Echo { .. } | Delimiter { .. })
+        };
+        if self.nodes.iter().any(in_frame) {
+            self.position = self.position.map(|position| position + 1);
+        } else {
+            (self.position, self.fault) = (None, None);
+        }
+        self.jam = self.jam.saturating_sub(1);
+        self.grid.pass(1);
+        self.open = false;
+        let resting =
+            |node: &Node| matches!(node.phase, Phase::Off | Phase::Idle) && !node.has_work();
+        self.quiet = self.jam == 0 && self.nodes.iter().all(resting);
+    }
+}

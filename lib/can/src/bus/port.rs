@@ -1,0 +1,81 @@
+//! One node seen through the `embedded-can` traits, as a driver's code sees its controller.
+
+use super::queue::Request;
+use super::{Bus, NodeId, SendRefusal, Ticket};
+use crate::frame::Frame;
+use diapason_abi::Nanos;
+use embedded_can::{ErrorKind, nb::Can};
+
+/// A node at one instant. Its inbox must have room: see [`super::Setup::inbox`].
+pub struct Port<'a> {
+    bus: &'a mut Bus,
+    node: NodeId,
+    now: Nanos,
+}
+
+/// Why a port refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortError {
+    /// Frames were lost after those received so far: the inbox was full.
+    Overrun,
+    /// The node cannot send.
+    Refused(SendRefusal),
+}
+
+impl embedded_can::Error for PortError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            PortError::Overrun => ErrorKind::Overrun,
+            PortError::Refused(_) => ErrorKind::Other,
+        }
+    }
+}
+
+impl Bus {
+    /// `node` at `now`.
+    pub fn port(&mut self, now: Nanos, node: NodeId) -> Port<'_> {
+        Port { bus: self, node, now }
+    }
+
+    /// Make room for `frame` at the cost of the least urgent request, if that is less urgent.
+    fn displace(&mut self, node: NodeId, frame: &Frame) -> Option<Request> {
+        self.land_or_walk();
+        let node = self.nodes.get_mut(node.0)?;
+        let busy = node.sending.as_ref().and_then(|sending| sending.request.ticket);
+        let least = node.queue.least(busy)?;
+        let ticket: Ticket = least.ticket?;
+        if least.frame.priority() <= frame.priority() {
+            return None;
+        }
+        node.queue.remove(ticket)
+    }
+}
+
+impl Can for Port<'_> {
+    type Frame = Frame;
+    type Error = PortError;
+
+    fn transmit(&mut self, frame: &Frame) -> Result<Option<Frame>, nb::Error<PortError>> {
+        let refused = |refusal| nb::Error::Other(PortError::Refused(refusal));
+        match self.bus.send(self.now, self.node, *frame) {
+            Ok(_) => Ok(None),
+            Err(SendRefusal::QueueFull { .. }) => {
+                let displaced = self.bus.displace(self.node, frame).ok_or(nb::Error::WouldBlock)?;
+                self.bus.send(self.now, self.node, *frame).map_err(refused)?;
+                Ok(Some(displaced.frame))
+            }
+            Err(refusal) => Err(refused(refusal)),
+        }
+    }
+
+    fn receive(&mut self) -> Result<Frame, nb::Error<PortError>> {
+        self.bus.advance(self.now);
+        let node = self.bus.nodes.get_mut(self.node.0);
+        let node = node.ok_or(nb::Error::Other(PortError::Refused(SendRefusal::Silent)))?;
+        if node.overrun && node.inbox.is_empty() {
+            node.overrun = false;
+            return Err(nb::Error::Other(PortError::Overrun));
+        }
+        node.inbox.pop_front().ok_or(nb::Error::WouldBlock)
+    }
+}

@@ -1,0 +1,85 @@
+//! The requests of one node: by priority as good controllers do it, or in order.
+
+use super::event::Ticket;
+use crate::frame::Frame;
+use alloc::vec::Vec;
+
+/// One frame to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// None for babble.
+    pub ticket: Option<Ticket>,
+    pub frame: Frame,
+    /// Only one attempt.
+    pub once: bool,
+}
+
+impl Request {
+    pub fn babble(frame: Frame) -> Request {
+        Request { ticket: None, frame, once: false }
+    }
+}
+
+/// In order of requests; a few dozen at most, so a scan is enough.
+pub(super) struct Queue {
+    requests: Vec<Request>,
+    capacity: usize,
+    in_order: bool,
+}
+
+impl Queue {
+    pub fn new(capacity: usize, in_order: bool) -> Queue {
+        Queue { requests: Vec::new(), capacity, in_order }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// False if it is full.
+    #[must_use]
+    pub fn push(&mut self, request: Request) -> bool {
+        let fits = self.requests.len() < self.capacity;
+        if fits {
+            self.requests.push(request);
+        }
+        fits
+    }
+
+    /// The next to send: equal identifiers in order.
+    pub fn choose(&self) -> Option<Request> {
+        let first = self.requests.first();
+        let urgent = self.requests.iter().min_by_key(|request| request.frame.priority());
+        if self.in_order { first.copied() } else { urgent.copied() }
+    }
+
+    /// The one that would be sent last, except `busy`.
+    pub fn least(&self, busy: Option<Ticket>) -> Option<Request> {
+        let free = self.requests.iter().filter(|request| request.ticket != busy);
+        free.max_by_key(|request| (request.frame.priority(), request.ticket)).copied()
+    }
+
+    pub fn remove(&mut self, ticket: Ticket) -> Option<Request> {
+        let at = self.requests.iter().position(|request| request.ticket == Some(ticket))?;
+        Some(self.requests.remove(at))
+    }
+
+    pub fn find(&mut self, ticket: Ticket) -> Option<&mut Request> {
+        self.requests.iter_mut().find(|request| request.ticket == Some(ticket))
+    }
+
+    /// Everything but `busy` is forgotten.
+    pub fn clear(&mut self, busy: Option<Ticket>) -> usize {
+        let before = self.requests.len();
+        self.requests.retain(|request| busy.is_some() && request.ticket == busy);
+        before - self.requests.len()
+    }
+}

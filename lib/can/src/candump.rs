@@ -1,0 +1,294 @@
+//! The log format of candump: one line per frame.
+//!
+//! ```text
+//! (1700000000.250001) can0 123#DEADBEEF        data, standard
+//! (1700000000.250002) can0 18DB33F1#0201.0D    data, extended: eight digits
+//! (1700000000.250003) can0 123#R4              remote, data length code 4
+//! (1700000000.250004) can0 7FF#0102030405060708_9   data length code 9
+//! (1700000000.250005) can0 20000080#0000000000000000   an error the controller reported
+//! ```
+//! A trailing ` R` or ` T` (received or transmitted) is read and forgotten. The fraction of a
+//! second may have one to nine digits; six are written, nine where they are needed.
+
+use crate::frame::{BYTES_MAX, Frame, extended, standard};
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// Marks an error frame in the identifier.
+const ERROR_FLAG: u32 = 1 << 29;
+const EXTENDED_MAX: u32 = 0x1fff_ffff;
+
+/// What a line reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A frame.
+    Frame(Frame),
+    /// An error: its class bits, and eight bytes about it (SocketCAN's meaning).
+    Error {
+        /// What kind of error.
+        class: u32,
+        /// Details.
+        details: [u8; BYTES_MAX],
+    },
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// When.
+    pub time: Nanos,
+    /// On which interface.
+    pub interface: &'a str,
+    /// What.
+    pub report: Report,
+}
+
+/// Why a line cannot be read: what, and at which byte of it, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogError {
+    /// Where the trouble begins.
+    pub at: usize,
+    /// What it is.
+    pub what: LogTrouble,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogTrouble {
+    /// Not `(seconds.fraction)`.
+    Time,
+    /// More than 584 years.
+    TimeTooLarge,
+    /// No interface after the time.
+    Interface,
+    /// Not `identifier#…`.
+    Separator,
+    /// Not three or eight hexadecimal digits.
+    Identifier,
+    /// Beyond the largest of its format.
+    IdentifierTooLarge {
+        /// The one given.
+        id: u32,
+        /// The largest.
+        max: u32,
+    },
+    /// A frame of CAN FD.
+    FlexibleDataRate,
+    /// Not hexadecimal digits in pairs.
+    Data,
+    /// More than eight bytes.
+    DataTooLong,
+    /// Not one digit of a data length code that the data allows.
+    Code,
+    /// Something after the frame.
+    Rest,
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}: ", self.at + 1)?;
+        match self.what {
+            LogTrouble::Time => write!(f, "a time is expected, such as `(1700000000.250001)`"),
+            LogTrouble::TimeTooLarge => write!(f, "times reach 18446744073 seconds"),
+            LogTrouble::Interface => write!(f, "an interface is expected, such as `can0`"),
+            LogTrouble::Separator => write!(f, "a frame is expected, such as `123#DEADBEEF`"),
+            LogTrouble::Identifier => {
+                write!(f, "an identifier has 3 hexadecimal digits (11 bits) or 8 (29 bits)")
+            }
+            LogTrouble::IdentifierTooLarge { id, max } => {
+                write!(f, "identifier {id:X} is too large: at most {max:X} fits")
+            }
+            LogTrouble::FlexibleDataRate => {
+                write!(f, "`##` is a CAN FD frame: only classic CAN can be read")
+            }
+            LogTrouble::Data => write!(f, "data are hexadecimal digits in pairs"),
+            LogTrouble::DataTooLong => write!(f, "a classic frame has at most 8 bytes of data"),
+            LogTrouble::Code => {
+                write!(f, "a data length code is a digit 0 to F, after `_` 9 to F with 8 bytes")
+            }
+            LogTrouble::Rest => write!(f, "nothing but ` R` or ` T` may follow the frame"),
+        }
+    }
+}
+
+/// What is left of a line, and where it is.
+struct Cursor<'a> {
+    line: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn rest(&self) -> &'a str {
+        &self.line[self.at..]
+    }
+
+    fn trouble<T>(&self, what: LogTrouble) -> Result<T, LogError> {
+        Err(LogError { at: self.at, what })
+    }
+
+    fn skip(&mut self, text: &str) -> bool {
+        let there = self.rest().starts_with(text);
+        self.at += if there { text.len() } else { 0 };
+        there
+    }
+
+    fn expect(&mut self, text: &str, what: LogTrouble) -> Result<(), LogError> {
+        if self.skip(text) { Ok(()) } else { self.trouble(what) }
+    }
+
+    fn take(&mut self, good: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest.find(|c| !good(c)).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn spaces(&mut self) -> bool {
+        !self.take(|c| c == ' ' || c == '\t').is_empty()
+    }
+}
+
+/// Read one line, without its end.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn parse(line: &str) -> Result<Record<'_>, LogError> {
+    let mut cursor = Cursor { line: line.trim_end(), at: 0 };
+    cursor.spaces();
+    let time = time(&mut cursor)?;
+    if !cursor.spaces() {
+        return cursor.trouble(LogTrouble::Interface);
+    }
+    let interface = cursor.take(|c| !c.is_whitespace());
+    if interface.is_empty() || !cursor.spaces() {
+        return cursor.trouble(LogTrouble::Interface);
+    }
+    let report = report(&mut cursor)?;
+    if cursor.spaces() && !cursor.skip("R") {
+        cursor.skip("T");
+    }
+    if cursor.rest().is_empty() {
+        Ok(Record { time, interface, report })
+    } else {
+        cursor.trouble(LogTrouble::Rest)
+    }
+}
+
+fn time(cursor: &mut Cursor<'_>) -> Result<Nanos, LogError> {
+    cursor.expect("(", LogTrouble::Time)?;
+    let begin = cursor.at;
+    let seconds = cursor.take(|c| c.is_ascii_digit());
+    cursor.expect(".", LogTrouble::Time)?;
+    let fraction = cursor.take(|c| c.is_ascii_digit());
+    if seconds.is_empty() || !(1..=9).contains(&fraction.len()) {
+        return Err(LogError { at: begin, what: LogTrouble::Time });
+    }
+    cursor.expect(")", LogTrouble::Time)?;
+    let digits = fraction.bytes().fold(0, |n: u64, digit| n * 10 + u64::from(digit - b'0'));
+    let nanos = digits * 10u64.pow(9 - fraction.len() as u32);
+    let whole = seconds.parse::<u64>().ok().and_then(|s| s.checked_mul(1_000_000_000));
+    let time = whole.and_then(|whole| whole.checked_add(nanos)).map(Nanos);
+    time.ok_or(LogError { at: begin, what: LogTrouble::TimeTooLarge })
+}
+
+fn report(cursor: &mut Cursor<'_>) -> Result<Report, LogError> {
+    let begin = cursor.at;
+    let digits = cursor.take(|c| c.is_ascii_hexdigit());
+    if cursor.rest().starts_with("##") {
+        return cursor.trouble(LogTrouble::FlexibleDataRate);
+    }
+    cursor.expect("#", LogTrouble::Separator)?;
+    let wrong = |what| LogError { at: begin, what };
+    let raw = match digits.len() {
+        3 | 8 => u32::from_str_radix(digits, 16).map_err(|_| wrong(LogTrouble::Identifier))?,
+        _ => return Err(wrong(LogTrouble::Identifier)),
+    };
+    let too_large = |max| wrong(LogTrouble::IdentifierTooLarge { id: raw, max });
+    if digits.len() == 8 && raw & ERROR_FLAG != 0 && raw >> 30 == 0 {
+        let (bytes, len) = data(cursor)?;
+        let class = raw & EXTENDED_MAX;
+        return match len {
+            BYTES_MAX => Ok(Report::Error { class, details: bytes }),
+            _ => cursor.trouble(LogTrouble::Data),
+        };
+    }
+    let id = match digits.len() {
+        3 => standard(raw).map_err(|_| too_large(0x7ff))?,
+        _ => extended(raw).map_err(|_| too_large(EXTENDED_MAX))?,
+    };
+    if cursor.skip("R") {
+        let code = cursor.take(|c| c.is_ascii_hexdigit());
+        let code = if code.is_empty() { Some(0) } else { hex(code) };
+        let frame = code.and_then(|code| Frame::remote(id, code.into()).ok());
+        return frame.map_or_else(|| cursor.trouble(LogTrouble::Code), |f| Ok(Report::Frame(f)));
+    }
+    let (bytes, len) = data(cursor)?;
+    let mut frame = Frame::data(id, &bytes[..len]).map_err(|_| wrong(LogTrouble::DataTooLong))?;
+    if cursor.skip("_") {
+        let code = hex(cursor.take(|c| c.is_ascii_hexdigit()));
+        let coded = code.and_then(|code| frame.with_code(code).ok());
+        frame = coded.map_or_else(|| cursor.trouble(LogTrouble::Code), Ok)?;
+    }
+    Ok(Report::Frame(frame))
+}
+
+/// A single hexadecimal digit.
+fn hex(digit: &str) -> Option<u8> {
+    if digit.len() == 1 { u8::from_str_radix(digit, 16).ok() } else { None }
+}
+
+/// Pairs of digits, with dots between pairs if somebody likes them.
+fn data(cursor: &mut Cursor<'_>) -> Result<([u8; BYTES_MAX], usize), LogError> {
+    let (mut bytes, mut len) = ([0; BYTES_MAX], 0);
+    loop {
+        if len > 0 {
+            cursor.skip(".");
+        }
+        let pair = cursor.rest().get(..2);
+        let all = |pair: &&str| pair.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match pair.filter(all).and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(_) if len == BYTES_MAX => return cursor.trouble(LogTrouble::DataTooLong),
+            Some(byte) => bytes[len] = byte,
+            None if cursor.rest().starts_with(|c: char| c.is_ascii_hexdigit()) => {
+                return cursor.trouble(LogTrouble::Data);
+            }
+            None => return Ok((bytes, len)),
+        }
+        len += 1;
+        cursor.at += 2;
+    }
+}
+
+impl fmt::Display for Record<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.time.0 / 1_000_000_000, self.time.0 % 1_000_000_000);
+        match nanos % 1_000 {
+            0 => write!(f, "({seconds:010}.{:06}) {} ", nanos / 1_000, self.interface)?,
+            _ => write!(f, "({seconds:010}.{nanos:09}) {} ", self.interface)?,
+        }
+        match &self.report {
+            Report::Error { class, details } => {
+                write!(f, "{:08X}#", ERROR_FLAG | class & EXTENDED_MAX)?;
+                details.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+            }
+            Report::Frame(frame) => write_frame(f, frame),
+        }
+    }
+}
+
+fn write_frame(f: &mut fmt::Formatter<'_>, frame: &Frame) -> fmt::Result {
+    match frame.is_extended() {
+        true => write!(f, "{:08X}#", frame.raw_id())?,
+        false => write!(f, "{:03X}#", frame.raw_id())?,
+    }
+    match (frame.is_remote(), frame.code()) {
+        (true, 0) => return write!(f, "R"),
+        (true, code) => return write!(f, "R{code:X}"),
+        (false, _) => {}
+    }
+    frame.bytes().iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+    if frame.code() > BYTES_MAX as u8 {
+        write!(f, "_{:X}", frame.code())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! From bits back to a frame, one bit at a time, as a receiver does it.
+
+use crate::frame::{BYTES_MAX, Frame};
+use crate::wire::{
+    Bits, CRC_BITS, Crc15, DOMINANT, EXTENDED_HEADER, RECESSIVE, RUN_MAX, STANDARD_HEADER,
+    TRAILER_BITS, encode,
+};
+use embedded_can::{ErrorKind, ExtendedId, Id, StandardId};
+
+/// What is wrong on the wire: the world's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireError {
+    /// A transmitter sees another level than it sends.
+    Bit,
+    /// Six equal bits where stuffing allows five.
+    Stuff,
+    /// The CRC sequence is not that of the bits before it.
+    Crc,
+    /// A dominant bit where the form of a frame has a recessive one.
+    Form,
+    /// Nobody acknowledged.
+    Acknowledge,
+    /// The bits end before the frame does.
+    Short,
+}
+
+impl embedded_can::Error for WireError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            WireError::Bit => ErrorKind::Bit,
+            WireError::Stuff => ErrorKind::Stuff,
+            WireError::Crc => ErrorKind::Crc,
+            WireError::Form => ErrorKind::Form,
+            WireError::Acknowledge => ErrorKind::Acknowledge,
+            WireError::Short => ErrorKind::Other,
+        }
+    }
+}
+
+/// What the next bit of a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// SOF to CRC sequence, stuff bits included.
+    Stuffed,
+    /// The delimiter after the CRC sequence.
+    CrcDelimiter,
+    /// Where receivers say that the CRC was right.
+    AckSlot,
+    /// The delimiter after it; the CRC's verdict is acted upon after this bit.
+    AckDelimiter,
+    /// Bit 0 to 6 of end of frame.
+    EndOfFrame(u8),
+    /// Nothing more.
+    Done,
+}
+
+/// A receiver in the middle of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoder {
+    /// Destuffed bits so far, the last one lowest: at most 118.
+    raw: u128,
+    count: u32,
+    /// Bits of the stuffed part once the header is known.
+    total: Option<u32>,
+    last: bool,
+    run: u8,
+    crc: Crc15,
+    /// Bits since the CRC delimiter, it included.
+    trailer: u32,
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// Before start of frame.
+    #[must_use]
+    pub fn new() -> Decoder {
+        Decoder {
+            raw: 0,
+            count: 0,
+            total: None,
+            last: RECESSIVE,
+            run: 0,
+            crc: Crc15::default(),
+            trailer: 0,
+        }
+    }
+
+    /// The decoder that has seen all of `frame` but its last two bits of end of frame.
+    #[must_use]
+    pub(crate) fn near_the_end_of(frame: &Frame) -> Decoder {
+        let raw = crate::wire::unstuffed(frame);
+        let number = raw.iter().fold(0, |number: u128, bit| number << 1 | u128::from(bit));
+        let mut decoder = Decoder::new();
+        (decoder.raw, decoder.count, decoder.total) = (number, raw.len(), Some(raw.len()));
+        decoder.trailer = TRAILER_BITS - 2;
+        decoder
+    }
+
+    /// What the next bit is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        if self.total != Some(self.count) || self.run == RUN_MAX {
+            return Place::Stuffed;
+        }
+        match self.trailer {
+            0 => Place::CrcDelimiter,
+            1 => Place::AckSlot,
+            2 => Place::AckDelimiter,
+            n @ 3..TRAILER_BITS => Place::EndOfFrame((n - 3) as u8),
+            _ => Place::Done,
+        }
+    }
+
+    /// Was the CRC sequence right? Meaningful once it is over.
+    #[must_use]
+    pub fn crc_holds(&self) -> bool {
+        self.crc.value() == 0
+    }
+
+    /// One more bit.
+    ///
+    /// # Errors
+    /// What this bit makes of the frame; a wrong CRC is found at the ACK delimiter. A dominant last
+    /// bit of end of frame is for the caller to judge: a receiver accepts the frame all the same.
+    pub fn push(&mut self, bit: bool) -> Result<(), WireError> {
+        match self.place() {
+            Place::Stuffed => return self.push_stuffed(bit),
+            Place::CrcDelimiter | Place::EndOfFrame(0..=5) if bit == DOMINANT => {
+                return Err(WireError::Form);
+            }
+            Place::AckDelimiter if !self.crc_holds() => return Err(WireError::Crc),
+            Place::AckDelimiter if bit == DOMINANT => return Err(WireError::Form),
+            Place::Done => return Ok(()),
+            _ => self.trailer += 1,
+        }
+        Ok(())
+    }
+
+    fn push_stuffed(&mut self, bit: bool) -> Result<(), WireError> {
+        if self.run == RUN_MAX {
+            if bit == self.last {
+                return Err(WireError::Stuff);
+            }
+            (self.last, self.run) = (bit, 1);
+            return Ok(());
+        }
+        if self.count == 0 && bit == RECESSIVE {
+            return Err(WireError::Form);
+        }
+        self.run = if bit == self.last && self.count > 0 { self.run + 1 } else { 1 };
+        self.last = bit;
+        self.raw = self.raw << 1 | u128::from(bit);
+        self.count += 1;
+        self.crc.push(bit);
+        let header = if self.is_extended() { EXTENDED_HEADER } else { STANDARD_HEADER };
+        if self.count == header {
+            let bytes = if self.is_remote() { 0 } else { self.code().min(BYTES_MAX as u8) };
+            self.total = Some(header + 8 * u32::from(bytes) + CRC_BITS);
+        }
+        Ok(())
+    }
+
+    /// The bits `from..from + width` of the frame, counted from SOF and without stuff bits.
+    fn field(&self, from: u32, width: u32) -> u32 {
+        let below = self.count - from - width;
+        (self.raw >> below) as u32 & ((1u64 << width) - 1) as u32
+    }
+
+    fn is_extended(&self) -> bool {
+        self.count > 13 && self.field(13, 1) == 1
+    }
+
+    fn is_remote(&self) -> bool {
+        self.field(if self.is_extended() { 32 } else { 12 }, 1) == 1
+    }
+
+    fn code(&self) -> u8 {
+        let at = if self.is_extended() { EXTENDED_HEADER } else { STANDARD_HEADER } - 4;
+        self.field(at, 4) as u8
+    }
+
+    /// The frame, once its CRC sequence is over.
+    #[must_use]
+    pub fn frame(&self) -> Option<Frame> {
+        if self.total != Some(self.count) {
+            return None;
+        }
+        let (id, header) = if self.is_extended() {
+            let raw = self.field(1, 11) << 18 | self.field(14, 18);
+            (ExtendedId::new(raw).map(Id::Extended)?, EXTENDED_HEADER)
+        } else {
+            (StandardId::new(self.field(1, 11) as u16).map(Id::Standard)?, STANDARD_HEADER)
+        };
+        if self.is_remote() {
+            return Frame::remote(id, self.code().into()).ok();
+        }
+        let mut bytes = [0; BYTES_MAX];
+        let len = usize::from(self.code()).min(BYTES_MAX);
+        for (index, byte) in bytes[..len].iter_mut().enumerate() {
+            *byte = self.field(header + 8 * index as u32, 8) as u8;
+        }
+        Frame::data(id, &bytes[..len]).and_then(|frame| frame.with_code(self.code())).ok()
+    }
+}
+
+/// The frame in `bits`, which begin with start of frame; what follows end of frame is not read.
+///
+/// # Errors
+/// What is wrong, and at which bit. A recessive ACK slot is an error here: nobody received it.
+pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<Frame, (u32, WireError)> {
+    let mut decoder = Decoder::new();
+    let mut at = 0;
+    for bit in bits {
+        let place = decoder.place();
+        if place == Place::Done {
+            break;
+        }
+        if place == Place::AckSlot && bit == RECESSIVE && decoder.crc_holds() {
+            return Err((at, WireError::Acknowledge));
+        }
+        if place == Place::EndOfFrame(6) && bit == DOMINANT {
+            return Err((at, WireError::Form));
+        }
+        decoder.push(bit).map_err(|error| (at, error))?;
+        at += 1;
+    }
+    match (decoder.place(), decoder.frame()) {
+        (Place::Done, Some(frame)) => Ok(frame),
+        _ => Err((at, WireError::Short)),
+    }
+}
+
+/// The frame as it is seen on the wire once somebody acknowledged it.
+#[must_use]
+pub fn acknowledged(frame: &Frame) -> Bits {
+    let wire = encode(frame);
+    let mut bits = Bits::new();
+    for (index, bit) in wire.bits.iter().enumerate() {
+        bits.push(bit && index as u32 != wire.ack_slot());
+    }
+    bits
+}

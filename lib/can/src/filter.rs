@@ -1,0 +1,40 @@
+//! Which frames a controller passes on: code and mask, as CAN controllers and CANlib have it.
+
+use crate::frame::Frame;
+
+/// Passes frames of one format whose identifier equals `code` where `mask` has ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Of 29-bit identifiers, or of 11-bit ones?
+    pub extended: bool,
+    /// The bits wanted.
+    pub code: u32,
+    /// Which of them count.
+    pub mask: u32,
+}
+
+impl Filter {
+    /// Passes everything of one format.
+    #[must_use]
+    pub const fn all(extended: bool) -> Filter {
+        Filter { extended, code: 0, mask: 0 }
+    }
+
+    /// Passes exactly one identifier.
+    #[must_use]
+    pub const fn only(extended: bool, id: u32) -> Filter {
+        Filter { extended, code: id, mask: u32::MAX }
+    }
+
+    /// Does it pass?
+    #[must_use]
+    pub fn passes(&self, frame: &Frame) -> bool {
+        frame.is_extended() == self.extended && (frame.raw_id() ^ self.code) & self.mask == 0
+    }
+}
+
+/// Does any filter pass it? No filters pass everything.
+#[must_use]
+pub fn accepts(filters: &[Filter], frame: &Frame) -> bool {
+    filters.is_empty() || filters.iter().any(|filter| filter.passes(frame))
+}

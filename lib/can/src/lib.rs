@@ -1,0 +1,27 @@
+//! CAN without hardware and without a clock: frames to the bit, a bus to the bit, and what can be
+//! promised about both.
+//!
+//! [`wire`] says what a frame looks like on the wire and how long it is; [`Bus`] is a bus of
+//! controllers with explicit time; [`response`] and [`mts`] bound what it does; [`candump`] reads
+//! and writes logs. The theory and its evidence: `docs/can.md`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod bus;
+pub mod candump;
+pub mod decode;
+pub mod filter;
+pub mod frame;
+pub mod mts;
+pub mod response;
+pub mod timing;
+pub mod wire;
+
+pub use bus::Bus;
+pub use decode::{Decoder, WireError, decode};
+pub use embedded_can::{ExtendedId, Id, StandardId};
+pub use filter::{Filter, accepts};
+pub use frame::{Frame, FrameRefusal};
+pub use timing::{BitRate, BitTiming};

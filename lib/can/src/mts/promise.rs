@@ -1,0 +1,265 @@
+//! When all real-time messages of MTS are in time, whatever their phases.
+//!
+//! **High-speed.** Let message x not be begun at its start-by time s. Regions are the same for all
+//! time, so "has x's identifier or a smaller one" is one set Θ of frames, whichever epoch counts. Let
+//! t0 be the last instant at which nothing of Θ that was queued before it waits. From t0 to s the
+//! bus carries one frame that was begun before t0, then frames of Θ queued in [t0, s], and nothing
+//! else. A frame of rank above x's is in Θ only if its start-by time is before s plus a region; one
+//! of a rank below only if before s. So, with L = s − t0, x is in time if for every L from its own
+//! distance to the longest busy period
+//!
+//! `B + updates(L) + Σ C_j · min(arrivals_j(L), deadlines_j(L)) ≤ L`
+//!
+//! This looks at every window, not only at the first instance after a critical instant as the paper
+//! does; its test is kept in the tests of this crate, with sets that it accepts and that are late.
+//!
+//! **Low-speed.** All high-speed messages are above, so the response times of fixed identifiers hold.
+
+use super::{Epochs, HIGH_SPEED, LOW_SPEED};
+use crate::response::{Errors, Level, Message, Stream};
+use crate::timing::BitRate;
+use crate::wire::INTERFRAME_BITS;
+use alloc::vec::Vec;
+use diapason_abi::Nanos;
+
+/// Most bits that one renewal of identifiers adds: two frames of one byte more, 11 bits each at
+/// worst with stuffing (the paper counts 8).
+pub const UPDATE_BITS: u32 = 22;
+const HORIZON: u64 = 3_600_000_000_000;
+
+/// A high-speed message; its place in the list is its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HighSpeed {
+    /// Longest frame in bits, without the interframe space.
+    pub bits: u32,
+    /// Smallest distance between two of them as they come.
+    pub period: Nanos,
+    /// How much later than that one may be in its queue.
+    pub jitter: Nanos,
+    /// When it must be through, after it came.
+    pub deadline: Nanos,
+}
+
+/// All messages on one bus.
+#[derive(Clone, Debug)]
+pub struct MtsSet {
+    /// The bus.
+    pub rate: BitRate,
+    /// Its epochs.
+    pub epochs: Epochs,
+    /// By code: the most urgent first.
+    pub high: Vec<HighSpeed>,
+    /// By priority: the most urgent first; their identifiers are not read.
+    pub low: Vec<Message>,
+    /// Longest frame in bits of non-real-time traffic, or 0.
+    pub other: u32,
+}
+
+/// Why a message is not promised its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    /// In a window of this length up to its start-by time the bus may have this much to do; a
+    /// deadline later by the difference would do for this window.
+    Window {
+        /// The window.
+        window: Nanos,
+        /// The work.
+        work: Nanos,
+    },
+    /// Its response may take this long, more than its deadline.
+    Response {
+        /// The longest response.
+        response: Nanos,
+        /// The deadline.
+        deadline: Nanos,
+    },
+    /// It and what is above it fill the bus.
+    Overload {
+        /// In parts per million, rounded up.
+        load_ppm: u64,
+    },
+}
+
+/// Why nothing can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPromise {
+    /// More messages than identifiers.
+    TooMany {
+        /// How many.
+        given: usize,
+        /// How many fit.
+        holds: usize,
+    },
+    /// A period of zero.
+    NoPeriod {
+        /// Which message of its class.
+        index: usize,
+    },
+    /// A deadline that its frame and jitter fill, or beyond the reach of the epochs.
+    Deadline {
+        /// Which high-speed message.
+        index: usize,
+    },
+}
+
+struct High {
+    stream: Stream,
+    /// From coming to start-by time.
+    distance: Nanos,
+}
+
+impl MtsSet {
+    fn check(&self) -> Result<Vec<High>, NoPromise> {
+        for (given, holds) in [(self.high.len(), HIGH_SPEED), (self.low.len(), LOW_SPEED)] {
+            if given > holds.into() {
+                return Err(NoPromise::TooMany { given, holds: holds.into() });
+            }
+        }
+        let periods = self.high.iter().map(|message| message.period);
+        if let Some(index) = { periods }.position(|period| period == Nanos::ZERO) {
+            return Err(NoPromise::NoPeriod { index });
+        }
+        if let Some(index) = self.low.iter().position(|message| message.period == Nanos::ZERO) {
+            return Err(NoPromise::NoPeriod { index });
+        }
+        let reach = Nanos(self.epochs.region().0 * super::REGIONS) - self.epochs.epoch();
+        let mut all = Vec::new();
+        for (index, message) in self.high.iter().enumerate() {
+            let stream = self.stream(message);
+            let distance = message.deadline - stream.frame;
+            if distance <= message.jitter || distance >= reach {
+                return Err(NoPromise::Deadline { index });
+            }
+            all.push(High { stream, distance });
+        }
+        Ok(all)
+    }
+
+    fn stream(&self, message: &HighSpeed) -> Stream {
+        let cost = self.rate.time(u64::from(message.bits + INTERFRAME_BITS));
+        let frame = self.rate.time(message.bits.into());
+        Stream { cost, frame, period: message.period, jitter: message.jitter }
+    }
+
+    /// The longest frame of all: any may have begun.
+    fn blocking(&self) -> Nanos {
+        let high = self.high.iter().map(|message| message.bits);
+        let low = self.low.iter().map(|message| message.bits);
+        let longest = high.chain(low).chain([self.other]).max().unwrap_or(0);
+        self.rate.time(u64::from(longest + INTERFRAME_BITS))
+    }
+
+    /// Renewals of identifiers, as a message above all others.
+    fn updates(&self) -> Stream {
+        let cost = self.rate.time(UPDATE_BITS.into());
+        let epoch = self.epochs.epoch();
+        Stream { cost, frame: cost, period: epoch, jitter: epoch }
+    }
+}
+
+/// Is high-speed message `index` always in time? None if so.
+///
+/// # Errors
+/// A set that makes no sense.
+pub fn high_speed(set: &MtsSet, index: usize) -> Result<Option<Unmet>, NoPromise> {
+    let all = set.check()?;
+    let updates = set.updates();
+    let fixed = |window: Nanos| set.blocking() + Nanos(updates.cost.0 * updates.arrivals(window));
+    let parts = all.iter().map(|message| message.stream).chain([updates]);
+    let load: u128 =
+        parts.map(|s| (u128::from(s.cost.0) * 1_000_000).div_ceil(s.period.0.into())).sum();
+    let load_ppm = u64::try_from(load).unwrap_or(u64::MAX);
+    let busy = busy_period(&all, &fixed);
+    let (Some(end), true) = (busy, load_ppm < 1_000_000) else {
+        return Ok(Some(Unmet::Overload { load_ppm }));
+    };
+    let own = all[index].distance - all[index].stream.jitter;
+    let ahead =
+        |rank: usize| if rank < index { set.epochs.region() - Nanos(1) } else { Nanos::ZERO };
+    let mut windows = alloc::vec![own];
+    for (rank, message) in all.iter().enumerate() {
+        let Stream { period, jitter, .. } = message.stream;
+        let late = i128::from(rank > index);
+        let by_deadline = i128::from(message.distance.0) + late - i128::from(ahead(rank).0);
+        for first in [by_deadline, 0] {
+            steps(&mut windows, first - i128::from(jitter.0), period, own, end);
+        }
+    }
+    steps(&mut windows, 0, updates.period, own, end);
+    windows.sort_unstable();
+    windows.dedup();
+    for window in windows {
+        let work = all.iter().enumerate().map(|(rank, message)| {
+            let count = in_window(message, rank, index, ahead(rank), window);
+            message.stream.cost.0 * count
+        });
+        let work = fixed(window) + Nanos(work.sum());
+        if work > window {
+            return Ok(Some(Unmet::Window { window, work }));
+        }
+    }
+    Ok(None)
+}
+
+/// The instants of `[from, end]` that are whole periods from `first`.
+fn steps(windows: &mut Vec<Nanos>, first: i128, period: Nanos, from: Nanos, end: Nanos) {
+    let offset = (first - i128::from(from.0)).rem_euclid(period.0.into()) as u64;
+    let mut at = from.0 + offset;
+    while at <= end.0 {
+        windows.push(Nanos(at));
+        at += period.0;
+    }
+}
+
+/// Frames of `message` (of rank `rank`) that may go before message `index` in a window up to the
+/// latter's start-by time.
+fn in_window(message: &High, rank: usize, index: usize, ahead: Nanos, window: Nanos) -> u64 {
+    let Stream { period, jitter, .. } = message.stream;
+    let last = (window + jitter + ahead).0.checked_sub(u64::from(rank > index));
+    let by_deadline = last
+        .and_then(|last| last.checked_sub(message.distance.0))
+        .map_or(0, |spare| spare / period.0 + 1);
+    if rank == index {
+        return by_deadline.saturating_sub(1);
+    }
+    by_deadline.min(message.stream.arrivals(window))
+}
+
+/// A window at whose end everything that came in it is done.
+fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
+    let mut window = Nanos(1);
+    loop {
+        let work: u64 =
+            all.iter().map(|m| m.stream.cost.0.saturating_mul(m.stream.arrivals(window))).sum();
+        let next = fixed(window) + Nanos(work);
+        if next <= window {
+            return Some(window);
+        }
+        if next.0 > HORIZON {
+            return None;
+        }
+        window = next;
+    }
+}
+
+/// Is low-speed message `index` always in time? Its longest response, or why not.
+///
+/// # Errors
+/// A set that makes no sense.
+pub fn low_speed(set: &MtsSet, index: usize) -> Result<Result<Nanos, Unmet>, NoPromise> {
+    let high = set.check()?;
+    let mut above: Vec<Stream> = high.iter().map(|message| message.stream).collect();
+    above.push(set.updates());
+    above.extend(set.low[..index].iter().map(|message| Stream::of(set.rate, message)));
+    let below = set.low[index + 1..].iter().map(|message| message.bits);
+    let longest = below.chain([set.other]).max().unwrap_or(0);
+    let blocking = set.rate.time(u64::from(longest + INTERFRAME_BITS));
+    let own = Stream::of(set.rate, &set.low[index]);
+    let level = Level { rate: set.rate, above, own, blocking, errors: Errors::NONE };
+    let deadline = set.low[index].deadline;
+    Ok(match level.response() {
+        Some(response) if response <= deadline => Ok(response),
+        Some(response) => Err(Unmet::Response { response, deadline }),
+        None => Err(Unmet::Overload { load_ppm: level.load_ppm() }),
+    })
+}

@@ -1,0 +1,264 @@
+//! How long a message may take on a bus with fixed identifiers, at worst.
+//!
+//! The analysis of Tindell as revised by Davis, Burns, Bril and Lukkien (2007): a lower frame may
+//! just have begun, all higher ones come at once, and every instance of the busy period counts, not
+//! only the first. Assumed: a node sends its most urgent request first; nodes are error-active;
+//! errors come no faster than stated; identifiers differ.
+
+use crate::timing::BitRate;
+use crate::wire::{INTERFRAME_BITS, worst};
+use alloc::vec::Vec;
+use core::fmt;
+use diapason_abi::Nanos;
+use embedded_can::Id;
+
+/// Bits lost to one error besides the frame: two flags in a row (12), delimiter (8), interframe
+/// space (3), and a passive node's pause (8).
+pub const ERROR_BITS: u64 = 31;
+/// Busy periods longer than an hour are taken for endless.
+const HORIZON: Nanos = Nanos::from_secs(3_600);
+
+/// Frames of one identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The identifier; no two messages have the same.
+    pub id: Id,
+    /// Longest frame in bits, stuff bits included, without the interframe space.
+    pub bits: u32,
+    /// Smallest distance between two of them as they come.
+    pub period: Nanos,
+    /// How much later than that one may be in its queue.
+    pub jitter: Nanos,
+    /// When it must be through, after it came.
+    pub deadline: Nanos,
+}
+
+impl Message {
+    /// A message of up to `bytes` bytes of anything, due within its period, without jitter.
+    #[must_use]
+    pub fn new(id: impl Into<Id>, bytes: u32, period: Nanos) -> Message {
+        let id = id.into();
+        let bits = worst(matches!(id, Id::Extended(_)), bytes);
+        Message { id, bits, period, jitter: Nanos::ZERO, deadline: period }
+    }
+}
+
+/// How often frames are destroyed: at most `burst + ⌊t / interval⌋` times in any time `t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errors {
+    /// At once.
+    pub burst: u64,
+    /// And then one each.
+    pub interval: Nanos,
+}
+
+impl Errors {
+    /// Never.
+    pub const NONE: Errors = Errors { burst: 0, interval: Nanos::FOREVER };
+
+    fn within(&self, time: Nanos) -> u64 {
+        self.burst.saturating_add(time.0 / self.interval.0.max(1))
+    }
+}
+
+/// Why there is no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBound {
+    /// A message without a period, which could come without end.
+    NoPeriod {
+        /// Its place in the list.
+        index: usize,
+    },
+    /// Two messages with one identifier, which destroy each other.
+    SameId {
+        /// The place of the first.
+        first: usize,
+        /// The place of the second.
+        second: usize,
+    },
+    /// This message and those above it fill the bus: their load, and the largest possible.
+    Overload {
+        /// Its place in the list.
+        index: usize,
+        /// In parts per million of the bus, rounded up.
+        load_ppm: u64,
+    },
+}
+
+impl fmt::Display for NoBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoBound::NoPeriod { index } => {
+                write!(f, "message {index} has no period: state its smallest distance")
+            }
+            NoBound::SameId { first, second } => {
+                write!(f, "messages {first} and {second} have the same identifier: change one")
+            }
+            NoBound::Overload { index, load_ppm } => {
+                write!(f, "message {index} and those above it take {load_ppm} of 1000000 parts ")?;
+                write!(f, "of the bus: lengthen periods or raise the bit rate until it is less")
+            }
+        }
+    }
+}
+
+/// What the analysis needs to know of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    /// Time on the bus, interframe space included.
+    pub cost: Nanos,
+    /// Time on the bus without it. Both are rounded up, so one does not follow from the other.
+    pub frame: Nanos,
+    pub period: Nanos,
+    pub jitter: Nanos,
+}
+
+impl Stream {
+    pub(crate) fn of(rate: BitRate, message: &Message) -> Stream {
+        let cost = rate.time(u64::from(message.bits + INTERFRAME_BITS));
+        let frame = rate.time(message.bits.into());
+        Stream { cost, frame, period: message.period, jitter: message.jitter }
+    }
+
+    /// Most instances queued in any closed time of this length.
+    pub(crate) fn arrivals(&self, time: Nanos) -> u64 {
+        (time + self.jitter).0 / self.period.0 + 1
+    }
+}
+
+/// One level of a bus: what is above a message, itself, and what may be in its way.
+pub(crate) struct Level {
+    pub rate: BitRate,
+    pub above: Vec<Stream>,
+    pub own: Stream,
+    pub blocking: Nanos,
+    pub errors: Errors,
+}
+
+impl Level {
+    /// Load of the message, those above it and the errors, in parts per million, rounded up.
+    pub(crate) fn load_ppm(&self) -> u64 {
+        let share = |cost: Nanos, period: Nanos| {
+            (u128::from(cost.0) * 1_000_000).div_ceil(u128::from(period.0.max(1)))
+        };
+        let streams = self.above.iter().chain([&self.own]);
+        let load: u128 = streams.map(|stream| share(stream.cost, stream.period)).sum();
+        let errors = match self.errors.interval {
+            Nanos::FOREVER => 0,
+            interval => share(self.error_cost(), interval),
+        };
+        u64::try_from(load + errors).unwrap_or(u64::MAX)
+    }
+
+    /// An error costs its flags and the longest frame that must be sent again.
+    fn error_cost(&self) -> Nanos {
+        let streams = self.above.iter().chain([&self.own]);
+        let longest = streams.map(|stream| stream.cost).max().unwrap_or(Nanos::ZERO);
+        longest + self.rate.time(ERROR_BITS)
+    }
+
+    fn lost(&self, time: Nanos) -> u64 {
+        self.error_cost().0.saturating_mul(self.errors.within(time))
+    }
+
+    /// The longest time from being asked for to the last bit of end of frame; none if endless.
+    pub(crate) fn response(&self) -> Option<Nanos> {
+        if self.load_ppm() >= 1_000_000 {
+            return None;
+        }
+        let busy = self.busy_period()?;
+        let instances = (busy + self.own.jitter).0.div_ceil(self.own.period.0);
+        let mut worst = Nanos::ZERO;
+        let mut start = self.blocking;
+        for instance in 0..instances.max(1) {
+            start = self.start(instance, start)?;
+            let came = self.own.period.0.saturating_mul(instance);
+            worst = worst.max(start + self.own.jitter + self.own.frame - Nanos(came));
+        }
+        Some(worst)
+    }
+
+    fn busy_period(&self) -> Option<Nanos> {
+        let mut busy = self.blocking + self.own.cost;
+        loop {
+            let streams = self.above.iter().chain([&self.own]);
+            let work = streams.map(|stream| {
+                let instances = (busy + stream.jitter).0.div_ceil(stream.period.0);
+                stream.cost.0.saturating_mul(instances)
+            });
+            let next = Nanos(self.blocking.0 + work.sum::<u64>()) + Nanos(self.lost(busy));
+            if next <= busy {
+                return Some(busy);
+            }
+            if next > HORIZON {
+                return None;
+            }
+            busy = next;
+        }
+    }
+
+    /// When instance `instance` begins at the latest, from the beginning of the busy period.
+    fn start(&self, instance: u64, from: Nanos) -> Option<Nanos> {
+        let before = self.blocking + Nanos(self.own.cost.0.saturating_mul(instance));
+        let bit = self.rate.time(1);
+        let mut start = from.max(before);
+        loop {
+            // Who comes within the first bit may still be taken for a contender.
+            let work: u64 =
+                self.above.iter().map(|s| s.cost.0.saturating_mul(s.arrivals(start + bit))).sum();
+            let lost = self.lost(start + self.own.cost);
+            let next = before + Nanos(work) + Nanos(lost);
+            if next <= start {
+                return Some(start);
+            }
+            if next > HORIZON {
+                return None;
+            }
+            start = next;
+        }
+    }
+}
+
+/// The longest time from the coming of `messages[index]` to its end on the bus.
+///
+/// `other` is the longest frame in bits of traffic below all messages, or 0.
+///
+/// # Errors
+/// There is no bound.
+pub fn response(
+    rate: BitRate,
+    messages: &[Message],
+    index: usize,
+    errors: Errors,
+    other: u32,
+) -> Result<Nanos, NoBound> {
+    if let Some(index) = messages.iter().position(|message| message.period == Nanos::ZERO) {
+        return Err(NoBound::NoPeriod { index });
+    }
+    let own = messages[index];
+    if let Some(twin) = (0..messages.len()).find(|at| *at != index && messages[*at].id == own.id) {
+        return Err(NoBound::SameId { first: twin.min(index), second: twin.max(index) });
+    }
+    let above = messages.iter().filter(|message| message.id < own.id);
+    let above = above.map(|message| Stream::of(rate, message)).collect();
+    let below = messages.iter().filter(|message| message.id > own.id).map(|message| message.bits);
+    let blocker = below.chain([other]).max().unwrap_or(0);
+    let blocking = if blocker == 0 { 0 } else { u64::from(blocker + INTERFRAME_BITS) };
+    let own = Stream::of(rate, &own);
+    let level = Level { rate, above, own, blocking: rate.time(blocking), errors };
+    let load_ppm = level.load_ppm();
+    level.response().ok_or(NoBound::Overload { index, load_ppm })
+}
+
+/// All response times, in the order of `messages`.
+///
+/// # Errors
+/// The first message without a bound.
+pub fn responses(
+    rate: BitRate,
+    messages: &[Message],
+    errors: Errors,
+    other: u32,
+) -> Result<Vec<Nanos>, NoBound> {
+    (0..messages.len()).map(|index| response(rate, messages, index, errors, other)).collect()
+}

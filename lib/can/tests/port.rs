@@ -1,0 +1,50 @@
+//! A driver written against the `embedded-can` traits runs on the bus.
+
+use diapason_abi::Nanos;
+use diapason_can::bus::{PortError, Setup};
+use diapason_can::{BitRate, Bus, Frame, StandardId};
+use embedded_can::Frame as _;
+use embedded_can::nb::Can;
+
+fn frame(id: u16) -> Frame {
+    Frame::new(StandardId::new(id).unwrap(), &[id as u8]).unwrap()
+}
+
+/// Generic code: sends all it can, and returns what had to make room.
+fn send_all<C: Can<Frame = Frame>>(can: &mut C, frames: &[Frame]) -> (Vec<Frame>, usize) {
+    let (mut displaced, mut refused) = (Vec::new(), 0);
+    for frame in frames {
+        match can.transmit(frame) {
+            Ok(other) => displaced.extend(other),
+            Err(_) => refused += 1,
+        }
+    }
+    (displaced, refused)
+}
+
+#[test]
+fn urgent_frames_displace_others_and_an_overrun_is_reported() {
+    let mut bus = Bus::new(BitRate::new(1_000_000).unwrap());
+    let a = bus.add_node(Setup { queue: 3, ..Setup::default() });
+    let b = bus.add_node(Setup { inbox: 2, ..Setup::default() });
+    let frames = [frame(0x300), frame(0x200), frame(0x400), frame(0x100), frame(0x500)];
+    let outcome = send_all(&mut bus.port(Nanos(0), a), &frames);
+    assert_eq!(outcome, (vec![frame(0x400)], 1));
+    let mut port = bus.port(Nanos::from_millis(1), b);
+    assert_eq!(port.receive(), Ok(frame(0x100)));
+    assert_eq!(port.receive(), Ok(frame(0x200)));
+    assert_eq!(port.receive(), Err(nb::Error::Other(PortError::Overrun)));
+    assert_eq!(port.receive(), Err(nb::Error::WouldBlock));
+}
+
+#[test]
+fn frames_keep_the_contract_of_the_trait() {
+    assert!(Frame::new(StandardId::ZERO, &[0; 9]).is_none());
+    assert!(Frame::new_remote(StandardId::ZERO, 9).is_none());
+    let remote = Frame::new_remote(StandardId::ZERO, 8).unwrap();
+    assert_eq!((remote.dlc(), remote.data().len(), remote.is_remote_frame()), (8, 0, true));
+    let coded = frame(1).with_code(9);
+    assert!(coded.is_err(), "a code above eight needs eight bytes");
+    let eight = Frame::data(StandardId::ZERO, &[1; 8]).unwrap().with_code(15).unwrap();
+    assert_eq!((embedded_can::Frame::dlc(&eight), eight.code()), (8, 15));
+}
