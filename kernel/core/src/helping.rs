@@ -15,7 +15,7 @@
 //! thread holds that mutex, there is no use in switching to the hinted one, only to switch away
 //! again at its lock call: the holder runs in its place at once (EMERALDS' semaphores without the
 //! extra switch). A hint decides who runs first and nothing else: it is disregarded if the holder
-//! cannot run, and while its own thread runs.
+//! cannot run or yields, and while its own thread runs.
 
 use crate::kernel::Kernel;
 use crate::pool::Id;
@@ -237,11 +237,16 @@ impl Kernel<'_> {
         }
     }
 
-    /// The running thread goes behind its equals. In somebody else's place it has none.
+    /// The running thread goes behind its equals. In somebody else's place it has none; but if that
+    /// one only has a hint, it may be the one that is yielded to.
     #[inline(always)]
     pub(crate) fn rotate(&mut self) {
         let thread = self.scheduler.running;
-        if self.scheduler.place != thread {
+        let place = self.scheduler.place;
+        if place != thread {
+            if let Wait::Hint(_) = self.threads[place].wait {
+                self.threads[place].wait = Wait::Nothing;
+            }
             return;
         }
         let (vcpu, priority) = (self.threads[thread].vcpu, self.threads[thread].priority);

@@ -195,7 +195,10 @@ impl Kernel<'_> {
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
         match CallNumber::decode(number)? {
             CallNumber::Null => Some(0),
-            CallNumber::Yield => self.scheduler.alone(&self.threads).then_some(0),
+            CallNumber::Yield => {
+                let s = &self.scheduler;
+                (s.place == s.running && s.alone(&self.threads)).then_some(0)
+            }
             CallNumber::SemLock | CallNumber::SemTryLock => self.quick_lock(a[0]),
             CallNumber::SemUnlock => self.quick_unlock(a[0]),
             CallNumber::CvSignal => self.quick_signal(a[0]),

@@ -77,6 +77,11 @@ pub struct Vcpu {
     pub(crate) wakes_max: u16,
     wakes: u16,
     wakes_until: Nanos,
+    /// Switches that it need not pay for, in each period and in this one. None for those made while
+    /// the system runs: no plan knows of them.
+    graces_max: u8,
+    graces: u8,
+    graces_until: Nanos,
     /// The longest period it ever had, and how often its budget or period was changed.
     slowest: Nanos,
     changes: u16,
@@ -106,6 +111,9 @@ impl Vcpu {
         wakes_max: 0,
         wakes: 0,
         wakes_until: Nanos::ZERO,
+        graces_max: 0,
+        graces: 0,
+        graces_until: Nanos::ZERO,
         slowest: Nanos::ZERO,
         changes: 0,
     };
@@ -155,6 +163,20 @@ impl Vcpu {
         }
         self.wakes = self.wakes.saturating_add(1);
         self.wakes_max = self.wakes_max.max(self.wakes);
+    }
+
+    /// What a switch to this VCPU costs others instead of it: no more often than `plan` counts. A
+    /// window of one period has two of these at most.
+    fn switch_grace(&mut self, now: Nanos) -> Nanos {
+        if now >= self.graces_until {
+            self.graces_until = now + self.period();
+            self.graces = self.graces_max;
+        }
+        if self.graces == 0 {
+            return Nanos::ZERO;
+        }
+        self.graces -= 1;
+        SWITCH_GRACE
     }
 
     fn sleep(&mut self, now: Nanos) {
@@ -314,11 +336,9 @@ impl Kernel<'_> {
         self.scheduler.paid_since = self.now;
         self.scheduler.paid_until = Nanos::FOREVER;
         if vcpu.is_some() {
-            let v = &self.vcpus[vcpu];
-            if v.key != Key::PRIVATE.0 {
-                self.scheduler.paid_since +=
-                    if switched { SWITCH_GRACE } else { self.scheduler.grace };
-            }
+            let v = &mut self.vcpus[vcpu];
+            self.scheduler.paid_since +=
+                if switched { v.switch_grace(self.now) } else { self.scheduler.grace };
             if self.scheduler.eligible >> (v.rank % 64) & 1 == 1 {
                 self.scheduler.paid_until = self.scheduler.paid_since + v.available(self.now);
             }
@@ -336,6 +356,8 @@ impl Kernel<'_> {
         v.by_deadline = record.queue < self.promise.queue || self.promise.by_deadline;
         v.background = record.background;
         v.serves = record.serves;
+        // One that nobody can name is in no plan.
+        v.graces_max = if v.key == Key::PRIVATE.0 { 0 } else { record.replenishments.max(1) };
         let admitted = match record.kind {
             VcpuKind::Main => {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);

@@ -1,5 +1,5 @@
-//! Calls that send and wait for an answer. Every experiment is made twice: the host lets every other
-//! call go the short way, and an entry more before the first swaps them.
+//! Calls that send and wait for an answer. Every experiment is made twice: the host lets every
+//! other call go the short way, and one entry more before the first swaps them.
 
 mod support;
 use diapason_abi::{MESSAGE_BYTES, layout};

@@ -29,15 +29,24 @@ macro_rules! handlers {
             }
         )*
 
-        /// From `entry.s`.
-        #[unsafe(no_mangle)]
-        extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-            match CallNumber::decode(number) {
-                $(Some(CallNumber::$call) => $quick(a, b, c, d, e, number),)*
-                _ => any_call(a, b, c, d, e, number),
-            }
-        }
+        /// The handler of each call.
+        static HANDLERS: [Handler; CallNumber::ALL.len()] = {
+            let mut handlers = [any_call as Handler; CallNumber::ALL.len()];
+            $(handlers[CallNumber::$call as usize] = $quick as Handler;)*
+            handlers
+        };
     };
+}
+
+type Handler = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Exit;
+
+/// From `entry.s`.
+#[unsafe(no_mangle)]
+extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
+    match HANDLERS.get(number as usize) {
+        Some(handler) => handler(a, b, c, d, e, number),
+        None => any_call(a, b, c, d, e, number),
+    }
 }
 
 handlers! {

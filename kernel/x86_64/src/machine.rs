@@ -82,11 +82,15 @@ impl Metal {
         address
     }
 
-    /// Is this range in the visible window? Windows begin at multiples of 4 GiB.
+    /// Is this range in the visible window? Windows begin at multiples of 4 GiB. Nothing is, wherever
+    /// it lies.
     #[inline(always)]
     fn visible(&self, address: u64, length: u64) -> bool {
         let ours = address >> 32 == u64::from(self.current) + 1;
-        ours && length <= layout::WINDOW && (address & 0xffff_ffff) <= layout::WINDOW - length
+        if !ours {
+            return length == 0;
+        }
+        length <= layout::WINDOW && (address & 0xffff_ffff) <= layout::WINDOW - length
     }
 
     /// Copy between visible user memory and the kernel, or within the former.

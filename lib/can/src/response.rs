@@ -150,10 +150,11 @@ impl Level {
         u64::try_from(load + errors).unwrap_or(u64::MAX)
     }
 
-    /// An error costs its flags and the longest frame that must be sent again.
+    /// An error costs its flags and a frame of any priority: a node that sees a bit of arbitration
+    /// or a start of frame wrong may yield to a lower frame, or break in on a higher one.
     fn error_cost(&self) -> Nanos {
-        let streams = self.above.iter().chain([&self.own]);
-        let longest = streams.map(|stream| stream.cost).max().unwrap_or(Nanos::ZERO);
+        let streams = self.above.iter().chain([&self.own]).map(|stream| stream.cost);
+        let longest = streams.chain([self.blocking]).max().unwrap_or(Nanos::ZERO);
         longest + self.rate.time(ERROR_BITS)
     }
 

@@ -269,7 +269,7 @@ fn campaign(seeds: std::ops::Range<u64>, lives: u64) -> Tally {
         let low = (0..set.low.len()).all(|index| low_speed(set, index).unwrap().is_ok());
         let ours = low && verdicts.iter().all(Option::is_none);
         let paper = low
-            && set.high.iter().all(|message| message.jitter == Nanos::ZERO)
+            && set.high.iter().all(|m| m.jitter == Nanos::ZERO && m.deadline <= m.period)
             && (0..set.high.len()).all(|index| paper_accepts(set, index));
         if !ours && !paper {
             continue;
@@ -286,41 +286,48 @@ fn campaign(seeds: std::ops::Range<u64>, lives: u64) -> Tally {
 
 #[test]
 fn what_is_promised_is_kept() {
-    let tally = campaign(0..12_000, 3);
-    println!("{tally:?}");
+    let tally = campaign(0..6_000, 3);
     assert!(tally.promised > 500, "{tally:?}");
 }
 
 #[test]
-#[ignore = "tmp"]
-fn hunt() {
-    let mut best = usize::MAX;
-    for seed in 1_000_000..1_100_000 {
-        let mut random = Random(seed);
-        let traffic = traffic(&mut random);
-        let set = &traffic.set;
-        if set.high.iter().any(|m| m.jitter != Nanos::ZERO || m.deadline > m.period)
-            || set.high.len() >= best
-        {
-            continue;
-        }
-        if high_speed(set, 0).is_err() {
-            continue;
-        }
-        if !(0..set.high.len()).all(|index| paper_accepts(set, index)) {
-            continue;
-        }
-        if !(0..set.low.len()).all(|index| low_speed(set, index).unwrap().is_ok()) {
-            continue;
-        }
-        let ours = (0..set.high.len()).all(|i| high_speed(set, i).unwrap().is_none());
-        if ours {
-            continue;
-        }
-        let misses: usize = (0..60).map(|_| late(&traffic, &mut random)).sum();
-        if misses > 0 {
-            best = set.high.len();
-            println!("{seed} {misses} {set:?}");
-        }
-    }
+#[ignore = "minutes: 200,000 sets; prints how often the paper's test is wrong"]
+fn a_long_attack() {
+    println!("{:?}", campaign(100_000..300_000, 3));
+}
+
+/// Four high-speed messages, found by the attack: D ≤ T, no jitter, 79 % of the bus.
+fn counter_example() -> Traffic {
+    let high = [(0, 272_986, 260_000), (3, 286_520, 260_000), (5, 631_561, 517_880)];
+    let high = [high[0], high[1], high[2], (5, 687_452, 529_338)];
+    let plain = |bytes: usize| Frame::data(StandardId::MAX, &[0x3c; 8][..bytes]).unwrap();
+    let messages = high.map(|(bytes, period, deadline)| HighSpeed {
+        bits: worst(false, bytes),
+        period: Nanos(period),
+        jitter: Nanos::ZERO,
+        deadline: Nanos(deadline),
+    });
+    let other = Frame::data(non_real_time_id(0).unwrap(), &[0; 6]).unwrap();
+    let set = MtsSet {
+        rate: BitRate::new(1_000_000).unwrap(),
+        epochs: Epochs::new(Nanos::from_micros(680), Nanos(529_338)).unwrap(),
+        high: messages.to_vec(),
+        low: Vec::new(),
+        other: length(&other),
+    };
+    let high = high.iter().map(|(bytes, ..)| plain(*bytes as usize)).collect();
+    Traffic { set, high, low: Vec::new(), other }
+}
+
+#[test]
+fn the_test_of_the_paper_accepts_a_set_that_is_late() {
+    let traffic = counter_example();
+    let set = &traffic.set;
+    assert!((0..4).all(|index| paper_accepts(set, index)));
+    let refused = (0..4).find_map(|index| high_speed(set, index).unwrap());
+    println!("{refused:?}");
+    let mut random = Random(5);
+    let missed: usize = (0..3_000).map(|_| late(&traffic, &mut random)).sum();
+    println!("{missed}");
+    assert!(missed > 0);
 }

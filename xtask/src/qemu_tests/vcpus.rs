@@ -31,7 +31,7 @@ fn shares(boots: &[Observed]) -> Result<(), String> {
     };
     let passed = last.time - first.time;
     let interrupts = last.interrupts[0] - first.interrupts[0];
-    if interrupts < passed / 150_000 {
+    if interrupts < passed / 260_000 {
         return Err(format!("only {interrupts} interrupts in {passed} ns"));
     }
     // A unit is 10 us of work: the runaway has a tenth of the processor, the stray what is left.

@@ -97,7 +97,7 @@ fn table(own: &[Pair], other: &[Pair]) -> String {
         table.row(vec![
             pair.tasks.to_string(),
             pair.old().to_string(),
-            pair.new().to_string(),
+            pair.renewed().to_string(),
             percent(pair.saving()),
             pair.standard.whole.to_string(),
             pair.hinted.whole.to_string(),
@@ -126,7 +126,7 @@ fn typical(measured: &Measured) -> Result<Vec<Row>, Failure> {
         .note(format!(
             "of a pair at {TYPICAL} tasks, {} instead of {} instructions, counted as §5.5.1 does; \
              promised: at least {SAVING} %",
-            own.new(),
+            own.renewed(),
             own.old()
         ));
     let whole = |id: String, pair: Pair, where_: &str| {
@@ -162,7 +162,7 @@ fn slope(pairs: &[Pair], cost: impl Fn(&Pair) -> u64) -> f64 {
 
 /// How costs grow with the number of tasks.
 fn growth(kind: Kind, pairs: &[Pair]) -> Row {
-    let (old, new) = (slope(pairs, Pair::old), slope(pairs, Pair::new));
+    let (old, new) = (slope(pairs, Pair::old), slope(pairs, Pair::renewed));
     let id = format!("{}.growth", kind.id());
     match kind {
         Kind::Dp => Row::numbers(&id, "standard / new", Some(2.0), old / new)
@@ -189,7 +189,7 @@ fn costs(kind: Kind, pairs: &[Pair]) -> LineChart {
         title: title(kind).into(),
         x: "ready tasks".into(),
         y: "instructions of a contended pair".into(),
-        series: vec![line("standard", &Pair::old), line("new", &Pair::new)],
+        series: vec![line("standard", &Pair::old), line("new", &Pair::renewed)],
     }
 }
 

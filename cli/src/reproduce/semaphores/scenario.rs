@@ -77,14 +77,14 @@ impl Pair {
 
     /// What the new pair costs, as §5.5.1 counts: t1 − (t2 − t3).
     #[must_use]
-    pub const fn new(&self) -> u64 {
+    pub const fn renewed(&self) -> u64 {
         (self.standard.lock + self.hinted.whole).saturating_sub(self.standard.whole)
     }
 
     /// What is saved of the pair, in percent.
     #[must_use]
     pub fn saving(&self) -> f64 {
-        100.0 * (1.0 - self.new() as f64 / self.old().max(1) as f64)
+        100.0 * (1.0 - self.renewed() as f64 / self.old().max(1) as f64)
     }
 
     /// What is saved from the event to holding the mutex, in percent.
@@ -264,7 +264,7 @@ mod tests {
         let cost = |whole, lock, switches| Cost { whole, lock, switches };
         let pair =
             Pair { tasks: 15, own: true, standard: cost(1_000, 400, 3), hinted: cost(900, 70, 1) };
-        assert_eq!((pair.old(), pair.new()), (400, 300));
+        assert_eq!((pair.old(), pair.renewed()), (400, 300));
         assert!((pair.saving() - 25.0).abs() < 1e-9);
         assert!((pair.saving_of_whole() - 10.0).abs() < 1e-9);
     }

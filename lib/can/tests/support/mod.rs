@@ -1,4 +1,5 @@
 //! Random numbers and frames for the tests of this crate, from a seed.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_can::frame::{extended, standard};
 use diapason_can::{Frame, Id};

@@ -155,9 +155,12 @@ impl Model {
         let caller = self.caller();
         match call {
             Call::Yield => {
-                if self.place == Some(caller) {
-                    self.ready.retain(|t| *t != caller);
-                    self.ready.push(caller);
+                match self.place {
+                    Some(place) if place != caller => self.threads[place].hint = None,
+                    _ => {
+                        self.ready.retain(|t| *t != caller);
+                        self.ready.push(caller);
+                    }
                 }
                 Ok(Outcome::Done(0))
             }
