@@ -113,8 +113,8 @@ calls! {
     Count = 36,
     /// `(address)`: the program gives up (a panic); its process ends.
     Fail = 37,
-    /// `(key, budget, period, replenishments, background)` → VCPU handle: of a declared one, or of a
-    /// new one that is admitted now.
+    /// `(key, budget, period, replenishments, background)` → VCPU handle: of a declared one, or of
+    /// a new one that is admitted now.
     VcpuCreate = 38,
     /// `(vcpu, budget, period)`: another budget and period, if they are admitted.
     VcpuSet = 39,

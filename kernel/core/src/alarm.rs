@@ -231,7 +231,7 @@ mod tests {
         let (mut first, mut second) = ([Alarm::UNUSED; 40], [Alarm::UNUSED; 40]);
         let mut place = [NOT_SET; 40];
         let mut alarms = Alarms::new(&mut first, &mut second, &mut place);
-        let class = |s: u16| if s % 3 == 0 { Class::Reserved } else { Class::Unreserved };
+        let class = |s: u16| if s.is_multiple_of(3) { Class::Reserved } else { Class::Unreserved };
         let mut model: Vec<(u64, u16)> = Vec::new();
         for _ in 0..100_000 {
             let sleeper = (random() % 40) as u16;

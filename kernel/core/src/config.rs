@@ -1,5 +1,6 @@
 //! From a boot archive to a kernel: how large the pools are, and what is in them at first.
 
+use crate::admission::Promise;
 use crate::alarm::{Alarm, Alarms, Class, NOT_SET};
 use crate::condition::Condition;
 use crate::event::Event;
@@ -11,7 +12,7 @@ use crate::process::{Process, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::Thread;
-use crate::vcpu::{Promise, Vcpu};
+use crate::vcpu::Vcpu;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, NONE, ObjectKind, ProcessRecord, VcpuKind};
 

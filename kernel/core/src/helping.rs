@@ -1,21 +1,21 @@
 //! Who runs in whose place: priority and bandwidth inheritance, by helping.
 //!
 //! A thread that waits for a mutex keeps its place among the ready, and the owner of the mutex runs
-//! in it: at that priority, on that budget. If the owner waits for a mutex itself, the owner of that
-//! one runs, and so on; `sem_lock` refuses to close a circle. Nothing is lent, so nothing has to be
-//! given back: an unlock is one store, and whoever is chosen next finds the mutex free and takes it.
-//! Each step costs the same however many threads there are.
+//! in it: at that priority, on that budget. If the owner waits for a mutex itself, the owner of
+//! that one runs, and so on; `sem_lock` refuses to close a circle. Nothing is lent, so nothing has
+//! to be given back: an unlock is one store, and whoever is chosen next finds the mutex free and
+//! takes it. Each step costs the same however many threads there are.
 //!
 //! Two things may stand at the end of a chain besides a thread that can run:
 //! - a free mutex: the thread before it takes it, and runs;
 //! - an owner that waits for something else (it sleeps with the mutex held): then nobody can run in
 //!   that place, and it is given up. Its thread is *parked* with that owner until the owner wakes.
 //!
-//! A thread may also come back from a wait with a *hint*: the mutex it will lock next. While another
-//! thread holds that mutex, there is no use in switching to the hinted one, only to switch away
-//! again at its lock call: the holder runs in its place at once (EMERALDS' semaphores without the
-//! extra switch). A hint decides who runs first and nothing else: it is disregarded if the holder
-//! cannot run or yields, and while its own thread runs.
+//! A thread may also come back from a wait with a *hint*: the mutex it will lock next. While
+//! another thread holds that mutex, there is no use in switching to the hinted one, only to switch
+//! away again at its lock call: the holder runs in its place at once (EMERALDS' semaphores without
+//! the extra switch). A hint decides who runs first and nothing else: it is disregarded if the
+//! holder cannot run or yields, and while its own thread runs.
 
 use crate::kernel::Kernel;
 use crate::pool::Id;
@@ -329,8 +329,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `thread` will not wait for its mutex any longer: if it is parked, or others who wait for what
-    /// it holds are, they have their places again.
+    /// `thread` will not wait for its mutex any longer: if it is parked, or others who wait for
+    /// what it holds are, they have their places again.
     pub(crate) fn leave_chain(&mut self, thread: ThreadId) {
         let end = self.end_of_waits(thread);
         if !self.threads[end].parked.is_empty() {

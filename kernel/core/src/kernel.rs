@@ -1,5 +1,6 @@
 //! The kernel of one core: its state, the two ways in, and the decision that comes out.
 
+use crate::admission::Promise;
 use crate::alarm::Alarms;
 use crate::condition::Condition;
 use crate::event::{Event, Source};
@@ -11,7 +12,7 @@ use crate::process::{Process, ProcessId, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
-use crate::vcpu::{Promise, Vcpu};
+use crate::vcpu::Vcpu;
 use diapason_abi::archive::INTERRUPT_GRACE;
 use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};

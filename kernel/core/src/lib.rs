@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `kernel` | the two ways in, dispatch of calls, the decision |
 //! | `scheduler`, `queue`, `alarm` | who is ready, who waits in which order, what is due |
-//! | `vcpu` | budgets: who pays for the time, admission |
+//! | `vcpu`, `admission` | budgets: who pays for the time, and what may be promised |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `thread`, `process` | their life from creation to join, fault and restart |
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
@@ -26,6 +26,7 @@
 #![cfg_attr(not(any(test, feature = "host")), no_std)]
 #![forbid(unsafe_code)]
 
+mod admission;
 mod alarm;
 mod check;
 mod condition;

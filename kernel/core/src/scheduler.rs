@@ -3,10 +3,10 @@
 //! may run in the background.
 //!
 //! One per core. VCPUs are *ranked*: the queues by earliest deadline come first, most urgent queue
-//! first, then the one queue by period (CSD). Rate-monotonic scheduling is the case without deadline
-//! queues, and earliest deadline first the case without the other. A VCPU is a bit of a word, so the
-//! first one is found by one instruction; among those of one deadline queue the earliest deadline is
-//! looked for. A rank changes only when a VCPU is created or changed.
+//! first, then the one queue by period (CSD). Rate-monotonic scheduling is the case without
+//! deadline queues, and earliest deadline first the case without the other. A VCPU is a bit of a
+//! word, so the first one is found by one instruction; among those of one deadline queue the
+//! earliest deadline is looked for. A rank changes only when a VCPU is created or changed.
 
 use crate::pool::{Id, Pool};
 use crate::queue::ThreadQueue;
@@ -67,8 +67,8 @@ impl Ready {
         self.level(priority).rotate(threads);
     }
 
-    /// The only thread of priority `gone` goes and `first` comes, if it is the first then; otherwise
-    /// nothing happens.
+    /// The only thread of priority `gone` goes and `first` comes, if it is the first then;
+    /// otherwise nothing happens.
     #[inline(always)]
     pub fn replace(&mut self, gone: u8, priority: u8, first: ThreadId) -> bool {
         let rest = self.bits & !(1 << (gone as usize % PRIORITIES));

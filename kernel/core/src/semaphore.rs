@@ -272,9 +272,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread that waited on a condition wants its mutex again; then its call returns `result`, or
-    /// an error, without the mutex, if that was deleted meanwhile or waiting for it would close a
-    /// circle.
+    /// A thread that waited on a condition wants its mutex again; then its call returns `result`,
+    /// or an error, without the mutex, if that was deleted meanwhile or waiting for it would close
+    /// a circle.
     pub(crate) fn reacquire(&mut self, thread: ThreadId, id: SemaphoreId, result: u64) {
         let s = &self.semaphores[id];
         if s.handle != self.threads[thread].wanted {

@@ -92,8 +92,8 @@ pub struct Thread {
     pub vcpu: VcpuId,
     /// How urgent its own place is, on its VCPU or among those that have none.
     pub priority: u8,
-    /// How urgent it is among those that wait for the same: as its own place, or the most urgent one
-    /// parked with it.
+    /// How urgent it is among those that wait for the same: as its own place, or the most urgent
+    /// one parked with it.
     pub(crate) urgency: u64,
     /// CPU time used.
     pub used: Nanos,
@@ -447,8 +447,8 @@ impl Kernel<'_> {
         self.await_release(thread, after, 0)
     }
 
-    /// `JobWait(hint)`: account for the job that ends, then wait for the next release. Releases that
-    /// have passed entirely are passed over and count as misses: a late task catches up by
+    /// `JobWait(hint)`: account for the job that ends, then wait for the next release. Releases
+    /// that have passed entirely are passed over and count as misses: a late task catches up by
     /// dropping work, never by bunching it.
     pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
         let after = self.hinted(hint);

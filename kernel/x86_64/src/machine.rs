@@ -82,8 +82,8 @@ impl Metal {
         address
     }
 
-    /// Is this range in the visible window? Windows begin at multiples of 4 GiB. Nothing is, wherever
-    /// it lies.
+    /// Is this range in the visible window? Windows begin at multiples of 4 GiB. Nothing is,
+    /// wherever it lies.
     #[inline(always)]
     fn visible(&self, address: u64, length: u64) -> bool {
         let ours = address >> 32 == u64::from(self.current) + 1;

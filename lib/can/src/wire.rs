@@ -225,7 +225,7 @@ const fn header(extended: bool) -> u32 {
     if extended { EXTENDED_HEADER } else { STANDARD_HEADER }
 }
 
-// The lengths the papers count with: 47 and 111 bits with the interframe space, 108 and 128 without;
+// What the papers count with: 47 and 111 bits with the interframe space, 108 and 128 without;
 // 135 bits at worst.
 const _: () = {
     assert!(shortest(false, 0) + INTERFRAME_BITS == 47);

@@ -3,7 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{EventKind, Fault, Setup, Ticket};
+use diapason_can::bus::{Event, EventKind, Fault, Setup, Ticket};
 use diapason_can::frame::standard;
 use diapason_can::response::{ERROR_BITS, Errors, Message, NoBound, response, responses};
 use diapason_can::wire::{encode, length, worst};
@@ -182,18 +182,32 @@ fn one_wrong_bit_costs_a_lower_frame() {
     let urgent = Frame::data(standard(0x552).unwrap(), &[]).unwrap();
     let lower = Frame::data(standard(0x55a).unwrap(), &[0x55; 8]).unwrap();
     let bit = (0..).find(|at| encode(&urgent).bits.get(*at)).unwrap();
-    bus.arm(Nanos(0), Fault::Flip { bit, seen_by: 1 });
-    bus.send(Nanos(0), nodes[0], urgent).unwrap();
-    bus.send(Nanos(0), nodes[1], lower).unwrap();
+    // Both come just after a third frame began.
+    let blocker = lower.with_id(standard(0x5da).unwrap());
+    bus.send(Nanos(0), nodes[2], blocker).unwrap();
+    bus.arm(Nanos(1), Fault::Flip { bit, seen_by: 1 });
+    bus.send(Nanos(1), nodes[0], urgent).unwrap();
+    bus.send(Nanos(1), nodes[1], lower).unwrap();
     bus.advance(Nanos::from_millis(1));
     let events: Vec<_> = std::iter::from_fn(|| bus.poll()).collect();
     let crc = EventKind::Error { error: WireError::Crc, transmitting: false };
-    assert_eq!(events[0].kind, crc);
-    let sent = events.iter().find(|event| matches!(event.kind, EventKind::Sent { .. })).unwrap();
-    let published = u64::from(ERROR_BITS as u32 + 2 * length(&urgent) + 3);
-    let truth = u64::from(length(&lower) - 7 + 6 + 8 + 3 + length(&urgent));
-    assert_eq!(sent.time, Nanos(truth * 1_000));
+    assert!(events.iter().any(|event| event.node == nodes[0] && event.kind == crc));
+    let through =
+        |event: &&Event| matches!(event.kind, EventKind::Sent { frame, .. } if frame == urgent);
+    let end = events.iter().find(through).unwrap().time;
+    // A flag of six and the answer one bit later, delimiter, space.
+    let lost = length(&lower) - 7 + 7 + 8 + 3;
+    let truth = length(&blocker) + 3 + lost + length(&urgent);
+    assert_eq!(end, Nanos(u64::from(truth) * 1_000));
+    let published = length(&blocker) + 3 + ERROR_BITS as u32 + 2 * length(&urgent) + 3;
     assert!(truth > published, "{truth} bits, {published} with the published cost of an error");
+    let message = |frame: &Frame| Message {
+        bits: length(frame),
+        ..Message::new(frame.id(), 8, Nanos::from_millis(10))
+    };
+    let set = [urgent, lower, blocker].map(|frame| message(&frame));
+    let errors = Errors { burst: 1, interval: Nanos::from_secs(1) };
+    assert!(response(bus.rate(), &set, 0, errors, 0).unwrap() >= end - Nanos(1));
 }
 
 #[test]

@@ -91,10 +91,9 @@ impl Mailbox {
     /// message into the same buffer: its length and priority. One entry into the kernel instead of
     /// two. A client calls so; a server answers so and waits for the next request.
     ///
-    /// # Errors
-    /// Having sent nothing: `Full`, `WouldBlock` (deadline zero, and no message is there) or `Gone`;
-    /// `TimedOut` if the deadline has passed. After sending: `TimedOut`, or `Gone` if `answers` is
-    /// deleted meanwhile.
+    /// # Errors Having sent nothing: `Full`, `WouldBlock` (deadline zero, and no message is there)
+    /// or `Gone`; `TimedOut` if the deadline has passed. After sending: `TimedOut`, or `Gone` if
+    /// `answers` is deleted meanwhile.
     #[inline(always)]
     pub fn call_into(
         &self,

@@ -5,11 +5,10 @@
 //! demand on the waiter's: each job must include what it may have to do for others.
 //!
 //! Assumptions. One core. Sections nest, and mutexes are always taken in an order without a cycle.
-//! Inside a section a thread waits for nothing but the mutexes of sections inside it. A mutex that is
-//! let go is taken by the first who is chosen of those that want it: the most urgent one with
-//! budget. Lengths are worst execution times,
-//! sections inside included, waiting not. The holder runs on its own budget as long as it has some
-//! and is the more urgent.
+//! Inside a section a thread waits for nothing but the mutexes of sections inside it. A mutex that
+//! is let go is taken by the first who is chosen of those that want it: the most urgent one with
+//! budget. Lengths are worst execution times, sections inside included, waiting not. The holder
+//! runs on its own budget as long as it has some and is the more urgent.
 //!
 //! Then, each time a job takes a mutex, a *less urgent* VCPU holds it at most once: whoever gets it
 //! next is more urgent. That holder may itself wait for a mutex inside its section, whose holder is

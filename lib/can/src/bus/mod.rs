@@ -22,7 +22,7 @@
 //! ways against each other.
 //!
 //! Nodes that send at the same instant meet in arbitration, so a frame begins when time *passes*
-//! its instant. On an idle bus a start of frame begins at the request, and the grid of bits with it.
+//! its instant. On an idle bus a frame begins at the request, and the grid of bits with it.
 
 mod event;
 mod node;

@@ -1,19 +1,19 @@
 //! When all real-time messages of MTS are in time, whatever their phases.
 //!
 //! **High-speed.** Let message x not be begun at its start-by time s. Regions are the same for all
-//! time, so "has x's identifier or a smaller one" is one set Θ of frames, whichever epoch counts. Let
-//! t0 be the last instant at which nothing of Θ that was queued before it waits. From t0 to s the
-//! bus carries one frame that was begun before t0, then frames of Θ queued in [t0, s], and nothing
-//! else. A frame of rank above x's is in Θ only if its start-by time is before s plus a region; one
-//! of a rank below only if before s. So, with L = s − t0, x is in time if for every L from its own
-//! distance to the longest busy period
+//! time, so "has x's identifier or a smaller one" is one set Θ of frames, whichever epoch counts.
+//! Let t0 be the last instant at which nothing of Θ that was queued before it waits. From t0 to s
+//! the bus carries one frame that was begun before t0, then frames of Θ queued in [t0, s], and
+//! nothing else. A frame of rank above x's is in Θ only if its start-by time is before s plus a
+//! region; one of a rank below only if before s. So, with L = s − t0, x is in time if for every L
+//! from its own distance to the longest busy period
 //!
 //! `B + updates(L) + Σ C_j · min(arrivals_j(L), deadlines_j(L)) ≤ L`
 //!
 //! This looks at every window, not only at the first instance after a critical instant as the paper
-//! does; its test is kept in the tests of this crate, with sets that it accepts and that are late.
+//! does; its test is kept in the tests of this crate, with a set that it accepts and that is late.
 //!
-//! **Low-speed.** All high-speed messages are above, so the response times of fixed identifiers hold.
+//! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
 
 use super::{Epochs, HIGH_SPEED, LOW_SPEED};
 use crate::response::{Errors, Level, Message, Stream};

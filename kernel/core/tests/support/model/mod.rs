@@ -27,7 +27,8 @@ pub enum Wait {
     Time(u64),
     /// A counting semaphore.
     Semaphore(usize),
-    /// A mutex, and which life of it; what the call returns that has it (of a condition wait), or 0.
+    /// A mutex, and which life of it; what the call returns that has it (of a condition wait), or
+    /// 0.
     Mutex(usize, u32, u64),
     /// A condition; the mutex, and which life of it.
     Condition(usize, usize, u32),
