@@ -1,9 +1,9 @@
-//! What a core promises to VCPUs, and who may be promised more: admission, when the archive is read and
-//! when programs make or change VCPUs.
+//! What a core promises to VCPUs, and who may be promised more: admission, when the archive is read
+//! and when programs make or change VCPUs.
 //!
-//! The tests are closed forms in integers (`lib/vcpu`); what the exact test admitted beforehand may be
-//! more, and then nothing is admitted besides. What is given back is free only once it cannot matter
-//! any more.
+//! The tests are closed forms in integers (`lib/vcpu`); what the exact test admitted beforehand may
+//! be more, and then nothing is admitted besides. What is given back is free only once it cannot
+//! matter any more.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
