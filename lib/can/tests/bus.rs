@@ -71,6 +71,12 @@ fn alone_a_node_becomes_passive_but_never_bus_off() {
     assert_eq!(bus.health(nodes[0]), (Health::ErrorPassive, 128, 0));
     let unacknowledged = EventKind::Error { error: WireError::Acknowledge, transmitting: true };
     assert!(events.iter().filter(|event| event.kind == unacknowledged).count() > 100);
+    // A passive flag (6), delimiter (8), space (3), and the pause of a passive transmitter (8).
+    let errors: Vec<u64> =
+        events.iter().filter(|e| e.kind == unacknowledged).map(|e| e.time.0).collect();
+    let [.., before, last] = errors[..] else { panic!() };
+    let again = 6 + 8 + 3 + 8 + u64::from(encode(&frame(1, &[])).ack_slot() + 1);
+    assert_eq!(last - before, again * BIT);
     // Somebody comes: the frame gets through, once.
     let other = bus.add_node(Setup::default());
     let events = run(&mut bus, Nanos::from_millis(110));

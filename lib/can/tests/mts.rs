@@ -125,6 +125,8 @@ fn traffic(random: &mut Random) -> Traffic {
     let other = plain(random).with_id(non_real_time_id(random.below(496) as u16).unwrap());
     let longest = messages.last().unwrap().deadline;
     let epoch = Nanos::from_micros(random.between(500, 4_000));
+    // A reach longer than needed makes coarse regions, in which ranks decide.
+    let reach = Nanos(longest.0 * random.between(1, 6));
     let low_messages = low.iter().enumerate().map(|(rank, frame)| {
         let period = Nanos::from_micros(random.between(3_000, 30_000));
         Message {
@@ -134,7 +136,7 @@ fn traffic(random: &mut Random) -> Traffic {
     });
     let set = MtsSet {
         rate,
-        epochs: Epochs::new(epoch, longest).unwrap(),
+        epochs: Epochs::new(epoch, reach).unwrap(),
         high: messages,
         low: low_messages.collect(),
         other: length(&other),
@@ -177,6 +179,19 @@ struct Pending {
     node: NodeId,
 }
 
+/// When a high-speed message comes first so that one of its instances must be started together
+/// with one of `target`: in the same region, but after it if of higher rank.
+fn aligned(set: &MtsSet, index: usize, target: usize, critical: u64) -> Option<u64> {
+    let start_by = |m: &HighSpeed| m.deadline.0 - set.rate.time(m.bits.into()).0;
+    let region = set.epochs.region().0;
+    let own = start_by(&set.high[target]);
+    let boundary = (critical + own).div_ceil(region) * region;
+    let message = set.high.get(index)?;
+    let late = if index < target { region - 1 } else { 0 };
+    let came = (boundary + late).checked_sub(start_by(message))?;
+    Some(came - came.checked_sub(critical)? / message.period.0 * message.period.0)
+}
+
 /// Messages that were late on the bus, over adversarial arrivals.
 fn late(traffic: &Traffic, random: &mut Random) -> usize {
     let set = &traffic.set;
@@ -184,12 +199,17 @@ fn late(traffic: &Traffic, random: &mut Random) -> usize {
     let nodes: Vec<_> = (0..4).map(|_| bus.add_node(Setup::default())).collect();
     let epoch = set.epochs.epoch().0;
     let critical = epoch * 8 + random.below(epoch);
-    let synchronous = random.one_in(3);
+    let mode = random.below(3);
+    let target = random.below(set.high.len() as u64) as usize;
     let mut calendar: Vec<(u64, u64, usize)> = Vec::new();
     let high = set.high.iter().map(|m| (m.period.0, m.jitter.0));
     let low = set.low.iter().map(|m| (m.period.0, m.jitter.0));
     for (index, (period, jitter)) in high.chain(low).enumerate() {
-        let mut came = critical - jitter + if synchronous { 0 } else { random.below(period) };
+        let mut came = match mode {
+            0 => critical - jitter,
+            1 => aligned(set, index, target, critical).unwrap_or(critical),
+            _ => critical - jitter + random.below(period),
+        };
         for _ in 0..random.between(4, 14) {
             let queued = came + if random.one_in(2) { jitter } else { random.below(jitter + 1) };
             calendar.push((queued.max(critical), came, index));
@@ -330,4 +350,36 @@ fn the_test_of_the_paper_accepts_a_set_that_is_late() {
     let missed: usize = (0..3_000).map(|_| late(&traffic, &mut random)).sum();
     println!("{missed}");
     assert!(missed > 0);
+}
+
+#[test]
+fn deadlines_in_one_region_are_not_told_apart() {
+    // A message of higher rank goes first for a whole region of 500 us: pure EDF would be in time.
+    let message = |period: u64, deadline: u64| HighSpeed {
+        bits: worst(false, 8),
+        period: Nanos::from_micros(period),
+        jitter: Nanos::ZERO,
+        deadline: Nanos::from_micros(deadline),
+    };
+    let other = Frame::data(non_real_time_id(0).unwrap(), &[0; 8]).unwrap();
+    let set = |reach| MtsSet {
+        rate: BitRate::new(1_000_000).unwrap(),
+        epochs: Epochs::new(Nanos::from_millis(4), Nanos::from_millis(reach)).unwrap(),
+        high: vec![message(145, 400), message(10_000, 980)],
+        low: Vec::new(),
+        other: length(&other),
+    };
+    let verdicts = |set: &MtsSet| [0, 1].map(|index| high_speed(set, index).unwrap().is_none());
+    let (coarse, fine) = (set(12), set(1));
+    assert!(coarse.epochs.region() > fine.epochs.region());
+    assert_eq!(verdicts(&coarse), [true, false]);
+    let frame = Frame::data(StandardId::MAX, &[0x3c; 8]).unwrap();
+    let mut lives = |set| {
+        let traffic = Traffic { set, high: vec![frame; 2], low: Vec::new(), other };
+        let mut random = Random(6);
+        (0..2_000).map(|_| late(&traffic, &mut random)).sum::<usize>()
+    };
+    println!("{:?} {:?}", verdicts(&fine), high_speed(&fine, 1));
+    assert!(lives(coarse) > 0);
+    assert_eq!(lives(fine), 0);
 }

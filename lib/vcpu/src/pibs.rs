@@ -21,10 +21,10 @@
 //! raise, or because the grant came while it was backlogged. Each use moves `e` by at least
 //! `used/U`, so what was used before the last grant is at most `U·(e − s)`, and the last grant is
 //! at most `q`, used from `e` on; it cannot end before `e + q` and be whole. ∎ For `L = T` and
-//! `q = U·T` this is the papers' `(2 − U)·U·T`. **Under EDF**, with deadline `e + T` for a grant and
-//! `t + T` for a rest gone on with at `t`, the demand in any `L` is at most `U·L`: a rest is at most
-//! `Q(T)`, with what was used before at most one grant, and `t < e`, so a window that begins by `t`
-//! has paid for it before the next grant.
+//! `q = U·T` this is the papers' `(2 − U)·U·T`. **Under EDF**, with deadline `e + T` for a grant
+//! and `t + T` for a rest gone on with at `t`, the demand in any `L` is at most `U·L`: a rest is at
+//! most `Q(T)`, with what was used before at most one grant, and `t < e`, so a window that begins
+//! by `t` has paid for it before the next grant.
 //!
 //! `U` is in parts per million: finer than a description says it, and its product with any time up
 //! to [`PERIOD_MAX`](crate::PERIOD_MAX) stays in 64 bits. Rounding is against the server: the grant

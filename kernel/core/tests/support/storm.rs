@@ -236,12 +236,13 @@ impl Storm<'_> {
             let state = self.shell.kernel.processes[Id::new(*process)].state;
             let key = key(NAMES[*process as usize]);
             if state != ProcessState::Running {
+                // A VCPU may get its budget back meanwhile: then its thread runs first.
                 let created = self.shell.call(Call::ProcCreate as u64, [key, 0, 0, 0, 0]);
-                assert_eq!(created, Some(0));
+                assert!(matches!(created, Some(0) | None));
                 self.tally.starts += 1;
             } else if self.random.one_in(100) {
                 let killed = self.shell.call(Call::ProcKill as u64, [key, 0, 0, 0, 0]);
-                assert_eq!(killed, Some(0));
+                assert!(matches!(killed, Some(0) | None));
             }
             return;
         }
@@ -532,26 +533,39 @@ impl Storm<'_> {
         }
     }
 
-    /// The supervisor kills everything; nothing may be left of it.
-    fn calm_down(&mut self) {
+    fn wait_for_boss(&mut self) {
         while self.shell.running().is_none() || self.shell.process() != BOSS {
             let next = self.shell.decision.alarm;
             self.shell.now = self.shell.now.max(next);
             self.shell.enter(Cause::Timer);
         }
+    }
+
+    /// The supervisor makes a call; what it returns, even if others run first.
+    fn order(&mut self, call: Call, key: u64) -> u64 {
+        let boss = self.shell.running();
+        self.shell.delivered.clear();
+        if let Some(result) = self.shell.call(call as u64, [key, 0, 0, 0, 0]) {
+            return result;
+        }
+        self.wait_for_boss();
+        let result = self.shell.delivered.iter().find(|(thread, _)| *thread == boss);
+        result.expect("it returns").1
+    }
+
+    /// The supervisor kills everything; nothing may be left of it.
+    fn calm_down(&mut self) {
+        self.wait_for_boss();
         for process in HOSTILE {
             if self.shell.kernel.processes[Id::new(process)].state == ProcessState::Running {
                 let key = key(NAMES[process as usize]);
-                let killed = self.shell.call(Call::ProcKill as u64, [key, 0, 0, 0, 0]);
-                assert_eq!(killed, Some(0));
+                assert_eq!(self.order(Call::ProcKill, key), 0);
             }
         }
         for name in SEGMENTS {
             // Whoever died while preparing a segment left pages that wait for the next.
-            let attach = [key(name), 0, 0, 0, 0];
-            while self.shell.call(Call::ShmAttach as u64, attach).expect("at once") & PARTIAL != 0 {
-            }
-            assert_eq!(self.shell.call(Call::ShmDetach as u64, attach), Some(0));
+            while self.order(Call::ShmAttach, key(name)) & PARTIAL != 0 {}
+            assert_eq!(self.order(Call::ShmDetach, key(name)), 0);
         }
         self.shell.kernel.check_invariants();
         assert_eq!(self.shell.kernel.free_frames(), self.frames, "frames leaked");
