@@ -344,11 +344,9 @@ fn the_test_of_the_paper_accepts_a_set_that_is_late() {
     let traffic = counter_example();
     let set = &traffic.set;
     assert!((0..4).all(|index| paper_accepts(set, index)));
-    let refused = (0..4).find_map(|index| high_speed(set, index).unwrap());
-    println!("{refused:?}");
+    assert!((0..4).any(|index| high_speed(set, index).unwrap().is_some()));
     let mut random = Random(5);
     let missed: usize = (0..3_000).map(|_| late(&traffic, &mut random)).sum();
-    println!("{missed}");
     assert!(missed > 0);
 }
 
@@ -362,24 +360,17 @@ fn deadlines_in_one_region_are_not_told_apart() {
         deadline: Nanos::from_micros(deadline),
     };
     let other = Frame::data(non_real_time_id(0).unwrap(), &[0; 8]).unwrap();
-    let set = |reach| MtsSet {
+    let set = MtsSet {
         rate: BitRate::new(1_000_000).unwrap(),
-        epochs: Epochs::new(Nanos::from_millis(4), Nanos::from_millis(reach)).unwrap(),
+        epochs: Epochs::new(Nanos::from_millis(4), Nanos::from_millis(12)).unwrap(),
         high: vec![message(145, 400), message(10_000, 980)],
         low: Vec::new(),
         other: length(&other),
     };
-    let verdicts = |set: &MtsSet| [0, 1].map(|index| high_speed(set, index).unwrap().is_none());
-    let (coarse, fine) = (set(12), set(1));
-    assert!(coarse.epochs.region() > fine.epochs.region());
-    assert_eq!(verdicts(&coarse), [true, false]);
+    assert_eq!(set.epochs.region(), Nanos(500_001));
+    assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);
     let frame = Frame::data(StandardId::MAX, &[0x3c; 8]).unwrap();
-    let mut lives = |set| {
-        let traffic = Traffic { set, high: vec![frame; 2], low: Vec::new(), other };
-        let mut random = Random(6);
-        (0..2_000).map(|_| late(&traffic, &mut random)).sum::<usize>()
-    };
-    println!("{:?} {:?}", verdicts(&fine), high_speed(&fine, 1));
-    assert!(lives(coarse) > 0);
-    assert_eq!(lives(fine), 0);
+    let traffic = Traffic { set, high: vec![frame; 2], low: Vec::new(), other };
+    let mut random = Random(6);
+    assert!((0..2_000).map(|_| late(&traffic, &mut random)).sum::<usize>() > 0);
 }

@@ -161,7 +161,6 @@ fn campaign(seeds: std::ops::Range<u64>, faulty: bool) -> (u64, u64) {
 #[test]
 fn ten_thousand_random_sets_keep_their_bounds() {
     let (compared, met) = campaign(0..10_000, false);
-    println!("{compared} {met}");
     assert!(compared > 20_000, "{compared}");
     assert!(met > 1_000, "a bound that is never met is a bad attack: {met} of {compared}");
 }
