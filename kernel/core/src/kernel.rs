@@ -430,7 +430,8 @@ impl Kernel<'_> {
 
     fn expire(&mut self) {
         if self.promise.abandoned {
-            self.reclaim_vcpu();
+            // Enough for one entry: what is due makes the machine call again.
+            return self.reclaim_vcpu();
         }
         for _ in 0..ALARMS_PER_ENTRY {
             let all = self.scheduler.eligible == 0;

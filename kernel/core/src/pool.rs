@@ -82,6 +82,13 @@ impl<'a, T> Pool<'a, T> {
         Pool(self.0)
     }
 
+    /// Those of a range, in one piece; none if it goes beyond the pool.
+    #[inline(always)]
+    pub fn of(&mut self, range: Range) -> &mut [T] {
+        let first = range.first as usize;
+        self.0.get_mut(first..first + range.count as usize).unwrap_or_default()
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> u16 {

@@ -120,6 +120,7 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::Gone));
         }
         self.process_stop(m, id);
+        self.note_end(m, id);
         Ok(Flow::Done(0))
     }
 
@@ -154,34 +155,39 @@ impl Kernel<'_> {
     }
 
     /// A process has no threads any more: everything it owned goes back.
-    pub(crate) fn process_end<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
+    fn process_end<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         let p = &mut self.processes[id];
         p.state = ProcessState::Idle;
         p.live = 0;
-        let (threads, semaphores) = (p.threads, p.semaphores);
-        let (conditions, events, vcpus) = (p.conditions, p.events, p.vcpus);
-        for thread in threads.ids() {
-            if self.threads[thread].state == State::Ended {
-                self.thread_stop(thread, State::Free);
-            }
-        }
+        let (semaphores, conditions) = (p.semaphores, p.conditions);
+        let (events, vcpus) = (p.events, p.vcpus);
         self.end_arrivals(events);
         for event in events.ids::<Event>() {
             if self.events[event].handle != FREE {
                 self.destroy_event(m, event);
             }
         }
-        for condition in conditions.ids() {
-            self.conditions[condition].handle = FREE;
+        for condition in self.conditions.of(conditions) {
+            condition.handle = FREE;
         }
-        for semaphore in semaphores.ids() {
-            self.semaphores[semaphore].handle = FREE;
+        for semaphore in self.semaphores.of(semaphores) {
+            semaphore.handle = FREE;
         }
         for vcpu in vcpus.ids() {
             self.abandon_vcpu(vcpu);
         }
         self.give_back(m, id);
+    }
+
+    /// A process ended, and not by a fault: that has a record of its own.
+    fn note_end<M: Machine>(&self, m: &mut M, id: ProcessId) {
         m.emit(Record::Ended, &[self.now.0, u64::from(id.index())]);
+    }
+
+    /// The last thread of a process is about to end: nobody can join those before it any more.
+    pub(crate) fn process_exit<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
+        self.process_stop(m, id);
+        self.note_end(m, id);
     }
 
     /// The running thread did what it may not do: its process ends and its supervisor hears of it.

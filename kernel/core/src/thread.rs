@@ -362,7 +362,7 @@ impl Kernel<'_> {
         let p = &mut self.processes[process];
         p.live -= 1;
         if p.live == 0 {
-            self.process_end(m, process);
+            self.process_exit(m, process);
         }
         Ok(Flow::Away)
     }

@@ -79,7 +79,7 @@ fn a_fault_ends_the_process_and_its_supervisor_reads_everything_about_it() {
         assert_eq!(process(sys, 1).state, ProcessState::Faulted);
         let words = [777, 1, 1, FaultCause::StackOverflow as u64, 0x2_0800_0000, 0x1234];
         assert_eq!(sys.records(Record::Fault), [words]);
-        assert_eq!(sys.records(Record::Ended), [[777, 1]]);
+        assert!(sys.records(Record::Ended).is_empty(), "a fault has a record of its own");
     });
 }
 
