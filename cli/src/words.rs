@@ -224,7 +224,8 @@ fn cause_text(cause: FaultCause) -> String {
 /// Why the kernel was entered, for the longest path.
 #[must_use]
 pub fn path_cause(cause: u64) -> String {
-    if let Some(vector) = cause.checked_sub(VECTORS_FROM) {
+    // A program can call any number, so what is no vector is a call again.
+    if let Some(vector @ 0..=255) = cause.checked_sub(VECTORS_FROM) {
         return format!("interrupt vector {vector}");
     }
     let call = CallNumber::decode(cause).map(CallNumber::name);
@@ -277,6 +278,13 @@ mod tests {
 
     fn read(text: &str) -> String {
         sentence(&Line::parse(text.as_bytes()), &names())
+    }
+
+    #[test]
+    fn a_path_is_named_by_its_call_or_vector() {
+        assert_eq!(path_cause(0), "call Null");
+        assert_eq!(path_cause(256 + 32), "interrupt vector 32");
+        assert_eq!(path_cause(u64::MAX >> 1), "call 9223372036854775807");
     }
 
     #[test]

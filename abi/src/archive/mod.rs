@@ -264,6 +264,14 @@ impl<'a> Archive<'a> {
         (0..self.header.devices).map(|i| self.device(i))
     }
 
+    /// May a thread of process number `process` run on a VCPU?
+    #[must_use]
+    pub fn may_reserve(&self, process: u16) -> bool {
+        let record = self.process(process);
+        let granted = |v: VcpuRecord| v.allowed >> (process & 63) & 1 == 1;
+        record.vcpu != NONE || record.vcpus > 0 || self.vcpus().any(granted)
+    }
+
     /// The declared VCPUs.
     pub fn vcpus(&self) -> impl Iterator<Item = VcpuRecord> + '_ {
         (0..self.header.vcpus).filter_map(|i| self.vcpu(i))

@@ -9,16 +9,32 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::vcpu::{Server, VcpuId};
 use diapason_abi::archive::{
-    Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, SWITCH_GRACE, VcpuKind, VcpuRecord,
+    Archive, BUDGET_MIN, INTERRUPT_GRACE, PERIOD_MAX, PERIOD_MIN, SWITCH_GRACE, VcpuKind,
+    VcpuRecord,
 };
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
 use diapason_vcpu::{Pibs, SporadicServer};
 
 /// What is taken from everybody's budget for the longest path that cannot be preempted, and for a
-/// budget that is enforced as much late. The longest path has 3,000 instructions.
+/// budget that is enforced as much late. The longest path has 3,000 instructions; a machine that
+/// needs more than 1 ns for each is not told of here, only to `plan`.
 const OVERHEADS: Overheads =
     Overheads { section: Nanos(3_000), overrun: Nanos(3_000), ..Overheads::NONE };
+
+/// What the kernel takes from a core that this archive describes: its longest path, the interrupts
+/// of the declared devices, and one alarm of each sleeper that may have a VCPU, as in `plan`.
+fn overheads(archive: &Archive<'_>) -> Overheads {
+    let mut sum = OVERHEADS;
+    for device in archive.devices().filter(|device| device.interval > 0) {
+        sum = sum.with_top_half(INTERRUPT_GRACE, Nanos(device.interval));
+    }
+    let reserving = (0..archive.header.processes).filter(|p| archive.may_reserve(*p));
+    let processes = reserving.map(|p| archive.process(p));
+    let sleepers: u64 = processes.map(|p| u64::from(p.threads) + u64::from(p.events)).sum();
+    sum.section += Nanos(INTERRUPT_GRACE.0 * sleepers);
+    sum
+}
 
 /// What the core has promised.
 pub(crate) struct Promise {
@@ -51,7 +67,7 @@ impl Promise {
             (0..v.queue).all(|above| longest(above).is_none_or(|longest| longest <= v.period))
         });
         Promise {
-            load: Load::new(OVERHEADS),
+            load: Load::new(overheads(archive)),
             test: if all { Test::Deadline } else { Test::Wide },
             full: !in_order,
             queue: if all { 0 } else { archive.header.dp_queues },

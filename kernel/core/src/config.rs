@@ -234,8 +234,7 @@ impl Pools<'_> {
         let mut supervisors = 0u64;
         for index in 0..archive.header.processes {
             let record = archive.process(index);
-            let declared = archive.vcpus().any(|v| v.allowed >> (index & 63) & 1 == 1);
-            let may_reserve = declared || record.vcpu != NONE || record.vcpus > 0;
+            let may_reserve = archive.may_reserve(index);
             let mut process = self.process(index, &record, may_reserve, &mut given);
             if refused >> index & 1 == 1 {
                 process.state = ProcessState::Refused;

@@ -48,7 +48,8 @@ impl Kernel<'_> {
     }
 
     /// The common choice, if it is one: no VCPU has anything to do, and the first of the others can
-    /// run, or the owner of the mutex that it waits for. Calls nothing; else, nobody.
+    /// run, or the owner of the mutex that it waits for. Calls nothing; else, nobody: then
+    /// [`Kernel::choose`] is asked.
     #[inline(always)]
     pub fn choose_simply(&mut self) -> ThreadId {
         let s = &self.scheduler;
@@ -80,13 +81,7 @@ impl Kernel<'_> {
                     place
                 }
             }
-            Wait::Hint(mutex) => {
-                let run = self.foresee(place, mutex);
-                if run.is_none() {
-                    return run;
-                }
-                run
-            }
+            Wait::Hint(mutex) => self.foresee(place, mutex),
             _ => return ThreadId::NONE,
         };
         self.scheduler.place = place;

@@ -8,8 +8,8 @@
 //!
 //! The VCPU that pays is charged at each entry. What an entry costs is paid by whoever runs after
 //! it, but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
-//! device's interrupt. There are no more of these than `plan` counts: a switch to another VCPU is
-//! due to a place in a replenishment list or to a grant, and interrupts have their distance.
+//! device's interrupt. There are no more of these than `plan` counts: a VCPU is spared only so many
+//! switches in a period, and interrupts have their distance.
 
 use crate::alarm::Class;
 use crate::kernel::Kernel;

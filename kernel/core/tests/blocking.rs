@@ -6,7 +6,7 @@
 mod support;
 use diapason_analysis::server::inherit::{Budgets, Section, extra_demand};
 use diapason_analysis::server::{MainVcpu, Queue, System, admit};
-use support::random::Random;
+use diapason_random::Random;
 use support::script::{Actor, Op, Script, Virtual};
 use support::stage::{Stage, play_with};
 use support::{FOREVER, Nanos};
@@ -152,7 +152,7 @@ fn a_job_helps_no_more_than_the_analysis_says() {
     let sets = std::env::var("DIAPASON_SETS").map_or(400, |text| text.parse().expect("a number"));
     let (mut tried, mut helped, mut reached) = (0u64, 0u64, 0u64);
     for seed in 0..sets {
-        let mut r = Random(seed);
+        let mut r = Random::new(seed);
         let Some(drawn) = draw(&mut r) else { continue };
         tried += 1;
         let longest = drawn.system.mains.iter().map(|m| m.period.0).max().expect("a VCPU");

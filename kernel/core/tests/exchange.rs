@@ -4,8 +4,8 @@
 mod support;
 use diapason_abi::{MESSAGE_BYTES, layout};
 use diapason_core::ThreadId;
+use diapason_random::Random;
 use support::lab::{self, summon};
-use support::random::Random;
 use support::*;
 
 const ROOM: u64 = 1 << 32;
@@ -302,7 +302,7 @@ fn arrivals_by_calls_raise_the_event() {
 /// Six threads of one process, of random priorities, talk by three mailboxes.
 fn talk(seed: u64, before: u64, mut see: impl FnMut(&mut Sys<'_>, Outcome)) -> u64 {
     lab::with(&plan(), |sys| {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let boxes = ["request", "reply", "third"].map(|name| sys.open(Call::MboxCreate, name));
         for _ in 0..5 {
             sys.spawn(1 + random.below(38) as u8);

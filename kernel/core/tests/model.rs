@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::model::{Blueprint, Life, Model, Wait as ModelWait};
 
-use support::random::Random;
+use diapason_random::Random;
 use support::*;
 
 /// What is drawn for one move: what kind it is, and three numbers to make arguments of.
@@ -500,9 +500,9 @@ fn play(moves: &[Move]) -> Reached {
 #[test]
 fn the_moves_reach_every_call_and_every_error() {
     let (mut good, mut errors) = (BTreeMap::new(), BTreeMap::new());
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for _ in 0..400 {
-        let mut one = || random.next() as u8;
+        let mut one = || random.bits() as u8;
         let moves: Vec<Move> = (0..250).map(|_| (one(), one(), one(), one())).collect();
         let reached = play(&moves);
         reached.0.into_iter().for_each(|(name, n)| *good.entry(name).or_insert(0) += n);

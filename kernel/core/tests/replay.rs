@@ -5,7 +5,7 @@ mod support;
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
 use diapason_core::host::{Divergence, replay, with_kernel};
-use support::random::Random;
+use diapason_random::Random;
 use support::storm::{self, with_storm};
 
 /// A recording of a storm.
@@ -71,7 +71,7 @@ const DAMAGES: [fn(&mut [u64; ENTRY_WORDS]); 4] = [
 #[test]
 fn a_damaged_decision_diverges_at_its_entry() {
     let good = entries(&recording(77, 5_000));
-    let mut random = Random(77);
+    let mut random = Random::new(77);
     for round in 0..100 {
         let damage = DAMAGES[round % DAMAGES.len()];
         let at = loop {
@@ -97,7 +97,7 @@ fn a_damaged_decision_diverges_at_its_entry() {
 #[test]
 fn a_lost_entry_diverges_there_or_later_but_never_before() {
     let good = entries(&recording(5, 5_000));
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut diverged = 0;
     for _ in 0..40 {
         let at = random.below(good.len() as u64) as usize;

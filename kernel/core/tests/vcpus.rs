@@ -370,6 +370,18 @@ fn what_is_refused_says_how_much_would_have_fit() {
 }
 
 #[test]
+fn interrupts_and_alarms_of_the_declared_leave_less() {
+    let fit = |plan: Plan| run(&plan, |sys| sys.ok(Call::VcpuFit, &[MS]));
+    let quiet = fit(lab());
+    // A device every 10 us makes the processor slower by 350 ns in each, of which three VCPUs may
+    // use 78 %, and interrupts once more at first.
+    let noisy = fit(lab().device("dial", 3, false, 0).every(10_000));
+    assert!(noisy < quiet - 27_000 && noisy > quiet - 28_000, "{quiet}, {noisy}");
+    let crowded = fit(lab().with(|p| p.threads += 20));
+    assert!(crowded < quiet && crowded > quiet - 10_000, "{quiet}, {crowded}");
+}
+
+#[test]
 fn a_budget_is_changed_under_the_same_test() {
     run(&lab(), |sys| {
         let v = sys.ok(Call::VcpuCreate, &[key("V"), 0]);

@@ -35,7 +35,7 @@ fn the_cheapest_allocation_is_that_of_the_exhaustive_search() {
     for round in 0..30 {
         for reading in readings() {
             let tasks = 3 + round % 6;
-            let load = random.within(40, 95);
+            let load = random.between(40, 95);
             let set = drawn(tasks, load, &mut random);
             let prices = Dissertation::prices(tasks, reading);
             for (queues, test) in (1..=4).flat_map(|queues| TESTS.map(|test| (queues, test))) {
@@ -91,14 +91,15 @@ fn csd_is_never_worse_than_both_ends() {
         let tasks = 5 + round % 16;
         let set = workload::random(tasks, 1 + round as u64 % 3, draw(round), &mut random).unwrap();
         let line = |price: Affine| vec![(0, price.base), (64, price.base + 64 * price.step)];
-        let mut price = || line(Affine { base: random.within(1, 300), step: random.within(0, 30) });
+        let mut price =
+            || line(Affine { base: random.between(1, 300), step: random.between(0, 30) });
         let counts = Counts {
             dp: [price(), price(), price()],
             fp: [price(), price(), price()],
             queue: 8,
             fixed: 300,
         };
-        let hertz = 25_000_000 << random.within(0, 6);
+        let hertz = 25_000_000 << random.between(0, 6);
         let prices = counts.prices(tasks, hertz, Reading::USUAL).unwrap();
         let edf = breakdown::of_allocation(&set, &prices, &Allocation::edf(tasks), Test::Exact);
         let rm = rm(&set, &prices, Test::Exact);
@@ -132,17 +133,17 @@ fn no_set_makes_it_panic() {
     let mut random = Random::new(14);
     let mut refused = 0;
     for _ in 0..300 {
-        let tasks = random.within(0, 8) as usize;
-        let extreme = |random: &mut Random, low: u64, high: u64| match random.within(0, 3) {
+        let tasks = random.between(0, 8) as usize;
+        let extreme = |random: &mut Random, low: u64, high: u64| match random.between(0, 3) {
             0 => low,
             1 => high,
             2 => low + (high - low) / 2,
-            _ => random.within(low, high),
+            _ => random.between(low, high),
         };
         let drawn = (0..tasks).map(|_| {
             let period = extreme(&mut random, 1, TaskSet::PERIOD_MAX.0);
             let cost = extreme(&mut random, 0, period);
-            let small = random.within(0, 1) == 0;
+            let small = random.between(0, 1) == 0;
             let cost = if small { cost / 9 } else { cost };
             diapason_analysis::csd::Task { period: Nanos(period), cost: Nanos(cost) }
         });

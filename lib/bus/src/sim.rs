@@ -5,10 +5,11 @@
 
 mod attack;
 mod exhaustive;
-mod random;
+mod set;
 mod wire;
 
 pub use attack::{Report, attack, attack_article, compare};
+pub use diapason_random::Random;
 pub use exhaustive::exhaustive;
-pub use random::{Random, Set};
+pub use set::Set;
 pub use wire::{Observed, Wire};

@@ -16,7 +16,7 @@ const TRANSFERS: [Transfer; 4] =
 /// Mostly small, sometimes a power of two, sometimes anything.
 fn number(random: &mut Random) -> u32 {
     match random.within(0, 9) {
-        0 => random.draw() as u32,
+        0 => random.bits() as u32,
         1 => u32::MAX,
         2..=5 => 1 << random.within(0, 16),
         _ => random.within(0, 20),

@@ -8,7 +8,7 @@ use diapason_can::frame::standard;
 use diapason_can::wire::{encode, length};
 use diapason_can::{BitRate, Bus, Filter, Frame, WireError};
 use std::collections::BTreeMap;
-use support::Random;
+use support::{Draw, Random};
 
 const RATE: u32 = 500_000;
 const BIT: u64 = 2_000;
@@ -265,7 +265,7 @@ fn a_node_switched_off_in_a_frame_breaks_it() {
 
 /// A random life of a bus; what was seen, and what was asked for.
 fn life(seed: u64, leaping: bool, faults: bool) -> (Vec<Event>, Vec<(u64, Frame)>) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut bus, nodes) = bus(random.between(2, 5) as usize);
     bus.leaping(leaping);
     let (mut now, mut asked, mut events) = (0, Vec::new(), Vec::new());

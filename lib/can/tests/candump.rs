@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_can::Frame;
 use diapason_can::candump::{LogTrouble, Record, Report, parse};
 use diapason_can::frame::{extended, standard};
-use support::Random;
+use support::{Draw, Random};
 
 #[test]
 fn lines_of_real_logs() {
@@ -52,7 +52,7 @@ fn refusals_say_what_and_where() {
 
 #[test]
 fn whatever_is_written_is_read_and_nothing_panics() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let symbols: Vec<char> = "(0123456789.)ABCDEFabcdef#_RT \tvxän".chars().collect();
     for _ in 0..40_000 {
         let report = match random.below(10) {

@@ -12,7 +12,7 @@ use diapason_can::response::Message;
 use diapason_can::wire::{length, worst};
 use diapason_can::{BitRate, Bus, Frame, StandardId};
 use std::collections::BTreeMap;
-use support::Random;
+use support::{Draw, Random};
 
 #[test]
 fn identifiers_keep_the_classes_apart_and_in_order() {
@@ -44,7 +44,7 @@ fn identifiers_keep_the_classes_apart_and_in_order() {
 
 #[test]
 fn regions_are_the_same_in_every_epoch() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..20_000 {
         let (epoch, reach) = (random.between(1, 5_000_000), random.between(1, 5_000_000));
         let epochs = Epochs::new(Nanos(epoch), Nanos(reach)).unwrap();
@@ -74,7 +74,7 @@ fn regions_are_the_same_in_every_epoch() {
 
 #[test]
 fn the_update_signal_is_read_back() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..5_000 {
         let frame = random.frame();
         let len = frame.bytes().len();
@@ -280,7 +280,7 @@ struct Tally {
 fn campaign(seeds: std::ops::Range<u64>, lives: u64) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let traffic = traffic(&mut random);
         let set = &traffic.set;
         let verdicts: Result<Vec<_>, NoPromise> =
@@ -345,7 +345,7 @@ fn the_test_of_the_paper_accepts_a_set_that_is_late() {
     let set = &traffic.set;
     assert!((0..4).all(|index| paper_accepts(set, index)));
     assert!((0..4).any(|index| high_speed(set, index).unwrap().is_some()));
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let missed: usize = (0..3_000).map(|_| late(&traffic, &mut random)).sum();
     assert!(missed > 0);
 }
@@ -371,6 +371,6 @@ fn deadlines_in_one_region_are_not_told_apart() {
     assert_eq!([0, 1].map(|index| high_speed(&set, index).unwrap().is_none()), [true, false]);
     let frame = Frame::data(StandardId::MAX, &[0x3c; 8]).unwrap();
     let traffic = Traffic { set, high: vec![frame; 2], low: Vec::new(), other };
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     assert!((0..2_000).map(|_| late(&traffic, &mut random)).sum::<usize>() > 0);
 }

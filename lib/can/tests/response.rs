@@ -9,7 +9,7 @@ use diapason_can::response::{ERROR_BITS, Errors, Message, NoBound, response, res
 use diapason_can::wire::{encode, length, worst};
 use diapason_can::{BitRate, Bus, Frame, WireError};
 use std::collections::BTreeMap;
-use support::Random;
+use support::{Draw, Random};
 
 fn rate(hertz: u32) -> BitRate {
     BitRate::new(hertz).unwrap()
@@ -141,7 +141,7 @@ fn note(bus: &mut Bus, came: &mut BTreeMap<Ticket, (u64, usize)>, worst: &mut [N
 fn campaign(seeds: std::ops::Range<u64>, faulty: bool) -> (u64, u64) {
     let (mut compared, mut met) = (0, 0);
     for seed in seeds {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let attack = random_attack(&mut random, faulty);
         let other = attack.other.map_or(0, |frame| length(&frame));
         let bounds: Vec<_> = (0..attack.messages.len())

@@ -61,7 +61,7 @@ fn settings_outside_the_limits_are_refused_by_name() {
 
 #[test]
 fn what_is_found_holds_and_nothing_nearer_was_missed() {
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     for _ in 0..3_000 {
         let clock = random.between(1, 80) as u32 * 1_000_000;
         let hertz = [10_000, 50_000, 125_000, 250_000, 500_000, 800_000, 1_000_000]

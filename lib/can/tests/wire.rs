@@ -6,7 +6,7 @@ use diapason_can::decode::{acknowledged, decode};
 use diapason_can::frame::{extended, standard};
 use diapason_can::wire::{Contest, contest, encode, length, longest, shortest, unstuffed, worst};
 use diapason_can::{Decoder, Frame, WireError};
-use support::Random;
+use support::{Draw, Random};
 
 /// `value` as `width` binary digits.
 fn digits(value: u64, width: usize) -> String {
@@ -63,7 +63,7 @@ fn text(bits: impl Iterator<Item = bool>) -> String {
 
 #[test]
 fn every_frame_is_as_on_paper() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..20_000 {
         let frame = random.frame();
         let plain = slow_plain(&frame);
@@ -99,7 +99,7 @@ fn golden_frames() {
 
 #[test]
 fn what_is_sent_is_received() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..20_000 {
         let frame = random.frame();
         assert_eq!(decode(acknowledged(&frame).iter()), Ok(frame));
@@ -110,7 +110,7 @@ fn what_is_sent_is_received() {
 
 #[test]
 fn no_single_flip_goes_unnoticed_and_no_bits_panic() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for _ in 0..300 {
         let frame = random.frame();
         let bits: Vec<bool> = acknowledged(&frame).iter().collect();
@@ -148,7 +148,7 @@ fn lengths_lie_between_the_closed_forms() {
             assert!((shortest(false, 1)..=longest(false, 1)).contains(&bits));
         }
     }
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for _ in 0..50_000 {
         let frame = random.frame();
         let bytes = frame.bytes().len() as u32;
@@ -238,7 +238,7 @@ fn the_longest_frames_there_are() {
 
 #[test]
 fn arbitration_is_the_order_of_identifiers() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut clashes = 0;
     for _ in 0..20_000 {
         let frames: Vec<Frame> = (0..random.between(1, 6)).map(|_| random.frame()).collect();

@@ -1,9 +1,9 @@
 //! Scripts made at random: a few VCPUs, some of them more than the core can carry, and actors that
 //! run, sleep, lock, send and wait on them.
 
-use super::random::Random;
 use super::script::{Actor, Op, Script, Virtual};
 use super::{FOREVER, Nanos};
+use diapason_random::Random;
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Test};
 
 /// A script and what is known of it.
@@ -22,7 +22,7 @@ pub struct Drawn {
 
 /// Draw a script.
 pub fn draw(seed: u64) -> Drawn {
-    let mut r = Random(seed);
+    let mut r = Random::new(seed);
     let late = if r.one_in(2) { 0 } else { 2_000 };
     let queues = r.pick(&[0, 0, 1, 2]);
     let all_by_deadline = queues == 1 && r.one_in(2);

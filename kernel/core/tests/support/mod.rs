@@ -9,7 +9,6 @@ pub mod chance;
 pub mod lab;
 pub mod model;
 pub mod plan;
-pub mod random;
 pub mod script;
 pub mod shell;
 pub mod stage;

@@ -132,6 +132,12 @@ impl Plan {
         self
     }
 
+    /// The device declared last interrupts at most once in `interval`.
+    pub fn every(mut self, interval: u64) -> Plan {
+        self.devices.last_mut().expect("a device was declared").interval = interval;
+        self
+    }
+
     /// So many queues by deadline.
     pub fn dp_queues(mut self, count: u8) -> Plan {
         self.dp_queues = count;

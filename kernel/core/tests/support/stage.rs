@@ -5,7 +5,6 @@
 //! a bound; calls may come while it is.
 
 use super::plan::key;
-use super::random::Random;
 use super::script::{Op, Script};
 use super::{Call, Nanos};
 use diapason_abi::archive::Archive;
@@ -13,6 +12,7 @@ use diapason_abi::call::{MUTEX, NO_HINT};
 use diapason_abi::{Handle, Kind, decode_result, layout};
 use diapason_core::host::{Host, with_kernel};
 use diapason_core::{Arguments, Cause, Server, State, ThreadId};
+use diapason_random::Random;
 
 /// A decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +113,7 @@ impl<'a> Stage<'a> {
                 .actors
                 .iter()
                 .any(|a| a.ops.iter().any(|op| matches!(op, Op::Create(_)))),
-            late: Random(seed),
+            late: Random::new(seed),
             late_max,
             ring: (Nanos::FOREVER, u64::MAX),
         };

@@ -1,7 +1,6 @@
 //! A storm: hostile processes that call everything with anything, a supervisor that restarts them,
 //! a neighbour that must not notice, and a clock and devices that do as they like.
 
-use super::random::Random;
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
@@ -9,6 +8,7 @@ use diapason_abi::call::{MUTEX, NO_HINT, PARTIAL};
 use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
+use diapason_random::Random;
 
 const BOSS: u16 = 0;
 const NEIGHBOUR: u16 = 1;
@@ -159,7 +159,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
             frames: shell.kernel.free_frames(),
             last_calls: vec![0; sizes.threads],
             shell,
-            random: Random(seed),
+            random: Random::new(seed),
             memos: vec![Memo::default(); NAMES.len()],
             tally,
             total_weight: WEIGHTS.iter().map(|(_, weight)| weight).sum(),
@@ -269,7 +269,7 @@ impl Storm<'_> {
         self.tally.calls += 1;
         if self.random.one_in(1_500) {
             let cause = self.random.pick(FaultCause::ALL);
-            let (address, instruction) = (self.random.next(), self.random.next());
+            let (address, instruction) = (self.random.bits(), self.random.bits());
             self.shell.enter(Cause::Fault(Fault { cause, address, instruction }));
             return;
         }
@@ -341,7 +341,7 @@ impl Storm<'_> {
     fn anything(&mut self) -> u64 {
         let someone = self.random.below(NAMES.len() as u64) as u16;
         match self.random.below(7) {
-            0 => self.random.next(),
+            0 => self.random.bits(),
             1 => self.random.below(80),
             2 => u64::MAX - self.random.below(80),
             3 => layout::base(someone) + self.random.below(2 * USER_BYTES),
@@ -373,7 +373,7 @@ impl Storm<'_> {
         if known.is_empty() {
             return self.open(or);
         }
-        known[self.random.next() as usize % known.len()]
+        known[self.random.bits() as usize % known.len()]
     }
 
     /// A semaphore the running thread holds, if it knows its handle; else any.
@@ -485,7 +485,7 @@ impl Storm<'_> {
             (Call::TimerStart | Call::EventWait | Call::EventDelete, 0) | (Call::MboxCreate, 1) => {
                 self.handle(process, |m| &m.events, Call::TimerCreate)
             }
-            _ => self.random.next() >> 40,
+            _ => self.random.bits() >> 40,
         }
     }
 

@@ -79,8 +79,8 @@ pub fn victim(plan: &Plan, index: u64) -> (TaskSet, Allocation) {
     let mut random = Random::stream(plan.seed, index);
     let least = plan.queues.max(3) as u64;
     loop {
-        let tasks = random.within(least, (plan.tasks_max as u64).max(least)) as usize;
-        let load = random.within(88, 104);
+        let tasks = random.between(least, (plan.tasks_max as u64).max(least)) as usize;
+        let load = random.between(88, 104);
         let Ok(set) = workload::small(tasks, plan.period_max, load, &mut random) else { continue };
         if set.utilization() <= 1.0 {
             let allocation = any_allocation(set.len(), plan.queues, &mut random);
@@ -94,7 +94,7 @@ fn any_allocation(tasks: usize, queues: usize, random: &mut Random) -> Allocatio
     let mut allocation = Allocation::rm(tasks);
     for left in (1..queues).rev() {
         let longest = allocation.fp() - (left - 1);
-        allocation = allocation.split(random.within(1, longest.max(1) as u64) as usize);
+        allocation = allocation.split(random.between(1, longest.max(1) as u64) as usize);
     }
     allocation
 }
@@ -153,7 +153,7 @@ fn together(tasks: &[Task], allocation: &Allocation) -> Option<bool> {
 fn misses_apart(tasks: &[Task], allocation: &Allocation, most: u64, random: &mut Random) -> bool {
     let horizon = Nanos(hyperperiod(tasks).saturating_mul(2).min(most));
     let span = Span { horizon, until_idle: false };
-    let phase = |task: &Task| Nanos(random.within(0, task.period.0 - 1));
+    let phase = |task: &Task| Nanos(random.between(0, task.period.0 - 1));
     let mut phases = Phases(tasks.iter().map(phase).collect());
     let misses = |outcome: simulate::Outcome| outcome.miss.is_some();
     if misses(simulate::run(tasks, allocation, &mut phases, span, |_| ())) {
@@ -170,11 +170,11 @@ struct Sporadic {
 
 impl Releases for Sporadic {
     fn first(&mut self, _task: usize) -> Nanos {
-        Nanos(self.random.within(0, 8))
+        Nanos(self.random.between(0, 8))
     }
 
     fn next(&mut self, _task: usize, previous: Nanos, period: Nanos) -> Nanos {
-        let late = self.random.within(0, 11);
+        let late = self.random.between(0, 11);
         previous + period + Nanos(if late < 4 { late } else { 0 })
     }
 }

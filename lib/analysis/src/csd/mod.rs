@@ -13,7 +13,6 @@ mod allocation;
 pub mod attack;
 pub mod breakdown;
 mod prices;
-mod random;
 pub mod search;
 pub mod simulate;
 mod task;
@@ -22,8 +21,8 @@ mod utilization;
 pub mod workload;
 
 pub use allocation::{Allocation, BadAllocation, QUEUES_MAX};
+pub use diapason_random::Random;
 pub use prices::{Affine, BadCounts, Counts, Dissertation, DpBlock, Prices, QueueList, Reading};
-pub use random::Random;
 pub use task::{BadTask, Task, TaskSet};
 pub use test::{DEADLINES_MAX, Refusal, Test, check, inflate};
 pub use utilization::{ONE, ratio_up};

@@ -55,13 +55,13 @@ pub fn random(
     const FINENESS: u64 = 1 << 20;
     let drawn: Vec<(u64, u64)> = (0..tasks)
         .map(|_| {
-            let millis = match random.within(1, 3) {
-                1 => random.within(5, 9),
-                2 => random.within(10, 99),
-                _ => random.within(100, 999),
+            let millis = match random.between(1, 3) {
+                1 => random.between(5, 9),
+                2 => random.between(10, 99),
+                _ => random.between(100, 999),
             };
             let period = millis * 1_000_000;
-            let weight = random.within(1, FINENESS);
+            let weight = random.between(1, FINENESS);
             let cost = match draw {
                 CostDraw::ShareOfPeriod => period / FINENESS * weight,
                 CostDraw::Absolute => weight,
@@ -91,7 +91,7 @@ pub fn small(
     random: &mut Random,
 ) -> Result<TaskSet, BadTask> {
     let drawn: Vec<(u64, u64)> =
-        (0..tasks).map(|_| (random.within(3, longest.max(3)), random.within(1, 1_000))).collect();
+        (0..tasks).map(|_| (random.between(3, longest.max(3)), random.between(1, 1_000))).collect();
     let whole: u64 = drawn.iter().map(|(_, weight)| weight).sum();
     let task = |(period, weight): &(u64, u64)| {
         let cost = (period * weight * load / (whole.max(1) * 100)).clamp(1, *period);

@@ -1,7 +1,7 @@
 //! Campaigns: random sets are planned, simulated, and compared with what others would accept.
 
 use super::exhaustive::exhaustive;
-use super::random::{Random, Set};
+use super::set::Set;
 use super::wire::Wire;
 use crate::article;
 use crate::endpoint::Starts;
@@ -12,6 +12,7 @@ use crate::rotation::Rotation;
 use crate::time::Picos;
 use crate::worst::Pattern;
 use alloc::vec::Vec;
+use diapason_random::Random;
 
 /// What a campaign saw.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,11 +4,11 @@
 //! goes on where it was. Endpoints without a guarantee always have something to send. Requests of
 //! the others come when it hurts, with at least their period between them.
 
-use super::random::Random;
 use crate::endpoint::{Async, Bus, Guarantee, Periodic, Starts, Unit};
 use crate::plan::Placed;
 use alloc::vec;
 use alloc::vec::Vec;
+use diapason_random::Random;
 
 /// A transfer under way.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ impl<'a> Wire<'a> {
             deferred: random.one_in(2),
             greedy: asyncs.iter().enumerate().map(greedy).collect(),
             requests: vec![None; asyncs.len()],
-            arrivals: asyncs.iter().map(|_| random.draw() % (4 * slot)).collect(),
+            arrivals: asyncs.iter().map(|_| random.bits() % (4 * slot)).collect(),
             earliest: vec![0; asyncs.len()],
             turn: random.within(0, asyncs.len().max(1) as u32 - 1) as usize,
             in_burst: 0,
@@ -212,7 +212,7 @@ impl<'a> Wire<'a> {
                 let limit = self.asyncs[index].guarantee.map_or(u64::MAX, |g| u64::from(g.period));
                 self.seen.late += u64::from(took > limit.saturating_mul(self.bus.speed.slot().0));
                 self.requests[index] = None;
-                let pause = if random.one_in(2) { 0 } else { random.draw() % (self.slot() * 2) };
+                let pause = if random.one_in(2) { 0 } else { random.bits() % (self.slot() * 2) };
                 self.arrivals[index] = self.earliest[index].max(at) + pause;
                 return self.next_turn(at, random);
             }

@@ -1,39 +1,21 @@
-//! Random numbers and frames for the tests of this crate, from a seed.
+//! Random frames for the tests of this crate, from a seed.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_can::frame::{extended, standard};
 use diapason_can::{Frame, Id};
 
-/// splitmix64.
-pub struct Random(pub u64);
+pub use diapason_random::Random;
 
-impl Random {
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// One of `0..n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.bits() % n
-    }
-
-    /// One of `low..=high`.
-    pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below(high - low + 1)
-    }
-
-    /// True once in `n`.
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
+/// What else is drawn.
+pub trait Draw {
     /// Any identifier; often a small one, so that some are equal.
-    pub fn id(&mut self) -> Id {
+    fn id(&mut self) -> Id;
+    /// Any frame; half of the data is made of runs, which stuffing is about.
+    fn frame(&mut self) -> Frame;
+}
+
+impl Draw for Random {
+    fn id(&mut self) -> Id {
         let raw = if self.one_in(2) { self.below(4) } else { self.bits() };
         if self.one_in(2) {
             standard(raw as u32 & 0x7ff).unwrap()
@@ -42,8 +24,7 @@ impl Random {
         }
     }
 
-    /// Any frame; half of the data is made of runs, which stuffing is about.
-    pub fn frame(&mut self) -> Frame {
+    fn frame(&mut self) -> Frame {
         let id = self.id();
         if self.one_in(8) {
             return Frame::remote(id, self.below(16) as usize).unwrap();

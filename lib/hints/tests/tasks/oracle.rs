@@ -1,7 +1,7 @@
 //! Random tasks are run, and every hint is held against what the task really does next.
 
-use crate::common::Random;
 use diapason_hints_logic::listing;
+use diapason_random::Random;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ impl Author<'_> {
     }
 
     fn block(&mut self, depth: usize, in_loop: bool) -> Vec<Code> {
-        let length = self.random.below(4);
+        let length = self.random.index(4);
         (0..length).map(|_| self.code(depth, in_loop)).collect()
     }
 
@@ -59,9 +59,9 @@ impl Author<'_> {
     }
 
     fn code(&mut self, depth: usize, in_loop: bool) -> Code {
-        let flag = self.random.below(FLAGS);
-        let mutex = self.random.below(MUTEXES);
-        let choice = if depth == 0 { self.random.below(9) } else { self.random.below(18) };
+        let flag = self.random.index(FLAGS);
+        let mutex = self.random.index(MUTEXES);
+        let choice = if depth == 0 { self.random.index(9) } else { self.random.index(18) };
         match choice {
             0..=3 => Code::Wait(self.write("e.wait(t)?;")),
             4 | 5 => {
@@ -88,7 +88,7 @@ impl Author<'_> {
                 Code::Chance(yes, no)
             }
             12 => {
-                let other = self.random.below(FLAGS);
+                let other = self.random.index(FLAGS);
                 let open = format!("if c{flag} && !c{other} {{");
                 Code::Both(flag, other, self.inside(&open, depth - 1, in_loop))
             }
@@ -99,7 +99,7 @@ impl Author<'_> {
     }
 
     fn jump(&mut self) -> Code {
-        match self.random.below(5) {
+        match self.random.index(5) {
             0 => {
                 self.write("return;");
                 Code::Return
@@ -116,8 +116,8 @@ impl Author<'_> {
     }
 
     fn counted(&mut self, depth: usize) -> Code {
-        let turns = self.random.below(4);
-        let literal = self.random.below(2) == 0;
+        let turns = self.random.index(4);
+        let literal = self.random.index(2) == 0;
         let end = if literal { turns.to_string() } else { format!("n{turns}") };
         let line = self.line + 1;
         let body = self.inside(&format!("for _ in 0..{end} {{"), depth - 1, true);
@@ -203,12 +203,12 @@ impl Runner<'_> {
                 Way::On
             }
             Code::Set(flag) => {
-                self.flags[*flag] = self.random.below(2) == 0;
+                self.flags[*flag] = self.random.index(2) == 0;
                 Way::On
             }
             Code::If(flag, yes, no) => self.block(if self.flags[*flag] { yes } else { no }),
             Code::Chance(yes, no) => {
-                let yes = if self.random.below(2) == 0 { yes } else { no };
+                let yes = if self.random.index(2) == 0 { yes } else { no };
                 self.block(yes)
             }
             Code::Both(a, b, yes) if self.flags[*a] && !self.flags[*b] => self.block(yes),
@@ -275,7 +275,7 @@ struct Seen {
 
 /// Writes `count` tasks; runs those that get hints, each a few times.
 fn campaign(seed: u64, count: usize) -> Seen {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut seen = Seen::default();
     for _ in 0..count {
         let mut author = Author { random: &mut random, text: String::new(), line: 0 };
@@ -294,7 +294,7 @@ fn campaign(seed: u64, count: usize) -> Seen {
         seen.locks += hints.values().filter(|hint| hint.starts_with("lock")).count();
         seen.conditional += hints.values().filter(|hint| hint.starts_with("if")).count();
         for _ in 0..8 {
-            let flags = [0; FLAGS].map(|_| random.below(2) == 0);
+            let flags = [0; FLAGS].map(|_| random.index(2) == 0);
             let hints = hints.clone();
             let left = HashMap::new();
             let mut runner = Runner {

@@ -1,7 +1,7 @@
 //! Whatever stands in the function, there is an answer and no panic.
 
-use crate::common::Random;
 use diapason_hints_logic::{expand, listing};
+use diapason_random::Random;
 use std::str::FromStr;
 
 const WORDS: &[&str] = &[
@@ -105,10 +105,10 @@ fn closed(text: &str) -> String {
 
 /// Throws `count` texts at everything; how many were functions.
 fn soup(seed: u64, count: usize) -> usize {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut functions = 0;
     for _ in 0..count {
-        let length = 1 + random.below(24);
+        let length = 1 + random.index(24);
         let source = closed(&text(&mut random, length));
         let attributed = format!("#[hints] {source}");
         if let Ok(listing) = listing(&attributed) {

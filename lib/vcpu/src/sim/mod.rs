@@ -33,10 +33,9 @@
 
 mod engine;
 mod policy;
-mod random;
 
+pub use diapason_random::Random;
 pub use policy::{IoServer, MainServer};
-pub use random::Random;
 
 use crate::{Pibs, SporadicServer};
 use alloc::vec::Vec;

@@ -1,10 +1,10 @@
 //! Arguments for a call: mostly such as a program might pass, some stale, a few wild.
 
 use crate::memory::{handle, pawn, pointer};
-use crate::random::Random;
 use diapason_abi::call::{MUTEX, NO_HINT};
 use diapason_abi::key::pack_name;
 use diapason_abi::{CallNumber, Key, Kind, MESSAGE_BYTES, layout};
+use diapason_random::Random;
 use diapason_rt::{start, time};
 
 const SEMAPHORES: [&str; 3] = ["mutex-0", "mutex-1", "count"];
@@ -24,10 +24,10 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
     let r = random;
     let mut words = match call {
         C::Null | C::Yield | C::JobWait | C::TimerCreate | C::EventCreate => [0; 5],
-        C::ThreadExit | C::Fail => [r.word(), 0, 0, 0, 0],
+        C::ThreadExit | C::Fail => [r.bits(), 0, 0, 0, 0],
         C::ThreadCreate => {
             let vcpu = if r.one_in(3) { handle(r, Kind::Vcpu).unwrap_or(0) } else { 0 };
-            [entry(r), r.word(), r.below(ceiling + 1), pack_name("storm"), vcpu]
+            [entry(r), r.bits(), r.below(ceiling + 1), pack_name("storm"), vcpu]
         }
         C::ThreadJoin => [handle(r, Kind::Thread)?, deadline(r), 0, 0, 0],
         C::ThreadDetach => [handle(r, Kind::Thread)?, 0, 0, 0, 0],
@@ -64,7 +64,7 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::ProcCreate | C::ProcKill => [pawn()?, 0, 0, 0, 0],
         C::ReadSlow => [pointer(r), pointer(r), r.below(4097), 0, 0],
         C::Log => [pointer(r), r.below(17), 0, 0, 0],
-        C::Count => [r.below(8), r.word(), 0, 0, 0],
+        C::Count => [r.below(8), r.bits(), 0, 0, 0],
         C::VcpuCreate => [Key::PRIVATE.0, budget(r), server_period(r), r.below(10), r.below(2)],
         C::VcpuSet => [handle(r, Kind::Vcpu)?, budget(r), server_period(r), 0, 0],
         C::VcpuDelete => [handle(r, Kind::Vcpu)?, 0, 0, 0, 0],
@@ -89,13 +89,13 @@ pub fn wild(r: &mut Random) -> u64 {
         0 => 0,
         1 => u64::MAX,
         2 => u64::MAX >> 1,
-        3 => r.word(),
+        3 => r.bits(),
         4 => r.below(70),
         5 => r.below(1 << 32),
         6 => layout::base(process) + r.below(layout::WINDOW),
         7 => start::window() + layout::STACKS + r.below(layout::STACK_STRIDE),
         8 => 0x8000_0000_0000 + r.below(64),
-        9 => 0xffff_8000_0000_0000 | r.word(),
+        9 => 0xffff_8000_0000_0000 | r.bits(),
         10 => r.below(8) << 48 | r.below(4) << 16 | r.below(64),
         _ => start::window() + layout::WINDOW - r.below(64),
     }
@@ -131,7 +131,7 @@ fn deadline(r: &mut Random) -> u64 {
         0..20 => 0,
         20 => u64::MAX,
         21 => r.below(1 << 20),
-        22 => r.word(),
+        22 => r.bits(),
         _ => moment(r),
     }
 }
@@ -149,7 +149,7 @@ fn period(r: &mut Random) -> u64 {
     match r.below(8) {
         0 => 0,
         1 => 1 + r.below(100),
-        2 => r.word(),
+        2 => r.bits(),
         _ => 1 + r.below(WAIT_NS),
     }
 }

@@ -8,14 +8,13 @@
 
 mod arguments;
 mod memory;
-mod random;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::CallNumber;
 use diapason_hostile::{PROCESSES, Tally};
+use diapason_random::Random;
 use diapason_rt::sys::raw5;
 use diapason_rt::{Arguments, entry};
-use random::Random;
 
 entry!(main);
 

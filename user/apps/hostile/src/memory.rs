@@ -1,8 +1,8 @@
 //! What a hostile process has: handles it was given, dead ones among them, and memory to point at.
 
-use crate::random::Random;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::{CallNumber, Handle, Key, Kind, PAGE, decode_result};
+use diapason_random::Random;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Nanos, process};
 

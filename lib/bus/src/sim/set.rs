@@ -1,47 +1,10 @@
-//! Random numbers and random endpoint sets: the same seed gives the same sets on every machine.
+//! Random endpoint sets.
 
 use crate::endpoint::{Async, Bus, Criticality, EndpointId, Guarantee, Periodic, Unit};
 use crate::packet::{Coding, Direction, Speed, Transfer};
 use crate::time::Picos;
 use alloc::vec::Vec;
-
-/// SplitMix64.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// A generator whose numbers depend on `seed` only.
-    #[must_use]
-    pub const fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// The generator of the `index`-th set of a campaign.
-    #[must_use]
-    pub fn stream(seed: u64, index: u64) -> Random {
-        let mut mixer = Random(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
-        Random(mixer.draw())
-    }
-
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from `low` to `high`, both included.
-    pub fn within(&mut self, low: u32, high: u32) -> u32 {
-        low + (self.draw() % u64::from(high - low + 1)) as u32
-    }
-
-    /// True in one of `n` cases.
-    pub fn one_in(&mut self, n: u32) -> bool {
-        self.within(1, n) == 1
-    }
-}
+use diapason_random::Random;
 
 /// A bus and what is on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
