@@ -1,0 +1,1 @@
+//! Device models behind QEMU's `usb-redir`, in step with the guest's virtual clock.

@@ -1,0 +1,1 @@
+//! The deterministic machine: the real kernel core and the very images that boot, at virtual time.
