@@ -51,7 +51,7 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
 }
 
 /// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
-fn live(json: bool, names: Names) -> impl FnMut(&Line) {
+pub(crate) fn live(json: bool, names: Names) -> impl FnMut(&Line) {
     move |line| {
         let is_table = matches!(line, Line::Record(record, _) if is_final(*record));
         if is_table {
@@ -88,7 +88,11 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
         .map_err(|error| Failure::io(format!("write {}", path.display()), &error))
 }
 
-fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
+/// Says how a run went, in a table or as JSON, and what that means.
+///
+/// # Errors
+/// If the run shows a bug of ours.
+pub(crate) fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
     let verdict = session.judge(run);
     let alarms = session.alarms(run);
     let findings = match &verdict {

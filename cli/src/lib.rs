@@ -27,6 +27,7 @@ pub mod plan;
 pub mod qemu;
 pub mod reproduce;
 pub mod session;
+pub mod simulate;
 pub mod table;
 pub mod tools;
 pub mod words;

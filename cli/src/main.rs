@@ -6,6 +6,7 @@ use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
 use diapason::reproduce::{self, ReproduceRequest};
+use diapason::simulate::{self, SimRequest};
 use diapason::tools::Missing;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,6 +53,21 @@ enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Simulate a described system: the same kernel core and programs, at virtual time.
+    Sim {
+        /// The system's description.
+        system: PathBuf,
+        /// How long the system runs, in its own time.
+        #[arg(long = "for", value_name = "TIME", default_value = "10s",
+              value_parser = duration::parse)]
+        horizon: u64,
+        /// Instructions a second, such as 1.1GHz [default: the description's `clock`].
+        #[arg(long, value_name = "RATE", value_parser = plan::clock)]
+        clock: Option<u64>,
+        /// Print the outcome as JSON; what the system says goes to standard error.
+        #[arg(long)]
+        json: bool,
+    },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
         /// What to reproduce: csd, semaphores, decisions, fig12 [default: everything].
@@ -90,6 +106,9 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
+        Command::Sim { system, horizon, clock, json } => {
+            simulate::simulate(&SimRequest { system, horizon_ns: horizon, clock_hz: clock, json })
+        }
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { names, quick, json, out } => {
             reproduce::reproduce(&ReproduceRequest { names, quick, json, out })

@@ -1,1 +1,104 @@
 //! The deterministic machine: the real kernel core and the very images that boot, at virtual time.
+//!
+//! A boot archive goes in, the programs in it are loaded at the addresses they have on the metal,
+//! and their threads run natively until they trap: into the kernel, for the clock, or to say that
+//! work was done. Only what the table of [`Costs`] says takes time, so a run depends on its inputs
+//! and on nothing else.
+//!
+//! | file | what |
+//! |---|---|
+//! | `processor` | one core: the shell around the kernel, at virtual time |
+//! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
+//! | `context`, `guard` | the switch to a thread and back; its faults |
+//! | `costs`, `works` | how long things take |
+//! | `observe` | what watchers are told |
+
+mod context;
+mod costs;
+mod guard;
+mod machine;
+mod memory;
+mod observe;
+mod processor;
+mod program;
+mod works;
+
+pub use costs::{Cost, Costs};
+pub use observe::{Moment, Observer, Said, Trace};
+pub use processor::Ending;
+pub use works::Works;
+
+use diapason_abi::Nanos;
+use diapason_abi::archive::{Archive, Refusal};
+use diapason_core::Kernel;
+use diapason_core::host::with_kernel_refusing;
+use machine::Simulated;
+use processor::Processor;
+use std::sync::{Mutex, PoisonError};
+
+/// Why there was no run.
+#[derive(Debug)]
+pub enum Error {
+    /// The archive cannot be used.
+    Archive(Refusal),
+    /// The host has no memory, or not at the addresses programs have.
+    Memory(std::io::Error),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Archive(refusal) => f.write_str(refusal.text()),
+            Error::Memory(error) => write!(f, "no memory for the programs: {error}"),
+        }
+    }
+}
+
+/// How long things take in a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Of kernel entries.
+    pub costs: Costs,
+    /// Of declared work.
+    pub works: Works,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { costs: Costs::MEASURED, works: Works::default() }
+    }
+}
+
+/// A run that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// How.
+    pub ending: Ending,
+    /// When.
+    pub time: Nanos,
+}
+
+/// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Run the system in `archive` up to its horizon.
+///
+/// # Errors
+/// If there is nothing that can run.
+pub fn run(
+    archive: &[u8],
+    options: &Options,
+    observer: &mut impl Observer,
+) -> Result<Ended, Error> {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    guard::install();
+    let archive = Archive::parse(archive).map_err(Error::Archive)?;
+    let (machine, refused) = Simulated::load(&archive)?;
+    with_kernel_refusing(&archive, refused, |kernel: Kernel<'_>| {
+        let horizon = Nanos(archive.header.horizon);
+        let Options { costs, works } = options.clone();
+        let mut processor = Processor::new(kernel, machine, costs, works, observer);
+        let ending = processor.run(horizon);
+        Ok(Ended { ending, time: processor.close() })
+    })
+}

@@ -68,6 +68,7 @@ __dia_fault:
     mov eax, {FAIL}
     syscall
     ud2
+    .skip 7, 0xcc
 
     .section .text.start, "ax"
     .globl _start

@@ -1,0 +1,151 @@
+//! A program's thread as the simulator keeps it, and the switch to it and back.
+
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+/// Registers of a thread that is not running natively.
+#[repr(C)]
+#[derive(Clone, Default)]
+pub(crate) struct Context {
+    pub rip: u64,
+    pub rsp: u64,
+    /// rbx, rbp, r12 to r15.
+    preserved: [u64; 6],
+    /// On the way out: rax, rdi, rsi, rdx, r10, r8. On the way in, rcx takes the place of r10.
+    pub words: [u64; 6],
+    trap: u64,
+    mxcsr: u32,
+    fcw: u32,
+}
+
+global_asm!(
+    include_str!("context.s"),
+    RIP = const offset_of!(Context, rip),
+    RSP = const offset_of!(Context, rsp),
+    RBX = const offset_of!(Context, preserved),
+    WORDS = const offset_of!(Context, words),
+    TRAP = const offset_of!(Context, trap),
+    MXCSR = const offset_of!(Context, mxcsr),
+    FCW = const offset_of!(Context, fcw),
+);
+
+unsafe extern "C" {
+    fn dia_sim_resume(context: *mut Context);
+    fn dia_sim_call();
+    fn dia_sim_now();
+    fn dia_sim_work();
+    fn dia_sim_consume();
+    fn dia_sim_step();
+    fn dia_sim_give_up();
+    fn dia_sim_read32();
+    fn dia_sim_write32();
+    fn dia_sim_read64();
+    fn dia_sim_write64();
+    fn dia_sim_leave();
+    static dia_sim_running: *mut Context;
+}
+
+/// Floating-point control words of a thread that has not run: everything masked, nearest.
+const CLEAN: (u32, u32) = (0x1f80, 0x37f);
+/// Number of the trap that a signal stands for.
+const SIGNAL: u64 = 10;
+
+/// Why a thread came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trap {
+    /// A system call: number and words.
+    Call(u64, [u64; 5]),
+    /// It asks what time it is.
+    Now,
+    /// It did the declared work with this key.
+    Work(u64),
+    /// It wants to use so many nanoseconds.
+    Consume(u64),
+    /// A point where somebody else may run.
+    Step,
+    /// It gives up, at this place.
+    GiveUp(u64),
+    /// A device register is read: its address and bytes.
+    Read(u64, u8),
+    /// A device register is written: its address, the value and bytes.
+    Write(u64, u64, u8),
+    /// It did what the processor, or the watchdog, does not allow; see `guard`.
+    Signal,
+}
+
+impl Context {
+    /// About to enter `entry` with this stack and these words in the first argument registers.
+    pub fn start(&mut self, entry: u64, stack: u64, [a, b, c, d, e]: [u64; 5]) {
+        let (mxcsr, fcw) = CLEAN;
+        *self = Context {
+            rip: entry,
+            rsp: stack,
+            words: [0, a, b, c, d, e],
+            mxcsr,
+            fcw,
+            ..Context::default()
+        };
+    }
+
+    /// What its call returns. Nothing else reaches it in registers.
+    pub fn answer(&mut self, result: u64) {
+        self.words = [result, 0, 0, 0, 0, 0];
+    }
+
+    /// Run it until it traps.
+    ///
+    /// # Safety
+    /// The context was started in a loaded program, whose memory is still mapped, and nobody else
+    /// in this process runs programs now.
+    pub unsafe fn resume(&mut self) -> Trap {
+        // SAFETY: the switch keeps what a function keeps and comes back through `dia_sim_leave`.
+        unsafe { dia_sim_resume(self) };
+        let [number, a, b, c, d, e] = self.words;
+        match self.trap {
+            0 => Trap::Call(number, [a, b, c, d, e]),
+            1 => Trap::Now,
+            2 => Trap::Work(a),
+            3 => Trap::Consume(a),
+            4 => Trap::Step,
+            5 => Trap::GiveUp(a),
+            6 => Trap::Read(a, 4),
+            7 => Trap::Write(a, b & 0xffff_ffff, 4),
+            8 => Trap::Read(a, 8),
+            9 => Trap::Write(a, b, 8),
+            _ => Trap::Signal,
+        }
+    }
+}
+
+/// Is a program's thread running natively?
+pub(crate) fn is_native() -> bool {
+    // SAFETY: one aligned word, written by this thread's own switch.
+    unsafe { !(&raw const dia_sim_running).read_volatile().is_null() }
+}
+
+/// From a signal handler: the thread comes back with [`Trap::Signal`] as soon as the processor
+/// continues at the address returned.
+///
+/// # Safety
+/// A program's thread is running natively.
+pub(crate) unsafe fn interrupt() -> u64 {
+    // SAFETY: the context of the running thread, which is not running while the handler is.
+    unsafe { (*(&raw const dia_sim_running).read_volatile()).trap = SIGNAL };
+    dia_sim_leave as *const () as u64
+}
+
+/// Where each stub of a program leads, in the order of its header.
+pub(crate) fn entries() -> [u64; 10] {
+    [
+        dia_sim_call as *const () as u64,
+        dia_sim_now as *const () as u64,
+        dia_sim_work as *const () as u64,
+        dia_sim_consume as *const () as u64,
+        dia_sim_step as *const () as u64,
+        dia_sim_give_up as *const () as u64,
+        dia_sim_read32 as *const () as u64,
+        dia_sim_write32 as *const () as u64,
+        dia_sim_read64 as *const () as u64,
+        dia_sim_write64 as *const () as u64,
+    ]
+}

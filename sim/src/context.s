@@ -1,0 +1,101 @@
+# Between the simulator and a program's thread.
+#
+# A thread runs natively on its own stack until it jumps into one of the entries below, which the
+# loader has written over its stubs. What a function must preserve is kept in the thread's context,
+# as the kernel's own entry does on the metal; no host code runs on a program's stack.
+
+    .bss
+    .balign 8
+dia_sim_host_stack:
+    .skip 8
+    .globl dia_sim_running
+dia_sim_running:
+    .skip 8
+
+    .text
+# Run the thread whose context is in rdi until it traps.
+    .globl dia_sim_resume
+dia_sim_resume:
+    push rbp
+    push rbx
+    push r12
+    push r13
+    push r14
+    push r15
+    sub rsp, 8
+    stmxcsr [rsp]
+    fnstcw [rsp + 4]
+    mov [rip + dia_sim_host_stack], rsp
+    mov [rip + dia_sim_running], rdi
+    mov r11, rdi
+    ldmxcsr [r11 + {MXCSR}]
+    fldcw [r11 + {FCW}]
+    mov rsp, [r11 + {RSP}]
+    mov rbx, [r11 + {RBX}]
+    mov rbp, [r11 + {RBX} + 8]
+    mov r12, [r11 + {RBX} + 16]
+    mov r13, [r11 + {RBX} + 24]
+    mov r14, [r11 + {RBX} + 32]
+    mov r15, [r11 + {RBX} + 40]
+    mov rax, [r11 + {WORDS}]
+    mov rdi, [r11 + {WORDS} + 8]
+    mov rsi, [r11 + {WORDS} + 16]
+    mov rdx, [r11 + {WORDS} + 24]
+    mov rcx, [r11 + {WORDS} + 32]
+    mov r8, [r11 + {WORDS} + 40]
+    jmp [r11 + {RIP}]
+
+    .macro trap name, number
+    .globl dia_sim_\name
+dia_sim_\name:
+    mov r11, [rip + dia_sim_running]
+    mov qword ptr [r11 + {TRAP}], \number
+    jmp dia_sim_keep
+    .endm
+
+    trap call, 0
+    trap now, 1
+    trap work, 2
+    trap consume, 3
+    trap step, 4
+    trap give_up, 5
+    trap read32, 6
+    trap write32, 7
+    trap read64, 8
+    trap write64, 9
+
+dia_sim_keep:
+    mov [r11 + {WORDS}], rax
+    mov [r11 + {WORDS} + 8], rdi
+    mov [r11 + {WORDS} + 16], rsi
+    mov [r11 + {WORDS} + 24], rdx
+    mov [r11 + {WORDS} + 32], r10
+    mov [r11 + {WORDS} + 40], r8
+    pop rax
+    mov [r11 + {RIP}], rax
+    mov [r11 + {RSP}], rsp
+    mov [r11 + {RBX}], rbx
+    mov [r11 + {RBX} + 8], rbp
+    mov [r11 + {RBX} + 16], r12
+    mov [r11 + {RBX} + 24], r13
+    mov [r11 + {RBX} + 32], r14
+    mov [r11 + {RBX} + 40], r15
+    stmxcsr [r11 + {MXCSR}]
+    fnstcw [r11 + {FCW}]
+
+# Back to the simulator, whatever the thread was doing. The signal handler comes here, too.
+    .globl dia_sim_leave
+dia_sim_leave:
+    mov qword ptr [rip + dia_sim_running], 0
+    mov rsp, [rip + dia_sim_host_stack]
+    ldmxcsr [rsp]
+    fldcw [rsp + 4]
+    cld
+    add rsp, 8
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbx
+    pop rbp
+    ret

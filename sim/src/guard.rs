@@ -1,0 +1,151 @@
+//! Faults of programs: what the processor refuses while a program's code runs natively becomes a
+//! fault of that program, not of the simulator.
+//!
+//! Signal handlers on a stack of their own look whether a program was running. If so they note what
+//! happened and go on at the switch back; if not, the fault is the simulator's, and it dies of it.
+
+use crate::context;
+use diapason_abi::FaultCause;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the processor said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Report {
+    /// `None`: it ran for too long without a trap.
+    pub vector: Option<u64>,
+    pub error: u64,
+    pub address: u64,
+    pub instruction: u64,
+}
+
+static VECTOR: AtomicU64 = AtomicU64::new(0);
+static ERROR: AtomicU64 = AtomicU64::new(0);
+static ADDRESS: AtomicU64 = AtomicU64::new(0);
+static INSTRUCTION: AtomicU64 = AtomicU64::new(0);
+/// Times a thread was resumed, and what that was at the watchdog's last look.
+static RESUMED: AtomicU64 = AtomicU64::new(0);
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+/// `VECTOR` of a program that ran for too long.
+const ENDLESS: u64 = u64::MAX;
+/// Processor time between two looks of the watchdog. A thread that is seen twice without a trap in
+/// between is ended: nothing a correct program does natively takes that long.
+const LOOK: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+const STACK_BYTES: usize = 64 * 1024;
+
+/// What happened to the thread that came back with `Trap::Signal`.
+pub(crate) fn report() -> Report {
+    let vector = VECTOR.load(Relaxed);
+    Report {
+        vector: (vector != ENDLESS).then_some(vector),
+        error: ERROR.load(Relaxed),
+        address: ADDRESS.load(Relaxed),
+        instruction: INSTRUCTION.load(Relaxed),
+    }
+}
+
+/// A thread is about to be resumed.
+pub(crate) fn note_resumption() {
+    RESUMED.fetch_add(1, Relaxed);
+}
+
+/// The cause and the address of a fault, as the kernel's shell on the metal names them.
+pub(crate) fn cause(report: Report, is_stack_guard: impl Fn(u64) -> bool) -> (FaultCause, u64) {
+    const FETCH: u64 = 1 << 4;
+    const WRITE: u64 = 1 << 1;
+    let cause = match report.vector {
+        Some(0) => FaultCause::Divide,
+        Some(1 | 3 | 4) => FaultCause::Debug,
+        Some(5 | 6) => FaultCause::Instruction,
+        Some(7 | 16 | 19) => FaultCause::FloatingPoint,
+        Some(14) if report.error & FETCH != 0 => FaultCause::Execute,
+        Some(14) if is_stack_guard(report.address) => FaultCause::StackOverflow,
+        Some(14) if report.error & WRITE != 0 => FaultCause::Write,
+        Some(14) => FaultCause::Read,
+        Some(17) => FaultCause::Alignment,
+        _ => FaultCause::Privilege,
+    };
+    let address = if report.vector == Some(14) { report.address } else { 0 };
+    (cause, address)
+}
+
+/// Catch faults and endless loops of programs from now on.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: handlers that touch atomics and the interrupted context only.
+        unsafe {
+            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+                handle(signal, on_fault);
+            }
+            handle(libc::SIGVTALRM, on_look);
+            let every = libc::itimerval { it_interval: LOOK, it_value: LOOK };
+            libc::setitimer(libc::ITIMER_VIRTUAL, &raw const every, std::ptr::null_mut());
+        }
+    });
+    // A thread of the host that runs programs needs a stack for its handlers.
+    thread_local! {
+        static STACK: Box<[u8]> = signal_stack();
+    }
+    STACK.with(|_| {});
+}
+
+fn signal_stack() -> Box<[u8]> {
+    let mut memory = vec![0u8; STACK_BYTES].into_boxed_slice();
+    let stack =
+        libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK_BYTES };
+    // SAFETY: the memory lives as long as the thread.
+    unsafe { libc::sigaltstack(&raw const stack, std::ptr::null_mut()) };
+    memory
+}
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// # Safety
+/// The handler is safe to run at any instruction.
+unsafe fn handle(signal: i32, handler: Handler) {
+    // SAFETY: all zeros is a value of this type; the call reads it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, machine: *mut libc::c_void) {
+    if !context::is_native() {
+        // The simulator's own fault: as if nobody caught it.
+        // SAFETY: restores the default action; the instruction is repeated and ends the process.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        return;
+    }
+    // SAFETY: the kernel hands over a context of this type, and what was interrupted is a program.
+    unsafe {
+        let registers = &mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        VECTOR.store(registers[libc::REG_TRAPNO as usize] as u64, Relaxed);
+        ERROR.store(registers[libc::REG_ERR as usize] as u64, Relaxed);
+        ADDRESS.store((*info).si_addr() as u64, Relaxed);
+        leave(registers);
+    }
+}
+
+extern "C" fn on_look(_signal: i32, _info: *mut libc::siginfo_t, machine: *mut libc::c_void) {
+    let resumed = RESUMED.load(Relaxed);
+    let same = SEEN.swap(resumed, Relaxed) == resumed;
+    if !same || !context::is_native() {
+        return;
+    }
+    VECTOR.store(ENDLESS, Relaxed);
+    // SAFETY: as above.
+    unsafe { leave(&mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext.gregs) }
+}
+
+/// # Safety
+/// The registers are those of a program's thread.
+unsafe fn leave(registers: &mut [libc::greg_t; 23]) {
+    INSTRUCTION.store(registers[libc::REG_RIP as usize] as u64, Relaxed);
+    // SAFETY: the caller vouches for the thread.
+    registers[libc::REG_RIP as usize] = unsafe { context::interrupt() } as libc::greg_t;
+}

@@ -1,0 +1,197 @@
+//! The effects the kernel core asks for, on windows of host memory.
+
+use crate::context::Context;
+use crate::memory::{Rights, Shared, Window};
+use crate::program::{self, Program};
+use crate::{Error, Said};
+use diapason_abi::archive::{Archive, DeviceRecord};
+use diapason_abi::record::Record;
+use diapason_abi::{Nanos, PAGE, layout};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
+
+/// A thread's process and slot, fixed by the description.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub process: u16,
+    pub slot: u16,
+}
+
+/// The machine under the kernel of one host.
+pub(crate) struct Simulated {
+    /// By process; a refused program has none.
+    programs: Vec<Option<Program>>,
+    segments: Vec<(Shared, u64)>,
+    /// By thread.
+    pub contexts: Vec<Context>,
+    pub places: Vec<Place>,
+    /// Processor time each thread has still to use before it goes on natively.
+    pub owed: Vec<Nanos>,
+    /// The process whose memory is visible.
+    pub current: u16,
+    /// Where the running thread made its call.
+    pub instruction: u64,
+    /// What was said since somebody listened.
+    pub said: Vec<Said>,
+    /// Address-space switches.
+    pub switches: u64,
+    /// Device registers touched.
+    pub accesses: u64,
+    pub supervisor_died: bool,
+}
+
+impl Simulated {
+    /// Load every program of `archive`. Also returns which were refused, one bit each.
+    pub fn load(archive: &Archive<'_>) -> Result<(Simulated, u64), Error> {
+        let (mut programs, mut places, mut said) = (Vec::new(), Vec::new(), Vec::new());
+        let mut refused = 0;
+        for (index, record) in (0u16..).zip(archive.processes()) {
+            places.extend((0..record.threads).map(|slot| Place { process: index, slot }));
+            let loaded = program::load(archive, &record, index);
+            if let Err(reason) = loaded {
+                refused |= 1 << index;
+                let words = vec![u64::from(index), reason as u64];
+                said.push(Said::Record(Record::Refused, words));
+            }
+            programs.push(loaded.ok());
+        }
+        let shared = |pages: u64| Ok((Shared::new(pages).map_err(Error::Memory)?, pages));
+        let segments: Result<_, Error> =
+            archive.segments().map(|segment| shared(u64::from(segment.pages))).collect();
+        let machine = Simulated {
+            programs,
+            segments: segments?,
+            contexts: vec![Context::default(); places.len()],
+            owed: vec![Nanos::ZERO; places.len()],
+            places,
+            current: u16::MAX,
+            instruction: 0,
+            said,
+            switches: 0,
+            accesses: 0,
+            supervisor_died: false,
+        };
+        Ok((machine, refused))
+    }
+
+    /// Make a process's memory visible to the kernel.
+    pub fn enter_space(&mut self, process: u16) {
+        self.switches += u64::from(process != self.current);
+        self.current = process;
+    }
+
+    fn window(&mut self, process: u16) -> Option<&mut Window> {
+        self.programs.get_mut(usize::from(process))?.as_mut().map(|program| &mut program.window)
+    }
+
+    fn range(&self, address: u64, length: u64, write: bool) -> Result<*mut u8, BadAddress> {
+        if length == 0 {
+            return Ok(std::ptr::dangling_mut());
+        }
+        let program = self.programs.get(usize::from(self.current)).and_then(Option::as_ref);
+        let range = program.and_then(|program| program.window.range(address, length, write));
+        range.map(|start| start.as_ptr()).ok_or(BadAddress)
+    }
+
+    /// A message for the process that is visible; false if it has no memory there.
+    pub fn deliver(&mut self, address: u64, message: &[u8]) -> bool {
+        self.copy_out(address, message).is_ok()
+    }
+}
+
+impl Machine for Simulated {
+    fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
+        let from = self.range(address, to.len() as u64, false)?;
+        // SAFETY: the program may read all of the range, and does not run now.
+        unsafe { std::ptr::copy(from, to.as_mut_ptr(), to.len()) };
+        Ok(())
+    }
+
+    fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {
+        let to = self.range(address, from.len() as u64, true)?;
+        // SAFETY: the program may write all of the range, and does not run now.
+        unsafe { std::ptr::copy(from.as_ptr(), to, from.len()) };
+        Ok(())
+    }
+
+    fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
+        let (to, from) = (self.range(to, length, true)?, self.range(from, length, false)?);
+        // SAFETY: as above, both.
+        unsafe { std::ptr::copy(from, to, length as usize) };
+        Ok(())
+    }
+
+    fn instruction(&self) -> u64 {
+        self.instruction
+    }
+
+    fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {
+        let index = usize::from(thread.index());
+        let Place { process, slot } = self.places[index];
+        let Some(program) = &self.programs[usize::from(process)] else { return };
+        let info = layout::base(process) + layout::INFO;
+        let [a, b, c, d] = program.arguments;
+        let (entry, arguments) = match entry {
+            None => (program.entry, [info, a, b, c, d]),
+            Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
+        };
+        // As after a call: the return address would lie below.
+        let stack = layout::stack_top(process, slot) - 8;
+        self.contexts[index].start(entry, stack, arguments);
+        self.owed[index] = Nanos::ZERO;
+    }
+
+    fn map_heap(&mut self, process: ProcessId, page: u32, _frame: FrameId) {
+        if let Some(window) = self.window(process.index()) {
+            window.protect(layout::HEAP + u64::from(page) * PAGE as u64, 1, Rights::Write);
+        }
+    }
+
+    fn clear_heap(&mut self, process: ProcessId, pages: u32) {
+        if let Some(window) = self.window(process.index()) {
+            window.clear(layout::HEAP, u64::from(pages));
+        }
+    }
+
+    fn map_segment(&mut self, segment: u16, page: u32, _frame: FrameId) {
+        let (shared, _) = &mut self.segments[usize::from(segment)];
+        let start = page as usize * PAGE;
+        shared.bytes()[start..start + PAGE].fill(0);
+    }
+
+    fn clear_segment(&mut self, _segment: u16, _pages: u32) {
+        // Nobody shows it any more, and every page is cleared before somebody does again.
+    }
+
+    fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool) {
+        let offset = layout::SEGMENTS + u64::from(segment) * layout::SLOT;
+        let (shared, pages) = &self.segments[usize::from(segment)];
+        let program = self.programs[usize::from(process.index())].as_mut();
+        if let Some(Program { window, .. }) = program {
+            if visible { window.show(offset, shared, *pages) } else { window.hide(offset, *pages) }
+        }
+    }
+
+    fn attach_device(&mut self, _process: ProcessId, _device: u16, _visible: bool) {
+        // Registers are reached through the runtime's stubs only; an access without the grant never
+        // gets an address to use.
+    }
+
+    fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
+
+    fn log(&mut self, process: ProcessId, text: &[u8]) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.said.push(Said::Log(process.index(), text));
+    }
+
+    fn emit(&mut self, record: Record, words: &[u64]) {
+        self.said.push(Said::Record(record, words.to_vec()));
+    }
+
+    fn counter(&mut self, _which: u64) -> u64 {
+        0
+    }
+
+    fn supervisor_died(&mut self, _process: ProcessId) {
+        self.supervisor_died = true;
+    }
+}

@@ -1,0 +1,188 @@
+//! Memory of programs: each process's window at the address it has on the metal.
+//!
+//! The windows lie at fixed addresses of this host process, so the images run as they are and every
+//! pointer means the same on both machines. Rights are kept twice, as page protection for what the
+//! programs do and as a table for what the kernel does for them.
+
+use diapason_abi::{PAGE, layout};
+use std::io::Error;
+use std::ptr::NonNull;
+
+/// What a program may do with a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rights {
+    Nothing,
+    Read,
+    Execute,
+    Write,
+}
+
+impl Rights {
+    const fn protection(self) -> i32 {
+        match self {
+            Rights::Nothing => libc::PROT_NONE,
+            Rights::Read => libc::PROT_READ,
+            Rights::Execute => libc::PROT_READ | libc::PROT_EXEC,
+            Rights::Write => libc::PROT_READ | libc::PROT_WRITE,
+        }
+    }
+}
+
+/// The window of one process.
+pub(crate) struct Window {
+    base: u64,
+    /// By page of the window.
+    rights: Vec<u8>,
+}
+
+impl Window {
+    /// Reserve the window of process number `process`, with nothing in it.
+    pub fn reserve(process: u16) -> Result<Window, Error> {
+        let base = layout::base(process);
+        let flags = libc::MAP_PRIVATE
+            | libc::MAP_ANONYMOUS
+            | libc::MAP_NORESERVE
+            | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a fresh mapping that replaces nothing.
+        let at = unsafe {
+            libc::mmap(base as *mut _, layout::WINDOW as usize, libc::PROT_NONE, flags, -1, 0)
+        };
+        if at as u64 != base {
+            return Err(Error::last_os_error());
+        }
+        Ok(Window { base, rights: vec![Rights::Nothing as u8; layout::WINDOW as usize / PAGE] })
+    }
+
+    /// Its first address.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Give the program rights to `pages` pages from `offset`.
+    pub fn protect(&mut self, offset: u64, pages: u64, rights: Rights) {
+        self.note(offset, pages, rights);
+        let (at, bytes) = ((self.base + offset) as *mut _, pages as usize * PAGE);
+        // SAFETY: pages of this window, which only programs and `bytes` use.
+        let done = unsafe { libc::mprotect(at, bytes, rights.protection()) };
+        assert_eq!(done, 0, "mprotect: {}", Error::last_os_error());
+    }
+
+    fn note(&mut self, offset: u64, pages: u64, rights: Rights) {
+        let first = offset as usize / PAGE;
+        self.rights[first..first + pages as usize].fill(rights as u8);
+    }
+
+    /// Take `pages` pages from `offset` away; when they come back they are zero.
+    pub fn clear(&mut self, offset: u64, pages: u64) {
+        if pages == 0 {
+            return;
+        }
+        self.protect(offset, pages, Rights::Nothing);
+        let (at, bytes) = ((self.base + offset) as *mut _, pages as usize * PAGE);
+        // SAFETY: as above; anonymous private pages read as zero afterwards.
+        unsafe { libc::madvise(at, bytes, libc::MADV_DONTNEED) };
+    }
+
+    /// Show the first `pages` pages of `shared` at `offset`.
+    pub fn show(&mut self, offset: u64, shared: &Shared, pages: u64) {
+        if pages == 0 {
+            return;
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let protection = Rights::Write.protection();
+        let bytes = pages as usize * PAGE;
+        // SAFETY: replaces pages of this window with those of the segment.
+        let at = unsafe {
+            libc::mmap((self.base + offset) as *mut _, bytes, protection, flags, shared.file, 0)
+        };
+        assert_eq!(at as u64, self.base + offset, "mmap: {}", Error::last_os_error());
+        self.note(offset, pages, Rights::Write);
+    }
+
+    /// Hide what was shown at `offset`.
+    pub fn hide(&mut self, offset: u64, pages: u64) {
+        if pages == 0 {
+            return;
+        }
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let (at, bytes) = ((self.base + offset) as *mut _, pages as usize * PAGE);
+        // SAFETY: replaces pages of this window with reserved ones.
+        let done = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
+        assert_eq!(done as u64, self.base + offset, "mmap: {}", Error::last_os_error());
+        self.note(offset, pages, Rights::Nothing);
+    }
+
+    /// The memory at `address`, if the program may read (or write) all of it.
+    pub fn range(&self, address: u64, length: u64, write: bool) -> Option<NonNull<u8>> {
+        let offset = address.wrapping_sub(self.base);
+        let end = offset.checked_add(length)?;
+        if offset >= layout::WINDOW || end > layout::WINDOW {
+            return None;
+        }
+        let pages = offset as usize / PAGE..(end as usize).div_ceil(PAGE);
+        let allowed = |rights: &u8| {
+            *rights == Rights::Write as u8 || (!write && *rights != Rights::Nothing as u8)
+        };
+        if self.rights[pages].iter().all(allowed) { NonNull::new(address as *mut u8) } else { None }
+    }
+
+    /// The pages themselves, for the loader.
+    pub fn bytes(&mut self, offset: u64, length: usize) -> &mut [u8] {
+        assert!(offset + length as u64 <= layout::WINDOW);
+        // SAFETY: within the window; the loader made these pages writable first, and no program
+        // runs while the reference lives.
+        unsafe { std::slice::from_raw_parts_mut((self.base + offset) as *mut u8, length) }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the window is this object's; its threads do not run any more.
+        unsafe { libc::munmap(self.base as *mut _, layout::WINDOW as usize) };
+    }
+}
+
+/// Memory that several processes, or a process and a device, see.
+pub(crate) struct Shared {
+    file: i32,
+    host: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Shared {
+    /// Zeroed memory of so many pages.
+    pub fn new(pages: u64) -> Result<Shared, Error> {
+        let bytes = (pages as usize * PAGE).max(PAGE);
+        // SAFETY: system calls that create new objects.
+        unsafe {
+            let file = libc::memfd_create(c"segment".as_ptr(), libc::MFD_CLOEXEC);
+            if file < 0 || libc::ftruncate(file, bytes as libc::off_t) < 0 {
+                return Err(Error::last_os_error());
+            }
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let null = std::ptr::null_mut();
+            let host = libc::mmap(null, bytes, rights, libc::MAP_SHARED, file, 0);
+            match NonNull::new(host.cast()) {
+                Some(host) if host.as_ptr() as isize != -1 => Ok(Shared { file, host, bytes }),
+                _ => Err(Error::last_os_error()),
+            }
+        }
+    }
+
+    /// What the simulator and its devices see of it.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping lives as long as this object; programs, which see it too, do not run
+        // while the reference lives.
+        unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: this object's own mapping and file.
+        unsafe {
+            libc::munmap(self.host.as_ptr().cast(), self.bytes);
+            libc::close(self.file);
+        }
+    }
+}

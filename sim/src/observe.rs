@@ -1,0 +1,96 @@
+//! What a simulation tells whoever watches it. Watching changes nothing.
+
+use diapason_abi::Nanos;
+use diapason_abi::record::Record;
+use diapason_abi::recorder::Entry;
+use diapason_core::{Cause, Decision, Kernel, ThreadId};
+
+/// What the kernel or a program said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// A numbered record.
+    Record(Record, Vec<u64>),
+    /// A line of text from the process with this number.
+    Log(u16, String),
+}
+
+/// What the processor does for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// A thread runs.
+    Runs(ThreadId),
+    /// The kernel runs for this reason.
+    Kernel(Cause),
+}
+
+/// Somebody who watches a simulation.
+pub trait Observer {
+    /// Something was said.
+    fn hear(&mut self, said: Said) {
+        let _ = said;
+    }
+
+    /// The core was entered, as the flight recorder would keep it.
+    fn entry(&mut self, entry: &Entry) {
+        let _ = entry;
+    }
+
+    /// The processor did something from one instant to another. What is not reported is idle.
+    fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
+        let _ = (from, to, what);
+    }
+
+    /// The core has decided.
+    fn decided(&mut self, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        let _ = (now, kernel, decision);
+    }
+
+    /// A thread ran without a trap until the watchdog ended it, at this instruction.
+    fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
+        let _ = (now, thread, instruction);
+    }
+}
+
+/// Nobody.
+impl Observer for () {}
+
+impl<O: Observer> Observer for &mut O {
+    fn hear(&mut self, said: Said) {
+        (**self).hear(said);
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        (**self).entry(entry);
+    }
+
+    fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
+        (**self).moment(from, to, what);
+    }
+
+    fn decided(&mut self, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        (**self).decided(now, kernel, decision);
+    }
+
+    fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
+        (**self).endless(now, thread, instruction);
+    }
+}
+
+/// The hash of every entry into the core: equal for equal runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trace(pub u64);
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Observer for Trace {
+    fn entry(&mut self, entry: &Entry) {
+        for word in entry.to_words() {
+            // FNV-1a, a word at a time.
+            self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One core: the kernel's shell, at virtual time.
+//!
+//! It does what the shell on the metal does, in the same order: enter the core with a cause, make
+//! the chosen thread's memory visible, deliver its message, go on with it. What takes time there
+//! takes time here, by the table of costs; between two traps a program takes none.
+
+use crate::context::Trap;
+use crate::costs::{Cost, Costs};
+use crate::guard;
+use crate::machine::Simulated;
+use crate::observe::{Moment, Observer, Said};
+use crate::works::Works;
+use diapason_abi::record::Record;
+use diapason_abi::recorder::{Entry, EntryKind};
+use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The horizon was reached.
+    Finished,
+    /// Nothing is left that could run.
+    Halted,
+    /// A process that nobody supervises faulted.
+    SupervisorDied,
+}
+
+/// The core with its programs.
+pub(crate) struct Processor<'a, O> {
+    pub kernel: Kernel<'a>,
+    pub machine: Simulated,
+    pub costs: Costs,
+    pub works: Works,
+    pub observer: O,
+    pub now: Nanos,
+    alarm: Nanos,
+    run: ThreadId,
+    horizon: Nanos,
+}
+
+impl<'a, O: Observer> Processor<'a, O> {
+    pub fn new(
+        kernel: Kernel<'a>,
+        machine: Simulated,
+        costs: Costs,
+        works: Works,
+        observer: O,
+    ) -> Self {
+        Processor {
+            kernel,
+            machine,
+            costs,
+            works,
+            observer,
+            now: Nanos::ZERO,
+            alarm: Nanos::FOREVER,
+            run: ThreadId::NONE,
+            horizon: Nanos::FOREVER,
+        }
+    }
+
+    /// From boot until `horizon`, or until nothing can happen any more.
+    pub fn run(&mut self, horizon: Nanos) -> Ending {
+        self.horizon = horizon;
+        self.enter(Cause::Boot);
+        loop {
+            if self.machine.supervisor_died {
+                return Ending::SupervisorDied;
+            }
+            self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
+            let due = self.alarm.min(self.horizon);
+            if due <= self.now {
+                if self.now >= self.horizon {
+                    return Ending::Finished;
+                }
+                self.enter(Cause::Timer);
+            } else if self.run.is_none() {
+                if due == Nanos::FOREVER {
+                    return Ending::Halted;
+                }
+                self.now = due;
+            } else if self.machine.owed[self.slot()] > Nanos::ZERO {
+                self.work(due);
+            } else {
+                self.go_on();
+            }
+        }
+    }
+
+    fn slot(&self) -> usize {
+        usize::from(self.run.index())
+    }
+
+    /// The running thread uses the time it owes, up to the next instant at which something is due.
+    fn work(&mut self, due: Nanos) {
+        let slot = self.slot();
+        let span = self.machine.owed[slot].min(due - self.now);
+        self.observer.moment(self.now, self.now + span, Moment::Runs(self.run));
+        self.machine.owed[slot] = self.machine.owed[slot] - span;
+        self.now += span;
+    }
+
+    /// The running thread goes on natively, up to its next trap.
+    fn go_on(&mut self) {
+        let slot = self.slot();
+        guard::note_resumption();
+        // SAFETY: the kernel started this thread in its loaded program, and `crate::ONE` lets one
+        // simulation run at a time.
+        let trap = unsafe { self.machine.contexts[slot].resume() };
+        self.machine.instruction = self.machine.contexts[slot].rip;
+        match trap {
+            Trap::Call(number, arguments) => self.call(number, arguments),
+            Trap::Now => {
+                let now = self.now + self.costs.time(self.costs.clock);
+                self.machine.contexts[slot].answer(now.0);
+                self.owe(self.costs.clock);
+            }
+            Trap::Work(key) => {
+                let span = self.works.time(key);
+                self.machine.owed[slot] += span;
+                self.owe(1);
+            }
+            Trap::Consume(span) => self.machine.owed[slot] += Nanos(span.max(1)),
+            Trap::Step => self.owe(self.costs.step),
+            Trap::GiveUp(place) => self.call(CallNumber::Fail as u64, [place, 0, 0, 0, 0]),
+            Trap::Read(..) | Trap::Write(..) => self.fault(FaultCause::Read, 0),
+            Trap::Signal => self.refused(),
+        }
+    }
+
+    /// The running thread will use this many instructions before it goes on.
+    fn owe(&mut self, instructions: u64) {
+        let slot = self.slot();
+        self.machine.owed[slot] += self.costs.time(instructions);
+    }
+
+    fn call(&mut self, number: u64, arguments: Arguments) {
+        self.owe(self.costs.user);
+        let slot = self.slot();
+        if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
+            self.machine.contexts[slot].answer(result);
+            self.owe(self.costs.quick);
+            self.observer.entry(&quick(number, arguments, result));
+            return;
+        }
+        self.enter(Cause::Syscall(number, arguments));
+    }
+
+    fn fault(&mut self, cause: FaultCause, address: u64) {
+        let instruction = self.machine.instruction;
+        self.enter(Cause::Fault(Fault { cause, address, instruction }));
+    }
+
+    /// The processor refused something the thread did, or it did not come back.
+    fn refused(&mut self) {
+        let (report, process) = (guard::report(), self.machine.current);
+        let is_guard = |address| layout::is_stack_guard(process, address);
+        let (cause, address) = guard::cause(report, is_guard);
+        self.machine.instruction = report.instruction;
+        if report.vector.is_none() {
+            self.observer.endless(self.now, self.run, report.instruction);
+        }
+        self.fault(cause, address);
+    }
+
+    /// Enter the core and follow what it decides.
+    fn enter(&mut self, mut cause: Cause) {
+        loop {
+            let begun = self.now;
+            let Cost { before, after } = self.costs.of(&cause);
+            self.now += self.costs.time(before);
+            let decision = self.kernel.enter(&mut self.machine, self.now, cause);
+            self.observer.entry(&cause.entry(self.now, &decision));
+            self.now += self.costs.time(after);
+            self.observer.moment(begun, self.now, Moment::Kernel(cause));
+            let undelivered = self.settle(&decision);
+            self.observer.decided(self.now, &self.kernel, &decision);
+            match undelivered {
+                Some(fault) => cause = fault,
+                None => return,
+            }
+        }
+    }
+
+    /// The chosen thread's memory becomes visible and its call returns. A message that cannot be
+    /// delivered is a fault of its receiver.
+    fn settle(&mut self, decision: &Decision) -> Option<Cause> {
+        (self.run, self.alarm) = (decision.run, decision.alarm);
+        if self.run.is_none() {
+            return None;
+        }
+        let slot = self.slot();
+        self.machine.enter_space(self.kernel.process().index());
+        if let Some(result) = decision.result {
+            self.machine.contexts[slot].answer(result);
+        }
+        let message = self.kernel.threads[self.run].message();
+        if decision.deliver_to == 0 || self.machine.deliver(decision.deliver_to, message) {
+            return None;
+        }
+        let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
+        Some(Cause::Fault(Fault { cause, address, instruction: 0 }))
+    }
+}
+
+impl<O: Observer> Processor<'_, O> {
+    /// The run is over: settle the accounts and say how it went, in the records of the metal.
+    pub fn close(&mut self) -> Nanos {
+        let now = self.now;
+        let scheduler = &mut self.kernel.scheduler;
+        scheduler.switch(&mut self.kernel.threads, scheduler.running, now);
+        self.kernel.close_accounts(now);
+        let mut said = std::mem::take(&mut self.machine.said);
+        self.accounts(now, &mut |record, words| said.push(Said::Record(record, words.to_vec())));
+        said.into_iter().for_each(|said| self.observer.hear(said));
+        now
+    }
+
+    fn accounts(&self, now: Nanos, emit: &mut dyn FnMut(Record, &[u64])) {
+        let kernel = &self.kernel;
+        for id in kernel.threads.ids().filter(|id| kernel.threads[*id].generation > 0) {
+            let t = &kernel.threads[id];
+            let jobs = kernel.jobs_at(id, now);
+            let (process, slot) = (u64::from(t.process.index()), u64::from(t.slot));
+            let response = jobs.response_max.0;
+            let words =
+                [process, slot, t.name, t.used.0, jobs.done, jobs.misses, response, jobs.skipped];
+            emit(Record::Thread, &words);
+        }
+        for id in kernel.vcpus.ids() {
+            if let (Some(used), Some(terms)) = (kernel.account_of(id), kernel.terms_of(id)) {
+                emit(Record::Vcpu, &used);
+                emit(Record::VcpuTerms, &terms);
+            }
+        }
+        kernel.interrupts().for_each(|words| emit(Record::Irq, &words));
+        for id in kernel.processes.ids() {
+            let p = &kernel.processes[id];
+            let (starts, faults) = (u64::from(p.starts), u64::from(p.faults));
+            let pages = u64::from(p.heap.count);
+            emit(Record::Process, &[u64::from(id.index()), starts, faults, pages, p.state as u64]);
+        }
+        let (idle, m) = (kernel.scheduler.idle.0, &self.machine);
+        emit(Record::End, &[now.0, idle, kernel.entries(), m.switches, 0, m.accesses]);
+    }
+}
+
+/// A call that changed no schedule, for the record.
+fn quick(number: u64, arguments: Arguments, result: u64) -> Entry {
+    Entry {
+        kind: EntryKind::Quick,
+        detail: number as u16,
+        run: ThreadId::NONE.index(),
+        has_result: false,
+        now: 0,
+        arguments,
+        result,
+        alarm: 0,
+    }
+}

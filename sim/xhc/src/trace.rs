@@ -1,0 +1,52 @@
+//! What was on the buses, packet by packet, for whoever wants to draw it.
+
+use diapason_bus::Picos;
+
+/// How a packet ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Its data moved.
+    Moved,
+    /// Not now.
+    Nak,
+    /// The endpoint is halted.
+    Stall,
+    /// No answer, or a damaged one.
+    Error,
+    /// More than was asked.
+    Babble,
+}
+
+/// A packet on a bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Its first instant.
+    pub start: Picos,
+    /// Its last.
+    pub end: Picos,
+    /// Which bus instance.
+    pub bus: usize,
+    /// Whose device.
+    pub slot: u8,
+    /// Context index of the endpoint.
+    pub endpoint: u8,
+    /// Payload.
+    pub bytes: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What a driver did that it must not, and what got lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Register writes while the controller was not ready.
+    pub not_ready_writes: u64,
+    /// Doorbells that meant nothing: halted, or no such slot or endpoint.
+    pub idle_doorbells: u64,
+    /// Events for which there was no room for too long.
+    pub events_lost: u64,
+    /// Interrupts that left.
+    pub interrupts: u64,
+    /// Packets on all buses.
+    pub packets: u64,
+}
