@@ -67,6 +67,12 @@ enum Command {
         /// Print the outcome as JSON; what the system says goes to standard error.
         #[arg(long)]
         json: bool,
+        /// Write a trace that opens in Perfetto.
+        #[arg(long, value_name = "FILE")]
+        trace: Option<PathBuf>,
+        /// Show where the time of a job went: `worst`, or PROCESS.SLOT:JOB.
+        #[arg(long, value_name = "JOB")]
+        explain: Option<String>,
     },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
@@ -106,8 +112,15 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
-        Command::Sim { system, horizon, clock, json } => {
-            simulate::simulate(&SimRequest { system, horizon_ns: horizon, clock_hz: clock, json })
+        Command::Sim { system, horizon, clock, json, trace, explain } => {
+            simulate::simulate(&SimRequest {
+                system,
+                horizon_ns: horizon,
+                clock_hz: clock,
+                json,
+                trace,
+                explain,
+            })
         }
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { names, quick, json, out } => {

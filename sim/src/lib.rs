@@ -11,8 +11,9 @@
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `costs`, `works` | how long things take |
-//! | `observe` | what watchers are told |
+//! | `observe`, `bill` | what watchers are told; why a job took so long |
 
+mod bill;
 mod context;
 mod costs;
 mod guard;
@@ -23,6 +24,7 @@ mod processor;
 mod program;
 mod works;
 
+pub use bill::{Bill, Doing, Item, Ledger, Wanted};
 pub use costs::{Cost, Costs};
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
@@ -54,18 +56,20 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// How long things take in a run.
+/// How a run is made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Of kernel entries.
+    /// How long kernel entries take.
     pub costs: Costs,
-    /// Of declared work.
+    /// How long declared work takes.
     pub works: Works,
+    /// Look at every invariant of the kernel after every entry?
+    pub check: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { costs: Costs::MEASURED, works: Works::default() }
+        Options { costs: Costs::MEASURED, works: Works::default(), check: false }
     }
 }
 
@@ -96,8 +100,7 @@ pub fn run(
     let (machine, refused) = Simulated::load(&archive)?;
     with_kernel_refusing(&archive, refused, |kernel: Kernel<'_>| {
         let horizon = Nanos(archive.header.horizon);
-        let Options { costs, works } = options.clone();
-        let mut processor = Processor::new(kernel, machine, costs, works, observer);
+        let mut processor = Processor::new(kernel, machine, options.clone(), observer);
         let ending = processor.run(horizon);
         Ok(Ended { ending, time: processor.close() })
     })

@@ -35,14 +35,15 @@ pub trait Observer {
         let _ = entry;
     }
 
-    /// The processor did something from one instant to another. What is not reported is idle.
+    /// The processor did something from one instant to another. What is not reported is idle. An
+    /// entry is two moments: until the clock is read, and from then on.
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
         let _ = (from, to, what);
     }
 
-    /// The core has decided.
-    fn decided(&mut self, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
-        let _ = (now, kernel, decision);
+    /// The core has decided, as of `read`; what it decided begins at `now`.
+    fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        let _ = (read, now, kernel, decision);
     }
 
     /// A thread ran without a trap until the watchdog ended it, at this instruction.
@@ -67,8 +68,8 @@ impl<O: Observer> Observer for &mut O {
         (**self).moment(from, to, what);
     }
 
-    fn decided(&mut self, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
-        (**self).decided(now, kernel, decision);
+    fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        (**self).decided(read, now, kernel, decision);
     }
 
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {

@@ -4,6 +4,7 @@
 //! the chosen thread's memory visible, deliver its message, go on with it. What takes time there
 //! takes time here, by the table of costs; between two traps a program takes none.
 
+use crate::Options;
 use crate::context::Trap;
 use crate::costs::{Cost, Costs};
 use crate::guard;
@@ -32,6 +33,7 @@ pub(crate) struct Processor<'a, O> {
     pub machine: Simulated,
     pub costs: Costs,
     pub works: Works,
+    check: bool,
     pub observer: O,
     pub now: Nanos,
     alarm: Nanos,
@@ -40,18 +42,14 @@ pub(crate) struct Processor<'a, O> {
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
-    pub fn new(
-        kernel: Kernel<'a>,
-        machine: Simulated,
-        costs: Costs,
-        works: Works,
-        observer: O,
-    ) -> Self {
+    pub fn new(kernel: Kernel<'a>, machine: Simulated, options: Options, observer: O) -> Self {
+        let Options { costs, works, check } = options;
         Processor {
             kernel,
             machine,
             costs,
             works,
+            check,
             observer,
             now: Nanos::ZERO,
             alarm: Nanos::FOREVER,
@@ -170,12 +168,17 @@ impl<'a, O: Observer> Processor<'a, O> {
             let begun = self.now;
             let Cost { before, after } = self.costs.of(&cause);
             self.now += self.costs.time(before);
+            let read = self.now;
+            self.observer.moment(begun, read, Moment::Kernel(cause));
             let decision = self.kernel.enter(&mut self.machine, self.now, cause);
             self.observer.entry(&cause.entry(self.now, &decision));
             self.now += self.costs.time(after);
-            self.observer.moment(begun, self.now, Moment::Kernel(cause));
+            self.observer.moment(read, self.now, Moment::Kernel(cause));
+            if self.check {
+                self.kernel.check_invariants();
+            }
             let undelivered = self.settle(&decision);
-            self.observer.decided(self.now, &self.kernel, &decision);
+            self.observer.decided(read, self.now, &self.kernel, &decision);
             match undelivered {
                 Some(fault) => cause = fault,
                 None => return,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod compare;
 mod gdb;
 mod qemu_tests;
 mod steps;
@@ -79,6 +80,15 @@ enum Command {
         #[arg(default_value = "")]
         part: String,
     },
+    /// Random task sets in QEMU and in the simulator, held against each other job by job.
+    Compare {
+        /// How many sets.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        sets: u64,
+        /// Which sets.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -121,6 +131,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Attack { part } => Ok(attack::command(workspace, &part)),
+        Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &described(system), batch_check)

@@ -3,15 +3,22 @@
 //! What is simulated is what boots: the same archive, the same programs, the same kernel core. So
 //! the outcome is reported and judged by the same code as that of a run.
 
+mod explain;
+mod perfetto;
+
 use crate::commands::{live, report};
 use crate::console::Line;
 use crate::outcome::Outcome;
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
 use crate::{Failure, Workspace, metal, plan};
+use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
-use diapason_sim::{Costs, Observer, Options, Said, Trace};
+use diapason_core::{Decision, Kernel};
+use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace};
 use diapason_system::RunOptions;
+use explain::Cast;
+use perfetto::Perfetto;
 use std::path::PathBuf;
 
 /// What `sim` was asked to do.
@@ -25,13 +32,35 @@ pub struct SimRequest {
     pub clock_hz: Option<u64>,
     /// Print JSON instead of tables?
     pub json: bool,
+    /// Where to put a trace for Perfetto, if one is wanted.
+    pub trace: Option<PathBuf>,
+    /// The job whose time is to be explained, if one is.
+    pub explain: Option<String>,
 }
 
 /// Collects what a run of the simulator says.
 struct Listener<F> {
     outcome: Outcome,
-    trace: Trace,
+    hash: Trace,
     live: F,
+    ledger: Option<Ledger>,
+    perfetto: Option<Perfetto>,
+    cast: Cast,
+    now: Nanos,
+}
+
+impl<F> Listener<F> {
+    fn new(live: F) -> Listener<F> {
+        Listener {
+            outcome: Outcome::default(),
+            hash: Trace::default(),
+            live,
+            ledger: None,
+            perfetto: None,
+            cast: Cast::default(),
+            now: Nanos::ZERO,
+        }
+    }
 }
 
 impl<F: FnMut(&Line)> Observer for Listener<F> {
@@ -41,11 +70,36 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
             Said::Log(process, text) => Line::Log { process, text },
         };
         self.outcome.note(&line);
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.said(self.now, &line);
+        }
         (self.live)(&line);
     }
 
     fn entry(&mut self, entry: &Entry) {
-        self.trace.entry(entry);
+        self.hash.entry(entry);
+    }
+
+    fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
+        self.now = to;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.moment(from, to, what);
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.moment(from, to, what, &self.cast);
+        }
+    }
+
+    fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(read, now, kernel, decision);
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.budgets(now, kernel);
+        }
+        if self.ledger.is_some() || self.perfetto.is_some() {
+            self.cast.refresh(kernel);
+        }
     }
 }
 
@@ -56,25 +110,63 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
     plan::insist(&system)?;
+    let processes: Vec<String> = system.processes.iter().map(|p| p.name.clone()).collect();
+    let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
+    let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let clock = request.clock_hz.unwrap_or(system.clock_hz);
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::assemble(system, built, options)?;
+    let names = &session.names;
+    let open = |path: &PathBuf| Perfetto::create(path, names.clone());
     let mut listener = Listener {
-        outcome: Outcome::default(),
-        trace: Trace::default(),
-        live: live(request.json, session.names.clone()),
+        ledger: wanted.map(Ledger::new),
+        perfetto: request.trace.as_ref().map(open).transpose()?,
+        ..Listener::new(live(request.json, names.clone()))
     };
     let how = Options { costs: Costs::at(clock), ..Options::default() };
-    let ended = diapason_sim::run(&session.archive, &how, &mut listener)
+    let ending = drive(&session, &how, &mut listener)?;
+    let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
+    perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
+    let code = report(request.json, &session, &Run { ending, outcome, flight: None })?;
+    eprintln!("trace {:016x}", hash.0);
+    if let Some(ledger) = ledger {
+        let bill = ledger.bill().map(|bill| explain::render(&bill, &cast, names));
+        let text = bill.unwrap_or_else(|| String::from("there was no such job"));
+        eprintln!("\n{text}");
+    }
+    Ok(code)
+}
+
+/// Runs a session on the simulated machine and follows it to its end; `observer` sees every line.
+///
+/// # Errors
+/// If it cannot be run at all.
+pub fn run(
+    session: &Session,
+    how: &Options,
+    observer: &mut dyn FnMut(&Line),
+) -> Result<Run, Failure> {
+    let mut listener = Listener::new(observer);
+    let ending = drive(session, how, &mut listener)?;
+    Ok(Run { ending, outcome: listener.outcome, flight: None })
+}
+
+/// Runs a session on the simulated machine.
+///
+/// # Errors
+/// If it cannot be run at all.
+pub fn drive(
+    session: &Session,
+    how: &Options,
+    observer: &mut impl Observer,
+) -> Result<Ending, Failure> {
+    let ended = diapason_sim::run(&session.archive, how, observer)
         .map_err(|error| Failure::Ours(error.to_string()))?;
-    let ending = match ended.ending {
+    Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,
         diapason_sim::Ending::SupervisorDied => Ending::SupervisorDied,
-    };
-    let Listener { outcome, trace, .. } = listener;
-    eprintln!("trace {:016x}", trace.0);
-    report(request.json, &session, &Run { ending, outcome, flight: None })
+    })
 }

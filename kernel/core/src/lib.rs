@@ -22,6 +22,7 @@
 //! | `memory` | frames, heaps, shared segments, devices |
 //! | `config` | pools and their contents from the boot archive |
 //! | `check` | the invariants, run after every step of a test |
+//! | `host`, `inspect` | the core under test, and what watchers on a host ask it |
 
 #![cfg_attr(not(any(test, feature = "host")), no_std)]
 #![forbid(unsafe_code)]
@@ -48,11 +49,15 @@ mod vcpu;
 
 #[cfg(any(test, feature = "host"))]
 pub mod host;
+#[cfg(any(test, feature = "host"))]
+mod inspect;
 
 pub use alarm::Alarm;
 pub use condition::Condition;
 pub use config::{Pools, Sizes};
 pub use event::Event;
+#[cfg(any(test, feature = "host"))]
+pub use inspect::Standing;
 pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
 pub use machine::{BadAddress, Machine};
 pub use mailbox::{Mailbox, Message};

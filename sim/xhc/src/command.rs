@@ -1,6 +1,7 @@
 //! The command ring: when it runs, what each command answers.
 
 use crate::ring::{Cursor, Found};
+use crate::schedule::Flight;
 use crate::{Memory, Xhc};
 use diapason_abi::Nanos;
 use diapason_usb::register::command_ring;
@@ -103,12 +104,33 @@ impl Xhc {
 
     /// The command in progress ends.
     pub(crate) fn end_command(&mut self, memory: &mut dyn Memory) {
-        self.command.due = Nanos::FOREVER;
+        self.command.due = self.packet_to_wait_for();
+        if self.command.due != Nanos::FOREVER {
+            return;
+        }
         if let Some((at, block)) = self.command.current.take() {
             let reply = self.execute(memory, block);
             self.answer(memory, at, reply);
         }
         self.next_command(memory);
+    }
+
+    /// Stop Endpoint lets the packet under way come to its end.
+    fn packet_to_wait_for(&mut self) -> Nanos {
+        let Some((_, block)) = self.command.current else { return Nanos::FOREVER };
+        if block.kind() != Some(Kind::StopEndpoint) {
+            return Nanos::FOREVER;
+        }
+        let place = (block.slot(), block.endpoint());
+        let under_way = |flight: &&Flight| flight.place == place;
+        let flights = self.buses.iter().filter_map(|bus| bus.flight.as_ref());
+        let Some(end) = flights.into_iter().find(under_way).map(|flight| flight.end) else {
+            return Nanos::FOREVER;
+        };
+        if let Some(endpoint) = self.endpoint(place.0, place.1) {
+            endpoint.stopping = true;
+        }
+        end.nanos()
     }
 
     fn execute(&mut self, memory: &mut dyn Memory, block: Trb) -> Reply {

@@ -237,8 +237,11 @@ impl Xhc {
         }
     }
 
-    /// An event for an interrupter; a `quiet` one does not interrupt.
+    /// An event for an interrupter; a `quiet` one does not interrupt. A halted controller has none.
     pub(crate) fn post(&mut self, memory: &mut dyn Memory, which: u16, event: Trb, quiet: bool) {
+        if self.operational.is_halted() {
+            return;
+        }
         let which = usize::from(which) % self.interrupters.len();
         let it = &mut self.interrupters[which];
         if it.held.len() < HELD_MAX {

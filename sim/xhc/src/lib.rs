@@ -1,3 +1,32 @@
 //! An xHCI 1.1 host controller as software sees it: registers, rings, contexts, and buses that take
 //! time.
+//!
+//! [`Xhc`] is driven by register accesses and by [`Xhc::advance`]; it reaches memory through
+//! [`Memory`] and its devices through `diapason_devices::Device`. Every packet occupies its bus as
+//! long as `diapason_bus::packet_time` says. There is no clock and no chance in it.
 #![forbid(unsafe_code)]
+
+mod bandwidth;
+mod command;
+mod config;
+mod endpoint;
+mod extended;
+mod faults;
+mod interrupter;
+mod isoch;
+mod memory;
+mod operational;
+mod packet;
+mod port;
+mod ring;
+mod schedule;
+mod slot;
+mod trace;
+mod transfer;
+mod xhc;
+
+pub use config::{Config, Group, Protocol, Times};
+pub use interrupter::{Disturbance, Interrupt};
+pub use memory::{Denial, Denied, Memory};
+pub use trace::{Counts, Outcome, Record};
+pub use xhc::{WINDOW, Xhc};

@@ -185,11 +185,6 @@ impl Port {
         self.device.as_deref_mut().filter(|_| reachable)
     }
 
-    /// The speed of an enabled port.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
     /// The change bits that are set.
     pub fn changes(&self) -> u32 {
         self.changes

@@ -12,6 +12,11 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::new("engine example runs twice with identical tables", ENGINE, identical)
     },
     QemuTest {
+        boots: 2,
+        horizon_ns: 20_000_000_000,
+        ..QemuTest::simulated("engine example runs twice with identical tables", ENGINE, identical)
+    },
+    QemuTest {
         record: true,
         ..QemuTest::new("flight recorder of engine replayed equal", ENGINE, replayed)
     },

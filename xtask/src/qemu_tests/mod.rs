@@ -1,4 +1,4 @@
-//! Tests that boot a described system in QEMU and look at what it did.
+//! Tests that boot a described system, in QEMU or on the simulated machine, and look at what it did.
 //!
 //! A test is a description, a length of time, and a predicate on what was observed. To add one:
 //! write the description under `tests/systems/` (or use one of `examples/`), add a [`QemuTest`] to
@@ -21,6 +21,24 @@ use diapason::session::{RECORD_BYTES, Session, describe};
 use diapason::{Workspace, words};
 use diapason_system::RunOptions;
 
+/// What a test's system runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Machine {
+    /// The real kernel in QEMU.
+    Qemu,
+    /// The deterministic machine.
+    Simulator,
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Machine::Qemu => "QEMU",
+            Machine::Simulator => "simulator",
+        })
+    }
+}
+
 /// One test.
 pub struct QemuTest {
     /// What holds if it passes, as a sentence.
@@ -37,6 +55,8 @@ pub struct QemuTest {
     pub boots: usize,
     /// Done to the archive before it boots: damage, for example.
     pub alter: Option<fn(&mut Vec<u8>)>,
+    /// Where it runs.
+    pub machine: Machine,
     /// What must be true of the observations, one per boot; or what was wrong.
     pub check: fn(&[Observed]) -> Result<(), String>,
 }
@@ -56,8 +76,18 @@ impl QemuTest {
             watch: false,
             boots: 1,
             alter: None,
+            machine: Machine::Qemu,
             check,
         }
+    }
+
+    /// The same on the simulated machine.
+    pub const fn simulated(
+        name: &'static str,
+        system: &'static str,
+        check: fn(&[Observed]) -> Result<(), String>,
+    ) -> QemuTest {
+        QemuTest { machine: Machine::Simulator, ..QemuTest::new(name, system, check) }
     }
 
     fn run(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
@@ -72,7 +102,10 @@ impl QemuTest {
         if let Some(alter) = self.alter {
             alter(&mut session.archive);
         }
-        let boots = (0..self.boots).map(|_| Observed::boot(workspace, &session));
+        let boots = (0..self.boots).map(|_| match self.machine {
+            Machine::Qemu => Observed::boot(workspace, &session),
+            Machine::Simulator => Observed::simulate(&session),
+        });
         let observed = boots.collect::<Result<Vec<Observed>, String>>()?;
         (self.check)(&observed).map_err(|wrong| explain(&wrong, &observed))
     }
@@ -106,10 +139,13 @@ fn topics() -> [&'static [QemuTest]; 7] {
     ]
 }
 
-/// Runs every test whose name contains `part`.
+/// Runs every test whose machine and name contain `part`.
 pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
-    for test in topics().into_iter().flatten().filter(|test| test.name.contains(part)) {
-        tally.step(&format!("QEMU: {}", test.name), || test.run(workspace, built));
+    for test in topics().into_iter().flatten() {
+        let name = format!("{}: {}", test.machine, test.name);
+        if name.contains(part) {
+            tally.step(&name, || test.run(workspace, built));
+        }
     }
 }
 
@@ -119,7 +155,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_test_boots() {
-        let mut names: Vec<&str> = topics().into_iter().flatten().map(|test| test.name).collect();
+        let named = |test: &QemuTest| format!("{}: {}", test.machine, test.name);
+        let mut names: Vec<String> = topics().into_iter().flatten().map(named).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -7,10 +7,12 @@ use diapason::names::{Names, thread};
 use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
 use diapason::qemu::Ending;
 use diapason::session::{Run, Session};
+use diapason::simulate;
 use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_core::host::{replay, with_kernel};
+use diapason_sim::Options;
 
 /// One boot of a test's system.
 pub struct Observed {
@@ -32,7 +34,18 @@ impl Observed {
     pub fn boot(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let run = session.run(workspace, &mut |line| lines.push(line.clone()));
-        let run = run.map_err(|failure| failure.to_string())?;
+        Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
+    }
+
+    /// The same on the simulated machine, with every invariant of the kernel checked at every entry.
+    pub fn simulate(session: &Session) -> Result<Observed, String> {
+        let mut lines = Vec::new();
+        let how = Options { check: true, ..Options::default() };
+        let run = simulate::run(session, &how, &mut |line| lines.push(line.clone()));
+        Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
+    }
+
+    fn of(session: &Session, run: Run, lines: Vec<Line>) -> Result<Observed, String> {
         let verdict = session.judge(&run);
         if let (Verdict::Bug(text), Ending::Finished | Ending::Halted | Ending::SupervisorDied) =
             (&verdict, run.ending)

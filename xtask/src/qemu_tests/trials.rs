@@ -34,6 +34,7 @@ pub const TESTS: &[QemuTest] = &[
         })
     },
     QemuTest::new("the machine ends with its supervisor", ORPHANS, supervisor_died),
+    QemuTest::simulated("the machine ends with its supervisor", ORPHANS, supervisor_died),
 ];
 
 fn all_pass(boots: &[Observed]) -> Result<(), String> {

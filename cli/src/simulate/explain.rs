@@ -1,0 +1,169 @@
+//! A bill in words: where the time of one job went.
+
+use crate::names::{self, Names};
+use crate::table::{Align, Table};
+use diapason_abi::{CallNumber, Nanos};
+use diapason_core::{Cause, Kernel, Standing, ThreadId, Wait};
+use diapason_sim::{Bill, Doing, Item, Wanted};
+
+/// Threads by number: process, slot, name as packed characters.
+#[derive(Clone, Default, Debug)]
+pub struct Cast(pub Vec<(u16, u16, u64)>);
+
+impl Cast {
+    /// As the kernel has it now.
+    pub fn refresh(&mut self, kernel: &Kernel<'_>) {
+        self.0.clear();
+        self.0.extend(kernel.threads.ids().map(|id| {
+            let t = &kernel.threads[id];
+            (t.process.index(), t.slot, t.name)
+        }));
+    }
+
+    /// A thread as `process.thread`.
+    #[must_use]
+    pub fn name(&self, thread: ThreadId, names: &Names) -> String {
+        match self.0.get(usize::from(thread.index())) {
+            Some((process, slot, name)) => {
+                let thread = names::thread(*name, u64::from(*slot));
+                format!("{}.{thread}", names.process(u64::from(*process)))
+            }
+            None => format!("#{}", thread.index()),
+        }
+    }
+}
+
+/// What `--explain` asks for: `worst`, or `PROCESS.SLOT:JOB`.
+///
+/// # Errors
+/// What would have been understood.
+pub fn wanted(text: &str, names: &[String]) -> Result<Wanted, String> {
+    if text == "worst" {
+        return Ok(Wanted::Worst);
+    }
+    let parsed = text.rsplit_once(':').and_then(|(thread, job)| {
+        let (process, slot) = thread.rsplit_once('.').unwrap_or((thread, "0"));
+        let process = names.iter().position(|name| name == process)?;
+        Some(Wanted::Job(u16::try_from(process).ok()?, slot.parse().ok()?, job.parse().ok()?))
+    });
+    parsed.ok_or_else(|| {
+        format!(
+            "`{text}` names no job: write `worst`, or PROCESS.SLOT:JOB as in `{}.0:1`; processes: {}",
+            names.first().map_or("name", String::as_str),
+            names.join(", ")
+        )
+    })
+}
+
+/// The bill as a table: items in order of time, then their sums by kind.
+#[must_use]
+pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
+    const SHOWN: usize = 40;
+    let mut text = format!(
+        "job {} of {}: released at {}, ended {} later (deadline {})\n\n",
+        bill.job,
+        cast.name(bill.thread, names),
+        shown(bill.release),
+        shown(bill.response()),
+        shown(bill.deadline),
+    );
+    let mut rows = Table::new(&[
+        ("at", Align::Right),
+        ("for", Align::Right),
+        ("the processor", Align::Left),
+        ("the job", Align::Left),
+    ]);
+    for item in bill.items.iter().take(SHOWN) {
+        let (doing, standing) = (doing(item, cast, names), standing(item, bill, cast, names));
+        rows.row(vec![
+            shown(item.from - bill.release),
+            shown(item.to - item.from),
+            doing,
+            standing,
+        ]);
+    }
+    text += &rows.render();
+    if bill.items.len() > SHOWN {
+        text += &format!("and {} more\n", bill.items.len() - SHOWN);
+    }
+    text + "\n" + &sums(bill, cast, names)
+}
+
+/// What the items add up to, largest first, and in all.
+fn sums(bill: &Bill, cast: &Cast, names: &Names) -> String {
+    let mut kinds: Vec<(String, Nanos)> = Vec::new();
+    for item in &bill.items {
+        let (what, why) = (doing(item, cast, names), standing(item, bill, cast, names));
+        let kind = if why == RUNS { String::from(RUNS) } else { format!("{why}: {what}") };
+        let time = item.to - item.from;
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, sum)) => *sum += time,
+            None => kinds.push((kind, time)),
+        }
+    }
+    kinds.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let total = kinds.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
+    let mut rows = Table::new(&[("sum", Align::Right), ("what", Align::Left)]);
+    for (kind, time) in kinds {
+        rows.row(vec![shown(time), kind]);
+    }
+    rows.row(vec![shown(total), String::from("in all")]);
+    rows.render()
+}
+
+const RUNS: &str = "runs";
+
+fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
+    match item.doing {
+        Doing::Idle => String::from("idle"),
+        Doing::Thread(thread) => cast.name(thread, names),
+        Doing::Kernel(reason) => cause(reason, names),
+    }
+}
+
+/// Why the kernel ran.
+pub(super) fn cause(cause: Cause, names: &Names) -> String {
+    match cause {
+        Cause::Boot => String::from("kernel: boot"),
+        Cause::Timer => String::from("kernel: timer"),
+        Cause::Irq(device) => format!("kernel: interrupt of {}", names.device(device.into())),
+        Cause::Fault(_) => String::from("kernel: fault"),
+        Cause::Syscall(number, _) => {
+            let name = CallNumber::decode(number).map_or("unknown", CallNumber::name);
+            format!("kernel: call {name}")
+        }
+    }
+}
+
+fn standing(item: &Item, bill: &Bill, cast: &Cast, names: &Names) -> String {
+    if item.doing == Doing::Thread(bill.thread) {
+        return String::from(RUNS);
+    }
+    String::from(match item.standing {
+        Standing::Absent => "not started",
+        Standing::Ready => "ready",
+        Standing::WithoutBudget => "without budget",
+        Standing::BehindOwner(owner) => {
+            return format!("behind a mutex of {}", cast.name(owner, names));
+        }
+        Standing::Waiting(wait) => match wait {
+            // Its release has come: the timer is being handled, or late.
+            Wait::Time | Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_) => "not woken yet",
+            Wait::Semaphore(_) => "waits for a semaphore",
+            Wait::Condition(..) => "waits for a condition",
+            Wait::Receive(_) => "waits for a message",
+            Wait::Send(_) => "waits for room",
+            Wait::Event(_) => "waits for an event",
+            Wait::Join(_) => "waits for a thread's end",
+        },
+    })
+}
+
+/// A time as a person reads it.
+fn shown(time: Nanos) -> String {
+    match time.0 {
+        ns if ns < 10_000 => format!("{ns} ns"),
+        ns if ns < 10_000_000 => format!("{}.{:03} us", ns / 1_000, ns % 1_000),
+        ns => format!("{}.{:06} ms", ns / 1_000_000, ns % 1_000_000),
+    }
+}

@@ -1,0 +1,360 @@
+//! The controller: its parts, its register window, its time.
+
+use crate::command::CommandRing;
+use crate::config::{Config, Protocol, Times};
+use crate::extended::{self, Extended};
+use crate::interrupter::{Disturbance, Interrupt, Interrupter};
+use crate::memory::{Denial, Memory};
+use crate::operational::Operational;
+use crate::port::Port;
+use crate::schedule::Bus;
+use crate::slot::Slot;
+use crate::trace::{Counts, Record};
+use diapason_abi::Nanos;
+use diapason_bus::Speed;
+use diapason_devices::Device;
+use diapason_usb::register::runtime;
+use diapason_usb::trb::{Completion, Kind, Trb};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes of the register window.
+pub const WINDOW: u64 = 0x1_0000;
+
+/// A part of the register window.
+enum Region {
+    Capability,
+    Operational,
+    Runtime,
+    Doorbells,
+    Extended,
+}
+
+/// The part an offset is in, and the offset there; only whole words exist.
+fn region(offset: u64) -> Option<(Region, u64)> {
+    let regions = [
+        (extended::EXTENDED, Region::Extended),
+        (extended::DOORBELLS, Region::Doorbells),
+        (extended::RUNTIME, Region::Runtime),
+        (extended::OPERATIONAL, Region::Operational),
+        (0, Region::Capability),
+    ];
+    let whole = offset.is_multiple_of(4) && offset < WINDOW;
+    let (base, region) = regions.into_iter().find(|(base, _)| *base <= offset)?;
+    whole.then_some((region, offset - base))
+}
+
+/// A host controller with its buses and what is plugged in.
+///
+/// Time is an argument and never goes back. Between calls nothing happens: call [`Xhc::advance`]
+/// no later than [`Xhc::next_event`] says. Register reads show the state of the last call.
+pub struct Xhc {
+    pub(crate) config: Config,
+    pub(crate) now: Nanos,
+    pub(crate) operational: Operational,
+    pub(crate) command: CommandRing,
+    pub(crate) extended: Extended,
+    pub(crate) ports: Vec<Port>,
+    /// Slot 0 is never enabled.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) interrupters: Vec<Interrupter>,
+    pub(crate) buses: Vec<Bus>,
+    /// The first bus of each group of ports.
+    pub(crate) group_buses: Vec<usize>,
+    /// Buses behind hubs that translate, by the hub's slot and its port (0: all its ports).
+    pub(crate) translators: BTreeMap<(u8, u8), usize>,
+    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) disturbances: VecDeque<Disturbance>,
+    pub(crate) records: Option<Vec<Record>>,
+    pub(crate) denials: Vec<Denial>,
+    pub(crate) counts: Counts,
+    wrap: Nanos,
+}
+
+impl Xhc {
+    /// A controller that was just switched on, at time 0. It needs its reset time to be ready.
+    ///
+    /// # Panics
+    /// If there is no such controller (see [`Config`]).
+    #[must_use]
+    pub fn new(config: Config) -> Xhc {
+        config.check();
+        let power = !config.port_power;
+        let mut xhc = Xhc {
+            now: Nanos::ZERO,
+            operational: Operational::new(config.times.reset),
+            command: CommandRing::new(),
+            extended: Extended::new(&config),
+            ports: config.protocols().map(|protocol| Port::new(protocol, power)).collect(),
+            slots: Vec::new(),
+            interrupters: Vec::new(),
+            buses: Vec::new(),
+            group_buses: Vec::new(),
+            translators: BTreeMap::new(),
+            interrupts: Vec::new(),
+            disturbances: VecDeque::new(),
+            records: None,
+            denials: Vec::new(),
+            counts: Counts::default(),
+            wrap: Nanos::FOREVER,
+            config,
+        };
+        xhc.begin_anew();
+        xhc
+    }
+
+    /// Everything a reset forgets.
+    fn begin_anew(&mut self) {
+        self.operational = Operational::new(self.now + self.config.times.reset);
+        self.command = CommandRing::new();
+        self.slots = vec![Slot::new(); usize::from(self.config.slots) + 1];
+        let interrupters = 0..self.config.interrupters;
+        self.interrupters = interrupters.map(|_| Interrupter::new()).collect();
+        self.translators.clear();
+        self.buses.clear();
+        self.group_buses.clear();
+        for group in &self.config.groups {
+            self.group_buses.push(self.buses.len());
+            let speeds: &[Speed] = match group.protocol {
+                Protocol::Usb2 => &[Speed::High, Speed::Full],
+                Protocol::Usb3 => &[Speed::Super],
+            };
+            let new = |&speed| Bus::new(speed, self.config.coding, false);
+            self.buses.extend(speeds.iter().map(new));
+        }
+        self.wrap = Nanos::FOREVER;
+    }
+
+    pub(crate) fn reset_controller(&mut self) {
+        self.begin_anew();
+    }
+
+    /// Read a register as of the last call; counters as of `now`.
+    #[must_use]
+    pub fn read(&self, offset: u64, now: Nanos) -> u32 {
+        match region(offset) {
+            Some((Region::Capability, offset)) => extended::capability(&self.config, offset / 4),
+            Some((Region::Operational, offset)) => self.read_operational(offset),
+            Some((Region::Runtime, offset)) => self.read_runtime(offset, now),
+            Some((Region::Extended, offset)) => self.extended.read(offset / 4),
+            Some((Region::Doorbells, _)) | None => 0,
+        }
+    }
+
+    fn read_runtime(&self, offset: u64, now: Nanos) -> u32 {
+        if offset == runtime::MICROFRAME {
+            return self.operational.microframe(now);
+        }
+        let Some(offset) = offset.checked_sub(runtime::INTERRUPTERS) else { return 0 };
+        let which = (offset / runtime::INTERRUPTER_STRIDE) as usize;
+        let interrupter = self.interrupters.get(which);
+        interrupter.map_or(0, |it| it.read(offset % runtime::INTERRUPTER_STRIDE, now))
+    }
+
+    /// Write a register.
+    pub fn write(&mut self, offset: u64, value: u32, now: Nanos, memory: &mut dyn Memory) {
+        self.advance(now, memory);
+        match region(offset) {
+            Some((Region::Extended, offset)) => {
+                self.extended.write(offset / 4, value, self.now, &self.config);
+            }
+            Some(_) if !self.operational.is_ready() => self.counts.not_ready_writes += 1,
+            Some((Region::Operational, offset)) => self.write_operational(memory, offset, value),
+            Some((Region::Runtime, offset)) => self.write_runtime(memory, offset, value),
+            Some((Region::Doorbells, offset)) => self.write_doorbell(memory, offset / 4, value),
+            Some((Region::Capability, _)) | None => {}
+        }
+    }
+
+    fn write_runtime(&mut self, memory: &mut dyn Memory, offset: u64, value: u32) {
+        if let Some(offset) = offset.checked_sub(runtime::INTERRUPTERS) {
+            let which = (offset / runtime::INTERRUPTER_STRIDE) as usize;
+            self.write_interrupter(memory, which, offset % runtime::INTERRUPTER_STRIDE, value);
+        }
+    }
+
+    fn write_doorbell(&mut self, memory: &mut dyn Memory, slot: u64, value: u32) {
+        match u8::try_from(slot) {
+            Ok(slot) if self.operational.runs() => match slot {
+                0 if value == 0 => self.ring_command(memory),
+                0 => self.counts.idle_doorbells += 1,
+                _ => self.ring_endpoint(memory, slot, value as u8),
+            },
+            _ => self.counts.idle_doorbells += 1,
+        }
+    }
+
+    /// When something happens next by itself.
+    #[must_use]
+    pub fn next_event(&self) -> Nanos {
+        let fixed = [
+            self.operational.ready,
+            self.operational.halting,
+            self.extended.release,
+            self.command.due,
+            self.wrap,
+        ];
+        let ports = self.ports.iter().map(|port| port.due.min(port.next_change()));
+        let buses = self.buses.iter().map(|bus| bus.next().nanos());
+        let interrupters = self.interrupters.iter().map(Interrupter::next);
+        let all = fixed.into_iter().chain(ports).chain(buses).chain(interrupters);
+        all.fold(Nanos::FOREVER, Nanos::min)
+    }
+
+    /// Let time pass, up to `now`.
+    pub fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
+        loop {
+            let next = self.next_event();
+            if next > now || next == Nanos::FOREVER {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.step(memory);
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Everything that is due.
+    fn step(&mut self, memory: &mut dyn Memory) {
+        let now = self.now;
+        self.step_itself(memory);
+        for port in 1..=self.ports.len() as u8 {
+            self.step_port(memory, port);
+        }
+        for bus in 0..self.buses.len() {
+            if self.buses[bus].next().nanos() <= now {
+                self.run_bus(memory, bus);
+            }
+        }
+        if self.command.due <= now {
+            self.end_command(memory);
+        }
+        for which in 0..self.interrupters.len() {
+            self.announce(which);
+        }
+    }
+
+    fn step_itself(&mut self, memory: &mut dyn Memory) {
+        let now = self.now;
+        if self.operational.ready <= now {
+            self.operational.ready = Nanos::FOREVER;
+            let power = !self.config.port_power;
+            for port in &mut self.ports {
+                port.restart(power, now, &self.config.times);
+            }
+        }
+        if self.operational.halting <= now {
+            self.halt_now();
+        }
+        if self.extended.release <= now {
+            self.extended.let_go();
+        }
+        if self.wrap <= now {
+            let status = Trb::event_status(Completion::Success, 0);
+            self.post(memory, 0, Trb::new(Kind::MicroframeWrap, 0, status, 0), false);
+        }
+        self.set_wrap();
+    }
+
+    /// When the microframe counter wraps next, if anybody wants to know.
+    pub(crate) fn set_wrap(&mut self) {
+        self.wrap = self.operational.next_wrap(self.now);
+    }
+
+    fn step_port(&mut self, memory: &mut dyn Memory, port: u8) {
+        let index = usize::from(port) - 1;
+        if self.ports[index].due <= self.now {
+            self.change_port(memory, port, |port, now, _| port.expire(now));
+        }
+        if self.ports[index].next_change() <= self.now {
+            self.ports[index].advance(self.now);
+            self.wake_port(memory, port);
+        }
+    }
+
+    /// Endpoints of devices at a port that were told "not now" ask again.
+    fn wake_port(&mut self, memory: &mut dyn Memory, port: u8) {
+        for slot in 1..self.slots.len() {
+            if self.slots[slot].enabled && self.slots[slot].port() == port {
+                self.wake(memory, slot as u8, None);
+            }
+        }
+        for bus in 0..self.buses.len() {
+            self.kick(memory, bus);
+        }
+    }
+
+    /// Change a port; the driver is told of changes.
+    pub(crate) fn change_port(
+        &mut self,
+        memory: &mut dyn Memory,
+        port: u8,
+        change: impl FnOnce(&mut Port, Nanos, &Times),
+    ) {
+        let Some(state) = self.ports.get_mut(usize::from(port).wrapping_sub(1)) else { return };
+        let (changes, generation) = (state.changes(), state.generation);
+        change(state, self.now, &self.config.times);
+        let other_life = state.generation != generation;
+        if changes == 0 && state.changes() != 0 {
+            self.operational.port_change = true;
+            let status = Trb::event_status(Completion::Success, 0);
+            let parameter = u64::from(port) << 24;
+            let event = Trb::new(Kind::PortStatusChange, parameter, status, 0);
+            self.post(memory, 0, event, false);
+        }
+        if other_life {
+            self.wake_port(memory, port);
+        }
+    }
+
+    /// Plug a device into a port, from 1. What was there is pulled.
+    pub fn attach(
+        &mut self,
+        port: u8,
+        device: Box<dyn Device>,
+        now: Nanos,
+        memory: &mut dyn Memory,
+    ) {
+        self.advance(now, memory);
+        self.change_port(memory, port, |port, now, times| port.attach(device, now, times));
+    }
+
+    /// Pull what is plugged into a port.
+    pub fn detach(
+        &mut self,
+        port: u8,
+        now: Nanos,
+        memory: &mut dyn Memory,
+    ) -> Option<Box<dyn Device>> {
+        self.advance(now, memory);
+        let mut device = None;
+        self.change_port(memory, port, |port, _, _| device = port.detach());
+        device
+    }
+
+    /// The interrupts that left since the last call, in the order in which they left.
+    pub fn take_interrupts(&mut self) -> Vec<Interrupt> {
+        core::mem::take(&mut self.interrupts)
+    }
+
+    /// Record every packet from now on, or no longer.
+    pub fn record(&mut self, on: bool) {
+        self.records = on.then(Vec::new);
+    }
+
+    /// The packets recorded since the last call.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.records.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Accesses to memory that were refused.
+    #[must_use]
+    pub fn denials(&self) -> &[Denial] {
+        &self.denials
+    }
+
+    /// What was counted since the beginning.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}

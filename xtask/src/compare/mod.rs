@@ -1,0 +1,159 @@
+//! The two machines held against each other: random task sets, in QEMU and in the simulator.
+//!
+//! Three things must hold for every set. What QEMU recorded replays through the core to the last
+//! decision; every thread does the same things in the same order on both machines; and no job ends
+//! earlier in the simulator than on the metal, because its costs are maxima.
+
+mod events;
+mod sets;
+
+use crate::qemu_tests::Observed;
+use diapason::metal::Built;
+use diapason::session::{RECORD_BYTES, Session};
+use diapason::simulate::drive;
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace, metal};
+use diapason_abi::recorder::Entry;
+use diapason_random::Random;
+use diapason_sim::{Observer, Options};
+use diapason_system::RunOptions;
+use events::{Life, lives};
+
+/// How long each set runs.
+const HORIZON_NS: u64 = 300_000_000;
+
+/// How much later jobs ended in the simulator, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    jobs: u64,
+    least: i64,
+    most: i64,
+    sum: i64,
+}
+
+impl Spread {
+    const EMPTY: Spread = Spread { jobs: 0, least: i64::MAX, most: i64::MIN, sum: 0 };
+
+    fn note(&mut self, later: i64) {
+        self.jobs += 1;
+        self.sum += later;
+        (self.least, self.most) = (self.least.min(later), self.most.max(later));
+    }
+
+    fn add(&mut self, other: &Spread) {
+        self.jobs += other.jobs;
+        self.sum += other.sum;
+        (self.least, self.most) = (self.least.min(other.least), self.most.max(other.most));
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mean = self.sum / i64::try_from(self.jobs.max(1)).unwrap_or(1);
+        let Spread { jobs, least, most, .. } = self;
+        write!(
+            f,
+            "{jobs} jobs ended {least} to {most} ns later in the simulator, {mean} on average"
+        )
+    }
+}
+
+/// Keeps the entries of a simulated run.
+#[derive(Default)]
+struct Recording(Vec<Entry>);
+
+impl Observer for Recording {
+    fn entry(&mut self, entry: &Entry) {
+        self.0.push(*entry);
+    }
+}
+
+/// Compare `count` sets; `from` seeds them.
+pub fn sets(workspace: &Workspace, built: &Built, count: u64, from: u64) -> Result<Spread, String> {
+    let (mut random, mut all) = (Random::new(from), Spread::EMPTY);
+    for number in 0..count {
+        let text = sets::description(&mut random, number);
+        match one(workspace, built, &text) {
+            Ok(Some(spread)) => all.add(&spread),
+            // The set asks for more than there is; its refusal is tested elsewhere.
+            Ok(None) => {}
+            Err(wrong) => return Err(format!("{wrong}\nin set {number} of seed {from}:\n{text}")),
+        }
+    }
+    Ok(all)
+}
+
+/// Compare one set; `None` if its description cannot hold.
+fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread>, String> {
+    let system = diapason_system::parse("set", text).map_err(|bad| bad.plain())?;
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: RECORD_BYTES, watch: false };
+    let session = match Session::assemble(system, built.clone(), options) {
+        Ok(session) => session,
+        Err(Failure::NotAdmitted(_)) => return Ok(None),
+        Err(failure) => return Err(failure.to_string()),
+    };
+    let metal = Observed::boot(workspace, &session)?;
+    metal.replays_equal()?;
+    let mut recording = Recording::default();
+    drive(&session, &Options::default(), &mut recording).map_err(|failure| failure.to_string())?;
+    let flight = metal.flight()?;
+    let (metal, sim) = (lives(&flight), lives(&recording.0));
+    let mut spread = Spread::EMPTY;
+    for (thread, life) in &metal {
+        let other = sim.get(thread).ok_or(format!("thread {thread} never ran in the simulator"))?;
+        compare(life, other, &mut spread).map_err(|(at, wrong)| {
+            let (metal, sim) = (around(&flight, at), around(&recording.0, at));
+            format!("thread {thread}: {wrong}\non the metal:\n{metal}in the simulator:\n{sim}")
+        })?;
+    }
+    Ok(Some(spread))
+}
+
+/// The entries up to an instant, as they were decided.
+fn around(entries: &[Entry], at: u64) -> String {
+    const SHOWN: usize = 12;
+    let end = entries.iter().rposition(|entry| entry.now != 0 && entry.now <= at).unwrap_or(0);
+    let shown = &entries[end.saturating_sub(SHOWN)..=end.min(entries.len() - 1)];
+    let line = |e: &Entry| {
+        format!("  {} {:?} {} -> {}, alarm {}\n", e.now, e.kind, e.detail, e.run, e.alarm)
+    };
+    shown.iter().map(line).collect()
+}
+
+/// One thread's two lives. The metal boots later, so its run may end a few events earlier.
+fn compare(metal: &Life, sim: &Life, spread: &mut Spread) -> Result<(), (u64, String)> {
+    for (index, (a, b)) in metal.deeds.iter().zip(&sim.deeds).enumerate() {
+        if a != b {
+            let wrong = format!("event {index}: {a:?} on the metal, {b:?} in the simulator");
+            return Err((u64::MAX, wrong));
+        }
+    }
+    if metal.ends.is_empty() || metal.ends.len().abs_diff(sim.ends.len()) > 1 {
+        let (metal, sim) = (metal.ends.len(), sim.ends.len());
+        return Err((u64::MAX, format!("{metal} jobs on the metal, {sim} in the simulator")));
+    }
+    for (job, (a, b)) in metal.ends.iter().zip(&sim.ends).enumerate() {
+        let later = *b as i64 - *a as i64;
+        if later < 0 {
+            return Err((*a, format!("job {job} ended {} ns earlier in the simulator", -later)));
+        }
+        spread.note(later);
+    }
+    Ok(())
+}
+
+/// The campaign as a command.
+pub fn command(workspace: &Workspace, count: u64, seed: u64) -> Result<u8, Failure> {
+    QEMU.require(Missing::Install)?;
+    let built = metal::build(workspace)?;
+    match sets(workspace, &built, count, seed) {
+        Ok(spread) => {
+            println!("{count} sets: replayed exactly, same order of events; {spread}");
+            Ok(diapason::failure::HOLDS)
+        }
+        Err(wrong) => {
+            println!("{wrong}");
+            Ok(diapason::failure::BROKEN)
+        }
+    }
+}
