@@ -70,6 +70,10 @@ enum Command {
         /// Write a trace that opens in Perfetto.
         #[arg(long, value_name = "FILE")]
         trace: Option<PathBuf>,
+        /// Keep processes from each other's memory as the metal does, and check every invariant of
+        /// the kernel: slow.
+        #[arg(long)]
+        strict: bool,
         /// Show where the time of a job went: `worst`, or PROCESS.SLOT:JOB.
         #[arg(long, value_name = "JOB")]
         explain: Option<String>,
@@ -112,13 +116,14 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
-        Command::Sim { system, horizon, clock, json, trace, explain } => {
+        Command::Sim { system, horizon, clock, json, trace, strict, explain } => {
             simulate::simulate(&SimRequest {
                 system,
                 horizon_ns: horizon,
                 clock_hz: clock,
                 json,
                 trace,
+                strict,
                 explain,
             })
         }

@@ -1,5 +1,6 @@
 //! A program's thread as the simulator keeps it, and the switch to it and back.
 
+use crate::guard;
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -27,6 +28,7 @@ global_asm!(
     TRAP = const offset_of!(Context, trap),
     MXCSR = const offset_of!(Context, mxcsr),
     FCW = const offset_of!(Context, fcw),
+    FLAGS = const FLAGS,
 );
 
 unsafe extern "C" {
@@ -47,7 +49,10 @@ unsafe extern "C" {
 
 /// Floating-point control words of a thread that has not run: everything masked, nearest.
 const CLEAN: (u32, u32) = (0x1f80, 0x37f);
-/// Number of the trap that a signal stands for.
+/// Processor flags of the host: none of a program's (single step, alignment checks) may survive.
+pub(crate) const FLAGS: i64 = 0x202;
+/// Number of the trap that a call stands for, and of the one that a signal stands for.
+const CALL: u64 = 0;
 const SIGNAL: u64 = 10;
 
 /// Why a thread came back.
@@ -98,11 +103,13 @@ impl Context {
     /// The context was started in a loaded program, whose memory is still mapped, and nobody else
     /// in this process runs programs now.
     pub unsafe fn resume(&mut self) -> Trap {
+        guard::watch_system_calls(true);
         // SAFETY: the switch keeps what a function keeps and comes back through `dia_sim_leave`.
         unsafe { dia_sim_resume(self) };
+        guard::watch_system_calls(false);
         let [number, a, b, c, d, e] = self.words;
         match self.trap {
-            0 => Trap::Call(number, [a, b, c, d, e]),
+            CALL => Trap::Call(number, [a, b, c, d, e]),
             1 => Trap::Now,
             2 => Trap::Work(a),
             3 => Trap::Consume(a),
@@ -131,6 +138,32 @@ pub(crate) fn is_native() -> bool {
 pub(crate) unsafe fn interrupt() -> u64 {
     // SAFETY: the context of the running thread, which is not running while the handler is.
     unsafe { (*(&raw const dia_sim_running).read_volatile()).trap = SIGNAL };
+    dia_sim_leave as *const () as u64
+}
+
+/// From a signal handler: the running thread made a system call by an instruction of its own. It
+/// comes back with [`Trap::Call`], as it would from the stub.
+///
+/// # Safety
+/// A program's thread is running natively, and these are its registers.
+pub(crate) unsafe fn intercept(machine: &libc::mcontext_t) -> u64 {
+    let register = |number: i32| machine.gregs[number as usize] as u64;
+    let preserved =
+        [libc::REG_RBX, libc::REG_RBP, libc::REG_R12, libc::REG_R13, libc::REG_R14, libc::REG_R15];
+    let words =
+        [libc::REG_RAX, libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8];
+    // SAFETY: the context of the running thread; the kernel saved its floating-point state.
+    unsafe {
+        *(&raw const dia_sim_running).read_volatile() = Context {
+            rip: register(libc::REG_RIP),
+            rsp: register(libc::REG_RSP),
+            preserved: preserved.map(register),
+            words: words.map(register),
+            trap: CALL,
+            mxcsr: (*machine.fpregs).mxcsr,
+            fcw: u32::from((*machine.fpregs).cwd),
+        };
+    }
     dia_sim_leave as *const () as u64
 }
 

@@ -8,6 +8,8 @@
     .balign 8
 dia_sim_host_stack:
     .skip 8
+dia_sim_host_fs:
+    .skip 8
     .globl dia_sim_running
 dia_sim_running:
     .skip 8
@@ -26,6 +28,8 @@ dia_sim_resume:
     stmxcsr [rsp]
     fnstcw [rsp + 4]
     mov [rip + dia_sim_host_stack], rsp
+    rdfsbase rax
+    mov [rip + dia_sim_host_fs], rax
     mov [rip + dia_sim_running], rdi
     mov r11, rdi
     ldmxcsr [r11 + {MXCSR}]
@@ -88,9 +92,13 @@ dia_sim_keep:
 dia_sim_leave:
     mov qword ptr [rip + dia_sim_running], 0
     mov rsp, [rip + dia_sim_host_stack]
+    mov rax, [rip + dia_sim_host_fs]
+    wrfsbase rax
+    fnclex
     ldmxcsr [rsp]
     fldcw [rsp + 4]
-    cld
+    push {FLAGS}
+    popfq
     add rsp, 8
     pop r15
     pop r14

@@ -3,11 +3,13 @@
 //!
 //! Signal handlers on a stack of their own look whether a program was running. If so they note what
 //! happened and go on at the switch back; if not, the fault is the simulator's, and it dies of it.
+//! System calls by a program's own instruction never reach the host's kernel: they are calls of ours.
 
 use crate::context;
+use core::arch::global_asm;
 use diapason_abi::FaultCause;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What the processor said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +29,10 @@ static INSTRUCTION: AtomicU64 = AtomicU64::new(0);
 static RESUMED: AtomicU64 = AtomicU64::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
+/// The instruction `syscall`.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// `VECTOR` of a forbidden instruction.
+const PROTECTION: u64 = 13;
 /// `VECTOR` of a program that ran for too long.
 const ENDLESS: u64 = u64::MAX;
 /// Processor time between two looks of the watchdog. A thread that is seen twice without a trap in
@@ -77,9 +83,10 @@ pub(crate) fn install() {
         // SAFETY: handlers that touch atomics and the interrupted context only.
         unsafe {
             for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
-                handle(signal, on_fault);
+                handle(signal, dia_sim_on_fault);
             }
-            handle(libc::SIGVTALRM, on_look);
+            handle(libc::SIGSYS, dia_sim_on_system_call);
+            handle(libc::SIGVTALRM, dia_sim_on_look);
             let every = libc::itimerval { it_interval: LOOK, it_value: LOOK };
             libc::setitimer(libc::ITIMER_VIRTUAL, &raw const every, std::ptr::null_mut());
         }
@@ -91,6 +98,46 @@ pub(crate) fn install() {
     STACK.with(|_| {});
 }
 
+/// The host's kernel reads it at each system call of the thread that simulates: not zero, and it
+/// stops there.
+static WATCHED: AtomicU8 = AtomicU8::new(0);
+
+/// From now on, system calls are a program's, or are not.
+pub(crate) fn watch_system_calls(watched: bool) {
+    WATCHED.store(u8::from(watched), Relaxed);
+}
+
+/// What the host must be able to do.
+const NEEDED: &str = "Linux 5.11 or later on a processor with FSGSBASE";
+
+/// System calls of this thread can be watched while this lives.
+pub(crate) struct Watch;
+
+impl Watch {
+    pub fn begin() -> std::io::Result<Watch> {
+        const FSGSBASE: u64 = 1 << 1;
+        // SAFETY: reads a number.
+        let able = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
+        if able && dispatch(true) {
+            return Ok(Watch);
+        }
+        Err(std::io::Error::other(format!("the simulator needs {NEEDED}")))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        dispatch(false);
+    }
+}
+
+fn dispatch(on: bool) -> bool {
+    const DISPATCH: i32 = 59;
+    let selector = if on { WATCHED.as_ptr() } else { std::ptr::null_mut() };
+    // SAFETY: the byte is a static, and zero: nothing is stopped yet.
+    unsafe { libc::prctl(DISPATCH, usize::from(on), 0usize, 0usize, selector) == 0 }
+}
+
 fn signal_stack() -> Box<[u8]> {
     let mut memory = vec![0u8; STACK_BYTES].into_boxed_slice();
     let stack =
@@ -100,7 +147,33 @@ fn signal_stack() -> Box<[u8]> {
     memory
 }
 
-type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+// A handler begins with the flags of what it interrupted. A program's alignment checks must not
+// reach the code of the host.
+macro_rules! handlers {
+    ($($entry:ident => $handler:path;)*) => {
+        global_asm!(
+            $(
+                concat!(stringify!($entry), ":"),
+                "push {flags}",
+                "popfq",
+                concat!("jmp {", stringify!($entry), "}"),
+            )*
+            flags = const context::FLAGS,
+            $($entry = sym $handler,)*
+        );
+        unsafe extern "C" {
+            $(fn $entry(signal: i32, info: *mut libc::siginfo_t, machine: *mut libc::c_void);)*
+        }
+    };
+}
+
+handlers! {
+    dia_sim_on_fault => on_fault;
+    dia_sim_on_system_call => on_system_call;
+    dia_sim_on_look => on_look;
+}
+
+type Handler = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// # Safety
 /// The handler is safe to run at any instruction.
@@ -131,9 +204,29 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, machine: *mut li
     }
 }
 
+extern "C" fn on_system_call(_: i32, _: *mut libc::siginfo_t, machine: *mut libc::c_void) {
+    watch_system_calls(false);
+    // SAFETY: the kernel hands over a context of this type; only a program is stopped at its calls,
+    // and the instruction it made one with is memory it can read.
+    unsafe {
+        let machine = &mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext;
+        let after = machine.gregs[libc::REG_RIP as usize] as *const [u8; 2];
+        if *after.sub(1) == SYSCALL {
+            machine.gregs[libc::REG_RIP as usize] = context::intercept(machine) as libc::greg_t;
+            machine.gregs[libc::REG_EFL as usize] = context::FLAGS;
+        } else {
+            // Another way into the host's kernel: on the metal, a forbidden instruction.
+            VECTOR.store(PROTECTION, Relaxed);
+            leave(&mut machine.gregs);
+        }
+    }
+}
+
 extern "C" fn on_look(_signal: i32, _info: *mut libc::siginfo_t, machine: *mut libc::c_void) {
     let resumed = RESUMED.load(Relaxed);
     let same = SEEN.swap(resumed, Relaxed) == resumed;
+    // The way back from here is a system call, too.
+    watch_system_calls(false);
     if !same || !context::is_native() {
         return;
     }
@@ -145,7 +238,9 @@ extern "C" fn on_look(_signal: i32, _info: *mut libc::siginfo_t, machine: *mut l
 /// # Safety
 /// The registers are those of a program's thread.
 unsafe fn leave(registers: &mut [libc::greg_t; 23]) {
+    watch_system_calls(false);
     INSTRUCTION.store(registers[libc::REG_RIP as usize] as u64, Relaxed);
+    registers[libc::REG_EFL as usize] = context::FLAGS;
     // SAFETY: the caller vouches for the thread.
     registers[libc::REG_RIP as usize] = unsafe { context::interrupt() } as libc::greg_t;
 }

@@ -45,12 +45,15 @@ pub enum Error {
     Archive(Refusal),
     /// The host has no memory, or not at the addresses programs have.
     Memory(std::io::Error),
+    /// The host cannot keep programs from its own kernel.
+    Host(std::io::Error),
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Archive(refusal) => f.write_str(refusal.text()),
+            Error::Host(error) => write!(f, "{error}"),
             Error::Memory(error) => write!(f, "no memory for the programs: {error}"),
         }
     }
@@ -65,11 +68,15 @@ pub struct Options {
     pub works: Works,
     /// Look at every invariant of the kernel after every entry?
     pub check: bool,
+    /// Keep processes from each other's memory, too? It takes ten microseconds of the host at each
+    /// switch between processes; without it, a wild write into another process is not noticed.
+    pub isolate: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { costs: Costs::MEASURED, works: Works::default(), check: false }
+        let works = Works::default();
+        Options { costs: Costs::MEASURED, works, check: false, isolate: false }
     }
 }
 
@@ -96,8 +103,12 @@ pub fn run(
 ) -> Result<Ended, Error> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
+    let _watch = guard::Watch::begin().map_err(Error::Host)?;
     let archive = Archive::parse(archive).map_err(Error::Archive)?;
-    let (machine, refused) = Simulated::load(&archive)?;
+    let (mut machine, refused) = Simulated::load(&archive)?;
+    if options.isolate {
+        machine.isolate();
+    }
     with_kernel_refusing(&archive, refused, |kernel: Kernel<'_>| {
         let horizon = Nanos(archive.header.horizon);
         let mut processor = Processor::new(kernel, machine, options.clone(), observer);

@@ -28,6 +28,7 @@ pub(crate) struct Simulated {
     pub owed: Vec<Nanos>,
     /// The process whose memory is visible.
     pub current: u16,
+    isolate: bool,
     /// Where the running thread made its call.
     pub instruction: u64,
     /// What was said since somebody listened.
@@ -64,6 +65,7 @@ impl Simulated {
             owed: vec![Nanos::ZERO; places.len()],
             places,
             current: u16::MAX,
+            isolate: false,
             instruction: 0,
             said,
             switches: 0,
@@ -75,8 +77,25 @@ impl Simulated {
 
     /// Make a process's memory visible to the kernel.
     pub fn enter_space(&mut self, process: u16) {
-        self.switches += u64::from(process != self.current);
-        self.current = process;
+        if process == self.current {
+            return;
+        }
+        self.switches += 1;
+        let before = std::mem::replace(&mut self.current, process);
+        if self.isolate {
+            if let Some(window) = self.window(before) {
+                window.seal();
+            }
+            if let Some(window) = self.window(process) {
+                window.unseal();
+            }
+        }
+    }
+
+    /// From now on a process's memory can be touched only while it runs.
+    pub fn isolate(&mut self) {
+        self.isolate = true;
+        self.programs.iter_mut().flatten().for_each(|program| program.window.seal());
     }
 
     fn window(&mut self, process: u16) -> Option<&mut Window> {
@@ -134,6 +153,10 @@ impl Machine for Simulated {
             None => (program.entry, [info, a, b, c, d]),
             Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
         };
+        // As on the metal: an address outside the window becomes one where never code is.
+        let base = layout::base(process);
+        let inside = entry.wrapping_sub(base) < layout::WINDOW;
+        let entry = if inside { entry } else { base + layout::WINDOW - 1 };
         // As after a call: the return address would lie below.
         let stack = layout::stack_top(process, slot) - 8;
         self.contexts[index].start(entry, stack, arguments);

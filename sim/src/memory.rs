@@ -5,6 +5,7 @@
 //! programs do and as a table for what the kernel does for them.
 
 use diapason_abi::{PAGE, layout};
+use std::collections::BTreeMap;
 use std::io::Error;
 use std::ptr::NonNull;
 
@@ -33,6 +34,10 @@ pub(crate) struct Window {
     base: u64,
     /// By page of the window.
     rights: Vec<u8>,
+    /// What was protected, by first page: how many pages, and how.
+    parts: BTreeMap<u64, (u64, Rights)>,
+    /// Its process cannot run now, so nobody may touch it.
+    sealed: bool,
 }
 
 impl Window {
@@ -50,7 +55,22 @@ impl Window {
         if at as u64 != base {
             return Err(Error::last_os_error());
         }
-        Ok(Window { base, rights: vec![Rights::Nothing as u8; layout::WINDOW as usize / PAGE] })
+        let rights = vec![Rights::Nothing as u8; layout::WINDOW as usize / PAGE];
+        Ok(Window { base, rights, parts: BTreeMap::new(), sealed: false })
+    }
+
+    /// Take everything away, until it is unsealed: another process runs.
+    pub fn seal(&mut self) {
+        self.sealed = true;
+        self.apply(0, layout::WINDOW / PAGE as u64, Rights::Nothing);
+    }
+
+    /// Its process runs again.
+    pub fn unseal(&mut self) {
+        self.sealed = false;
+        for (offset, (pages, rights)) in &self.parts {
+            self.apply(*offset, *pages, *rights);
+        }
     }
 
     /// Its first address.
@@ -61,6 +81,12 @@ impl Window {
     /// Give the program rights to `pages` pages from `offset`.
     pub fn protect(&mut self, offset: u64, pages: u64, rights: Rights) {
         self.note(offset, pages, rights);
+        if !self.sealed {
+            self.apply(offset, pages, rights);
+        }
+    }
+
+    fn apply(&self, offset: u64, pages: u64, rights: Rights) {
         let (at, bytes) = ((self.base + offset) as *mut _, pages as usize * PAGE);
         // SAFETY: pages of this window, which only programs and `bytes` use.
         let done = unsafe { libc::mprotect(at, bytes, rights.protection()) };
@@ -70,6 +96,14 @@ impl Window {
     fn note(&mut self, offset: u64, pages: u64, rights: Rights) {
         let first = offset as usize / PAGE;
         self.rights[first..first + pages as usize].fill(rights as u8);
+        let covered = self.parts.range(offset..offset + pages * PAGE as u64);
+        let covered: Vec<u64> = covered.map(|(start, _)| *start).collect();
+        for start in covered {
+            self.parts.remove(&start);
+        }
+        if rights != Rights::Nothing {
+            self.parts.insert(offset, (pages, rights));
+        }
     }
 
     /// Take `pages` pages from `offset` away; when they come back they are zero.
@@ -89,7 +123,8 @@ impl Window {
             return;
         }
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-        let protection = Rights::Write.protection();
+        let rights = if self.sealed { Rights::Nothing } else { Rights::Write };
+        let protection = rights.protection();
         let bytes = pages as usize * PAGE;
         // SAFETY: replaces pages of this window with those of the segment.
         let at = unsafe {

@@ -43,7 +43,7 @@ pub(crate) struct Processor<'a, O> {
 
 impl<'a, O: Observer> Processor<'a, O> {
     pub fn new(kernel: Kernel<'a>, machine: Simulated, options: Options, observer: O) -> Self {
-        let Options { costs, works, check } = options;
+        let Options { costs, works, check, .. } = options;
         Processor {
             kernel,
             machine,

@@ -34,6 +34,8 @@ pub struct SimRequest {
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
+    /// Keep processes apart and check the kernel's invariants?
+    pub strict: bool,
     /// The job whose time is to be explained, if one is.
     pub explain: Option<String>,
 }
@@ -125,7 +127,9 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         perfetto: request.trace.as_ref().map(open).transpose()?,
         ..Listener::new(live(request.json, names.clone()))
     };
-    let how = Options { costs: Costs::at(clock), ..Options::default() };
+    let costs = Costs::at(clock);
+    let how =
+        Options { costs, check: request.strict, isolate: request.strict, ..Options::default() };
     let ending = drive(&session, &how, &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;

@@ -23,7 +23,12 @@ pub(crate) type Reply = (Completion, u8);
 
 impl CommandRing {
     pub fn new() -> CommandRing {
-        CommandRing { cursor: Cursor::default(), running: false, current: None, due: Nanos::FOREVER }
+        CommandRing {
+            cursor: Cursor::default(),
+            running: false,
+            current: None,
+            due: Nanos::FOREVER,
+        }
     }
 
     pub fn read(&self) -> u32 {
@@ -70,8 +75,7 @@ impl Xhc {
 
     fn answer(&mut self, memory: &mut dyn Memory, at: Cursor, (completion, slot): Reply) {
         let status = Trb::event_status(completion, 0);
-        let event =
-            Trb::new(Kind::CommandCompletion, at.pointer, status, Trb::place(slot, 0));
+        let event = Trb::new(Kind::CommandCompletion, at.pointer, status, Trb::place(slot, 0));
         self.post(memory, 0, event, false);
     }
 

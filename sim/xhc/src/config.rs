@@ -1,5 +1,6 @@
 //! What kind of controller it is.
 
+use crate::debug::DebugConfig;
 use diapason_abi::Nanos;
 use diapason_bus::Coding;
 
@@ -66,6 +67,8 @@ pub struct Config {
     pub coding: Coding,
     /// The firmware owns the controller until asked.
     pub firmware: bool,
+    /// The debug capability, if there is one.
+    pub debug: Option<DebugConfig>,
     /// Durations.
     pub times: Times,
 }
@@ -88,6 +91,7 @@ impl Default for Config {
             threshold: 4,
             coding: Coding::EightTen,
             firmware: false,
+            debug: None,
             times: Times::default(),
         }
     }

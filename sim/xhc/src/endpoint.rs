@@ -28,10 +28,7 @@ impl Piece {
 
     /// Does it describe bytes? A status stage or a cookie does not.
     pub fn has_data(&self) -> bool {
-        matches!(
-            self.block.kind(),
-            Some(Kind::Normal | Kind::Data | Kind::Isoch | Kind::Setup)
-        )
+        matches!(self.block.kind(), Some(Kind::Normal | Kind::Data | Kind::Isoch | Kind::Setup))
     }
 }
 
@@ -189,7 +186,9 @@ impl Endpoint {
     /// Where the data of its present stage goes.
     pub fn direction(&self) -> Direction {
         let input = match self.td.as_ref().and_then(|td| td.pieces.first()) {
-            Some(first) if self.kind == EndpointKind::Control => first.block.has(bit::IN),
+            Some(first) if self.kind == EndpointKind::Control => {
+                first.block.has(bit::IN) && first.block.kind() != Some(Kind::Setup)
+            }
             _ => self.kind.is_in(),
         };
         if input { Direction::In } else { Direction::Out }
@@ -202,7 +201,8 @@ impl Endpoint {
 
     /// What it takes of the slots in which it is served.
     pub fn cost(&self, coding: Coding) -> Picos {
-        let (whole, rest) = (self.payload / u64::from(self.packet), self.payload % u64::from(self.packet));
+        let (whole, rest) =
+            (self.payload / u64::from(self.packet), self.payload % u64::from(self.packet));
         let last = if rest > 0 { self.packet_time(coding, rest as u32) } else { Picos::ZERO };
         self.packet_time(coding, self.packet).times(whole) + last
     }

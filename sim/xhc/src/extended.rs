@@ -1,6 +1,7 @@
 //! Capability registers and the list of extended capabilities.
 
 use crate::config::{Config, Protocol};
+use crate::debug;
 use diapason_abi::Nanos;
 use diapason_usb::register::extended;
 
@@ -70,10 +71,16 @@ impl Extended {
             first += u32::from(group.ports);
         }
         let entries = words.len() / 4;
-        for entry in words.chunks_exact_mut(4).take(entries - 1) {
+        let followed = if config.debug.is_some() { entries } else { entries - 1 };
+        for entry in words.chunks_exact_mut(4).take(followed) {
             entry[0] |= 4 << 8;
         }
         Extended { words, release: Nanos::FOREVER }
+    }
+
+    /// How far a word is behind the last of them, where the debug capability stands.
+    pub fn beyond(&self, word: u64) -> Option<u64> {
+        word.checked_sub(self.words.len() as u64).filter(|&word| word < debug::WORDS)
     }
 
     pub fn read(&self, word: u64) -> u32 {

@@ -91,7 +91,8 @@ impl Interrupter {
     }
 
     fn enqueue(&self) -> Option<u64> {
-        self.segments.get(self.segment).map(|&(base, _)| base + 16 * u64::from(self.index))
+        let segment = self.segments.get(self.segment);
+        segment.map(|&(base, _)| base.wrapping_add(16 * u64::from(self.index)))
     }
 
     /// Events that still fit, one place being kept free for ever.
@@ -103,7 +104,8 @@ impl Interrupter {
         total - 1 - used
     }
 
-    fn is_empty(&self) -> bool {
+    /// Something the driver has not read.
+    pub fn is_empty(&self) -> bool {
         self.enqueue().is_none_or(|address| address == self.dequeue & !0xf)
     }
 
@@ -120,6 +122,27 @@ impl Interrupter {
             }
         }
         Some(place)
+    }
+
+    /// Where a ring without an interrupter of its own stands.
+    pub fn place(&mut self, table: u64, size: u32, dequeue: u64) {
+        (self.table, self.table_size, self.dequeue) = (table, size, dequeue);
+    }
+
+    /// The driver has read on.
+    pub fn make_room(&mut self) {
+        if self.room() > 1 {
+            self.full = false;
+        }
+    }
+
+    /// Keep an event until it is written; false if there are too many.
+    pub fn hold(&mut self, event: Trb) -> bool {
+        let room = self.held.len() < HELD_MAX;
+        if room {
+            self.held.push_back((event, true));
+        }
+        room
     }
 
     /// When it wants to interrupt next.
@@ -168,7 +191,8 @@ impl Xhc {
         value: u32,
     ) {
         let now = self.now;
-        let Some(it) = self.interrupters.get_mut(which) else { return };
+        let last = usize::from(self.config.interrupters);
+        let Some(it) = self.interrupters[..last].get_mut(which) else { return };
         match offset {
             register::MANAGEMENT => {
                 let pending = it.management & PENDING & !value;
@@ -199,7 +223,7 @@ impl Xhc {
     }
 
     /// Read the segment table: the ring begins anew.
-    fn load_table(&mut self, memory: &mut dyn Memory, which: usize) {
+    pub(crate) fn load_table(&mut self, memory: &mut dyn Memory, which: usize) {
         let it = &mut self.interrupters[which];
         let (table, size) = (it.table, it.table_size);
         (it.segment, it.index, it.cycle, it.full) = (0, 0, true, false);
@@ -209,7 +233,8 @@ impl Xhc {
             return;
         }
         for entry in 0..u64::from(size) {
-            let Some(words) = self.load_words::<4>(memory, table + 16 * entry) else { return };
+            let address = table.wrapping_add(16 * entry);
+            let Some(words) = self.load_words::<4>(memory, address) else { return };
             let base = u64::from(words[1]) << 32 | u64::from(words[0] & !0x3f);
             let blocks = words[2] & 0xffff;
             if !SEGMENT.contains(&blocks) {
@@ -226,9 +251,7 @@ impl Xhc {
         if it.is_empty() && it.held.is_empty() {
             it.wanted = false;
         }
-        if it.room() > 1 {
-            it.full = false;
-        }
+        it.make_room();
         let blocked = it.is_blocked();
         self.flush(memory, which);
         self.announce(which);
@@ -242,7 +265,7 @@ impl Xhc {
         if self.operational.is_halted() {
             return;
         }
-        let which = usize::from(which) % self.interrupters.len();
+        let which = usize::from(which) % usize::from(self.config.interrupters);
         let it = &mut self.interrupters[which];
         if it.held.len() < HELD_MAX {
             it.held.push_back((event, quiet));
@@ -253,7 +276,7 @@ impl Xhc {
         self.announce(which);
     }
 
-    fn flush(&mut self, memory: &mut dyn Memory, which: usize) {
+    pub(crate) fn flush(&mut self, memory: &mut dyn Memory, which: usize) {
         loop {
             let it = &mut self.interrupters[which];
             let Some(&(event, quiet)) = it.held.front() else { return };
@@ -314,8 +337,13 @@ impl Xhc {
         self.interrupts.extend(ats.iter().map(|&at| Interrupt { at, vector }));
     }
 
+    /// The interrupters software can reach; behind them stands the ring of the debug capability.
+    pub(crate) fn host_interrupters(&self) -> &[Interrupter] {
+        &self.interrupters[..usize::from(self.config.interrupters)]
+    }
+
     /// Does some event wait for room? Then nothing new is begun.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.interrupters.iter().any(Interrupter::is_blocked)
+        self.host_interrupters().iter().any(Interrupter::is_blocked)
     }
 }

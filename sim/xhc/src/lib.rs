@@ -9,6 +9,8 @@
 mod bandwidth;
 mod command;
 mod config;
+mod contexts;
+mod debug;
 mod endpoint;
 mod extended;
 mod faults;
@@ -18,6 +20,7 @@ mod memory;
 mod operational;
 mod packet;
 mod port;
+mod report;
 mod ring;
 mod schedule;
 mod slot;
@@ -26,6 +29,7 @@ mod transfer;
 mod xhc;
 
 pub use config::{Config, Group, Protocol, Times};
+pub use debug::DebugConfig;
 pub use interrupter::{Disturbance, Interrupt};
 pub use memory::{Denial, Denied, Memory};
 pub use trace::{Counts, Outcome, Record};

@@ -149,7 +149,8 @@ impl Xhc {
             register::PORTS.. => {
                 let (port, word) = place_of_port(offset);
                 let switched = self.config.port_power;
-                self.change_port(memory, port as u8 + 1, |port, now, times| {
+                let port = u8::try_from(port + 1).unwrap_or(0);
+                self.change_port(memory, port, |port, now, times| {
                     port.write(word, value, switched, now, times);
                 });
             }
@@ -175,7 +176,7 @@ impl Xhc {
             self.operational.halting = self.now + self.config.times.halt;
         }
         self.set_wrap();
-        for which in 0..self.interrupters.len() {
+        for which in 0..usize::from(self.config.interrupters) {
             self.deliver(which);
         }
     }
@@ -197,7 +198,7 @@ impl Xhc {
 /// Port, from 0, and word of it.
 fn place_of_port(offset: u64) -> (usize, u64) {
     let offset = offset - register::PORTS;
-    ((offset / register::PORT_STRIDE).min(255) as usize, offset % register::PORT_STRIDE / 4)
+    ((offset / register::PORT_STRIDE) as usize, offset % register::PORT_STRIDE / 4)
 }
 
 const _: () = assert!(OPERATIONAL + register::PORTS + 255 * register::PORT_STRIDE <= 0x2000);

@@ -210,10 +210,13 @@ impl Xhc {
             Outcome::Moved => {
                 endpoint.errors = 0;
                 self.moved(memory, place, bytes);
-                self.wake(memory, place.0, Some(place));
+                self.wake(memory, place.0);
             }
             Outcome::Nak if isochronous => self.moved(memory, place, 0),
-            Outcome::Nak => endpoint.waiting = true,
+            Outcome::Nak => {
+                endpoint.waiting = true;
+                self.slots[usize::from(place.0)].waiting = true;
+            }
             Outcome::Stall | Outcome::Error if isochronous => {
                 self.end_td(memory, place, Completion::Transaction);
             }
@@ -263,11 +266,14 @@ impl Xhc {
         }
     }
 
-    /// The endpoints of a device that were told "not now" may ask again, all but one.
-    pub(crate) fn wake(&mut self, memory: &mut dyn Memory, slot: u8, but: Option<Place>) {
+    /// The endpoints of a device that were told "not now" may ask again.
+    pub(crate) fn wake(&mut self, memory: &mut dyn Memory, slot: u8) {
+        if !core::mem::take(&mut self.slots[usize::from(slot)].waiting) {
+            return;
+        }
         for index in 1..32 {
             let Some(endpoint) = self.endpoint(slot, index) else { continue };
-            if endpoint.waiting && but != Some((slot, index)) {
+            if endpoint.waiting {
                 endpoint.waiting = false;
                 if endpoint.state == EndpointState::Running {
                     self.activate(memory, (slot, index));

@@ -79,7 +79,8 @@ impl Port {
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;
-        *self = Port { device, generation, advanced: self.advanced, ..Port::new(self.protocol, power) };
+        *self =
+            Port { device, generation, advanced: self.advanced, ..Port::new(self.protocol, power) };
         self.look(now, times);
     }
 

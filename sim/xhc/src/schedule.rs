@@ -5,6 +5,7 @@
 //! asynchronous work. A packet begins only if it ends inside the slot; nobody overtakes it.
 
 use crate::{Memory, Xhc};
+use diapason_abi::Nanos;
 use diapason_bus::{Coding, Picos, Speed};
 use diapason_devices::Answer;
 use diapason_usb::context;
@@ -83,6 +84,11 @@ impl Bus {
     /// When something happens next.
     pub fn next(&self) -> Picos {
         self.flight.as_ref().map_or(self.wake, |flight| flight.end)
+    }
+
+    /// The same on the clock of the world.
+    pub fn next_nanos(&self) -> Nanos {
+        if self.next() == NEVER { Nanos::FOREVER } else { self.next().nanos() }
     }
 
     /// The slot an instant is in.

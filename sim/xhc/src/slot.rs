@@ -5,7 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::{Memory, Xhc, port};
 use diapason_devices::Device;
 use diapason_usb::Speed;
-use diapason_usb::context::{self, Control, EndpointState, SlotState, WORDS, Words};
+use diapason_usb::context::{self, EndpointState, SlotState};
 use diapason_usb::register::speed;
 use diapason_usb::trb::{Completion, Trb, bit};
 
@@ -20,6 +20,8 @@ pub(crate) struct Slot {
     pub contexts: u64,
     /// Which life of the device at the root port it belongs to.
     pub generation: u32,
+    /// Some endpoint was told "not now".
+    pub waiting: bool,
     /// By context index; 0 stays empty.
     pub endpoints: Vec<Option<Box<Endpoint>>>,
 }
@@ -32,6 +34,7 @@ impl Slot {
             words: context::Slot::default(),
             contexts: 0,
             generation: 0,
+            waiting: false,
             endpoints: vec![None; 32],
         }
     }
@@ -53,15 +56,6 @@ pub(crate) fn speed_of(number: u32) -> Option<Speed> {
         speed::HIGH => Some(Speed::High),
         speed::SUPER => Some(Speed::Super),
         _ => None,
-    }
-}
-
-fn number(state: SlotState) -> u32 {
-    match state {
-        SlotState::Disabled => 0,
-        SlotState::Default => 1,
-        SlotState::Addressed => 2,
-        SlotState::Configured => 3,
     }
 }
 
@@ -100,72 +94,6 @@ impl Xhc {
         for index in from..32 {
             self.leave(slot, index);
             self.slots[usize::from(slot)].endpoints[usize::from(index)] = None;
-        }
-    }
-
-    fn stride(&self) -> u64 {
-        if self.config.large_contexts { 64 } else { 32 }
-    }
-
-    fn load_context(&mut self, memory: &mut dyn Memory, base: u64, index: u64) -> Option<Words> {
-        let address = base + index * self.stride();
-        self.load_words::<WORDS>(memory, address).map(Words)
-    }
-
-    /// What an input context adds and drops, and its slot context.
-    pub(crate) fn input(
-        &mut self,
-        memory: &mut dyn Memory,
-        block: Trb,
-    ) -> Result<(Control, context::Slot), Completion> {
-        let base = block.parameter;
-        if base & 0xf != 0 {
-            return Err(Completion::Trb);
-        }
-        let mut load = |index| self.load_context(memory, base, index).ok_or(Completion::Trb);
-        Ok((Control(load(0)?), context::Slot(load(1)?)))
-    }
-
-    /// The endpoint context of an input context.
-    pub(crate) fn input_endpoint(
-        &mut self,
-        memory: &mut dyn Memory,
-        block: Trb,
-        index: u8,
-    ) -> Result<context::Endpoint, Completion> {
-        let words = self.load_context(memory, block.parameter, u64::from(index) + 1);
-        words.map(context::Endpoint).ok_or(Completion::Trb)
-    }
-
-    /// Show the slot context to the driver.
-    pub(crate) fn write_slot(&mut self, memory: &mut dyn Memory, slot: u8) -> Option<()> {
-        let known = &mut self.slots[usize::from(slot)];
-        known.words.set_state_number(number(known.state));
-        let (address, words) = (known.contexts, known.words.0.0);
-        self.store_words(memory, address, &words)
-    }
-
-    /// Show an endpoint's whole context to the driver; `None` clears it.
-    pub(crate) fn write_endpoint(
-        &mut self,
-        memory: &mut dyn Memory,
-        slot: u8,
-        index: u8,
-        words: Option<context::Endpoint>,
-    ) -> Option<()> {
-        let mut words = words.unwrap_or_default();
-        if let Some(endpoint) = self.endpoint(slot, index) {
-            endpoint.write_back(&mut words);
-        }
-        let base = self.slots[usize::from(slot)].contexts;
-        self.store_words(memory, base + u64::from(index) * self.stride(), &words.0.0)
-    }
-
-    /// Show state and dequeue pointer of an endpoint to the driver.
-    pub(crate) fn update_endpoint(&mut self, memory: &mut dyn Memory, slot: u8, index: u8) {
-        let base = self.slots[usize::from(slot)].contexts;
-        if let Some(words) = self.load_context(memory, base, u64::from(index)) {
-            self.write_endpoint(memory, slot, index, Some(context::Endpoint(words)));
         }
     }
 
@@ -230,7 +158,7 @@ impl Xhc {
         words: context::Slot,
         held_back: bool,
     ) -> Result<(), Completion> {
-        let array = self.operational.contexts + 8 * u64::from(slot);
+        let array = self.operational.contexts.wrapping_add(8 * u64::from(slot));
         let [low, high] = self.load_words(memory, array).ok_or(Completion::Trb)?;
         let port = &mut self.ports[words.root_port() as usize - 1];
         let device = port.partner().and_then(|root| follow(root, words.route()));

@@ -2,6 +2,7 @@
 
 use crate::command::CommandRing;
 use crate::config::{Config, Protocol, Times};
+use crate::debug::Debug;
 use crate::extended::{self, Extended};
 use crate::interrupter::{Disturbance, Interrupt, Interrupter};
 use crate::memory::{Denial, Memory};
@@ -67,6 +68,7 @@ pub struct Xhc {
     pub(crate) records: Option<Vec<Record>>,
     pub(crate) denials: Vec<Denial>,
     pub(crate) counts: Counts,
+    pub(crate) debug: Option<Debug>,
     wrap: Nanos,
 }
 
@@ -96,6 +98,7 @@ impl Xhc {
             denials: Vec::new(),
             counts: Counts::default(),
             wrap: Nanos::FOREVER,
+            debug: config.debug.map(Debug::new),
             config,
         };
         xhc.begin_anew();
@@ -107,8 +110,12 @@ impl Xhc {
         self.operational = Operational::new(self.now + self.config.times.reset);
         self.command = CommandRing::new();
         self.slots = vec![Slot::new(); usize::from(self.config.slots) + 1];
+        let kept = self.config.debug.filter(|debug| debug.survives_reset);
+        let kept = kept.and(self.interrupters.pop());
         let interrupters = 0..self.config.interrupters;
         self.interrupters = interrupters.map(|_| Interrupter::new()).collect();
+        self.interrupters.push(kept.unwrap_or_else(Interrupter::new));
+        self.reset_debug();
         self.translators.clear();
         self.buses.clear();
         self.group_buses.clear();
@@ -135,7 +142,10 @@ impl Xhc {
             Some((Region::Capability, offset)) => extended::capability(&self.config, offset / 4),
             Some((Region::Operational, offset)) => self.read_operational(offset),
             Some((Region::Runtime, offset)) => self.read_runtime(offset, now),
-            Some((Region::Extended, offset)) => self.extended.read(offset / 4),
+            Some((Region::Extended, offset)) => match self.extended.beyond(offset / 4) {
+                Some(word) => self.read_debug(word),
+                None => self.extended.read(offset / 4),
+            },
             Some((Region::Doorbells, _)) | None => 0,
         }
     }
@@ -146,7 +156,7 @@ impl Xhc {
         }
         let Some(offset) = offset.checked_sub(runtime::INTERRUPTERS) else { return 0 };
         let which = (offset / runtime::INTERRUPTER_STRIDE) as usize;
-        let interrupter = self.interrupters.get(which);
+        let interrupter = self.host_interrupters().get(which);
         interrupter.map_or(0, |it| it.read(offset % runtime::INTERRUPTER_STRIDE, now))
     }
 
@@ -154,9 +164,10 @@ impl Xhc {
     pub fn write(&mut self, offset: u64, value: u32, now: Nanos, memory: &mut dyn Memory) {
         self.advance(now, memory);
         match region(offset) {
-            Some((Region::Extended, offset)) => {
-                self.extended.write(offset / 4, value, self.now, &self.config);
-            }
+            Some((Region::Extended, offset)) => match self.extended.beyond(offset / 4) {
+                Some(word) => self.write_debug(memory, word, value),
+                None => self.extended.write(offset / 4, value, self.now, &self.config),
+            },
             Some(_) if !self.operational.is_ready() => self.counts.not_ready_writes += 1,
             Some((Region::Operational, offset)) => self.write_operational(memory, offset, value),
             Some((Region::Runtime, offset)) => self.write_runtime(memory, offset, value),
@@ -192,10 +203,11 @@ impl Xhc {
             self.extended.release,
             self.command.due,
             self.wrap,
+            self.debug.as_ref().map_or(Nanos::FOREVER, Debug::next),
         ];
         let ports = self.ports.iter().map(|port| port.due.min(port.next_change()));
-        let buses = self.buses.iter().map(|bus| bus.next().nanos());
-        let interrupters = self.interrupters.iter().map(Interrupter::next);
+        let buses = self.buses.iter().map(Bus::next_nanos);
+        let interrupters = self.host_interrupters().iter().map(Interrupter::next);
         let all = fixed.into_iter().chain(ports).chain(buses).chain(interrupters);
         all.fold(Nanos::FOREVER, Nanos::min)
     }
@@ -221,14 +233,17 @@ impl Xhc {
             self.step_port(memory, port);
         }
         for bus in 0..self.buses.len() {
-            if self.buses[bus].next().nanos() <= now {
+            if self.buses[bus].next_nanos() <= now {
                 self.run_bus(memory, bus);
             }
         }
         if self.command.due <= now {
             self.end_command(memory);
         }
-        for which in 0..self.interrupters.len() {
+        if self.debug.as_ref().is_some_and(|debug| debug.next() <= now) {
+            self.run_debug(memory);
+        }
+        for which in 0..usize::from(self.config.interrupters) {
             self.announce(which);
         }
     }
@@ -275,7 +290,7 @@ impl Xhc {
     fn wake_port(&mut self, memory: &mut dyn Memory, port: u8) {
         for slot in 1..self.slots.len() {
             if self.slots[slot].enabled && self.slots[slot].port() == port {
-                self.wake(memory, slot as u8, None);
+                self.wake(memory, slot as u8);
             }
         }
         for bus in 0..self.buses.len() {

@@ -9,7 +9,7 @@ use diapason_usb::register::port::{self, link};
 use diapason_usb::register::{capability, command, extended, operational, status};
 use diapason_usb::trb::Kind;
 use diapason_xhc::{Config, Protocol, Xhc};
-use support::{Driver, Gadget, Ram, op, portsc};
+use support::{Driver, Ram, Shared, op, portsc};
 
 const STATUS: u64 = 0x80 + operational::STATUS;
 const COMMAND: u64 = 0x80 + operational::COMMAND;
@@ -78,7 +78,10 @@ fn capabilities_name_the_parts() {
         }
     }
     let protocol = extended::PROTOCOL;
-    assert_eq!(list, [(extended::LEGACY, 0, 0), (protocol, 2, 4 << 8 | 1), (protocol, 3, 4 << 8 | 5)]);
+    assert_eq!(
+        list,
+        [(extended::LEGACY, 0, 0), (protocol, 2, 4 << 8 | 1), (protocol, 3, 4 << 8 | 5)]
+    );
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn the_firmware_lets_go_in_its_time() {
 #[test]
 fn a_usb_2_port_is_reset_for_50_ms() {
     let mut driver = Driver::running(Config::default());
-    let gadget = Gadget::new(Speed::High);
+    let gadget = Shared::new(Speed::High);
     driver.xhc.attach(1, gadget.boxed(), driver.now, &mut driver.ram);
     let status_word = driver.read(portsc(1));
     assert_eq!(status_word & 0xffff, port::CONNECTED | port::POWER | link::POLLING << 5);
@@ -119,7 +122,7 @@ fn a_usb_2_port_is_reset_for_50_ms() {
 #[test]
 fn written_ones_clear_changes_and_disable() {
     let mut driver = Driver::running(Config::default());
-    driver.plug(1, Gadget::new(Speed::Full).boxed());
+    driver.plug(1, Shared::new(Speed::Full).boxed());
     driver.write(portsc(1), port::POWER);
     assert_ne!(driver.read(portsc(1)) & port::ENABLED, 0, "zeros do nothing");
     driver.write(portsc(1), driver.read(portsc(1)) & port::NEUTRAL);
@@ -136,7 +139,7 @@ fn written_ones_clear_changes_and_disable() {
 #[test]
 fn a_usb_3_link_trains_by_itself() {
     let mut driver = Driver::running(Config::default());
-    driver.xhc.attach(5, Gadget::new(Speed::Super).boxed(), driver.now, &mut driver.ram);
+    driver.xhc.attach(5, Shared::new(Speed::Super).boxed(), driver.now, &mut driver.ram);
     assert_eq!((link_of(&driver, 5), driver.read(portsc(5)) & 1), (link::POLLING, 0));
     driver.run_for(Nanos::from_millis(20));
     let trained = driver.read(portsc(5));
@@ -161,7 +164,7 @@ fn ports_without_power_see_nothing() {
     let usb3 = config.groups.iter().position(|group| group.protocol == Protocol::Usb3);
     assert_eq!(usb3, Some(1));
     let mut driver = Driver::running(config);
-    driver.xhc.attach(5, Gadget::new(Speed::Super).boxed(), driver.now, &mut driver.ram);
+    driver.xhc.attach(5, Shared::new(Speed::Super).boxed(), driver.now, &mut driver.ram);
     driver.run_for(Nanos::from_millis(50));
     assert_eq!((link_of(&driver, 5), driver.read(portsc(5)) & port::CHANGES), (link::DISABLED, 0));
     driver.write(portsc(5), port::POWER);

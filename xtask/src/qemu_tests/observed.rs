@@ -37,10 +37,11 @@ impl Observed {
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 
-    /// The same on the simulated machine, with every invariant of the kernel checked at every entry.
+    /// The same on the simulated machine, processes kept apart, and every invariant of
+    /// the kernel checked at every entry.
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
-        let how = Options { check: true, ..Options::default() };
+        let how = Options { check: true, isolate: true, ..Options::default() };
         let run = simulate::run(session, &how, &mut |line| lines.push(line.clone()));
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }

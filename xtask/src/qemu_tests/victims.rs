@@ -10,11 +10,13 @@ use diapason_abi::{CallNumber, Key, layout};
 use std::collections::BTreeMap;
 
 /// The tests of this file.
-pub const TESTS: &[QemuTest] = &[QemuTest::new(
-    "each forbidden thing ends its process and nothing else",
-    "tests/systems/faults.toml",
-    each_deed,
-)];
+pub const TESTS: &[QemuTest] = &[
+    QemuTest::new(NAME, SYSTEM, each_deed),
+    QemuTest::simulated(NAME, SYSTEM, each_deed_natively),
+];
+
+const NAME: &str = "each forbidden thing ends its process and nothing else";
+const SYSTEM: &str = "tests/systems/faults.toml";
 
 /// Its place in the description, and so where it lives.
 const VICTIM: u16 = 2;
@@ -314,7 +316,19 @@ fn compare(name: &str, expected: &Expected, words: Option<&[u64]>) -> Result<(),
     Ok(())
 }
 
+/// What the host's processor state decides, and not the simulator: it allows what ours forbids, or
+/// the other way round.
+const OF_THE_HOST: [&str; 3] = ["xgetbv", "far jump to 32 bits", "trap flag at a call"];
+
 fn each_deed(boots: &[Observed]) -> Result<(), String> {
+    each_deed_but(&[], boots)
+}
+
+fn each_deed_natively(boots: &[Observed]) -> Result<(), String> {
+    each_deed_but(&OF_THE_HOST, boots)
+}
+
+fn each_deed_but(except: &[&str], boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     if boot.run.ending != Ending::Finished {
         return Err("the machine did not reach its horizon".into());
@@ -325,6 +339,7 @@ fn each_deed(boots: &[Observed]) -> Result<(), String> {
     for (name, words) in &deeds {
         faults += u64::from(words.is_some());
         match expected.remove(name) {
+            Some(_) if except.contains(&name.as_str()) => {}
             Some(expected) => wrong.extend(compare(name, &expected, words.as_deref()).err()),
             None => wrong.push(format!("`{name}` is not in this test's table")),
         }

@@ -29,7 +29,11 @@ pub struct Gadget {
     pub asked: Vec<(Nanos, u8)>,
 }
 
-impl Gadget {
+/// The device, kept by the test and plugged in at the same time.
+#[derive(Clone)]
+pub struct Shared(pub Rc<RefCell<Gadget>>);
+
+impl Shared {
     pub fn new(speed: Speed) -> Shared {
         Shared(Rc::new(RefCell::new(Gadget {
             speed,
@@ -46,13 +50,7 @@ impl Gadget {
             asked: Vec::new(),
         })))
     }
-}
 
-/// The device, kept by the test and plugged in at the same time.
-#[derive(Clone)]
-pub struct Shared(pub Rc<RefCell<Gadget>>);
-
-impl Shared {
     pub fn boxed(&self) -> Box<dyn Device> {
         Box::new(self.clone())
     }

@@ -1,16 +1,18 @@
 //! A tiny driver and a tiny device, for tests that touch the controller register by register.
-#![allow(dead_code, reason = "each test file uses its part of the support")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part of the support")]
 
 mod gadget;
 mod ram;
 
 pub use gadget::{Gadget, Shared};
-pub use ram::{Pool, Ram};
+pub use ram::Ram;
 
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::context::{self, EndpointKind};
-use diapason_usb::register::{capability, command, interrupter, operational, port, runtime, status};
+use diapason_usb::register::{
+    capability, command, interrupter, operational, port, runtime, status,
+};
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::{Config, Interrupt, Xhc};
 
@@ -123,7 +125,8 @@ impl Driver {
         let mut segments = Vec::new();
         for (i, &blocks) in (0..).zip(sizes) {
             let base = self.ram.take(16 * blocks, 64);
-            self.ram.put_words(table + 16 * i, &[base as u32, (base >> 32) as u32, blocks as u32, 0]);
+            self.ram
+                .put_words(table + 16 * i, &[base as u32, (base >> 32) as u32, blocks as u32, 0]);
             segments.push((base, blocks));
         }
         self.write(rt(which, interrupter::TABLE_SIZE), sizes.len() as u32);
@@ -279,7 +282,8 @@ impl Driver {
         let (_, code, slot) = self.command_with(Trb::new(Kind::EnableSlot, 0, 0, 0));
         assert_eq!(code, Completion::Success);
         let output = self.ram.take(32 * self.stride, 64);
-        self.ram.put_words(self.array + 8 * u64::from(slot), &[output as u32, (output >> 32) as u32]);
+        self.ram
+            .put_words(self.array + 8 * u64::from(slot), &[output as u32, (output >> 32) as u32]);
         let (input, ring) = self.address_input(number);
         let address = Trb::new(Kind::AddressDevice, input, 0, Trb::place(slot, 0));
         assert_eq!(self.command(address), Completion::Success);

@@ -5,9 +5,6 @@ use diapason_xhc::{Denied, Memory};
 const BASE: u64 = 0x10_0000;
 const SIZE: usize = 8 << 20;
 
-/// Where a buffer may stand.
-pub type Pool = u64;
-
 pub struct Ram {
     bytes: Vec<u8>,
     next: u64,
@@ -34,7 +31,8 @@ impl Ram {
     }
 
     fn range(&self, address: u64, length: usize) -> Result<std::ops::Range<usize>, Denied> {
-        let begin = usize::try_from(address.checked_sub(BASE).ok_or(Denied)?).map_err(|_| Denied)?;
+        let begin =
+            usize::try_from(address.checked_sub(BASE).ok_or(Denied)?).map_err(|_| Denied)?;
         let end = begin.checked_add(length).filter(|&end| end <= SIZE).ok_or(Denied)?;
         Ok(begin..end)
     }
