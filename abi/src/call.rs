@@ -97,9 +97,10 @@ calls! {
     EventWait = 28,
     /// `(event)`.
     EventDelete = 29,
-    /// `(key)` → address of the granted device's registers.
+    /// `(key)` → address of the granted device's registers, with their [pages](mapped); `Absent` if
+    /// the machine has no such device.
     MapDevice = 30,
-    /// `(key)` → event handle of the granted device's interrupt.
+    /// `(key)` → event handle of the granted device's interrupt, or `Absent` as above.
     SetIsr = 31,
     /// `(key)`: start a process of the archive that is not running.
     ProcCreate = 32,
@@ -127,6 +128,9 @@ calls! {
     /// `receive` for a message into the same `address`, which has room for `MESSAGE_BYTES`. A call
     /// that is refused sends nothing; what ends the wait (`TimedOut`, `Gone`) comes after sending.
     MboxCall = 42,
+    /// `(key)` → where devices find a segment that is declared for them (`dma`) and that the caller
+    /// has attached, with its [pages](mapped); `Gone` if it is not attached.
+    ShmBus = 43,
 }
 
 impl CallNumber {
@@ -153,6 +157,21 @@ pub const OWNER_DIED: u64 = 1;
 /// Set in the result of `ShmAttach` while pages are still being prepared.
 pub const PARTIAL: u64 = 1 << 62;
 
+/// Where a result that names an address has the number of pages there.
+const PAGES_SHIFT: u32 = 48;
+
+/// An address and the pages there, in one result.
+#[must_use]
+pub const fn mapped(address: u64, pages: u32) -> u64 {
+    address | (pages as u64) << PAGES_SHIFT
+}
+
+/// Address and pages of such a result.
+#[must_use]
+pub const fn unmapped(result: u64) -> (u64, u32) {
+    (result & ((1 << PAGES_SHIFT) - 1), (result >> PAGES_SHIFT) as u32)
+}
+
 /// What `Count` can report. They cost nothing unless asked for and let a benchmark say how many of
 /// the expensive things, which an instruction count hides, an operation contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,6 +192,14 @@ pub enum Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_and_its_pages_fit_one_result() {
+        let (address, pages) = (crate::layout::device(63, 63), crate::layout::SLOT_PAGES as u32);
+        let result = mapped(address, pages);
+        assert_eq!(unmapped(result), (address, pages));
+        assert_eq!(crate::decode_result(result), Ok(result));
+    }
 
     #[test]
     fn numbers_are_dense_and_decode_to_themselves() {

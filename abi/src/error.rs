@@ -26,11 +26,13 @@ pub enum Errno {
     Busy = 8,
     /// The core cannot keep that promise besides those it has made.
     Overload = 9,
+    /// The machine does not have the device, or not so that it can be used.
+    Absent = 10,
 }
 
 impl Errno {
     /// All codes, for tables and tests.
-    pub const ALL: [Errno; 9] = [
+    pub const ALL: [Errno; 10] = [
         Errno::TimedOut,
         Errno::WouldBlock,
         Errno::Gone,
@@ -40,6 +42,7 @@ impl Errno {
         Errno::Exhausted,
         Errno::Busy,
         Errno::Overload,
+        Errno::Absent,
     ];
 }
 
@@ -66,6 +69,7 @@ pub const fn decode_result(register: u64) -> Result<u64, Errno> {
         7 => Errno::Exhausted,
         8 => Errno::Busy,
         9 => Errno::Overload,
+        10 => Errno::Absent,
         _ => Errno::Gone,
     })
 }

@@ -15,8 +15,25 @@ impl Key {
     /// The key of `name`.
     #[must_use]
     pub const fn new(name: &str) -> Key {
-        let bytes = name.as_bytes();
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        Key(0xcbf2_9ce4_8422_2325).then(name.as_bytes())
+    }
+
+    /// The key of message `number` of a PCI device: that of the name `DEVICE.NUMBER`.
+    #[must_use]
+    pub const fn message(device: &str, number: u8) -> Key {
+        let digits = [b'0' + number / 100, b'0' + number / 10 % 10, b'0' + number % 10];
+        let (_, shown) = digits.split_at(if number > 99 {
+            0
+        } else if number > 9 {
+            1
+        } else {
+            2
+        });
+        Key::new(device).then(b".").then(shown)
+    }
+
+    const fn then(self, bytes: &[u8]) -> Key {
+        let Key(mut hash) = self;
         let mut i = 0;
         while i < bytes.len() {
             hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
@@ -48,6 +65,13 @@ mod tests {
         assert_eq!(Key::new("a"), Key(0xaf63_dc4c_8601_ec8c));
         assert_ne!(Key::new("throttle"), Key::new("throttle "));
         assert_ne!(Key::new(""), Key::PRIVATE);
+    }
+
+    #[test]
+    fn messages_have_the_keys_of_their_names() {
+        for number in 0..=u8::MAX {
+            assert_eq!(Key::message("xhci", number), Key::new(&format!("xhci.{number}")));
+        }
     }
 
     #[test]

@@ -98,6 +98,11 @@ records! {
     /// Final table, one per device that interrupted: how often, shortest time between two
     /// (`u64::MAX`: there were not two).
     Irq = 24 ("device", "count", "gap_min"),
+    /// A described PCI device was found: its place (bus, device and function as in a
+    /// configuration address), vendor and product, where its registers are.
+    Device = 25 ("device", "place", "vendor", "product", "address"),
+    /// A described PCI device cannot be used (a number of `archive::Absence`).
+    Absent = 26 ("device", "reason"),
 }
 
 /// Bits of [`Record::Cpu`].

@@ -6,7 +6,9 @@
 
 use crate::Failure;
 use crate::console::{Line, Splitter};
+use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
+use diapason_system::System;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,24 @@ pub const MEMORY_MIB_MIN: u64 = 64;
 const ARCHIVE: &str = "archive.bin";
 const FLIGHT: &str = "flight.bin";
 
+/// Devices that QEMU has, by the class that a description calls for.
+const PLUGGABLE: [(u32, &str); 1] = [(0x0c_0330, "qemu-xhci")];
+
+/// What must be plugged in so that the machine has the PCI devices of `system`, as far as there is
+/// such a device: as many of a class as the highest `instance` says.
+#[must_use]
+pub fn devices(system: &System) -> Vec<&'static str> {
+    let number_of = |class: u32| {
+        let instances = system.devices.iter().filter_map(|device| match device.location {
+            Location::Pci(function) if function.class == class => Some(function.instance),
+            _ => None,
+        });
+        instances.max().map_or(0, |highest| usize::from(highest) + 1)
+    };
+    let each = PLUGGABLE.iter().map(|(class, name)| std::iter::repeat_n(*name, number_of(*class)));
+    each.flatten().collect()
+}
+
 /// What to boot.
 #[derive(Clone, Debug)]
 pub struct Boot<'a> {
@@ -30,6 +50,8 @@ pub struct Boot<'a> {
     pub archive: &'a [u8],
     /// Memory of the machine, in MiB.
     pub memory_mib: u64,
+    /// Devices to plug in besides those of every PC.
+    pub devices: Vec<&'static str>,
     /// Keep what the flight recorder sends?
     pub record: bool,
     /// When to give up on a hang, in wall time.
@@ -140,6 +162,9 @@ impl Boot<'_> {
         command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
         command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        for device in &self.devices {
+            command.args(["-device", device]);
+        }
         command.args(["-icount", "shift=0,sleep=off"]);
         if self.record {
             command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
@@ -264,6 +289,23 @@ mod tests {
         drop(ours);
         assert!(!path.exists());
         fs::remove_dir_all(&target).unwrap();
+    }
+
+    #[test]
+    fn devices_are_plugged_in_as_often_as_described() {
+        let plugged = |keys: &str| {
+            let text =
+                format!("[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n{keys}");
+            devices(&diapason_system::parse("f", &text).unwrap())
+        };
+        let device = |name: &str, class: &str, rest: &str| {
+            format!("[[device]]\nname = \"{name}\"\npci = \"{class}\"\nsize = \"4K\"\n{rest}\n")
+        };
+        assert!(plugged("").is_empty());
+        assert!(plugged(&device("a", "fe0000", "")).is_empty());
+        assert_eq!(plugged(&device("a", "0c0330", "")), ["qemu-xhci"]);
+        let two = device("a", "0c0330", "instance = 1") + &device("b", "0c0330", "");
+        assert_eq!(plugged(&two), ["qemu-xhci", "qemu-xhci"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::console::Line;
 use crate::metal::{self, Built};
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, Verdict, judge};
-use crate::qemu::{Boot, Ending, MEMORY_MIB_MIN, patience};
+use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, plan};
 use diapason_system::{Diagnostics, Restart, RunOptions, System};
 use std::fs;
@@ -92,6 +92,7 @@ impl Session {
         Boot {
             kernel: &self.built.kernel,
             archive: &self.archive,
+            devices: qemu::devices(&self.system),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
             record: self.options.record_bytes > 0,
             patience: patience(self.options.horizon_ns),

@@ -3,7 +3,7 @@
 use crate::console::Line;
 use crate::duration;
 use crate::names::Names;
-use diapason_abi::archive::Refusal;
+use diapason_abi::archive::{Absence, Refusal};
 use diapason_abi::call::CallNumber;
 use diapason_abi::fault::FaultCause;
 use diapason_abi::record::{Protection, Record};
@@ -56,6 +56,17 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         | Record::Acpi
         | Record::Clock
         | Record::Archive => boot_text(record, &word),
+        Record::Device => format!(
+            "device {}: PCI function {}, {:04x}:{:04x}, registers at {:#x}",
+            names.device(word(0)),
+            pci_place(word(1)),
+            word(2),
+            word(3),
+            word(4)
+        ),
+        Record::Absent => {
+            format!("device {} is absent: {}", names.device(word(0)), absence(word(1)))
+        }
         Record::Refused => {
             format!("program of process {} refused: {}", process(0), refusal(word(1)))
         }
@@ -83,6 +94,16 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         Record::Halted => "nothing is left that could run".into(),
         _ => final_text(record, &word, names),
     }
+}
+
+/// Bus, device and function, as other tools write them.
+fn pci_place(place: u64) -> String {
+    format!("{:02x}:{:02x}.{}", place >> 8, place >> 3 & 31, place & 7)
+}
+
+/// Why a device is absent.
+fn absence(reason: u64) -> String {
+    Absence::decode(reason).map_or_else(|| format!("reason {reason}"), |known| known.text().into())
 }
 
 /// The boot log.

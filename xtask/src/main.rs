@@ -55,7 +55,7 @@ enum Command {
     },
     /// Everything that must hold before a commit; ends with `N passed, N failed`.
     Test {
-        /// Only the QEMU tests whose name contains this.
+        /// Only the tests of the linked kernel and in QEMU whose name contains this.
         #[arg(long, value_name = "PART")]
         qemu: Option<String>,
     },

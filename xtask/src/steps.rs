@@ -62,9 +62,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     source_steps(workspace, &mut tally);
     host_tests(workspace, &mut tally)?;
     if let Some(built) = build(workspace, &mut tally) {
-        tally.step("binary lints of the kernel", || tidy::binary::check(&built.kernel));
-        tally.step("boot leaves the kernel", || tidy::boot::check(&built.kernel));
-        tally.step("size of the kernel", || image_size(&built));
+        kernel_steps(&built, "", &mut tally);
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step("gdb stops at kernel and program", || {
             gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
@@ -73,14 +71,28 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     Ok(tally.finish())
 }
 
-/// Only the QEMU tests whose name contains `part`.
+/// Only the tests of what boots, linked or in QEMU, whose name contains `part`.
 pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     require(&[QEMU])?;
     let mut tally = Tally::default();
     if let Some(built) = build(workspace, &mut tally) {
+        kernel_steps(&built, part, &mut tally);
         qemu_tests::run(workspace, &built, part, &mut tally);
     }
     Ok(tally.finish())
+}
+
+/// What must be true of the linked kernel, by the names that contain `part`.
+fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
+    type Check = fn(&Built) -> Result<(), String>;
+    let steps: [(&str, Check); 3] = [
+        ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
+        ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
+        ("size of the kernel", image_size),
+    ];
+    for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
+        tally.step(name, || check(built));
+    }
 }
 
 fn require(tools: &[Tool]) -> Result<(), Failure> {
@@ -161,8 +173,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 
 /// What the kernel's code and constants had when this was last lowered: those that stay in memory,
 /// and those that leave it after boot.
-const RESIDENT_BYTES_RATCHET: u64 = 60_500;
-const BOOT_BYTES_RATCHET: u64 = 22_300;
+const RESIDENT_BYTES_RATCHET: u64 = 61_000;
+const BOOT_BYTES_RATCHET: u64 = 26_000;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {

@@ -9,13 +9,15 @@
 //! device and VCPU tables, then the ELF images.
 
 mod codec;
+mod device;
 mod records;
 #[cfg(test)]
 mod tests;
 mod vcpu;
 
+pub use device::{Absence, BARS, DeviceRecord, INTERRUPTS_MAX, Location, MESSAGES, PciFunction};
 pub use records::{
-    DeviceRecord, Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
+    Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
 };
 pub use vcpu::{
     BUDGET_MIN, DP_QUEUES_MAX, INTERRUPT_GRACE, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX,
@@ -28,7 +30,7 @@ use codec::Reader;
 /// "DIAPASON".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
 /// Raised whenever a field moves.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
 /// "No such thing" in 16-bit fields.
@@ -172,7 +174,14 @@ impl<'a> Archive<'a> {
             && self.processes().all(|p| p.is_possible(h))
             && (0..h.objects).all(|i| self.object(i).is_some())
             && self.segments().all(|s| (1..=layout::SLOT_PAGES).contains(&u64::from(s.pages)))
-            && self.devices().all(|d| u64::from(d.pages) <= layout::SLOT_PAGES)
+            && self.devices_are_possible()
+    }
+
+    fn devices_are_possible(&self) -> bool {
+        let is_pci = |i| self.device(i).is_some_and(|d| matches!(d.location, Location::Pci(_)));
+        let possible = |i| self.device(i).is_some_and(|d| d.is_possible(i, is_pci));
+        let interrupting = self.devices().filter(|d| d.irq != NONE).count();
+        (0..self.header.devices).all(possible) && interrupting <= INTERRUPTS_MAX
     }
 
     fn vcpus_are_possible(&self) -> bool {
@@ -231,9 +240,10 @@ impl<'a> Archive<'a> {
         SegmentRecord::parse(self.entry(self.segments_start(), index))
     }
 
-    /// A declared device.
+    /// A declared device; `None` if the entry is of no known kind.
+    #[inline(never)]
     #[must_use]
-    pub fn device(&self, index: u16) -> DeviceRecord {
+    pub fn device(&self, index: u16) -> Option<DeviceRecord> {
         DeviceRecord::parse(self.entry(self.devices_start(), index))
     }
 
@@ -261,7 +271,7 @@ impl<'a> Archive<'a> {
 
     /// The declared devices.
     pub fn devices(&self) -> impl Iterator<Item = DeviceRecord> + '_ {
-        (0..self.header.devices).map(|i| self.device(i))
+        (0..self.header.devices).filter_map(|i| self.device(i))
     }
 
     /// May a thread of process number `process` run on a VCPU?

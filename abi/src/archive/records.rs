@@ -114,25 +114,8 @@ pub struct SegmentRecord {
     pub allowed: u64,
     /// Its size.
     pub pages: u32,
-}
-
-/// A memory-mapped device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceRecord {
-    /// Its name.
-    pub key: u64,
-    /// Which processes may map it and wait for its interrupt, one bit each.
-    pub allowed: u64,
-    /// Physical address of its registers.
-    pub address: u64,
-    /// Pages of registers.
-    pub pages: u32,
-    /// Its interrupt line at the I/O APIC, or [`NONE`].
-    pub irq: u16,
-    /// Level-triggered (else edge)?
-    pub level: bool,
-    /// Shortest time between two of its interrupts, in ns; 0: nobody promised one.
-    pub interval: u64,
+    /// Devices may be told where it is: it lies in one piece, and is nobody else's ever.
+    pub dma: bool,
 }
 
 impl Header {
@@ -264,38 +247,12 @@ impl SegmentRecord {
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();
         w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
-        w.put(&self.pages.to_le_bytes());
+        w.put(&self.pages.to_le_bytes()).put(&[u8::from(self.dma)]);
         w.bytes
     }
 
     pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> SegmentRecord {
         let mut r = Reader(bytes);
-        SegmentRecord { key: r.u64(), allowed: r.u64(), pages: r.u32() }
-    }
-}
-
-impl DeviceRecord {
-    /// As bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
-        let mut w = Writer::<ENTRY_BYTES>::new();
-        w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
-        w.put(&self.address.to_le_bytes()).put(&self.pages.to_le_bytes());
-        w.put(&self.irq.to_le_bytes()).put(&[u8::from(self.level)]);
-        w.put(&self.interval.to_le_bytes());
-        w.bytes
-    }
-
-    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> DeviceRecord {
-        let mut r = Reader(bytes);
-        DeviceRecord {
-            key: r.u64(),
-            allowed: r.u64(),
-            address: r.u64(),
-            pages: r.u32(),
-            irq: r.u16(),
-            level: r.u8() != 0,
-            interval: r.u64(),
-        }
+        SegmentRecord { key: r.u64(), allowed: r.u64(), pages: r.u32(), dma: r.u8() != 0 }
     }
 }

@@ -72,11 +72,11 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         capacity: 4,
         faults_of: NONE,
     };
-    let segment = SegmentRecord { key: 3, allowed: 1, pages: 2 };
+    let segment = SegmentRecord { key: 3, allowed: 1, pages: 2, dma: true };
     let device = DeviceRecord {
         key: 4,
         allowed: 1,
-        address: 5,
+        location: Location::Address(5),
         pages: 1,
         irq: NONE,
         level: true,
@@ -127,7 +127,8 @@ fn tables_come_back_as_written() {
     assert_eq!(ProcessRecord { image_offset: 0, image_length: 0, image_crc: 0, ..read }, process());
     assert_eq!(archive.image(&read), Ok(&b"image"[..]));
     assert_eq!(archive.objects().next().unwrap().capacity, 4);
-    assert_eq!(archive.segments().next().unwrap().pages, 2);
+    let segment = archive.segments().next().unwrap();
+    assert!(segment.pages == 2 && segment.dma);
     let device = archive.devices().next().unwrap();
     assert!(device.level && device.interval == 6);
     assert!(archive.vcpus().eq([control(), bottom_halves()]));

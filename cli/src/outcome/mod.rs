@@ -120,6 +120,8 @@ pub struct Outcome {
     pub longest_path: Option<LongestPath>,
     /// Entries of the flight recorder, if it ran.
     pub recorded: Option<u64>,
+    /// Devices that the machine lacks, one bit each, their messages apart.
+    pub lacking: u64,
     /// Programs refused at boot: process, reason.
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
@@ -162,6 +164,7 @@ impl Outcome {
                 self.longest_path = Some(LongestPath { instructions: w[0], cause: w[1] });
             }
             Record::Refused => self.refused.push((w[0], w[1])),
+            Record::Absent if w[0] < 64 => self.lacking |= 1 << w[0],
             Record::ArchiveRefused => self.panic = Some(words::refusal(w[0])),
             Record::Panic => self.panic = Some(words::panic_text(w[0], w[1])),
             Record::KernelFault => {

@@ -332,14 +332,15 @@ impl Kernel<'_> {
         }
     }
 
-    /// Every frame is free, in one heap, or in one segment.
+    /// Every frame is free, in one heap, or in one segment; those of a segment for devices always.
     fn check_frames(&self) {
         let mut total = self.free_frames.count;
         for id in self.processes.ids() {
             total += self.processes[id].heap.count;
         }
         for id in self.segments.ids() {
-            total += self.segments[id].frames.count;
+            let s = &self.segments[id];
+            total += if s.dma.is_some() { s.pages } else { s.frames.count };
         }
         assert_eq!(total, u32::from(self.frames.len()), "frames");
     }

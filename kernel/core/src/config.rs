@@ -14,7 +14,7 @@ use crate::semaphore::Semaphore;
 use crate::thread::Thread;
 use crate::vcpu::Vcpu;
 use diapason_abi::Nanos;
-use diapason_abi::archive::{Archive, NONE, ObjectKind, ProcessRecord, VcpuKind};
+use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
 
 /// How many of each object a system needs.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -127,6 +127,8 @@ struct Given {
     messages: u16,
     events: u16,
     vcpus: u16,
+    /// Frames that are a segment's for ever.
+    frames: u16,
 }
 
 /// The next `count` slots of a pool, each prepared by `prepare`.
@@ -171,6 +173,10 @@ impl Pools<'_> {
         }
         for (place, record) in self.segments.iter_mut().zip(archive.segments()) {
             (place.key, place.allowed, place.pages) = (record.key, record.allowed, record.pages);
+            if record.dma {
+                place.dma = Id::new(given.frames);
+                given.frames += record.pages as u16;
+            }
         }
         for (place, record) in self.devices.iter_mut().zip(archive.devices()) {
             place.record = record;
@@ -227,8 +233,9 @@ impl Pools<'_> {
         }
     }
 
-    /// Put in what the archive declares. `refused` says which programs cannot be used.
-    fn fill(&mut self, archive: &Archive<'_>, refused: u64) {
+    /// Put in what the archive declares. `refused` says which programs cannot be used. Returns how
+    /// many frames, from the first on, are given away for ever.
+    fn fill(&mut self, archive: &Archive<'_>, refused: u64) -> u16 {
         let mut given = Given::default();
         self.declare(archive, &mut given);
         let mut supervisors = 0u64;
@@ -252,6 +259,7 @@ impl Pools<'_> {
             process.supervises = supervisors >> index & 1 == 1;
         }
         self.places.fill(NOT_SET);
+        given.frames
     }
 }
 
@@ -260,9 +268,9 @@ impl<'a> Kernel<'a> {
     /// process whose program cannot be used.
     #[must_use]
     pub fn new(mut pools: Pools<'a>, archive: &Archive<'_>, refused: u64) -> Kernel<'a> {
-        pools.fill(archive, refused);
+        let kept = pools.fill(archive, refused);
         let mut frames = Pool::new(pools.frames);
-        let free_frames = Chain::of_all(&mut frames);
+        let free_frames = Chain::of_all(&mut frames, kept);
         let mut kernel = Kernel {
             now: Nanos::ZERO,
             entries: 0,
@@ -295,5 +303,18 @@ impl<'a> Kernel<'a> {
             }
         }
         kernel
+    }
+
+    /// The machine lacks these devices, one bit each by their places in the description, and with
+    /// them their messages.
+    pub fn lack_devices(&mut self, absent: u64) {
+        for id in self.devices.ids() {
+            let device = &mut self.devices[id];
+            let place = match device.record.location {
+                Location::Message { of, .. } => of,
+                Location::Address(_) | Location::Pci(_) => id.index(),
+            };
+            device.absent = absent >> (place & 63) & 1 == 1;
+        }
     }
 }

@@ -18,11 +18,14 @@ use crate::semaphore::Semaphore;
 use crate::thread::{Thread, ThreadId};
 use crate::vcpu::Vcpu;
 use diapason_abi::archive::{Archive, DeviceRecord};
-use diapason_abi::call::NO_HINT;
+use diapason_abi::call::{NO_HINT, unmapped};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_BYTES, ENTRY_WORDS, Entry, EntryKind};
-use diapason_abi::{CallNumber, FaultCause, Nanos, decode_result, layout};
+use diapason_abi::{CallNumber, FaultCause, Nanos, PAGE, decode_result, layout};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Where devices of [`HostMachine`] find the first frame.
+pub const HOST_BUS: u64 = 0x10_0000;
 
 /// Run `body` with a kernel for `archive`, all programs taken as loaded.
 ///
@@ -101,6 +104,8 @@ pub struct HostMachine {
     pub attached: std::collections::BTreeSet<(u16, u16)>,
     /// `(process, device)` pairs mapped.
     pub mapped: std::collections::BTreeSet<(u16, u16)>,
+    /// Devices that may access memory by themselves.
+    pub masters: std::collections::BTreeSet<u16>,
     /// Interrupt lines let through.
     pub irqs: std::collections::BTreeSet<u16>,
     /// The supervisor that died, if one did.
@@ -190,6 +195,16 @@ impl Machine for HostMachine {
         } else {
             self.mapped.remove(&pair)
         };
+    }
+
+    fn set_bus_master(&mut self, device: u16, enabled: bool) {
+        let changed =
+            if enabled { self.masters.insert(device) } else { self.masters.remove(&device) };
+        assert!(changed, "only the first and the last process make a difference");
+    }
+
+    fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
+        HOST_BUS + u64::from(first.index()) * PAGE as u64
     }
 
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {
@@ -396,7 +411,7 @@ impl Tape {
 #[derive(Default)]
 struct ReplayMachine {
     tape: Tape,
-    /// What the entry's call returned: if it read a counter of the machine, this was there.
+    /// What the entry's call returned: if it asked the machine for a number, it is in here.
     counter: u64,
     inner: HostMachine,
 }
@@ -448,6 +463,12 @@ impl Machine for ReplayMachine {
     fn attach_segment(&mut self, _process: ProcessId, _segment: u16, _visible: bool) {}
 
     fn attach_device(&mut self, _process: ProcessId, _device: u16, _visible: bool) {}
+
+    fn set_bus_master(&mut self, _device: u16, _enabled: bool) {}
+
+    fn bus_address(&mut self, _segment: u16, _first: FrameId) -> u64 {
+        unmapped(self.counter).0
+    }
 
     fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
 

@@ -358,6 +358,7 @@ impl Kernel<'_> {
             CallNumber::MboxCall => self.mbox_call(m, a),
             CallNumber::ShmAttach => self.shm_attach(m, a[0]),
             CallNumber::ShmDetach => self.shm_detach(m, a[0]),
+            CallNumber::ShmBus => self.shm_bus(m, a[0]),
             CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
             CallNumber::TimerCreate => {
                 self.event_create(Source::Timer { period: Nanos::ZERO, next: Nanos::ZERO })

@@ -60,6 +60,14 @@ pub trait Machine {
     /// Show or hide a device's registers in a process.
     fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool);
 
+    /// Let a device read and write memory by itself, or not: only while some process has its
+    /// registers. Nothing happens for a device that cannot.
+    fn set_bus_master(&mut self, device: u16, enabled: bool);
+
+    /// Where devices find a segment declared for them, whose frames begin at `first`, one behind
+    /// the other. Below 4 GiB.
+    fn bus_address(&mut self, segment: u16, first: FrameId) -> u64;
+
     /// Let a device's interrupt through, or hold it back.
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool);
 

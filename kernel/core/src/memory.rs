@@ -8,8 +8,8 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{Id, Pool};
 use crate::process::ProcessId;
-use diapason_abi::archive::{DeviceRecord, NONE};
-use diapason_abi::call::PARTIAL;
+use diapason_abi::archive::{DeviceRecord, Location, NONE};
+use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{Errno, FaultCause, Nanos, PAGE, PAGES_PER_CALL, layout};
 
 /// A frame of the pool: which, and the next in its owner's chain.
@@ -70,11 +70,11 @@ impl Chain {
         }
     }
 
-    /// All frames of the pool.
+    /// All frames of the pool but the first `kept`.
     #[must_use]
-    pub fn of_all(frames: &mut Pool<'_, Frame>) -> Chain {
+    pub fn of_all(frames: &mut Pool<'_, Frame>, kept: u16) -> Chain {
         let mut chain = Chain::EMPTY;
-        for frame in frames.ids() {
+        for frame in frames.ids().skip(kept.into()) {
             chain.push(frames, frame);
         }
         chain
@@ -99,17 +99,23 @@ pub struct Segment {
     /// Processes that have it attached.
     pub attached: u64,
     pub(crate) frames: Chain,
+    /// Of a segment for devices: the first of the frames that are always its own, one behind the
+    /// other. A device may still write there when the process that told it to has ended, so nobody
+    /// else ever gets them.
+    pub(crate) dma: FrameId,
 }
 
 impl Segment {
     /// Nobody may have it.
     pub const EMPTY: Segment =
-        Segment { key: 0, allowed: 0, pages: 0, attached: 0, frames: Chain::EMPTY };
+        Segment { key: 0, allowed: 0, pages: 0, attached: 0, frames: Chain::EMPTY, dma: Id::NONE };
 }
 
 /// A declared device.
 pub struct Device {
     pub(crate) record: DeviceRecord,
+    /// The machine does not have it.
+    pub(crate) absent: bool,
     /// Raised by its interrupt.
     pub(crate) event: EventId,
     /// Processes that have its registers mapped.
@@ -126,12 +132,13 @@ impl Device {
         record: DeviceRecord {
             key: 0,
             allowed: 0,
-            address: 0,
+            location: Location::Address(0),
             pages: 0,
             irq: NONE,
             level: false,
             interval: 0,
         },
+        absent: false,
         event: Id::NONE,
         mapped: 0,
         interrupts: 0,
@@ -172,8 +179,12 @@ impl Kernel<'_> {
             if segment.frames.count == segment.pages {
                 break;
             }
-            let free = self.free_frames.pop(&self.frames);
-            let frame = free.ok_or(Refused::Errno(Errno::Exhausted))?;
+            let next = if segment.dma.is_some() {
+                Some(Id::new(segment.dma.index() + segment.frames.count as u16))
+            } else {
+                self.free_frames.pop(&self.frames)
+            };
+            let frame = next.ok_or(Refused::Errno(Errno::Exhausted))?;
             m.map_segment(id.index(), segment.frames.count, frame);
             segment.frames.push(&mut self.frames, frame);
         }
@@ -205,23 +216,46 @@ impl Kernel<'_> {
         segment.attached &= !(1 << process.index());
         if segment.attached == 0 {
             m.clear_segment(index, segment.pages);
-            self.free_frames.append(&mut self.frames, &mut segment.frames);
+            if segment.dma.is_some() {
+                segment.frames = Chain::EMPTY;
+            } else {
+                self.free_frames.append(&mut self.frames, &mut segment.frames);
+            }
         }
     }
 
-    /// The device `key`, if the running process may use it.
+    /// `ShmBus(key)`.
+    pub(crate) fn shm_bus<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let for_devices =
+            |s: &Id<Segment>| self.segments[*s].key == key && self.segments[*s].dma.is_some();
+        let found = self.segments.ids().find(for_devices);
+        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        let segment = &self.segments[id];
+        if segment.attached & self.grant == 0 {
+            return Err(Refused::Errno(Errno::Gone));
+        }
+        Ok(Flow::Done(mapped(m.bus_address(id.index(), segment.dma), segment.pages)))
+    }
+
+    /// The device `key`, if the running process may use it and the machine has it.
     pub(crate) fn granted_device(&self, key: u64) -> Result<Id<Device>, Refused> {
         let found = self.devices.ids().find(|d| self.devices[*d].record.key == key);
-        self.granted(found, key, |kernel, d| kernel.devices[d].record.allowed)
+        let id = self.granted(found, key, |kernel, d| kernel.devices[d].record.allowed)?;
+        if self.devices[id].absent { Err(Refused::Errno(Errno::Absent)) } else { Ok(id) }
     }
 
     /// `MapDevice(key)`.
     pub(crate) fn map_device<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_device(key)?;
-        self.devices[id].mapped |= self.grant;
+        let device = &mut self.devices[id];
+        if device.mapped == 0 {
+            m.set_bus_master(id.index(), true);
+        }
+        device.mapped |= self.grant;
         self.processes[self.process].devices |= 1 << id.index();
         m.attach_device(self.process, id.index(), true);
-        Ok(Flow::Done(layout::device(self.process.index(), id.index())))
+        let address = layout::device(self.process.index(), id.index());
+        Ok(Flow::Done(mapped(address, self.devices[id].record.pages)))
     }
 
     /// A process ends: everything it got at run time goes back.
@@ -231,8 +265,12 @@ impl Kernel<'_> {
         }
         while let Some(index) = self.processes[process].devices.checked_ilog2() {
             self.processes[process].devices &= !(1 << index);
-            self.devices[Id::new(index as u16)].mapped &= !(1 << process.index());
+            let device = &mut self.devices[Id::new(index as u16)];
+            device.mapped &= !(1 << process.index());
             m.attach_device(process, index as u16, false);
+            if device.mapped == 0 {
+                m.set_bus_master(index as u16, false);
+            }
         }
         let heap = &mut self.processes[process].heap;
         if heap.count > 0 {

@@ -1,8 +1,10 @@
 //! Memory given out at run time: heaps and their quotas, shared segments, device registers.
 
 mod support;
-use diapason_abi::call::PARTIAL;
+use diapason_abi::archive::MESSAGES;
+use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{PAGE, PAGES_PER_CALL, layout};
+use diapason_core::host::HOST_BUS;
 use support::lab::{self, summon};
 use support::*;
 
@@ -175,23 +177,132 @@ fn segments_that_are_not_granted_are_misuse() {
     }
 }
 
+/// What mapping the single page of a device returns.
+fn registers(process: u16, device: u16) -> u64 {
+    mapped(layout::device(process, device), 1)
+}
+
 #[test]
 fn devices_are_mapped_for_those_who_are_granted_them_until_they_end() {
     let plan = plan().device("gpio", 7, false, 0b01).device("shared", 8, false, EVERYBODY);
     lab::with(&plan, |sys| {
-        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), layout::device(0, 1));
-        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), layout::device(0, 1));
-        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), layout::device(0, 2));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), registers(0, 1));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("gpio")]), registers(0, 1));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), registers(0, 2));
         summon(sys);
-        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), layout::device(1, 2));
+        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), registers(1, 2));
         let mapped = sys.host.machine.mapped.iter().copied().collect::<Vec<_>>();
         assert_eq!(mapped, [(0, 1), (0, 2), (1, 2)]);
+        assert_eq!(masters(sys), [1, 2]);
         lab::dismiss(sys);
         assert_eq!(sys.call(Call::ThreadExit, &[0]), Outcome::Ended);
         let mapped = sys.host.machine.mapped.iter().copied().collect::<Vec<_>>();
         assert_eq!(mapped, [(1, 2)]);
+        assert_eq!(masters(sys), [2], "a device without a driver leaves memory alone");
         summon(sys);
         sys.misuses(FaultCause::BadGrant, Call::MapDevice, &[key("gpio")]);
         assert!(sys.host.machine.mapped.is_empty());
+        assert_eq!(masters(sys), []);
+    });
+}
+
+/// The devices that may access memory by themselves.
+fn masters(sys: &Sys<'_>) -> Vec<u16> {
+    sys.host.machine.masters.iter().copied().collect()
+}
+
+#[test]
+fn a_device_the_machine_lacks_is_absent_and_others_are_not() {
+    let plan = plan().device("gpio", 7, false, 0b01).device("shared", 8, false, EVERYBODY);
+    lab::with(&plan, |sys| {
+        sys.host.kernel.lack_devices(0b010);
+        for call in [Call::MapDevice, Call::SetIsr] {
+            assert_eq!(sys.err(call, &[key("gpio")]), Absent);
+        }
+        assert_eq!(sys.ok(Call::MapDevice, &[key("shared")]), registers(0, 2));
+        assert_eq!(masters(sys), [2]);
+        summon(sys);
+        sys.misuses(FaultCause::BadGrant, Call::MapDevice, &[key("gpio")]);
+    });
+}
+
+#[test]
+fn the_messages_of_an_absent_device_are_absent() {
+    let plan = plan().pci("card", 2, EVERYBODY).pci("other", 1, EVERYBODY);
+    for (lacking, absent) in
+        [(0b010, ["card", "card.0", "card.1"]), (0b01_0000, ["other", "other.0", ""])]
+    {
+        lab::with(&plan, |sys| {
+            sys.host.kernel.lack_devices(lacking);
+            for name in ["card.0", "card.1", "other.0"] {
+                let answer = sys.call(Call::SetIsr, &[key(name)]);
+                let lacks = answer == Outcome::Returned(Err(Absent));
+                assert_eq!(lacks, absent.contains(&name), "{name}: {answer:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn each_message_has_an_event_of_its_own() {
+    lab::with(&plan().pci("card", 2, 0b01), |sys| {
+        assert_eq!(sys.err(Call::SetIsr, &[key("card")]), Busy, "it has no line");
+        let [first, second] = ["card.0", "card.1"].map(|name| sys.ok(Call::SetIsr, &[key(name)]));
+        assert_eq!(sys.err(Call::SetIsr, &[key("card.1")]), Busy);
+        let open = |sys: &Sys<'_>, irq| sys.host.machine.irqs.contains(&irq);
+        assert!(open(sys, MESSAGES) && open(sys, MESSAGES + 1));
+        sys.host.enter(Cause::Irq(3));
+        assert_eq!(sys.err(Call::EventWait, &[first, 0]), WouldBlock);
+        assert_eq!(sys.ok(Call::EventWait, &[second, 0]), 1);
+        sys.ok(Call::EventDelete, &[first]);
+        assert!(!open(sys, MESSAGES), "held back while nobody has it");
+    });
+}
+
+/// A plan with a segment for devices between two others.
+fn with_rings() -> Plan {
+    plan().segment("rings", 6, 0b01).for_devices().segment("buffers", 3, EVERYBODY).for_devices()
+}
+
+#[test]
+fn memory_for_devices_is_in_one_piece_and_stays_its_own() {
+    lab::with(&with_rings(), |sys| {
+        let all = sys.host.kernel.free_frames();
+        assert_eq!(sys.err(Call::ShmBus, &[key("rings")]), Gone, "not attached yet");
+        for name in ["buffers", "rings"] {
+            attach(sys, name);
+        }
+        assert_eq!(sys.host.kernel.free_frames(), all, "nothing came from the pool of all");
+        let bus = |frame| HOST_BUS + frame * PAGE as u64;
+        assert_eq!(sys.ok(Call::ShmBus, &[key("rings")]), mapped(bus(0), 6));
+        assert_eq!(sys.ok(Call::ShmBus, &[key("buffers")]), mapped(bus(6), 3));
+        let index = |name| if name == "rings" { 2 } else { 3 };
+        for (name, first, pages) in [("rings", 0, 6), ("buffers", 6, 3)] {
+            for page in 0..pages {
+                let frame = sys.host.machine.segments[&(index(name), page)];
+                assert_eq!(u32::from(frame), first + page, "{name}");
+            }
+        }
+        sys.ok(Call::ShmDetach, &[key("rings")]);
+        assert_eq!(sys.host.kernel.free_frames(), all, "and nothing went there");
+        assert_eq!(sys.err(Call::ShmBus, &[key("rings")]), Gone);
+        assert_eq!(sys.ok(Call::ShmAttach, &[key("rings")]), PARTIAL | 4, "zeroed again");
+        attach(sys, "rings");
+        assert_eq!(sys.ok(Call::ShmBus, &[key("rings")]), mapped(bus(0), 6));
+    });
+}
+
+#[test]
+fn only_memory_for_devices_has_an_address_for_them() {
+    for name in ["wide", "nothing", "m1"] {
+        let bus = |sys: &mut Sys<'_>| {
+            attach(sys, "wide");
+            sys.misuses(FaultCause::BadGrant, Call::ShmBus, &[key(name)]);
+        };
+        lab::with(&with_rings(), bus);
+    }
+    lab::with(&with_rings(), |sys| {
+        summon(sys);
+        sys.misuses(FaultCause::BadGrant, Call::ShmBus, &[key("rings")]);
     });
 }

@@ -18,7 +18,7 @@ use support::*;
 type Move = (u8, u8, u8, u8);
 
 /// Calls as often as they are worth it.
-const CALLS: [Call; 71] = [
+const CALLS: [Call; 73] = [
     Call::SemLock,
     Call::SemLock,
     Call::SemLock,
@@ -85,6 +85,8 @@ const CALLS: [Call; 71] = [
     Call::ShmAttach,
     Call::ShmAttach,
     Call::ShmDetach,
+    Call::ShmBus,
+    Call::ShmBus,
     Call::MemAlloc,
     Call::MapDevice,
     Call::ProcCreate,
@@ -260,7 +262,8 @@ impl Pair<'_> {
                 [first, 1_000 * u64::from(1 + c % 4), 700, 0, 0]
             }
             Call::SetIsr | Call::MapDevice => [key(&devices, false), 0, 0, 0, 0],
-            Call::ShmAttach | Call::ShmDetach => [key(&segments, false), 0, 0, 0, 0],
+            Call::ShmBus if self.may_end(b) => [segments[1], 0, 0, 0, 0],
+            Call::ShmAttach | Call::ShmDetach | Call::ShmBus => [key(&segments, false), 0, 0, 0, 0],
             Call::ProcCreate | Call::ProcKill => [key(&processes, false), 0, 0, 0, 0],
             Call::SleepUntil => [due, 0, 0, 0, 0],
             Call::MemAlloc if self.may_end(b) => [u64::from(1 + a % 2), 0, 0, 0, 0],
@@ -486,7 +489,8 @@ type Reached = (BTreeMap<&'static str, u64>, BTreeMap<u8, u64>);
 fn play(moves: &[Move]) -> Reached {
     let bytes = Blueprint::plan().to_bytes();
     let archive = Archive::parse(&bytes).expect("a possible plan");
-    with_kernel(&archive, |kernel| {
+    with_kernel(&archive, |mut kernel| {
+        kernel.lack_devices(0b100);
         let (host, model) = (Host::boot(kernel), Model::boot());
         let last = vec![None; model.threads.len()];
         let (good, errors) = (BTreeMap::new(), BTreeMap::new());
@@ -501,7 +505,7 @@ fn play(moves: &[Move]) -> Reached {
 fn the_moves_reach_every_call_and_every_error() {
     let (mut good, mut errors) = (BTreeMap::new(), BTreeMap::new());
     let mut random = Random::new(4);
-    for _ in 0..400 {
+    for _ in 0..500 {
         let mut one = || random.bits() as u8;
         let moves: Vec<Move> = (0..250).map(|_| (one(), one(), one(), one())).collect();
         let reached = play(&moves);

@@ -1,4 +1,5 @@
-//! Interrupt controllers: the core's own with its timer, and the one devices are wired to.
+//! Interrupt controllers: the core's own with its timer, the one devices are wired to, and the
+//! tables of devices that send messages.
 
 use crate::cpu;
 use crate::tables::FIRST_DEVICE;
@@ -37,6 +38,13 @@ impl LocalApic {
     pub fn end_of_interrupt(&self) {
         write(0xb0, 0);
     }
+}
+
+/// Let a message through, or hold it back: what comes meanwhile is sent later. `mask` is the last
+/// word of its entry in the device's table.
+pub fn set_message(mask: *mut u32, enabled: bool) {
+    // SAFETY: boot found the table and hides it from programs.
+    unsafe { mask.write_volatile(u32::from(!enabled)) }
 }
 
 /// The controller devices are wired to.

@@ -1,6 +1,6 @@
 //! The effects the core asks for, on real hardware.
 
-use crate::apic::IoApic;
+use crate::apic::{IoApic, set_message};
 use crate::console::console;
 use crate::context::Context;
 use crate::cpu;
@@ -54,11 +54,15 @@ pub struct Metal {
     /// Level-1 tables of the declared segments and devices.
     pub segment_tables: Table<u64>,
     pub device_tables: Table<u64>,
+    /// Of each device that is a PCI function, its command register.
+    pub commands: Table<*mut u16>,
     /// First frame of the pool.
     pub pool: u64,
     /// The interrupting devices: which description entry has which vector.
     pub vectors: [u16; DEVICES_MAX],
     pub lines: [u16; DEVICES_MAX],
+    /// Where those that send messages are masked; null: they have a line.
+    pub masks: [*mut u32; DEVICES_MAX],
     pub io_apic: IoApic,
     /// The process whose window is visible.
     pub current: u16,
@@ -255,10 +259,34 @@ impl Machine for Metal {
         }
     }
 
+    fn set_bus_master(&mut self, device: u16, enabled: bool) {
+        const BUS_MASTER: u16 = 1 << 2;
+        let command = self.commands[device as usize];
+        if command.is_null() {
+            return;
+        }
+        self.counts.mmio += 2;
+        // SAFETY: the command register that boot found; nobody else writes it.
+        unsafe {
+            let others = command.read_volatile() & !BUS_MASTER;
+            command.write_volatile(others | if enabled { BUS_MASTER } else { 0 });
+        }
+    }
+
+    fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
+        // Devices see memory as the kernel does.
+        self.frame(first)
+    }
+
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {
         if let Some(vector) = self.lines.iter().position(|line| *line == device.irq) {
             self.counts.mmio += 2;
-            self.io_apic.set(device.irq, vector, device.level, enabled);
+            match self.masks[vector] {
+                mask if mask.is_null() => {
+                    self.io_apic.set(device.irq, vector, device.level, enabled);
+                }
+                mask => set_message(mask, enabled),
+            }
         }
     }
 

@@ -12,3 +12,5 @@ pub const FIRST_DEVICE: u64 = 34;
 pub const VECTORS: u64 = 48;
 /// Most devices that can interrupt.
 pub const DEVICES_MAX: usize = (VECTORS - FIRST_DEVICE) as usize;
+
+const _: () = assert!(DEVICES_MAX == diapason_abi::archive::INTERRUPTS_MAX);

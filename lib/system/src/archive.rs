@@ -291,14 +291,14 @@ fn mailbox_record(mailbox: &Mailbox) -> ObjectRecord {
 
 fn segment_record(segment: &crate::Segment) -> SegmentRecord {
     let (key, allowed) = (key(&segment.name), segment.allowed);
-    SegmentRecord { key, allowed, pages: pages(segment.size) }
+    SegmentRecord { key, allowed, pages: pages(segment.size), dma: segment.dma }
 }
 
 fn device_record(device: &crate::Device) -> DeviceRecord {
     DeviceRecord {
         key: key(&device.name),
         allowed: device.allowed,
-        address: device.address,
+        location: device.location,
         pages: pages(device.size),
         irq: device.interrupt.map_or(NONE, |interrupt| interrupt.irq),
         level: device.interrupt.is_some_and(|interrupt| interrupt.level),

@@ -1,8 +1,8 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
-use crate::declared::{Declared, DeclaredProcess, DeclaredVcpu, Named};
+use crate::declared::{Declared, DeclaredPlace, DeclaredProcess, DeclaredVcpu, Named};
 use crate::diagnostics::Report;
-use crate::names::{Names, SUPERVISOR, faults_of};
+use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::queues::{self, Queues};
 use crate::source::{At, Source};
 use crate::supervision;
@@ -10,6 +10,7 @@ use crate::system::{
     Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
     System, Vcpu,
 };
+use diapason_abi::archive::{Location, MESSAGES};
 
 /// The system `declared` describes. Call it only for what `check` found nothing wrong with;
 /// otherwise what cannot be resolved is left out.
@@ -37,22 +38,13 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
             allowed: users(name),
             faults_of: None,
         }),
-        segments: each(&declared.segments, |name, size| Segment {
+        segments: each(&declared.segments, |name, segment| Segment {
             name: name.value.clone(),
-            size: *size,
+            size: segment.size,
+            dma: segment.dma,
             allowed: users(name),
         }),
-        devices: each(&declared.devices, |name, device| Device {
-            name: name.value.clone(),
-            address: device.address.value,
-            size: device.size,
-            interrupt: device.irq.as_ref().map(|irq| Interrupt {
-                irq: irq.value,
-                level: device.level,
-                interval_ns: device.interval_ns,
-            }),
-            allowed: users(name),
-        }),
+        devices: devices(declared),
         vcpus: vcpus(declared, &names, &queues),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
@@ -63,6 +55,36 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
 
 fn each<T, U>(list: &[Named<T>], make: impl Fn(&At<String>, &T) -> U) -> Vec<U> {
     list.iter().map(|named| make(&named.name, &named.what)).collect()
+}
+
+/// The declared devices, then the messages of each.
+fn devices(declared: &Declared) -> Vec<Device> {
+    let mut devices = each(&declared.devices, |name, device| Device {
+        name: name.value.clone(),
+        location: match &device.place {
+            DeclaredPlace::Address(address) => Location::Address(address.value),
+            DeclaredPlace::Pci(function) => Location::Pci(function.value),
+            DeclaredPlace::Unusable => Location::Address(0),
+        },
+        size: device.size,
+        interrupt: device.irq.as_ref().map(|irq| Interrupt {
+            irq: irq.value,
+            level: device.level,
+            interval_ns: device.interval(0),
+        }),
+        allowed: users(declared, &name.value),
+    });
+    let of_each = declared.devices.iter().zip(0..).flat_map(|(device, of)| {
+        (0..device.what.messages()).map(move |vector| (device, of, vector))
+    });
+    devices.extend(of_each.zip(MESSAGES..).map(|((device, of, vector), irq)| Device {
+        name: message_of(&device.name.value, vector),
+        location: Location::Message { of, vector },
+        size: 0,
+        interrupt: Some(Interrupt { irq, level: false, interval_ns: device.what.interval(vector) }),
+        allowed: users(declared, &device.name.value),
+    }));
+    devices
 }
 
 fn origin(declared: &Declared, source: &Source) -> Origin {

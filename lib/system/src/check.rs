@@ -1,14 +1,14 @@
 //! Do the declarations fit together? Counts, grants and starts; supervision and devices have
 //! files of their own.
 
-use crate::declared::{Declared, DeclaredProcess, Named};
+use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
 use crate::{hardware, queues, supervision, vcpus};
-use diapason_abi::archive::{OBJECTS_MAX, TABLE_MAX};
+use diapason_abi::archive::{INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     }
     supervision::check(declared, &names, report);
     liveness(declared, &names, report);
-    hardware::check(declared, report);
+    hardware::check(declared, &names, report);
     vcpus::check(declared, &names, report);
     queues::check(declared, &names, report);
 }
@@ -41,7 +41,15 @@ fn counts(declared: &Declared, report: &mut Report) {
     }
     too_many("segments", spans(&d.segments), TABLE_MAX.into(), report);
     too_many("VCPUs", spans(&d.vcpus), DECLARED_VCPUS_MAX, report);
-    too_many("devices", spans(&d.devices), TABLE_MAX.into(), report);
+    let times = |device: &Named<DeclaredDevice>, times: u16| {
+        std::iter::repeat_n(device.name.span.clone(), times.into())
+    };
+    let entries = d.devices.iter().flat_map(|device| times(device, 1 + device.what.messages()));
+    let entries: Vec<Span> = entries.collect();
+    too_many("devices and messages (`irqs`)", entries.iter(), TABLE_MAX.into(), report);
+    let interrupts = d.devices.iter().flat_map(|device| times(device, device.what.interrupts()));
+    let interrupts: Vec<Span> = interrupts.collect();
+    too_many("interrupts", interrupts.iter(), INTERRUPTS_MAX, report);
     let objects = spans(&d.semaphores).chain(spans(&d.conditions)).chain(spans(&d.mailboxes));
     // Each process may come to need a mailbox for the fault reports it receives.
     let most = usize::from(OBJECTS_MAX) - PROCESSES_MAX;
@@ -96,6 +104,12 @@ fn unknown_use(name: &str, span: &Span, names: &Names<'_>) -> Problem {
     if let Some(supervisor) = name.strip_suffix(FAULTS) {
         let help = format!("remove it: `{supervisor}` alone receives its fault reports, unasked");
         return Problem::new(span, format!("`{name}` cannot be granted"), help);
+    }
+    if let Some((device, _)) = name.rsplit_once('.')
+        && names.get(device).is_some_and(|meaning| meaning.kind == Kind::Device)
+    {
+        let help = format!("write `{device}`: it grants the device and all its interrupts");
+        return Problem::new(span, format!("`{name}` cannot be granted alone"), help);
     }
     let help = match names.nearest(name, |kind| kind != Kind::Process) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -3,6 +3,7 @@
 
 use crate::source::{At, Span};
 use crate::system::{Restart, SemaphoreKind};
+use diapason_abi::archive::PciFunction;
 
 /// The whole description.
 #[derive(Debug)]
@@ -14,8 +15,7 @@ pub(crate) struct Declared {
     pub semaphores: Vec<Named<SemaphoreKind>>,
     pub conditions: Vec<Named<()>>,
     pub mailboxes: Vec<Named<u16>>,
-    /// Bytes.
-    pub segments: Vec<Named<u64>>,
+    pub segments: Vec<Named<DeclaredSegment>>,
     pub devices: Vec<Named<DeclaredDevice>>,
     pub vcpus: Vec<Named<DeclaredVcpu>>,
     pub scheduling: DeclaredScheduling,
@@ -30,14 +30,55 @@ pub(crate) struct Named<T> {
     pub what: T,
 }
 
+/// `[[segment]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredSegment {
+    /// Bytes.
+    pub size: u64,
+    /// May devices be told where it is?
+    pub dma: bool,
+}
+
 /// `[[device]]`.
 #[derive(Debug)]
 pub(crate) struct DeclaredDevice {
-    pub address: At<u64>,
+    pub place: DeclaredPlace,
     pub size: u64,
+    /// Its line at the I/O APIC.
     pub irq: Option<At<u16>>,
     pub level: bool,
-    pub interval_ns: Option<u64>,
+    /// How many messages it sends.
+    pub irqs: Option<At<u16>>,
+    /// One for all of its interrupts, one for each, or none.
+    pub intervals: Vec<u64>,
+}
+
+impl DeclaredDevice {
+    /// How often it can interrupt: by its line, or by each of its messages.
+    pub fn interrupts(&self) -> u16 {
+        u16::from(self.irq.is_some()) + self.messages()
+    }
+
+    /// How many messages it sends.
+    pub fn messages(&self) -> u16 {
+        self.irqs.as_ref().map_or(0, |irqs| irqs.value)
+    }
+
+    /// The interval of its interrupt number `index`.
+    pub fn interval(&self, index: u16) -> Option<u64> {
+        self.intervals.get(usize::from(index)).or(self.intervals.first()).copied()
+    }
+}
+
+/// Where a device is.
+#[derive(Debug)]
+pub(crate) enum DeclaredPlace {
+    /// At a physical address.
+    Address(At<u64>),
+    /// Where a PCI function says.
+    Pci(At<PciFunction>),
+    /// Something is wrong with its keys, and has been reported.
+    Unusable,
 }
 
 /// `[[process]]`.

@@ -1,35 +1,37 @@
-//! Devices: registers that belong to one device only, and to no RAM; interrupt lines used once.
+//! Devices: registers that belong to one device only, and to no RAM; interrupt lines used once; PCI
+//! functions described once, and the names of their messages free.
 
-use crate::declared::{Declared, DeclaredDevice, Named};
+use crate::declared::{Declared, DeclaredDevice, DeclaredPlace, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::{KERNEL_DEVICES, PHYSICAL_END, VGA};
-use crate::source::At;
+use crate::names::{Names, message_of};
+use crate::source::{At, Span};
 use crate::units::show_size;
-use diapason_abi::archive::TABLE_MAX;
+use diapason_abi::archive::{PciFunction, TABLE_MAX};
 use std::ops::Range;
 
 type Device = Named<DeclaredDevice>;
 
-pub(crate) fn check(declared: &Declared, report: &mut Report) {
+pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     // More have been refused already, and pairs are many.
     let devices = &declared.devices[..declared.devices.len().min(usize::from(TABLE_MAX))];
     for (index, device) in devices.iter().enumerate() {
-        if device.what.address.value >= PHYSICAL_END {
-            continue; // The address has been reported.
-        }
         alone(device, &declared.memory, report);
         for earlier in &devices[..index] {
             pair(earlier, device, report);
+            same_function(earlier, device, report);
         }
-    }
-    for (index, device) in devices.iter().enumerate() {
         interrupt(&devices[..index], device, report);
+        messages(device, names, report);
     }
 }
 
-fn registers(device: &Device) -> Range<u64> {
-    let start = device.what.address.value;
-    start..start.saturating_add(device.what.size)
+/// Where the registers of a device with an address are, and what says so.
+fn registers(device: &Device) -> Option<(Range<u64>, &Span)> {
+    let DeclaredPlace::Address(At { value: start, span }) = &device.what.place else {
+        return None;
+    };
+    Some((*start..start.saturating_add(device.what.size), span))
 }
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
@@ -41,8 +43,8 @@ fn shown(range: &Range<u64>) -> String {
 }
 
 fn alone(device: &Device, memory: &At<u64>, report: &mut Report) {
-    let range = registers(device);
-    let (name, span) = (&device.name.value, &device.what.address.span);
+    let Some((range, span)) = registers(device) else { return };
+    let name = &device.name.value;
     if range.end > PHYSICAL_END {
         let title = format!("`{name}` ends beyond the last physical address");
         let help = format!("write an `address` of at most {:#x}", PHYSICAL_END - device.what.size);
@@ -67,16 +69,44 @@ fn alone(device: &Device, memory: &At<u64>, report: &mut Report) {
 }
 
 fn pair(earlier: &Device, device: &Device, report: &mut Report) {
-    let (a, b) = (registers(earlier), registers(device));
-    let known = earlier.what.address.value < PHYSICAL_END;
-    if known && overlap(&a, &b) {
+    let (Some((a, first)), Some((b, span))) = (registers(earlier), registers(device)) else {
+        return;
+    };
+    if overlap(&a, &b) {
         let title = format!(
             "the registers of `{}` overlap those of `{}`",
             device.name.value, earlier.name.value
         );
         let help = "correct `address` or `size`; registers in one page are one device";
-        let problem = Problem::new(&device.what.address.span, title, help).label(shown(&b));
-        report.push(problem.with(&earlier.what.address.span, shown(&a)));
+        let problem = Problem::new(span, title, help).label(shown(&b));
+        report.push(problem.with(first, shown(&a)));
+    }
+}
+
+fn same_function(earlier: &Device, device: &Device, report: &mut Report) {
+    let (DeclaredPlace::Pci(a), DeclaredPlace::Pci(b)) = (&earlier.what.place, &device.what.place)
+    else {
+        return;
+    };
+    if (PciFunction { bar: a.value.bar, ..b.value }) == a.value {
+        let (name, first) = (&device.name.value, &earlier.name.value);
+        let title = format!("`{name}` and `{first}` are the same PCI function");
+        let help = "add `instance = 1` if the machine has two of them, or remove one";
+        let problem = Problem::new(&b.span, title, help);
+        report.push(problem.with(&a.span, "first here"));
+    }
+}
+
+/// Report names that programs would take for those of the device's messages.
+fn messages(device: &Device, names: &Names<'_>, report: &mut Report) {
+    for number in 0..device.what.messages() {
+        let message = message_of(&device.name.value, number);
+        if let Some(other) = names.get(&message) {
+            let device = &device.name;
+            let title = format!("`{message}` is the name of an interrupt of `{}`", device.value);
+            let problem = Problem::new(&other.span, title, "choose another name");
+            report.push(problem.with(&device.span, "the device"));
+        }
     }
 }
 

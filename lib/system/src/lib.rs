@@ -6,10 +6,9 @@
 //! programs and writes the archive that the kernel boots and the simulator loads.
 //!
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
-//! `table`, VCPUs by `vcpu`) → `names`, `check`, `supervision`, `hardware`, `vcpus`, `queues`,
-//! `memory` (do they fit together?) →
-//! `assemble` ([`System`]) → `archive` (bytes). Every stage reports into one list of
-//! [`Diagnostics`].
+//! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
+//! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
+//! (bytes). Every stage reports into one list of [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
 //! here; programs arrive through a closure.
@@ -20,6 +19,7 @@ mod archive;
 mod assemble;
 mod check;
 mod declared;
+mod device;
 mod diagnostics;
 mod hardware;
 mod limits;

@@ -21,6 +21,11 @@ pub(crate) fn faults_of(supervisor: &str) -> String {
     format!("{supervisor}{FAULTS}")
 }
 
+/// The name of a message of a device, as programs wait for it.
+pub(crate) fn message_of(device: &str, number: u16) -> String {
+    format!("{device}.{number}")
+}
+
 /// What is wrong with `name` as a name, and the remedy.
 pub(crate) fn fault(name: &str) -> Option<(String, String)> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
@@ -159,7 +164,12 @@ pub(crate) fn check_keys(declared: &Declared, key_of: fn(&str) -> Key, report: &
     let mut keys: BTreeMap<Key, String> = BTreeMap::from([(Key::PRIVATE, String::new())]);
     for (name, meaning) in everything(declared) {
         let faults = (meaning.kind == Kind::Process).then(|| faults_of(name));
-        for name in [name.to_owned()].into_iter().chain(faults) {
+        let messages = match meaning.kind {
+            Kind::Device => declared.devices.get(meaning.index).map_or(0, |d| d.what.messages()),
+            _ => 0,
+        };
+        let messages = (0..messages).map(|number| message_of(name, number));
+        for name in [name.to_owned()].into_iter().chain(faults).chain(messages) {
             let key = key_of(&name);
             match keys.get(&key) {
                 Some(other) if *other != name => {

@@ -1,16 +1,16 @@
 //! From tables to declarations: every key of the description, its default and its range.
 
-use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named, Supervision};
+use crate::declared::{Declared, DeclaredProcess, DeclaredSegment, Named, Supervision};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::{
-    BACKOFF_NS_MAX, CLOCK_HZ, COUNT_MAX, INTERVALS, IRQ_LINES, MEMORY_MAX, MESSAGES_MAX,
-    PAGE_BYTES, PHYSICAL_END, PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
+    BACKOFF_NS_MAX, CLOCK_HZ, COUNT_MAX, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES,
+    PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
 };
 use crate::names;
-use crate::source::{At, Span};
+use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{units, vcpu};
+use crate::{device, units, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -46,7 +46,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.conditions = conditions.into_iter().map(|raw| condition(raw, report)).collect();
     declared.mailboxes = mailboxes.into_iter().map(|raw| mailbox(raw, report)).collect();
     declared.segments = segments.into_iter().map(|raw| segment(raw, report)).collect();
-    declared.devices = devices.into_iter().map(|raw| device(raw, report)).collect();
+    declared.devices = devices.into_iter().map(|raw| device::device(raw, report)).collect();
     declared.vcpus = vcpus.into_iter().map(|raw| vcpu::vcpu(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
@@ -278,7 +278,7 @@ fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
 }
 
 /// A size that must be given.
-fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
+pub(crate) fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
     if table.get("size").is_none() {
         table.missing("size", help);
         return PAGE_BYTES;
@@ -286,56 +286,11 @@ fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
     table.size("size", PAGE_BYTES..=SLOT).map_or(PAGE_BYTES, |size| size.value)
 }
 
-fn segment(raw: Raw<'_>, report: &mut Report) -> Named<u64> {
+fn segment(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredSegment> {
     let mut table = Table::new("[[segment]]", "segment", raw, report);
     let name = name(&mut table);
-    let what = required_size(&mut table, "add `size = \"4K\"`: the bytes to share");
+    let size = required_size(&mut table, "add `size = \"4K\"`: the bytes to share");
+    let dma = table.flag("dma").unwrap_or(false);
     table.report_unknown();
-    Named { name, what }
-}
-
-fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
-    let mut table = Table::new("[[device]]", "device", raw, report);
-    let name = name(&mut table);
-    let address = address(&mut table);
-    let size = required_size(&mut table, "add `size = \"4K\"`: the bytes of its registers");
-    let irq = table.number("irq", 0..=u64::from(IRQ_LINES) - 1, ", its line at the I/O APIC");
-    let trigger = table.choice("trigger", &[("edge", false), ("level", true)], "");
-    let interval = table.duration("interval", INTERVALS);
-    let spans = [
-        ("trigger", trigger.as_ref().map(|t| &t.span)),
-        ("interval", interval.as_ref().map(|i| &i.span)),
-    ];
-    for (key, span) in spans.into_iter().filter_map(|(key, span)| Some((key, span?))) {
-        if table.get("irq").is_none() {
-            let title = format!("`{key}` without `irq`");
-            let help = format!("add `irq = …`, the device's interrupt line, or remove `{key}`");
-            table.report.push(Problem::new(span, title, help));
-        }
-    }
-    table.report_unknown();
-    let irq = irq.and_then(|irq| Some(At::new(u16::try_from(irq.value).ok()?, irq.span)));
-    let interval_ns = interval.map(|interval| interval.value);
-    let level = trigger.is_some_and(|trigger| trigger.value);
-    Named { name, what: DeclaredDevice { address, size, irq, level, interval_ns } }
-}
-
-/// Physical address of a device; its page is the unit of protection.
-fn address(table: &mut Table<'_, '_>) -> At<u64> {
-    let nowhere = |place: Span| At::new(PHYSICAL_END, place);
-    if table.get("address").is_none() {
-        table.missing("address", "add `address = 0x…`, the physical address of its registers");
-        return nowhere(table.place());
-    }
-    let Some(address) = table.number("address", 0..=PHYSICAL_END - 1, "") else {
-        return nowhere(table.place());
-    };
-    if !address.value.is_multiple_of(PAGE_BYTES) {
-        let title = "`address` is not the start of a page";
-        let start = address.value - address.value % PAGE_BYTES;
-        let help = format!("write `{start:#x}`: whole pages of {PAGE_BYTES} bytes are mapped");
-        table.report.push(Problem::new(&address.span, title, help));
-        return nowhere(address.span);
-    }
-    address
+    Named { name, what: DeclaredSegment { size, dma } }
 }

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::source::{Source, Span};
-use diapason_abi::archive::VCPUS_MAX;
+use diapason_abi::archive::{Location, VCPUS_MAX};
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -24,7 +24,7 @@ pub struct System {
     pub mailboxes: Vec<Mailbox>,
     /// Memory segments shared by name.
     pub segments: Vec<Segment>,
-    /// Memory-mapped devices.
+    /// Devices: the declared ones, then the messages of each.
     pub devices: Vec<Device>,
     /// Virtual CPUs.
     pub vcpus: Vec<Vcpu>,
@@ -148,17 +148,19 @@ pub struct Segment {
     pub name: String,
     /// Bytes.
     pub size: u64,
+    /// May devices be told where it is?
+    pub dma: bool,
     /// Which processes may attach it, one bit each.
     pub allowed: u64,
 }
 
-/// A memory-mapped device.
+/// A device: registers, or one of the messages (MSI-X) that a PCI device interrupts with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
     /// Its name.
     pub name: String,
-    /// Physical address of its registers.
-    pub address: u64,
+    /// Where its registers are, or whose message it is.
+    pub location: Location,
     /// Bytes of registers.
     pub size: u64,
     /// Its interrupt, if it has one.
@@ -167,10 +169,10 @@ pub struct Device {
     pub allowed: u64,
 }
 
-/// An interrupt line.
+/// An interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupt {
-    /// Its number at the I/O APIC.
+    /// Its line at the I/O APIC, or from `diapason_abi::archive::MESSAGES` on a message.
     pub irq: u16,
     /// Level-triggered (else edge)?
     pub level: bool,

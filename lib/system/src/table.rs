@@ -318,6 +318,24 @@ impl<'t, 'r> Table<'t, 'r> {
     /// A time in ns, in `range`.
     pub fn duration(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
         let entry = self.get(key)?;
+        self.time(key, entry, &range)
+    }
+
+    /// A time in ns, in `range`, or a list of such times.
+    pub fn durations(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Vec<At<u64>> {
+        let Some(entry) = self.get(key) else { return Vec::new() };
+        match entry.get_ref().as_array() {
+            Some(list) => list.iter().filter_map(|each| self.time(key, each, &range)).collect(),
+            None => self.time(key, entry, &range).into_iter().collect(),
+        }
+    }
+
+    fn time(
+        &mut self,
+        key: &str,
+        entry: Entry<'_>,
+        range: &RangeInclusive<u64>,
+    ) -> Option<At<u64>> {
         let Some(text) = entry.get_ref().as_str() else {
             self.wrong_type(key, entry, "a text with a unit", &format!("{key} = \"10ms\""));
             return None;

@@ -91,7 +91,9 @@ fn grant(
 
 /// Report a device whose interrupts would take any amount of time from the VCPUs.
 fn interrupts(device: &Named<DeclaredDevice>, report: &mut Report) {
-    let (Some(irq), None) = (&device.what.irq, device.what.interval_ns) else { return };
+    let d = &device.what;
+    let place = d.irq.as_ref().or(d.irqs.as_ref()).filter(|_| d.intervals.is_empty());
+    let Some(irq) = place else { return };
     let title = format!("nothing bounds how often `{}` interrupts", device.name.value);
     let help = "add `interval = \"1ms\"`, the shortest time between two of its interrupts";
     let note = "the system has VCPUs, and every interrupt takes time from all of them";

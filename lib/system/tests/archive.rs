@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ENGINE, OPTIONS, built, is_only, program, program_named};
-use diapason_abi::archive::{Archive, NONE, ObjectKind, flags};
+use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, flags};
 use diapason_abi::{Key, call};
 use diapason_system::{Interrupt, Restart, SemaphoreKind, build, parse};
 
@@ -100,7 +100,7 @@ fn objects_segments_and_devices_arrive_in_the_archive() {
     let segment = archive.segments().next().unwrap();
     assert_eq!((segment.pages, segment.allowed), (4, 0b11));
     let device = archive.devices().next().unwrap();
-    assert_eq!((device.address, device.pages), (0xfed0_0000, 1));
+    assert_eq!((device.location, device.pages), (Location::Address(0xfed0_0000), 1));
     assert_eq!((device.irq, device.level, device.allowed), (2, true, 1));
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ENGINE, OPTIONS, SERVERS, built, program_named};
-use diapason_abi::archive::{Archive, NONE, ObjectKind};
+use diapason_abi::archive::{Archive, Location, NONE, ObjectKind};
 use diapason_abi::{Key, call};
 use diapason_system::{Diagnostics, Process, Restart, SemaphoreKind, Server, System, parse};
 use proptest::collection::vec;
@@ -45,16 +45,23 @@ fn says_the_same(system: &System, bytes: &[u8]) {
     for (segment, record) in system.segments.iter().zip(archive.segments()) {
         assert_eq!(record.key, Key::new(&segment.name).0);
         assert_eq!(record.allowed, users(system, &segment.name));
-        assert_eq!(u64::from(record.pages) * 4096, segment.size);
+        assert_eq!((u64::from(record.pages) * 4096, record.dma), (segment.size, segment.dma));
     }
     vcpus_agree(system, &archive);
     assert_eq!(archive.devices().count(), system.devices.len());
     for (device, record) in system.devices.iter().zip(archive.devices()) {
         assert_eq!(record.key, Key::new(&device.name).0);
-        assert_eq!(record.allowed, users(system, &device.name));
+        let granted = match device.location {
+            Location::Message { of, .. } => &system.devices[usize::from(of)].name,
+            _ => &device.name,
+        };
+        assert_eq!(record.allowed, users(system, granted));
         let line = device.interrupt.map(|interrupt| (interrupt.irq, interrupt.level));
         assert_eq!(line, (record.irq != NONE).then_some((record.irq, record.level)));
-        assert_eq!((record.address, u64::from(record.pages) * 4096), (device.address, device.size));
+        assert_eq!(
+            (record.location, u64::from(record.pages) * 4096),
+            (device.location, device.size)
+        );
     }
 }
 
@@ -189,6 +196,14 @@ const PIECES: &[&str] = &[
     "size = ",
     "address = ",
     "irq = ",
+    "pci = ",
+    "\"0c0330\"\n",
+    "vendor = ",
+    "instance = ",
+    "bar = ",
+    "irqs = ",
+    "dma = ",
+    "true\n",
     "trigger = ",
     "kind = ",
     "initial = ",

@@ -80,7 +80,8 @@ fn missing_keys() {
     bad_last(&["[[mailbox]]", "name = \"m\""], 8, title, help);
     let help = "add `size = \"4K\"`: the bytes to share";
     bad_last(&["[[segment]]", "name = \"g\""], 8, "segment `g` has no `size`", help);
-    let help = "add `address = 0x…`, the physical address of its registers";
+    let help = "add `address = 0x…`, the physical address of its registers, or \
+                `pci = \"0c0330\"`, its class";
     let text = with_process("[[device]]\nname = \"d\"\nsize = 4096");
     refused(&text, (7, 8), "device `d` has no `address`", help);
 }

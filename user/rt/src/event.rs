@@ -24,9 +24,18 @@ impl Event {
     /// The interrupt of a granted device.
     ///
     /// # Errors
-    /// `Busy` if somebody has it or the device has none; `Exhausted`.
+    /// `Busy` if somebody has it or the device has none; `Absent` if the machine lacks the device;
+    /// `Exhausted`.
     pub fn interrupt(device: &str) -> Result<Event, Errno> {
         call1(CallNumber::SetIsr, Key::new(device).0).map(Event)
+    }
+
+    /// Message `number` of a granted PCI device, which has as many as its description's `irqs`.
+    ///
+    /// # Errors
+    /// `Absent` if the machine lacks the device; `Busy` if somebody has the message; `Exhausted`.
+    pub fn message(device: &str, number: u8) -> Result<Event, Errno> {
+        call1(CallNumber::SetIsr, Key::message(device, number).0).map(Event)
     }
 
     /// Wait until it has occurred; how often since the last wait. Waiting again is what lets a

@@ -1,7 +1,8 @@
-//! Memory at run time: pages, shared segments, device registers, and copies in one piece.
+//! Memory at run time: pages, shared segments, device registers, memory that devices use too, and
+//! copies in one piece.
 
 use crate::sys::{self, call1};
-use diapason_abi::call::PARTIAL;
+use diapason_abi::call::{PARTIAL, unmapped};
 use diapason_abi::{CallNumber, Errno, Key, PAGE, PAGES_PER_CALL, decode_result};
 
 /// `pages` pages of zeroed memory, one behind the other. The process keeps them until it ends;
@@ -65,36 +66,176 @@ impl Drop for Segment {
     }
 }
 
-/// Registers of a granted device.
+/// Registers of a granted device, or a part of them.
+///
+/// What a register does is the device's affair: nothing here can tell a harmless value from one
+/// that makes the device write where it should not. A driver is trusted with that.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers(u64);
+pub struct Registers {
+    address: u64,
+    bytes: usize,
+}
 
 impl Registers {
-    /// Map the registers of the device of this name.
+    /// Map the registers of the device of this name. The pages with the message table of a PCI
+    /// device are the kernel's: they are missing from the map.
     ///
     /// # Errors
-    /// None for a device the description grants.
+    /// `Absent` if the machine lacks the device.
     pub fn map(device: &str) -> Result<Registers, Errno> {
-        call1(CallNumber::MapDevice, Key::new(device).0).map(Registers)
+        let (address, pages) = unmapped(call1(CallNumber::MapDevice, Key::new(device).0)?);
+        Ok(Registers { address, bytes: pages as usize * PAGE })
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The `bytes` from `offset` on, if there are so many. For offsets that the device itself
+    /// names: they are looked at once, here.
+    #[must_use]
+    pub fn part(&self, offset: usize, bytes: usize) -> Option<Registers> {
+        let end = offset.checked_add(bytes).filter(|end| *end <= self.bytes);
+        end.map(|_| Registers { address: self.address + offset as u64, bytes })
+    }
+
+    /// Read a 32-bit register.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[must_use]
+    #[inline(always)]
+    pub fn read32(&self, offset: usize) -> u32 {
+        sys::read32(at::<u32>(self.address, self.bytes, offset))
+    }
+
+    /// Write a 32-bit register.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[inline(always)]
+    pub fn write32(&self, offset: usize, value: u32) {
+        sys::write32(at::<u32>(self.address, self.bytes, offset), value);
     }
 
     /// Read a 64-bit register.
     ///
-    /// # Safety
-    /// `offset` is a register of the device.
+    /// # Panics
+    /// If there is none at this offset.
     #[must_use]
-    pub unsafe fn read64(&self, offset: usize) -> u64 {
-        // SAFETY: the caller vouches for the offset; the mapping lives as long as the process.
-        unsafe { (self.0 as *const u64).byte_add(offset).read_volatile() }
+    #[inline(always)]
+    pub fn read64(&self, offset: usize) -> u64 {
+        sys::read64(at::<u64>(self.address, self.bytes, offset))
     }
 
     /// Write a 64-bit register.
     ///
-    /// # Safety
-    /// `offset` is a register of the device, and the value one it may have.
-    pub unsafe fn write64(&self, offset: usize, value: u64) {
+    /// # Panics
+    /// If there is none at this offset.
+    #[inline(always)]
+    pub fn write64(&self, offset: usize, value: u64) {
+        sys::write64(at::<u64>(self.address, self.bytes, offset), value);
+    }
+}
+
+/// The address of a `T` at `offset` of so many bytes.
+#[inline(always)]
+fn at<T>(address: u64, bytes: usize, offset: usize) -> u64 {
+    let room = bytes.checked_sub(size_of::<T>()).is_some_and(|last| offset <= last);
+    assert!(room && offset.is_multiple_of(align_of::<T>()), "no such place at {offset:#x}");
+    address + offset as u64
+}
+
+/// Memory that devices read and write too: a declared segment with `dma = true`, attached.
+///
+/// Every access is one that the compiler neither leaves out, nor joins, nor moves past another or
+/// past that of a register.
+#[derive(Debug)]
+pub struct Dma {
+    segment: Segment,
+    bytes: usize,
+    bus: u64,
+}
+
+impl Dma {
+    /// Attach the segment of this name. The first to attach finds it zeroed.
+    ///
+    /// # Errors
+    /// None for a segment the description grants and declares for devices; else the process ends.
+    pub fn attach(name: &str) -> Result<Dma, Errno> {
+        let segment = Segment::attach(name)?;
+        let (bus, pages) = unmapped(call1(CallNumber::ShmBus, segment.key.0)?);
+        Ok(Dma { segment, bytes: pages as usize * PAGE, bus })
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where devices find the byte at `offset`: below 4 GiB, and the first at the start of a page.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[must_use]
+    pub fn bus_address(&self, offset: usize) -> u64 {
+        at::<u8>(self.bus, self.bytes, offset)
+    }
+
+    #[inline(always)]
+    fn read<T: Copy>(&self, offset: usize) -> T {
+        let place = at::<T>(self.segment.address, self.bytes, offset) as *const T;
+        // SAFETY: `at` looked; the segment is attached as long as `self` lives, nobody has
+        // references into it, and every pattern of bits is a number.
+        unsafe { place.read_volatile() }
+    }
+
+    #[inline(always)]
+    fn write<T: Copy>(&self, offset: usize, value: T) {
+        let place = at::<T>(self.segment.address, self.bytes, offset) as *mut T;
         // SAFETY: as above.
-        unsafe { (self.0 as *mut u64).byte_add(offset).write_volatile(value) }
+        unsafe { place.write_volatile(value) }
+    }
+
+    /// Read a word.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[must_use]
+    #[inline(always)]
+    pub fn read32(&self, offset: usize) -> u32 {
+        self.read(offset)
+    }
+
+    /// Write a word.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[inline(always)]
+    pub fn write32(&self, offset: usize, value: u32) {
+        self.write(offset, value);
+    }
+
+    /// Read a byte.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[must_use]
+    #[inline(always)]
+    pub fn read8(&self, offset: usize) -> u8 {
+        self.read(offset)
+    }
+
+    /// Write a byte.
+    ///
+    /// # Panics
+    /// If there is none at this offset.
+    #[inline(always)]
+    pub fn write8(&self, offset: usize, value: u8) {
+        self.write(offset, value);
     }
 }
 

@@ -14,6 +14,10 @@ __dia_header:
     .long __dia_consume - __dia_header
     .long __dia_step - __dia_header
     .long __dia_fault - __dia_header
+    .long __dia_read32 - __dia_header
+    .long __dia_write32 - __dia_header
+    .long __dia_read64 - __dia_header
+    .long __dia_write64 - __dia_header
     .long __image_end - __dia_header
 
     # System call: number in rax, words in rdi, rsi, rdx, r10, r8; result in rax.
@@ -69,6 +73,35 @@ __dia_fault:
     syscall
     ud2
     .skip 7, 0xcc
+
+    # A register of a device (rdi: its address; esi or rsi: the value): nothing else touches one.
+    .balign 16
+    .globl __dia_read32
+__dia_read32:
+    mov eax, [rdi]
+    ret
+    .skip 13, 0xcc
+
+    .balign 16
+    .globl __dia_write32
+__dia_write32:
+    mov [rdi], esi
+    ret
+    .skip 13, 0xcc
+
+    .balign 16
+    .globl __dia_read64
+__dia_read64:
+    mov rax, [rdi]
+    ret
+    .skip 12, 0xcc
+
+    .balign 16
+    .globl __dia_write64
+__dia_write64:
+    mov [rdi], rsi
+    ret
+    .skip 12, 0xcc
 
     .section .text.start, "ax"
     .globl _start

@@ -56,6 +56,36 @@ checked!(call3, raw3(a, b, c));
 checked!(call4, raw4(a, b, c, d));
 checked!(call5, raw5(a, b, c, d, e));
 
+macro_rules! registers {
+    ($read:ident $read_stub:literal, $write:ident $write_stub:literal: $word:ty, $a:tt, $b:tt) => {
+        /// Read a register that is mapped.
+        #[inline(always)]
+        pub(crate) fn $read(address: u64) -> $word {
+            let value: $word;
+            // SAFETY: an access of the device, not of memory of the program; the stub is a
+            // function.
+            unsafe {
+                asm!(concat!("call ", $read_stub), in("rdi") address, lateout($a) value,
+                    clobber_abi("C"));
+            }
+            value
+        }
+
+        /// Write a register that is mapped.
+        #[inline(always)]
+        pub(crate) fn $write(address: u64, value: $word) {
+            // SAFETY: as above.
+            unsafe {
+                asm!(concat!("call ", $write_stub), in("rdi") address, in($b) value,
+                    clobber_abi("C"));
+            }
+        }
+    };
+}
+
+registers!(read32 "__dia_read32", write32 "__dia_write32": u32, "eax", "esi");
+registers!(read64 "__dia_read64", write64 "__dia_write64": u64, "rax", "rsi");
+
 /// Nothing: the floor of every measurement.
 #[inline(always)]
 pub fn null() {

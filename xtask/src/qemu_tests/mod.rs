@@ -5,6 +5,7 @@
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
 mod alarms;
+mod devices;
 mod engine;
 mod faults;
 mod observed;
@@ -127,9 +128,10 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 7] {
+fn topics() -> [&'static [QemuTest]; 8] {
     [
         alarms::TESTS,
+        devices::TESTS,
         engine::TESTS,
         faults::TESTS,
         trials::TESTS,

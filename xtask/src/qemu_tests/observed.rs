@@ -149,7 +149,11 @@ impl Observed {
         let calls = self.flight()?.iter().filter(|entry| entry.kind != EntryKind::Bytes).count();
         let archive = Archive::parse(&self.archive).map_err(|reason| reason.text())?;
         let recording = self.run.flight.as_deref().unwrap_or_default();
-        match with_kernel(&archive, |kernel| replay(kernel, recording)) {
+        let replayed = with_kernel(&archive, |mut kernel| {
+            kernel.lack_devices(self.run.outcome.lacking);
+            replay(kernel, recording)
+        });
+        match replayed {
             Ok(equal) if equal == calls => Ok(()),
             Ok(equal) => Err(format!("only {equal} of {calls} entries were replayed")),
             Err(different) => Err(format!(

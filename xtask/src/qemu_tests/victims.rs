@@ -94,6 +94,7 @@ fn forbidden_regions(table: &mut Table) {
         ("heap it does not have", own + layout::HEAP + layout::SLOT - 8),
         ("segment it does not have", own + layout::SEGMENTS + layout::SLOT),
         ("device it does not have", own + layout::DEVICES),
+        ("messages of its device", own + layout::DEVICES + layout::SLOT + 0x3000),
         ("last of its window", own + layout::WINDOW - 8),
         ("behind its window", own + layout::WINDOW),
         ("higher half", 0xffff_8000_0000_0000),
@@ -203,8 +204,8 @@ fn pointers(table: &mut Table) {
 }
 
 fn keys(table: &mut Table) {
-    let calls =
-        "SemCreate,CvCreate,MboxCreate,ShmAttach,ShmDetach,MapDevice,SetIsr,ProcCreate,ProcKill";
+    let calls = "SemCreate,CvCreate,MboxCreate,ShmAttach,ShmDetach,ShmBus,MapDevice,SetIsr,\
+                 ProcCreate,ProcKill";
     let names = [
         ("unknown name", "nothing has this name"),
         ("lock of the neighbour", "its-lock"),

@@ -2,8 +2,8 @@
 
 use diapason_abi::Key;
 use diapason_abi::archive::{
-    CRC_FROM, DeviceRecord, Header, NONE, ObjectKind, ObjectRecord, ProcessRecord, SegmentRecord,
-    VcpuKind, VcpuRecord, crc32,
+    CRC_FROM, DeviceRecord, Header, Location, MESSAGES, NONE, ObjectKind, ObjectRecord,
+    PciFunction, ProcessRecord, SegmentRecord, VcpuKind, VcpuRecord, crc32,
 };
 use diapason_abi::call::MUTEX;
 
@@ -113,22 +113,43 @@ impl Plan {
 
     /// A shared segment.
     pub fn segment(mut self, name: &str, pages: u32, allowed: u64) -> Plan {
-        self.segments.push(SegmentRecord { key: key(name), allowed, pages });
+        self.segments.push(SegmentRecord { key: key(name), allowed, pages, dma: false });
+        self
+    }
+
+    /// The segment declared last is for devices.
+    pub fn for_devices(mut self) -> Plan {
+        self.segments.last_mut().expect("a segment was declared").dma = true;
         self
     }
 
     /// A device with an interrupt line.
     pub fn device(mut self, name: &str, irq: u16, level: bool, allowed: u64) -> Plan {
-        let (key, address) = (key(name), 0xfe00_0000);
         self.devices.push(DeviceRecord {
-            key,
+            key: key(name),
             allowed,
-            address,
+            location: Location::Address(0xfe00_0000),
             pages: 1,
             irq,
             level,
             interval: 0,
         });
+        self
+    }
+
+    /// A PCI function with so many messages, `NAME.0` and so on.
+    pub fn pci(mut self, name: &str, messages: u16, allowed: u64) -> Plan {
+        let of = self.devices.len() as u16;
+        let numbered = self.devices.iter().filter(|d| d.irq != NONE && d.irq >= MESSAGES).count();
+        self = self.device(name, NONE, false, allowed);
+        let function = PciFunction { class: 0, vendor: NONE, product: NONE, instance: 0, bar: 0 };
+        self.devices[of as usize].location = Location::Pci(function);
+        for vector in 0..messages {
+            let irq = MESSAGES + numbered as u16 + vector;
+            self = self.device(&format!("{name}.{vector}"), irq, false, allowed);
+            let message = self.devices.last_mut().expect("just declared");
+            (message.location, message.pages) = (Location::Message { of, vector }, 0);
+        }
         self
     }
 

@@ -5,7 +5,7 @@ use diapason_abi::CallNumber as Call;
 use diapason_abi::archive::DeviceRecord;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind, access_words};
-use diapason_abi::{FaultCause, Nanos, layout};
+use diapason_abi::{FaultCause, Nanos, PAGE, layout};
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
 };
@@ -155,6 +155,12 @@ impl Machine for Memory {
     fn attach_segment(&mut self, _process: ProcessId, _segment: u16, _visible: bool) {}
 
     fn attach_device(&mut self, _process: ProcessId, _device: u16, _visible: bool) {}
+
+    fn set_bus_master(&mut self, _device: u16, _enabled: bool) {}
+
+    fn bus_address(&mut self, _segment: u16, first: FrameId) -> u64 {
+        u64::from(first.index()) * PAGE as u64
+    }
 
     fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
 

@@ -16,8 +16,10 @@ const HOSTILE: [u16; 5] = [2, 3, 4, 5, 6];
 const NAMES: [&str; 7] = ["boss", "neighbour", "h0", "h1", "h2", "h3", "h4"];
 const SEMAPHORES: [&str; 5] = ["m1", "m2", "m3", "s0", "s9"];
 const MAILBOXES: [&str; 3] = ["b1", "b2", "b9"];
-const SEGMENTS: [&str; 2] = ["narrow", "wide"];
-const DEVICES: [&str; 3] = ["edge", "level", "deaf"];
+const SEGMENTS: [&str; 3] = ["narrow", "wide", "rings"];
+const DEVICES: [&str; 4] = ["edge", "level", "deaf", "lost"];
+/// The machine lacks the last of them.
+pub const LACKING: u64 = 0b1000;
 /// The hostile processes that may start others, one bit each.
 const STARTERS: u64 = 0b0101_0100;
 /// The neighbour's period; lateness of the clock stays below it.
@@ -42,12 +44,14 @@ pub fn plan() -> Plan {
     plan = plan.mailbox("b1", 1).mailbox("b2", 4).mailbox("b9", 9).only(0b0001_1100);
     plan = plan.reports("reports", HOSTILE.len() as u16, BOSS);
     plan = plan.segment("narrow", 3, EVERYBODY).segment("wide", 7, 0b0110_0101);
+    plan = plan.segment("rings", 6, EVERYBODY).for_devices();
     plan = plan.device("edge", 3, false, some).device("level", 4, true, some);
-    plan.device("deaf", diapason_abi::archive::NONE, false, some)
+    plan = plan.device("deaf", diapason_abi::archive::NONE, false, some);
+    plan.device("lost", 5, false, some)
 }
 
 /// How often each hostile call is made.
-const WEIGHTS: [(Call, u64); 43] = [
+const WEIGHTS: [(Call, u64); 44] = [
     (Call::Null, 1),
     (Call::Yield, 6),
     (Call::ThreadExit, 2),
@@ -92,6 +96,7 @@ const WEIGHTS: [(Call, u64); 43] = [
     (Call::VcpuDelete, 1),
     (Call::VcpuFit, 1),
     (Call::MboxCall, 20),
+    (Call::ShmBus, 1),
 ];
 
 /// What happened, to see that the storm reaches everything.
@@ -102,7 +107,7 @@ pub struct Tally {
     /// Calls of each number that returned well at once.
     pub good: [u64; WEIGHTS.len()],
     /// Errors of each number that were returned at once.
-    pub errors: [u64; 10],
+    pub errors: [u64; 11],
     /// Faults by cause.
     pub faults: [u64; 32],
     /// Starts of hostile processes.
@@ -150,9 +155,10 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
     let bytes = plan().to_bytes();
     let archive = Archive::parse(&bytes).expect("a possible plan");
     let sizes = Sizes::of(&archive).expect("it fits");
-    with_kernel(&archive, |kernel| {
+    with_kernel(&archive, |mut kernel| {
+        kernel.lack_devices(LACKING);
         let shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
-        let (good, errors) = ([0; WEIGHTS.len()], [0; 10]);
+        let (good, errors) = ([0; WEIGHTS.len()], [0; 11]);
         let tally =
             Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, exchanges: 0, hash: 0 };
         let mut storm = Storm {
@@ -446,6 +452,8 @@ impl Storm<'_> {
             (Call::MboxCreate, 1) if self.random.one_in(2) => 0,
             (Call::TimerStart, 1) => self.deadline(),
             (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
+            // Of a segment that is not for devices it would be the end.
+            (Call::ShmBus, 0) => key("rings"),
             (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, false),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
             (Call::MemAlloc, 0) => 1,

@@ -1,4 +1,5 @@
-//! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET.
+//! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET, where
+//! PCI functions are configured.
 
 /// What was found.
 #[derive(Clone, Copy, Default)]
@@ -14,6 +15,10 @@ pub struct Acpi {
     pub first_line: u32,
     /// Registers of the high-precision timer; 0 if there is none.
     pub hpet: u64,
+    /// Configuration memory of PCI: where that of bus 0 is or would be (0: there is none), and the
+    /// first and the last bus it is there for.
+    pub pci: u64,
+    pub buses: (u64, u64),
 }
 
 /// Everything below 4 GiB is mapped; tables elsewhere are taken as absent.
@@ -61,6 +66,11 @@ impl Acpi {
             match found.get(..4) {
                 Some(b"APIC") => acpi.read_madt(found),
                 Some(b"HPET") => acpi.hpet = number(found, 44, 8),
+                // The first of its entries is that of the machine's own buses.
+                Some(b"MCFG") => {
+                    acpi.pci = number(found, 44, 8);
+                    acpi.buses = (number(found, 54, 1), number(found, 55, 1));
+                }
                 _ => {}
             }
             entry += size;

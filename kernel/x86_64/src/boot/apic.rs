@@ -41,6 +41,11 @@ impl LocalApic {
         read(0x390)
     }
 
+    /// This core, as interrupts are addressed to it.
+    pub fn id(&self) -> u32 {
+        read(0x20) >> 24
+    }
+
     /// Let the timer interrupt.
     pub fn open_timer(&mut self, deadline_mode: bool) {
         self.deadline_mode = deadline_mode;

@@ -2,7 +2,7 @@
 
 use super::acpi::Acpi;
 use super::memory::BootMemory;
-use super::{loader, spaces};
+use super::{devices, loader, spaces};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
 use crate::console::announce;
@@ -56,12 +56,13 @@ pub fn build(
         &[u64::from(h.processes), semaphores, conditions, mailboxes, tables[0], tables[1]],
     );
     let mut metal = metal(&archive, memory, acpi, &sizes).ok_or(Refusal::Memory)?;
-    shared_tables(&archive, memory, &mut metal).ok_or(Refusal::Memory)?;
+    let absent =
+        devices::set_up(&archive, memory, &mut metal, acpi, &timer).ok_or(Refusal::Memory)?;
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
     let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any;
-    let shell = Shell {
+    let mut shell = Shell {
         kernel: Kernel::new(pools, &archive, refused),
         metal,
         clock,
@@ -71,6 +72,7 @@ pub fn build(
         has_devices: h.devices > 0,
         longest_cause: 0,
     };
+    shell.kernel.lack_devices(absent);
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
         BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
@@ -90,14 +92,15 @@ fn metal(
     let h = archive.header;
     let (record, watch) = (h.flags & flags::RECORD != 0, h.flags & flags::WATCH != 0);
     let entries = if record { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
-    // SAFETY: these are numbers, of which all zeros are values.
-    let (spaces, programs, contexts, places, segment_tables, device_tables, entries) = unsafe {
+    // SAFETY: these are numbers and addresses, of which all zeros are values.
+    let (spaces, programs, contexts, places, segments, devices, commands, entries) = unsafe {
         (
             memory.array(sizes.processes, None)?,
             memory.array(sizes.processes, None)?,
             memory.array(sizes.threads, None)?,
             memory.array(sizes.threads, None)?,
             memory.array(sizes.segments, None)?,
+            memory.array(sizes.devices, None)?,
             memory.array(sizes.devices, None)?,
             memory.array(entries, None)?,
         )
@@ -107,11 +110,13 @@ fn metal(
         programs: Table::new(programs),
         contexts: Table::new(contexts),
         places: Table::new(places),
-        segment_tables: Table::new(segment_tables),
-        device_tables: Table::new(device_tables),
+        segment_tables: Table::new(segments),
+        device_tables: Table::new(devices),
+        commands: Table::new(commands),
         pool: 0,
         vectors: [NONE; DEVICES_MAX],
         lines: [NONE; DEVICES_MAX],
+        masks: [core::ptr::null_mut(); DEVICES_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
         current: NONE,
         counts: Counts::default(),
@@ -120,27 +125,6 @@ fn metal(
         recorder: Recorder::new(entries),
         supervisor_died: false,
     })
-}
-
-/// Level-1 tables of segments and devices, and a vector for each device that interrupts.
-fn shared_tables(archive: &Archive<'_>, memory: &mut BootMemory, metal: &mut Metal) -> Option<()> {
-    for table in metal.segment_tables.iter_mut() {
-        *table = memory.page()?;
-    }
-    let mut vectors = 0;
-    for (index, device) in archive.devices().enumerate() {
-        let table = memory.page()?;
-        metal.device_tables[index] = table;
-        for page in 0..device.pages {
-            spaces::set_device(table, page, device.address + u64::from(page) * PAGE as u64);
-        }
-        if device.irq != NONE && vectors < DEVICES_MAX {
-            metal.vectors[vectors] = index as u16;
-            metal.lines[vectors] = device.irq;
-            vectors += 1;
-        }
-    }
-    Some(())
 }
 
 /// Load every program; returns which were refused, one bit each.

@@ -4,8 +4,10 @@ mod acpi;
 mod apic;
 mod build;
 mod calibrate;
+mod devices;
 mod loader;
 mod memory;
+mod pci;
 mod spaces;
 mod tables;
 

@@ -5,6 +5,7 @@ use super::{
     __boot_rodata, __boot_start, __data_start, __kernel_end, __rodata_start, __text_start,
     KERNEL_PDPT, KERNEL_PDS, KERNEL_PT, KERNEL_STACK_GUARD,
 };
+use crate::cpu;
 use crate::paging::bits::{GLOBAL, NO_EXECUTE, PRESENT, UNCACHED, USER, WRITE};
 use crate::paging::{ADDRESS, LARGE_PAGE, Space, entry};
 use diapason_abi::{PAGE, layout};
@@ -46,6 +47,17 @@ pub unsafe fn protect_kernel() {
         *directory.add(own) = table as u64 | PRESENT | WRITE;
         for i in (0..KERNEL_ENTRIES * 512).filter(|i| *i != own) {
             *directory.add(i) |= NO_EXECUTE;
+        }
+    }
+}
+
+/// Memory below 4 GiB, from `start` on, is registers: the kernel reads and writes them uncached.
+pub fn uncache(start: u64, length: u64) {
+    for page in start / LARGE_PAGE..(start + length).div_ceil(LARGE_PAGE) {
+        // SAFETY: the kernel's level-2 tables are one behind the other; only boot runs.
+        unsafe {
+            *(&raw mut KERNEL_PDS).cast::<u64>().add(page as usize & 2047) |= UNCACHED;
+            cpu::forget_page(page * LARGE_PAGE);
         }
     }
 }

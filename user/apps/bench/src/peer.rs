@@ -120,17 +120,13 @@ fn interrupts(p: &Probes) -> Result<(), Errno> {
     let interrupt = Event::interrupt("hpet")?;
     let ticks = PAUSE.0 / hpet::NANOS_PER_TICK;
     for _ in 0..RUNS {
-        // SAFETY: the first comparator: when it is due, and where its interrupt goes.
-        unsafe {
-            let due = registers.read64(hpet::COUNTER) + ticks;
-            registers.write64(hpet::CONFIGURATION, hpet::LINE << 9 | hpet::INTERRUPT);
-            registers.write64(hpet::COMPARATOR, due);
-        }
+        let due = registers.read64(hpet::COUNTER) + ticks;
+        registers.write64(hpet::CONFIGURATION, hpet::LINE << 9 | hpet::INTERRUPT);
+        registers.write64(hpet::COMPARATOR, due);
         interrupt.wait(EVER)?;
         p.irq_to_thread.end();
     }
-    // SAFETY: the comparator's interrupt off.
-    unsafe { registers.write64(hpet::CONFIGURATION, 0) };
+    registers.write64(hpet::CONFIGURATION, 0);
     Ok(())
 }
 

@@ -56,6 +56,7 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
             [send, pointer(r), what, receive, deadline(r)]
         }
         C::ShmAttach | C::ShmDetach => [declared(r, &SEGMENTS), 0, 0, 0, 0],
+        C::ShmBus => [Key::new(SEGMENTS[1]).0, 0, 0, 0, 0],
         C::MemAlloc => [1 + r.below(4), 0, 0, 0, 0],
         C::TimerStart => [handle(r, Kind::Event)?, deadline(r), period(r), 0, 0],
         C::EventWait => [handle(r, Kind::Event)?, deadline(r), 0, 0, 0],

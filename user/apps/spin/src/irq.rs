@@ -62,15 +62,11 @@ impl Alarm {
     const CLOSE: u64 = 100;
 
     fn start(registers: Registers, every_us: u64) -> Alarm {
-        // SAFETY: the device's documented registers; nobody else uses this comparator.
-        let (femtoseconds, now) = unsafe {
-            let femtoseconds = registers.read64(hpet::CAPABILITIES) >> 32;
-            let on = registers.read64(hpet::CONFIGURATION) | hpet::ENABLE;
-            registers.write64(hpet::CONFIGURATION, on);
-            let line = hpet::LINE | hpet::INTERRUPT;
-            registers.write64(hpet::COMPARATOR_CONFIGURATION, line);
-            (femtoseconds, registers.read64(hpet::COUNTER))
-        };
+        let femtoseconds = registers.read64(hpet::CAPABILITIES) >> 32;
+        let on = registers.read64(hpet::CONFIGURATION) | hpet::ENABLE;
+        registers.write64(hpet::CONFIGURATION, on);
+        registers.write64(hpet::COMPARATOR_CONFIGURATION, hpet::LINE | hpet::INTERRUPT);
+        let now = registers.read64(hpet::COUNTER);
         let every = every_us * 1_000_000_000 / femtoseconds;
         let mut alarm = Alarm { registers, every, due: now };
         alarm.next();
@@ -79,13 +75,10 @@ impl Alarm {
 
     /// Ring at the next point of the grid.
     fn next(&mut self) {
-        // SAFETY: as above.
-        unsafe {
-            let now = self.registers.read64(hpet::COUNTER);
-            while self.due <= now + Self::CLOSE {
-                self.due += self.every;
-            }
-            self.registers.write64(hpet::COMPARATOR, self.due);
+        let now = self.registers.read64(hpet::COUNTER);
+        while self.due <= now + Self::CLOSE {
+            self.due += self.every;
         }
+        self.registers.write64(hpet::COMPARATOR, self.due);
     }
 }

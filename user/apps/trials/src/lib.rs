@@ -1,7 +1,9 @@
 //! What the trials and their assistant agree on: orders, the state they share, and code that makes
-//! a mess of the processor's vector and floating-point registers.
+//! a mess of the processor's vector and floating-point registers; and the USB controller some use.
 
 #![no_std]
+
+pub mod controller;
 
 use core::arch::asm;
 use diapason_state::{StateBuffer, plain};

@@ -2,7 +2,7 @@
 
 use super::*;
 use diapason_abi::CallNumber as Call;
-use diapason_abi::call::PARTIAL;
+use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{FaultReport, PAGE, PAGES_PER_CALL, layout};
 use diapason_core::ProcessState;
 
@@ -292,6 +292,15 @@ impl Model {
             }
             Call::MemAlloc => self.allocate(word),
             Call::ShmAttach => self.attach(word),
+            Call::ShmBus => {
+                let id = self.segment(word)?;
+                let s = &self.segments[id];
+                let bus = s.bus.ok_or(Outcome::Misuse(FaultCause::BadGrant, word))?;
+                if !s.attached.contains(&self.process()) {
+                    return Err(Outcome::Refused(Errno::Gone));
+                }
+                Ok(Outcome::Done(mapped(bus, s.pages)))
+            }
             Call::ShmDetach => {
                 let id = self.segment(word)?;
                 if !self.segments[id].attached.contains(&self.process()) {
@@ -303,9 +312,13 @@ impl Model {
             _ => {
                 let named = self.devices.iter().position(|d| d.key == word);
                 let id = named.ok_or(Outcome::Misuse(FaultCause::BadGrant, word))?;
+                if self.devices[id].absent {
+                    return Err(Outcome::Refused(Errno::Absent));
+                }
                 let process = self.process();
                 self.devices[id].mapped.push(process);
-                Ok(Outcome::Done(layout::device(process as u16, id as u16)))
+                let address = layout::device(process as u16, id as u16);
+                Ok(Outcome::Done(mapped(address, 1)))
             }
         }
     }
@@ -352,7 +365,9 @@ impl Model {
         let s = &mut self.segments[id];
         let more = (s.pages - s.prepared).min(PAGES_PER_CALL as u32);
         s.prepared += more;
-        self.free_frames -= more;
+        if s.bus.is_none() {
+            self.free_frames -= more;
+        }
         if s.prepared < s.pages {
             return Ok(Outcome::Done(PARTIAL | u64::from(s.prepared)));
         }
@@ -365,7 +380,8 @@ impl Model {
         let had = s.attached.contains(&process);
         s.attached.retain(|p| *p != process);
         if had && s.attached.is_empty() {
-            self.free_frames += std::mem::take(&mut s.prepared);
+            let frames = std::mem::take(&mut s.prepared);
+            self.free_frames += if s.bus.is_none() { frames } else { 0 };
         }
     }
 }

@@ -294,6 +294,9 @@ impl Model {
     fn set_isr(&mut self, key: u64) -> Step {
         let named = self.devices.iter().position(|d| d.key == key);
         let device = named.ok_or(Outcome::Misuse(FaultCause::BadGrant, key))?;
+        if self.devices[device].absent {
+            return Err(Outcome::Refused(Errno::Absent));
+        }
         if self.devices[device].event.is_some() {
             return Err(Outcome::Refused(Errno::Busy));
         }

@@ -169,6 +169,8 @@ pub struct Device {
     pub key: u64,
     pub irq: u16,
     pub level: bool,
+    /// The machine does not have it.
+    pub absent: bool,
     pub event: Option<usize>,
     pub open: bool,
     pub mapped: Vec<usize>,
@@ -180,6 +182,8 @@ pub struct Segment {
     pub key: u64,
     pub pages: u32,
     pub prepared: u32,
+    /// Where devices find it, if it is for them.
+    pub bus: Option<u64>,
     pub attached: Vec<usize>,
 }
 

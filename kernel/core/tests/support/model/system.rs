@@ -5,7 +5,7 @@ use super::*;
 use diapason_abi::call::MUTEX;
 use diapason_abi::{CallNumber as Call, layout};
 use diapason_core::ProcessState;
-use diapason_core::host::USER_BYTES;
+use diapason_core::host::{HOST_BUS, USER_BYTES};
 
 /// Most alarms the kernel handles in one entry.
 const ALARMS_PER_ENTRY: usize = 8;
@@ -41,7 +41,10 @@ impl Blueprint {
             plan = plan.mailbox(name, capacity);
         }
         plan = plan.reports("reports", 2, 0).segment("shared", SEGMENT_PAGES, EVERYBODY);
-        plan.device("edge", 3, false, EVERYBODY).device("level", 4, true, EVERYBODY)
+        plan = plan.segment("rings", SEGMENT_PAGES, EVERYBODY).for_devices();
+        plan.device("edge", 3, false, EVERYBODY)
+            .device("level", 4, true, EVERYBODY)
+            .device("lost", 5, false, EVERYBODY)
     }
 
     /// Keys of the declared semaphores; then conditions, mailboxes, devices, segments, processes.
@@ -51,8 +54,8 @@ impl Blueprint {
             of(&["m1", "m2", "s1"]),
             of(&["c1"]),
             of(&["one", "two"]),
-            of(&["edge", "level"]),
-            of(&["shared"]),
+            of(&["edge", "level", "lost"]),
+            of(&["shared", "rings"]),
             of(&["first", "second"]),
         ]
     }
@@ -120,16 +123,19 @@ impl Model {
     }
 
     fn empty() -> Model {
-        let device = |name, irq, level| Device {
+        let device = |(name, irq)| Device {
             key: key(name),
             irq,
-            level,
+            level: name == "level",
+            absent: name == "lost",
             event: None,
             open: false,
             mapped: Vec::new(),
         };
-        let pages = SEGMENT_PAGES;
-        let shared = Segment { key: key("shared"), pages, prepared: 0, attached: Vec::new() };
+        let segment = |name, bus| {
+            let (key, pages) = (key(name), SEGMENT_PAGES);
+            Segment { key, pages, prepared: 0, bus, attached: Vec::new() }
+        };
         Model {
             now: 0,
             threads: Vec::new(),
@@ -138,8 +144,8 @@ impl Model {
             conditions: Vec::new(),
             mailboxes: Vec::new(),
             events: Vec::new(),
-            devices: vec![device("edge", 3, false), device("level", 4, true)],
-            segments: vec![shared],
+            devices: ["edge", "level", "lost"].into_iter().zip(3..).map(device).collect(),
+            segments: vec![segment("shared", None), segment("rings", Some(HOST_BUS))],
             free_frames: HEAP_PAGES * PROCESSES.len() as u32 + SEGMENT_PAGES,
             ready: Vec::new(),
             running: None,
@@ -460,6 +466,7 @@ impl Model {
             | Call::SetIsr => self.mail_call(call, a, text),
             Call::ShmAttach
             | Call::ShmDetach
+            | Call::ShmBus
             | Call::MemAlloc
             | Call::MapDevice
             | Call::ProcCreate

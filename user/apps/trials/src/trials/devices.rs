@@ -37,13 +37,11 @@ impl Hpet {
     }
 
     fn read(&self, register: usize) -> u64 {
-        // SAFETY: the constants above are its registers.
-        unsafe { self.0.read64(register) }
+        self.0.read64(register)
     }
 
     fn write(&self, register: usize, value: u64) {
-        // SAFETY: as above; the values are such as its specification allows.
-        unsafe { self.0.write64(register, value) }
+        self.0.write64(register, value);
     }
 
     /// Ticks in this many nanoseconds.

@@ -19,6 +19,7 @@ mod states;
 mod threads;
 mod timers;
 mod why;
+mod xhci;
 
 use census::Census;
 use diapason_rt::{Arguments, entry, log};
@@ -27,7 +28,7 @@ use why::Trial;
 entry!(main);
 
 /// By topic, in the order they are made.
-const TOPICS: [&[(&str, Trial)]; 10] = [
+const TOPICS: [&[(&str, Trial)]; 11] = [
     threads::TRIALS,
     registers::TRIALS,
     locks::TRIALS,
@@ -37,6 +38,7 @@ const TOPICS: [&[(&str, Trial)]; 10] = [
     memory::TRIALS,
     states::TRIALS,
     devices::TRIALS,
+    xhci::TRIALS,
     peer::TRIALS,
 ];
 

@@ -85,12 +85,13 @@ const WITH_POINTER: [PointerCall; 6] = [
 ];
 
 /// Calls that take a key, by the kind of object they should name.
-const WITH_KEY: [CallNumber; 9] = [
+const WITH_KEY: [CallNumber; 10] = [
     CallNumber::SemCreate,
     CallNumber::CvCreate,
     CallNumber::MboxCreate,
     CallNumber::ShmAttach,
     CallNumber::ShmDetach,
+    CallNumber::ShmBus,
     CallNumber::MapDevice,
     CallNumber::SetIsr,
     CallNumber::ProcCreate,

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use diapason_abi::layout;
 use diapason_rt::log;
-use diapason_rt::memory::allocate;
+use diapason_rt::memory::{Registers, allocate};
 use diapason_rt::start::window;
 
 /// A kind of memory: its name, and an address in it.
@@ -12,7 +12,7 @@ type Region = (&'static str, fn() -> u64);
 static mut DATA: [u8; 8] = [0xc3; 8];
 static RODATA: [u8; 8] = [0xc3; 8];
 
-const REGIONS: [Region; 21] = [
+const REGIONS: [Region; 22] = [
     ("null", || 0),
     ("kernel", || 0x10_0000),
     ("interrupt controller", || 0xfee0_0000),
@@ -25,6 +25,7 @@ const REGIONS: [Region; 21] = [
     ("heap it does not have", || window() + layout::HEAP + layout::SLOT - 8),
     ("segment it does not have", || window() + layout::SEGMENTS + layout::SLOT),
     ("device it does not have", || window() + layout::DEVICES),
+    ("messages of its device", messages),
     ("last of its window", || window() + layout::WINDOW - 8),
     ("behind its window", || window() + layout::WINDOW),
     ("higher half", || 0xffff_8000_0000_0000),
@@ -35,6 +36,13 @@ const REGIONS: [Region; 21] = [
     ("pristine data", || &raw const DATA as u64 + layout::DATA_IMAGE),
     ("information page", || window() + layout::INFO),
 ];
+
+/// The page of the USB controller's registers, which it may map, that has the kernel's table of
+/// messages.
+fn messages() -> u64 {
+    let _ = Registers::map("xhci");
+    window() + layout::DEVICES + layout::SLOT + 0x3000
+}
 
 /// Regions that can only be tried in some ways without ending in chaos, by name.
 const STACK: &str = "execute stack";

@@ -1,0 +1,236 @@
+//! Devices in the archive: where each is, and what interrupts it has.
+
+use super::codec::{Reader, Writer};
+use super::{ENTRY_BYTES, NONE};
+use crate::layout;
+
+/// A device: registers, an interrupt, or both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceRecord {
+    /// Its name.
+    pub key: u64,
+    /// Which processes may map it and wait for its interrupt, one bit each.
+    pub allowed: u64,
+    /// Where it is.
+    pub location: Location,
+    /// Pages of registers.
+    pub pages: u32,
+    /// Its interrupt: a line of the I/O APIC, from [`MESSAGES`] on a message, or [`NONE`]. No two
+    /// devices have the same.
+    pub irq: u16,
+    /// Level-triggered (else edge)?
+    pub level: bool,
+    /// Shortest time between two of its interrupts, in ns; 0: nobody promised one.
+    pub interval: u64,
+}
+
+/// Interrupt numbers from here on are messages (MSI-X), not lines.
+pub const MESSAGES: u16 = 0x100;
+/// Most interrupts of all devices together: what the kernel has vectors for.
+pub const INTERRUPTS_MAX: usize = 14;
+
+/// Where a device is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// Its registers begin at this physical address.
+    Address(u64),
+    /// Its registers are where a PCI function says.
+    Pci(PciFunction),
+    /// It has no registers: it is one of the messages of an earlier device, a PCI function.
+    Message {
+        /// That device's place in the table.
+        of: u16,
+        /// The message's number in the function's MSI-X table.
+        vector: u16,
+    },
+}
+
+/// A PCI function by what it is, not by where it is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PciFunction {
+    /// Class, subclass and programming interface, 24 bits.
+    pub class: u32,
+    /// Its vendor, or [`NONE`]: any.
+    pub vendor: u16,
+    /// The vendor's number for it, or [`NONE`]: any.
+    pub product: u16,
+    /// How many that match come before it, in the order of bus, device and function.
+    pub instance: u8,
+    /// The base address register that says where its registers are.
+    pub bar: u8,
+}
+
+/// Base address registers of a PCI function.
+pub const BARS: u8 = 6;
+
+macro_rules! absences {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// Why the machine does not have a described PCI device, or not so that it can be used.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Absence { $($(#[$doc])* $name = $number,)* }
+
+        impl Absence {
+            /// The reason with this number, if there is one.
+            #[must_use]
+            pub const fn decode(number: u64) -> Option<Absence> {
+                match number { $($number => Some(Absence::$name),)* _ => None }
+            }
+
+            /// In words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Absence::$name => $text,)* }
+            }
+        }
+    };
+}
+
+absences! {
+    /// No function matches.
+    NotFound = 1, "the machine has no such PCI function";
+    /// The function belongs to another device of the description.
+    Taken = 2, "its PCI function is that of another device of the description";
+    /// The base address register names no memory, or firmware gave it none.
+    NoRegisters = 3, "firmware gave its registers no address, or they are not memory";
+    /// There are fewer registers than described, or they share a page.
+    Small = 4, "its registers are fewer pages than described";
+    /// It has no MSI-X, or too few messages.
+    Messages = 5, "it has fewer MSI-X messages than described";
+    /// The MSI-X table lies where the kernel cannot reach it.
+    Far = 6, "its MSI-X table lies above 4 GiB";
+}
+
+/// In the byte that says what kind of entry it is: the interrupt is level-triggered.
+const LEVEL: u8 = 1;
+/// Kinds of location, above that bit.
+const ADDRESS: u8 = 0;
+const PCI: u8 = 2;
+const MESSAGE: u8 = 4;
+
+impl DeviceRecord {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
+        let (kind, place, bar) = match self.location {
+            Location::Address(address) => (ADDRESS, address, 0),
+            Location::Pci(f) => (PCI, f.word(), f.bar),
+            Location::Message { of, vector } => {
+                (MESSAGE, u64::from(of) | u64::from(vector) << 16, 0)
+            }
+        };
+        let mut w = Writer::<ENTRY_BYTES>::new();
+        w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
+        w.put(&place.to_le_bytes()).put(&self.pages.to_le_bytes());
+        w.put(&self.irq.to_le_bytes()).put(&[if self.level { kind | LEVEL } else { kind }]);
+        w.put(&self.interval.to_le_bytes()).put(&[bar]);
+        w.bytes
+    }
+
+    /// `None` if the entry is of no known kind.
+    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Option<DeviceRecord> {
+        let mut r = Reader(bytes);
+        let (key, allowed, place, pages, irq) = (r.u64(), r.u64(), r.u64(), r.u32(), r.u16());
+        let (kind, interval, bar) = (r.u8(), r.u64(), r.u8());
+        let location = match kind & !LEVEL {
+            ADDRESS => Location::Address(place),
+            PCI => Location::Pci(PciFunction::of_word(place, bar)),
+            MESSAGE => Location::Message { of: place as u16, vector: (place >> 16) as u16 },
+            _ => return None,
+        };
+        let level = kind & LEVEL != 0;
+        Some(DeviceRecord { key, allowed, location, pages, irq, level, interval })
+    }
+
+    /// Can entry `index` be this, in a table where `is_pci` says which entries are PCI functions?
+    pub(super) fn is_possible(&self, index: u16, is_pci: impl Fn(u16) -> bool) -> bool {
+        let located = match self.location {
+            Location::Address(_) => self.irq == NONE || self.irq < MESSAGES,
+            Location::Pci(function) => function.bar < BARS && self.irq == NONE,
+            Location::Message { of, vector } => {
+                let edge = (MESSAGES..NONE).contains(&self.irq) && !self.level;
+                of < index && is_pci(of) && (vector as usize) < INTERRUPTS_MAX && edge
+            }
+        };
+        located && u64::from(self.pages) <= layout::SLOT_PAGES
+    }
+}
+
+impl PciFunction {
+    fn word(&self) -> u64 {
+        u64::from(self.class & 0xff_ffff)
+            | u64::from(self.instance) << 24
+            | u64::from(self.vendor) << 32
+            | u64::from(self.product) << 48
+    }
+
+    fn of_word(word: u64, bar: u8) -> PciFunction {
+        PciFunction {
+            class: word as u32 & 0xff_ffff,
+            vendor: (word >> 32) as u16,
+            product: (word >> 48) as u16,
+            instance: (word >> 24) as u8,
+            bar,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(location: Location, irq: u16) -> DeviceRecord {
+        DeviceRecord { key: 1, allowed: 2, location, pages: 3, irq, level: false, interval: 4 }
+    }
+
+    const XHCI: PciFunction =
+        PciFunction { class: 0x0c_0330, vendor: 0x1b36, product: NONE, instance: 1, bar: 5 };
+
+    #[test]
+    fn entries_come_back_as_written() {
+        let message = Location::Message { of: 7, vector: 13 };
+        let level = DeviceRecord { level: true, ..record(Location::Address(5 << 12), 23) };
+        for written in [level, record(Location::Pci(XHCI), NONE), record(message, MESSAGES + 9)] {
+            assert_eq!(DeviceRecord::parse(&written.to_bytes()), Some(written));
+        }
+    }
+
+    #[test]
+    fn an_entry_of_no_known_kind_is_none() {
+        let mut bytes = record(Location::Address(0), NONE).to_bytes();
+        for kind in 0..=u8::MAX {
+            bytes[30] = kind;
+            assert_eq!(DeviceRecord::parse(&bytes).is_some(), kind < 6, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_from_what_can() {
+        let possible = |record: DeviceRecord| record.is_possible(4, |index| index == 2);
+        let message = |of, vector| Location::Message { of, vector };
+        assert!(possible(record(Location::Address(0), NONE)));
+        assert!(possible(record(Location::Address(0), 23)));
+        assert!(possible(record(Location::Pci(XHCI), NONE)));
+        assert!(possible(record(message(2, 13), MESSAGES)));
+        for bad in [
+            record(Location::Address(0), MESSAGES),
+            record(Location::Pci(PciFunction { bar: BARS, ..XHCI }), NONE),
+            record(Location::Pci(XHCI), 3),
+            record(message(2, 14), MESSAGES),
+            record(message(1, 0), MESSAGES),
+            record(message(4, 0), MESSAGES),
+            record(message(2, 0), 23),
+            record(message(2, 0), NONE),
+            DeviceRecord { level: true, ..record(message(2, 0), MESSAGES) },
+            DeviceRecord { pages: 513, ..record(Location::Address(0), NONE) },
+        ] {
+            assert!(!possible(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_told_by_their_numbers() {
+        let known = (0..=u64::from(u8::MAX)).filter_map(Absence::decode);
+        assert_eq!(known.map(|absence| absence as u8).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    }
+}

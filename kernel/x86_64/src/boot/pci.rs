@@ -1,0 +1,250 @@
+//! PCI: finding a described function, its registers, and its table of messages (MSI-X).
+//!
+//! Firmware has numbered the buses and given every function its addresses; nothing is moved here.
+
+use super::acpi::Acpi;
+use super::spaces;
+use crate::paging::LARGE_PAGE;
+use core::ops::Range;
+use diapason_abi::PAGE;
+use diapason_abi::archive::{Absence, NONE, PciFunction};
+
+/// Registers of a function's configuration, by offset.
+const IDENTITY: usize = 0x00;
+const COMMAND: usize = 0x04;
+const CLASS: usize = 0x08;
+const HEADER: usize = 0x0c;
+const FIRST_BAR: usize = 0x10;
+const BUSES: usize = 0x18;
+const CAPABILITIES: usize = 0x34;
+
+/// Bits of the command register, and of the status in its upper half.
+const MEMORY: u32 = 1 << 1;
+const DECODE: u32 = 7;
+const NO_LINE: u32 = 1 << 10;
+const HAS_CAPABILITIES: u32 = 1 << 20;
+/// A function that is not there.
+const NOBODY: u32 = u32::MAX;
+/// Most capabilities that fit one behind the other into a function's first 256 bytes.
+const CAPABILITIES_MAX: usize = 48;
+const MSI_X: u32 = 0x11;
+const MSI_X_ON: u32 = 1 << 31;
+const MSI_X_HELD_BACK: u32 = 1 << 30;
+/// Bytes of an entry of the table, and the offset of its mask.
+const ENTRY: u64 = 16;
+const MASK: u64 = 12;
+/// The kernel reaches what lies below this.
+const REACH: u64 = 1 << 32;
+
+/// A function's configuration, mapped one to one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Function(u64);
+
+/// Registers and messages of a function that can be used.
+pub struct Opened {
+    /// Where its registers begin.
+    pub registers: u64,
+    /// Pages of them that no program sees, because its messages are there.
+    pub hidden: Range<u64>,
+    /// Its table of messages; 0 if none are needed.
+    pub table: u64,
+}
+
+/// A table of messages: which base address register it lies behind, where, and its entries.
+struct Messages {
+    capability: usize,
+    bar: u8,
+    offset: u64,
+    entries: u64,
+}
+
+/// The function that `wanted` describes.
+pub fn find(acpi: &Acpi, wanted: &PciFunction) -> Option<Function> {
+    let (first, end) = acpi.buses;
+    let size = (end + 1) << 20;
+    if acpi.pci == 0 || acpi.pci.checked_add(size)? > REACH {
+        return None;
+    }
+    spaces::uncache(acpi.pci, size);
+    let mut before = wanted.instance;
+    // Buses are numbered so that those behind a bridge come after it.
+    let (mut bus, mut last) = (first, first);
+    while bus <= last {
+        for place in 0..256 {
+            let function = Function(acpi.pci + (bus << 20 | place << 12));
+            if !function.is_there(place) {
+                continue;
+            }
+            last = last.max(function.last_bus_behind()).min(end);
+            if function.is(wanted) {
+                match before.checked_sub(1) {
+                    None => return Some(function),
+                    Some(left) => before = left,
+                }
+            }
+        }
+        bus += 1;
+    }
+    None
+}
+
+impl Function {
+    #[inline(never)]
+    fn read(self, register: usize) -> u32 {
+        // SAFETY: configuration memory that the ACPI tables name; reading it changes nothing.
+        unsafe { ((self.0 + register as u64) as *const u32).read_volatile() }
+    }
+
+    fn write(self, register: usize, value: u32) {
+        put(self.0 + register as u64, value);
+    }
+
+    /// Its command register.
+    pub fn command(self) -> *mut u16 {
+        (self.0 + COMMAND as u64) as *mut u16
+    }
+
+    /// Bus, device and function, vendor, and the vendor's number.
+    pub fn identity(self, acpi: &Acpi) -> [u64; 3] {
+        let word = u64::from(self.read(IDENTITY));
+        [(self.0 - acpi.pci) >> 12, word & 0xffff, word >> 16]
+    }
+
+    /// Is there a function at this place of the bus? Only the first function of a device says
+    /// whether it has more.
+    fn is_there(self, place: u64) -> bool {
+        let first = Function(self.0 & !(7 << 12));
+        let exists = |function: Function| function.read(IDENTITY) != NOBODY;
+        exists(first) && (place & 7 == 0 || first.read(HEADER) >> 23 & 1 == 1 && exists(self))
+    }
+
+    /// The last bus behind it, if it is a bridge.
+    fn last_bus_behind(self) -> u64 {
+        let is_bridge = self.read(HEADER) >> 16 & 0x7f == 1;
+        if is_bridge { u64::from(self.read(BUSES) >> 16 & 0xff) } else { 0 }
+    }
+
+    fn is(self, wanted: &PciFunction) -> bool {
+        let identity = self.read(IDENTITY);
+        let same = |found: u32, wanted: u16| wanted == NONE || found as u16 == wanted;
+        self.read(CLASS) >> 8 == wanted.class
+            && same(identity, wanted.vendor)
+            && same(identity >> 16, wanted.product)
+    }
+
+    /// Its registers and messages, if there are as many as described. The function decodes memory
+    /// from now on, sends no interrupts, and does not access memory by itself.
+    pub fn open(self, bar: u8, pages: u32, messages: u64) -> Result<Opened, Absence> {
+        self.write(COMMAND, self.read(COMMAND) & 0xffff & !DECODE | NO_LINE);
+        let (registers, size) = self.registers(bar).ok_or(Absence::NoRegisters)?;
+        let whole_pages = registers.is_multiple_of(PAGE as u64);
+        if !whole_pages || size < u64::from(pages) * PAGE as u64 {
+            return Err(Absence::Small);
+        }
+        let found = self.messages();
+        if found.as_ref().map_or(0, |found| found.entries) < messages {
+            return Err(Absence::Messages);
+        }
+        let (mut hidden, mut table) = (0..0, 0);
+        if let Some(found) = found {
+            let (behind, _) = self.registers(found.bar).ok_or(Absence::Messages)?;
+            if found.bar == bar {
+                let end = found.offset + found.entries * ENTRY;
+                hidden = found.offset / PAGE as u64..end.div_ceil(PAGE as u64);
+            }
+            if messages > 0 {
+                table = self.begin_messages(&found, behind)?;
+            }
+        }
+        self.write(COMMAND, self.read(COMMAND) & 0xffff | MEMORY);
+        Ok(Opened { registers, hidden, table })
+    }
+
+    /// Address and size of what a base address register names, if it is memory with an address.
+    fn registers(self, bar: u8) -> Option<(u64, u64)> {
+        const IN_PORTS: u32 = 1;
+        const KIND: u32 = 6;
+        const WIDE: u32 = 4;
+        let register = FIRST_BAR + 4 * bar as usize;
+        let low = self.read(register);
+        let wide = low & KIND == WIDE && bar < 5;
+        if low & IN_PORTS != 0 {
+            return None;
+        }
+        let mut mask = u64::MAX << 32 | u64::from(self.writable(register));
+        let mut address = u64::from(low & !0xf);
+        if wide {
+            address |= u64::from(self.read(register + 4)) << 32;
+            mask = u64::from(self.writable(register + 4)) << 32 | mask & 0xffff_ffff;
+        }
+        let size = (mask & !0xf).wrapping_neg();
+        (address != 0 && size != 0).then_some((address, size))
+    }
+
+    /// The bits of a register that can be written.
+    fn writable(self, register: usize) -> u32 {
+        let before = self.read(register);
+        self.write(register, u32::MAX);
+        let bits = self.read(register);
+        self.write(register, before);
+        bits
+    }
+
+    /// Its table of messages.
+    fn messages(self) -> Option<Messages> {
+        if self.read(COMMAND) & HAS_CAPABILITIES == 0 {
+            return None;
+        }
+        let mut at = self.read(CAPABILITIES) as usize & 0xfc;
+        for _ in 0..CAPABILITIES_MAX {
+            if at < 0x40 {
+                return None;
+            }
+            let head = self.read(at);
+            if head & 0xff == MSI_X {
+                let place = self.read(at + 4);
+                return Some(Messages {
+                    capability: at,
+                    bar: (place & 7) as u8,
+                    offset: u64::from(place & !7),
+                    entries: u64::from(head >> 16 & 0x7ff) + 1,
+                });
+            }
+            at = (head >> 8) as usize & 0xfc;
+        }
+        None
+    }
+
+    /// Let it send messages, each held back by its own entry; where the table is.
+    fn begin_messages(self, found: &Messages, registers: u64) -> Result<u64, Absence> {
+        let (table, length) = (registers + found.offset, found.entries * ENTRY);
+        if table + length > REACH {
+            return Err(Absence::Far);
+        }
+        spaces::uncache(table & !(LARGE_PAGE - 1), length + LARGE_PAGE);
+        self.write(COMMAND, self.read(COMMAND) & 0xffff | MEMORY);
+        for entry in 0..found.entries {
+            put(table + entry * ENTRY + MASK, 1);
+        }
+        let head = self.read(found.capability);
+        self.write(found.capability, head & !MSI_X_HELD_BACK | MSI_X_ON);
+        Ok(table)
+    }
+}
+
+/// Message `number` of a table: address, data, and held back. Returns where it is masked.
+pub fn set_message(table: u64, number: u16, core: u32, vector: u32) -> *mut u32 {
+    const INTERRUPTS: u32 = 0xfee0_0000;
+    let entry = table + u64::from(number) * ENTRY;
+    for (word, value) in [(0, INTERRUPTS | core << 12), (4, 0), (8, vector), (MASK, 1)] {
+        put(entry + word, value);
+    }
+    (entry + MASK) as *mut u32
+}
+
+#[inline(never)]
+fn put(address: u64, value: u32) {
+    // SAFETY: a register of the configuration memory that the ACPI tables name, or an entry of a
+    // table that was found to be there and below 4 GiB; the function does nothing yet.
+    unsafe { (address as *mut u32).write_volatile(value) }
+}
