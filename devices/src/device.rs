@@ -34,10 +34,23 @@ pub enum Answer {
     Error,
 }
 
+impl Answer {
+    /// `bytes` as a packet in `buffer`; more than it holds is babble.
+    #[must_use]
+    pub fn packet(buffer: &mut [u8], bytes: &[u8]) -> Answer {
+        for (to, from) in buffer.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        Answer::Data(bytes.len())
+    }
+}
+
 /// A device on a bus.
 ///
 /// Time never goes backwards from one call to the next. Between calls nothing happens: whoever
-/// drives the device calls [`Device::advance`] no later than [`Device::next_change`] says.
+/// drives the device calls [`Device::advance`] no later than [`Device::next_change`] says. Devices
+/// that share something (a CAN bus, a cable) may bring each other's next change forward, so it is
+/// asked for again after each call.
 pub trait Device {
     /// How fast its link is.
     fn speed(&self) -> Speed;
@@ -69,5 +82,40 @@ pub trait Device {
     fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
         let _ = port;
         None
+    }
+}
+
+/// What a box holds is a device, so that wrappers take boxes, too.
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn speed(&self) -> Speed {
+        (**self).speed()
+    }
+
+    fn reset(&mut self, now: Nanos) {
+        (**self).reset(now);
+    }
+
+    fn control(&mut self, now: Nanos, setup: Setup, data: &[u8]) -> Result<Vec<u8>, Stall> {
+        (**self).control(now, setup, data)
+    }
+
+    fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
+        (**self).receive(now, endpoint, packet)
+    }
+
+    fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
+        (**self).send(now, endpoint, packet)
+    }
+
+    fn next_change(&self) -> Nanos {
+        (**self).next_change()
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        (**self).advance(now);
+    }
+
+    fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
+        (**self).child(port)
     }
 }

@@ -5,6 +5,16 @@
 //! the same calls at the same times give the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod bridge;
+pub mod camera;
+pub mod can;
 mod device;
+pub mod disk;
+pub mod faulty;
+pub mod hub;
+pub mod keyboard;
+pub mod kvaser;
+pub mod sensor;
+pub mod standard;
 
 pub use device::{Answer, Device, Handshake, Stall};

@@ -9,14 +9,20 @@
 //! |---|---|
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
+//! | `bus`, `function` | the devices a host has, by description |
+//! | `hpet`, `controller` | those there are models of |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `costs`, `works` | how long things take |
 //! | `observe`, `bill` | what watchers are told; why a job took so long |
 
 mod bill;
+mod bus;
 mod context;
+mod controller;
 mod costs;
+mod function;
 mod guard;
+mod hpet;
 mod machine;
 mod memory;
 mod observe;
@@ -25,11 +31,14 @@ mod program;
 mod works;
 
 pub use bill::{Bill, Doing, Item, Ledger, Wanted};
+pub use controller::{CLASS as XHCI, Controller};
 pub use costs::{Cost, Costs};
+pub use function::Function;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
 pub use works::Works;
 
+use bus::Bus;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::Kernel;
@@ -92,24 +101,29 @@ pub struct Ended {
 /// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Run the system in `archive` up to its horizon.
+/// Run the system in `archive` up to its horizon. `functions` are the PCI functions of the host, each
+/// with its class.
 ///
 /// # Errors
 /// If there is nothing that can run.
 pub fn run(
     archive: &[u8],
     options: &Options,
+    functions: Vec<(u32, Box<dyn Function>)>,
     observer: &mut impl Observer,
 ) -> Result<Ended, Error> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
     let archive = Archive::parse(archive).map_err(Error::Archive)?;
-    let (mut machine, refused) = Simulated::load(&archive)?;
+    let bus = Bus::new(&archive, functions);
+    let absent = bus.absent();
+    let (mut machine, refused) = Simulated::load(&archive, bus)?;
     if options.isolate {
         machine.isolate();
     }
-    with_kernel_refusing(&archive, refused, |kernel: Kernel<'_>| {
+    with_kernel_refusing(&archive, refused, |mut kernel: Kernel<'_>| {
+        kernel.lack_devices(absent);
         let horizon = Nanos(archive.header.horizon);
         let mut processor = Processor::new(kernel, machine, options.clone(), observer);
         let ending = processor.run(horizon);

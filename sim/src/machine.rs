@@ -1,5 +1,6 @@
 //! The effects the kernel core asks for, on windows of host memory.
 
+use crate::bus::{self, Bus, Segments};
 use crate::context::Context;
 use crate::memory::{Rights, Shared, Window};
 use crate::program::{self, Program};
@@ -21,6 +22,7 @@ pub(crate) struct Simulated {
     /// By process; a refused program has none.
     programs: Vec<Option<Program>>,
     segments: Vec<(Shared, u64)>,
+    pub bus: Bus,
     /// By thread.
     pub contexts: Vec<Context>,
     pub places: Vec<Place>,
@@ -42,7 +44,7 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     /// Load every program of `archive`. Also returns which were refused, one bit each.
-    pub fn load(archive: &Archive<'_>) -> Result<(Simulated, u64), Error> {
+    pub fn load(archive: &Archive<'_>, bus: Bus) -> Result<(Simulated, u64), Error> {
         let (mut programs, mut places, mut said) = (Vec::new(), Vec::new(), Vec::new());
         let mut refused = 0;
         for (index, record) in (0u16..).zip(archive.processes()) {
@@ -61,6 +63,7 @@ impl Simulated {
         let machine = Simulated {
             programs,
             segments: segments?,
+            bus,
             contexts: vec![Context::default(); places.len()],
             owed: vec![Nanos::ZERO; places.len()],
             places,
@@ -109,6 +112,23 @@ impl Simulated {
         let program = self.programs.get(usize::from(self.current)).and_then(Option::as_ref);
         let range = program.and_then(|program| program.window.range(address, length, write));
         range.map(|start| start.as_ptr()).ok_or(BadAddress)
+    }
+
+    /// The running thread reads a device's register, if it has one there.
+    pub fn read_register(&mut self, address: u64, bytes: u8, now: Nanos) -> Option<u64> {
+        self.accesses += 1;
+        self.bus.read(self.current, address, bytes, now)
+    }
+
+    /// The running thread writes a device's register, if it has one there.
+    pub fn write_register(&mut self, address: u64, value: (u64, u8), now: Nanos) -> Option<()> {
+        self.accesses += 1;
+        self.bus.write(self.current, address, value, now, &mut Segments(&mut self.segments))
+    }
+
+    /// Devices do what they do by themselves up to `now`.
+    pub fn advance_devices(&mut self, now: Nanos) {
+        self.bus.advance(now, &mut Segments(&mut self.segments));
     }
 
     /// A message for the process that is visible; false if it has no memory there.
@@ -194,12 +214,21 @@ impl Machine for Simulated {
         }
     }
 
-    fn attach_device(&mut self, _process: ProcessId, _device: u16, _visible: bool) {
-        // Registers are reached through the runtime's stubs only; an access without the grant never
-        // gets an address to use.
+    fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool) {
+        self.bus.attach(process.index(), device, visible);
     }
 
-    fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
+    fn set_bus_master(&mut self, device: u16, enabled: bool) {
+        self.bus.set_master(device, enabled);
+    }
+
+    fn bus_address(&mut self, segment: u16, _first: FrameId) -> u64 {
+        bus::address_of(segment)
+    }
+
+    fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {
+        self.bus.set_irq(device, enabled);
+    }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {
         let text = String::from_utf8_lossy(text).into_owned();

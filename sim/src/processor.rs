@@ -67,12 +67,16 @@ impl<'a, O: Observer> Processor<'a, O> {
                 return Ending::SupervisorDied;
             }
             self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
-            let due = self.alarm.min(self.horizon);
-            if due <= self.now {
-                if self.now >= self.horizon {
-                    return Ending::Finished;
-                }
+            let change = self.machine.bus.next_change();
+            let due = self.alarm.min(self.horizon).min(change);
+            if self.now >= self.horizon {
+                return Ending::Finished;
+            } else if change <= self.now {
+                self.machine.advance_devices(self.now);
+            } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
+            } else if let Some(device) = self.machine.bus.take_interrupt() {
+                self.enter(Cause::Irq(device));
             } else if self.run.is_none() {
                 if due == Nanos::FOREVER {
                     return Ending::Halted;
@@ -122,7 +126,19 @@ impl<'a, O: Observer> Processor<'a, O> {
             Trap::Consume(span) => self.machine.owed[slot] += Nanos(span.max(1)),
             Trap::Step => self.owe(self.costs.step),
             Trap::GiveUp(place) => self.call(CallNumber::Fail as u64, [place, 0, 0, 0, 0]),
-            Trap::Read(..) | Trap::Write(..) => self.fault(FaultCause::Read, 0),
+            Trap::Read(address, bytes) => {
+                self.owe(self.costs.mmio);
+                match self.machine.read_register(address, bytes, self.now) {
+                    Some(value) => self.machine.contexts[slot].answer(value),
+                    None => self.fault(FaultCause::Read, address),
+                }
+            }
+            Trap::Write(address, value, bytes) => {
+                self.owe(self.costs.mmio);
+                if self.machine.write_register(address, (value, bytes), self.now).is_none() {
+                    self.fault(FaultCause::Write, address);
+                }
+            }
             Trap::Signal => self.refused(),
         }
     }

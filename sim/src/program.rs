@@ -12,7 +12,7 @@ const MAGIC: &[u8; 8] = b"DIAPROG1";
 /// `movabs r11, entry; jmp r11`.
 const PATCH_BYTES: usize = 13;
 /// Stubs a header names, behind the entry point.
-const STUBS: usize = 6;
+const STUBS: usize = 10;
 
 /// A program in its window.
 pub(crate) struct Program {
@@ -109,7 +109,7 @@ fn patch(window: &mut Window, program: &elf::Program<'_>) -> Result<(), Refusal>
         return Err(Refusal::NotElf);
     }
     let (words, _) = header[12..].as_chunks::<4>();
-    for (stub, entry) in words.iter().take(STUBS).zip(context::entries()) {
+    for (stub, entry) in words.iter().zip(context::entries()) {
         let at = u32::from_le_bytes(*stub) as usize;
         if at.checked_add(PATCH_BYTES).is_none_or(|end| end > bytes.len()) {
             return Err(Refusal::ElfRange);

@@ -166,7 +166,7 @@ pub fn drive(
     how: &Options,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended = diapason_sim::run(&session.archive, how, observer)
+    let ended = diapason_sim::run(&session.archive, how, Vec::new(), observer)
         .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,

@@ -127,7 +127,10 @@ const fn mask(width: u32) -> u32 {
 }
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $get:ident, $set:ident: $word:literal [$low:literal; $width:literal];)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $get:ident, $set:ident: $word:literal [$low:literal; $width:literal];
+    )*) => {
         $(
             $(#[$doc])*
             #[must_use]

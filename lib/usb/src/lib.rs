@@ -8,10 +8,13 @@
 
 extern crate alloc;
 
+pub mod class;
 pub mod context;
+pub mod descriptor;
 pub mod register;
 pub mod setup;
 pub mod trb;
+pub mod xhci;
 
 pub use diapason_bus::Speed;
 pub use setup::Setup;

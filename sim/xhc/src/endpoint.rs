@@ -130,23 +130,16 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// From a context that makes sense; `None` if it does not.
     pub fn new(index: u8, words: &context::Endpoint, speed: Speed) -> Option<Endpoint> {
-        let kind = words.kind()?;
-        let control = kind == EndpointKind::Control;
-        let fits = if index == 1 { control } else { control || kind.is_in() == (index & 1 == 1) };
-        let (packet, burst, mult) = (words.packet(), words.burst(), words.mult());
-        let most = if index == 1 { 512 } else { speed.largest_packet(transfer(kind)) };
-        let sane = fits && (1..=most).contains(&packet) && burst <= 15 && mult <= 2;
-        if !sane || words.interval() > 15 || words.streams() != 0 {
-            return None;
-        }
+        let kind = words.kind().filter(|&kind| is_sane(index, kind, words, speed))?;
+        let (packet, burst) = (words.packet(), words.burst());
         let (pointer, cycle) = words.dequeue();
         let slots = if speed.slot() == Speed::Full.slot() { 8 } else { 1 };
-        let packets = u64::from((burst + 1) * (mult + 1));
+        let most = u64::from((burst + 1) * (words.mult() + 1) * packet);
         let payload = match u64::from(words.payload()) {
-            0 => packets * u64::from(packet),
+            0 => most,
             payload => payload,
         };
-        if kind.is_periodic() && payload > packets * u64::from(packet) {
+        if kind.is_periodic() && payload > most {
             return None;
         }
         Some(Endpoint {
@@ -232,6 +225,15 @@ impl Endpoint {
         self.waiting = false;
         self.streaming = false;
     }
+}
+
+/// Does a context make sense for the endpoint at this index?
+fn is_sane(index: u8, kind: EndpointKind, words: &context::Endpoint, speed: Speed) -> bool {
+    let control = kind == EndpointKind::Control;
+    let fits = if index == 1 { control } else { control || kind.is_in() == (index & 1 == 1) };
+    let most = if index == 1 { 512 } else { speed.largest_packet(transfer(kind)) };
+    let size = (1..=most).contains(&words.packet()) && words.burst() <= 15 && words.mult() <= 2;
+    fits && size && words.interval() <= 15 && words.streams() == 0
 }
 
 /// The number of a state in a context.

@@ -175,32 +175,38 @@ fn recover(driver: &mut Driver, random: &mut Random, slot: u8, index: u8) -> boo
     true
 }
 
+const BASE: u64 = 0x8030;
+
+/// A debug capability that is on, its rings in random memory; where its events go.
+fn debug_target(random: &mut Random) -> (Driver, u64) {
+    let mut target = Driver::cold(Config { debug: Some(DEBUG), ..Config::default() });
+    let area = target.ram.take(0x1_0000, 0x1_0000);
+    for i in 0..0x200 {
+        let words = block(random, area, 3).words();
+        target.ram.put_words(area + 16 * i, &words);
+    }
+    let (events, table) = (target.ram.take(16 * 64, 64), target.ram.take(16, 64));
+    target.ram.put_words(table, &[events as u32, 0, 64, 0]);
+    let context = target.ram.take(192, 64);
+    for ring in [0x48, 0x88] {
+        let at = area + 16 * random.below(0x200);
+        target.ram.put_words(context + ring, &[at as u32 | 1, 0]);
+    }
+    target.write(BASE + 0x08, 1);
+    for (register, value) in [(0x18, events), (0x10, table), (0x30, context)] {
+        target.write64(BASE + register, value);
+    }
+    target.write(BASE + 0x20, 1 << 31);
+    (target, events)
+}
+
 /// The debug capability on random memory, with a host that reads and writes all the time.
 #[test]
 fn random_debug_rings_never_hang_it() {
     let mut seen = 0;
     for case in 0..80 {
         let mut random = Random::stream(3, case);
-        let mut target = Driver::cold(Config { debug: Some(DEBUG), ..Config::default() });
-        let base = 0x8030;
-        let area = target.ram.take(0x1_0000, 0x1_0000);
-        for i in 0..0x200 {
-            let words = block(&mut random, area, 3).words();
-            target.ram.put_words(area + 16 * i, &words);
-        }
-        let events = target.ram.take(16 * 64, 64);
-        let table = target.ram.take(16, 64);
-        target.ram.put_words(table, &[events as u32, 0, 64, 0]);
-        let context = target.ram.take(192, 64);
-        for ring in [0x48, 0x88] {
-            let at = area + 16 * random.below(0x200);
-            target.ram.put_words(context + ring, &[at as u32 | 1, 0]);
-        }
-        for (register, value) in [(0x18, events), (0x10, table), (0x30, context)] {
-            target.write(base + 0x08, 1);
-            target.write64(base + register, value);
-        }
-        target.write(base + 0x20, 1 << 31);
+        let (mut target, events) = debug_target(&mut random);
         let mut partner = target.xhc.debug_partner().unwrap();
         partner.reset(target.now);
         let _ = partner.control(target.now, Setup::set_configuration(1), &[]);
@@ -212,13 +218,13 @@ fn random_debug_rings_never_hang_it() {
                 2 => drop(partner.send(now, 0x81, &mut packet)),
                 3 if random.one_in(20) => partner.reset(now),
                 3 => drop(partner.control(now, Setup::set_configuration(1), &[])),
-                4 => target.write(base + 4, random.below(2) as u32 * 256),
-                _ => target.write(base + 0x18, events as u32 + 16 * random.below(64) as u32),
+                4 => target.write(BASE + 4, random.below(2) as u32 * 256),
+                _ => target.write(BASE + 0x18, events as u32 + 16 * random.below(64) as u32),
             }
             if random.one_in(30) {
-                target.write(base + 0x20, value(&mut random) | 1 << 31);
+                target.write(BASE + 0x20, value(&mut random) | 1 << 31);
             }
-            target.write(base + 0x1c, 0);
+            target.write(BASE + 0x1c, 0);
             target.run_for(Nanos(random.below(2000)));
         }
         let first: [u32; 4] = target.ram.words(events);

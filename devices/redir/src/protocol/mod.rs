@@ -1,0 +1,192 @@
+//! usbredir on the wire: packets and their framing, as the guest (QEMU) and the host (us) send
+//! them.
+//!
+//! Both sides must have the capabilities of [`CAPABILITIES_NEEDED`]; then every field has one form.
+//! QEMU has them, and would itself refuse a host without them at its xHCI controller.
+
+mod decode;
+mod encode;
+mod info;
+
+pub use decode::{Decoder, Malformed};
+pub use encode::encode;
+pub use info::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
+
+use diapason_usb::Setup;
+
+/// What we announce: device version, filter, acknowledged disconnect, packet sizes, long
+/// identifiers, long bulk transfers.
+pub const CAPABILITIES: u32 = 0x7e;
+/// What the other side must announce: the same, but for the filter.
+pub const CAPABILITIES_NEEDED: u32 = 0x7a;
+/// Most bytes of one packet; more is taken for damage.
+pub const LENGTH_MAX: usize = 16 << 20;
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// Well.
+    Success = 0,
+    /// Called back before it was done.
+    Cancelled = 1,
+    /// It makes no sense.
+    Invalid = 2,
+    /// No answer, or a damaged one.
+    Error = 3,
+    /// The endpoint halted.
+    Stall = 4,
+    /// Too late.
+    Timeout = 5,
+    /// The device sent more than was asked.
+    Babble = 6,
+}
+
+impl Status {
+    /// From the wire; what is unknown is an error.
+    #[must_use]
+    pub const fn decode(number: u8) -> Status {
+        match number {
+            0 => Status::Success,
+            1 => Status::Cancelled,
+            2 => Status::Invalid,
+            4 => Status::Stall,
+            5 => Status::Timeout,
+            6 => Status::Babble,
+            _ => Status::Error,
+        }
+    }
+}
+
+/// A transfer of bulk, interrupt or isochronous data, or the answer to one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// Address.
+    pub endpoint: u8,
+    /// How it ended; of no meaning in a request.
+    pub status: Status,
+    /// Bytes wanted, given or taken.
+    pub length: u32,
+    /// The stream of a bulk endpoint; 0.
+    pub stream: u32,
+    /// The bytes, where they travel this way.
+    pub bytes: Vec<u8>,
+}
+
+/// What a packet says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Packet {
+    /// The first packet in both directions: capabilities.
+    Hello(u32),
+    /// A device is there.
+    Connect(Connect),
+    /// It is gone.
+    Disconnect,
+    /// Reset the device.
+    Reset,
+    /// The interfaces of the active configuration.
+    Interfaces(Interfaces),
+    /// The endpoints of the active configuration and settings.
+    Endpoints(Box<[EndpointInfo; SLOTS]>),
+    /// Choose a configuration.
+    SetConfiguration(u8),
+    /// Which configuration is it?
+    GetConfiguration,
+    /// The answer to both.
+    ConfigurationStatus(Status, u8),
+    /// Choose an alternate setting: interface, setting.
+    SetAlternate(u8, u8),
+    /// Which setting has this interface?
+    GetAlternate(u8),
+    /// The answer to both.
+    AlternateStatus(Status, u8, u8),
+    /// Begin to stream: endpoint, packets per block, blocks.
+    StartIsochronous(u8, u8, u8),
+    /// End it.
+    StopIsochronous(u8),
+    /// The answer to both.
+    IsochronousStatus(Status, u8),
+    /// Begin to poll an interrupt endpoint.
+    StartInterrupt(u8),
+    /// End it.
+    StopInterrupt(u8),
+    /// The answer to both.
+    InterruptStatus(Status, u8),
+    /// Call back the transfer with the identifier of this packet.
+    Cancel,
+    /// The guest does not want the device.
+    FilterReject,
+    /// Which devices the guest wants.
+    Filter(Vec<u8>),
+    /// The guest has seen that the device is gone.
+    DisconnectAcknowledged,
+    /// A control transfer on the endpoint; `Setup::length` counts the answer's bytes in an answer.
+    Control(u8, Status, Setup, Vec<u8>),
+    /// A bulk transfer.
+    Bulk(Data),
+    /// An isochronous packet.
+    Isochronous(Data),
+    /// An interrupt packet.
+    Interrupt(Data),
+}
+
+/// A packet and what it belongs to: the guest chooses, the answer says the same; 0 if unasked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Identifier.
+    pub id: u64,
+    /// Content.
+    pub packet: Packet,
+}
+
+impl Message {
+    /// The same with what a request does not say taken out: QEMU sends there whatever was in its
+    /// memory.
+    #[must_use]
+    pub fn as_request(mut self) -> Message {
+        match &mut self.packet {
+            Packet::Control(_, status, _, _)
+            | Packet::Bulk(Data { status, .. })
+            | Packet::Isochronous(Data { status, .. })
+            | Packet::Interrupt(Data { status, .. }) => *status = Status::Success,
+            _ => {}
+        }
+        self
+    }
+}
+
+/// Packet numbers on the wire.
+mod number {
+    pub const HELLO: u32 = 0;
+    pub const CONNECT: u32 = 1;
+    pub const DISCONNECT: u32 = 2;
+    pub const RESET: u32 = 3;
+    pub const INTERFACES: u32 = 4;
+    pub const ENDPOINTS: u32 = 5;
+    pub const SET_CONFIGURATION: u32 = 6;
+    pub const GET_CONFIGURATION: u32 = 7;
+    pub const CONFIGURATION_STATUS: u32 = 8;
+    pub const SET_ALTERNATE: u32 = 9;
+    pub const GET_ALTERNATE: u32 = 10;
+    pub const ALTERNATE_STATUS: u32 = 11;
+    pub const START_ISOCHRONOUS: u32 = 12;
+    pub const STOP_ISOCHRONOUS: u32 = 13;
+    pub const ISOCHRONOUS_STATUS: u32 = 14;
+    pub const START_INTERRUPT: u32 = 15;
+    pub const STOP_INTERRUPT: u32 = 16;
+    pub const INTERRUPT_STATUS: u32 = 17;
+    pub const CANCEL: u32 = 21;
+    pub const FILTER_REJECT: u32 = 22;
+    pub const FILTER: u32 = 23;
+    pub const DISCONNECT_ACKNOWLEDGED: u32 = 24;
+    pub const CONTROL: u32 = 100;
+    pub const BULK: u32 = 101;
+    pub const ISOCHRONOUS: u32 = 102;
+    pub const INTERRUPT: u32 = 103;
+}
+
+/// Bytes of the text in a hello.
+const VERSION_BYTES: usize = 64;
+/// Bytes of a header without and with a long identifier.
+const HEADER_HELLO: usize = 12;
+const HEADER: usize = 16;

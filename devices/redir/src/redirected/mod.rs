@@ -1,0 +1,291 @@
+//! A device model as the host's side of one usbredir connection.
+//!
+//! Time is explicit. Requests act at the time at which they are handed in; between two such times
+//! the device is advanced through every moment at which it changes by itself, and transfers that
+//! wait are tried again there, those of one endpoint in the order in which they came.
+
+mod journal;
+mod layout;
+mod requests;
+mod stream;
+mod transfer;
+
+pub use journal::Journal;
+
+use crate::protocol::{self, Data, Decoder, Malformed, Message, Packet, Status, TransferType};
+use diapason_abi::Nanos;
+use diapason_devices::Device;
+use diapason_usb::descriptor::Refusal;
+use diapason_usb::setup::IN;
+use journal::Way;
+use layout::{Endpoint, Layout};
+use std::collections::{BTreeMap, VecDeque};
+use stream::Stream;
+use transfer::Transfer;
+
+/// Why a connection cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// The guest's side sent what is no packet.
+    Malformed(Malformed),
+    /// The device does not give its descriptor of this kind.
+    NoDescriptor(u8),
+    /// The device describes itself in a way no guest would take.
+    Descriptor(Refusal),
+    /// The guest's side refused the device.
+    Rejected,
+}
+
+impl From<Malformed> for Trouble {
+    fn from(malformed: Malformed) -> Trouble {
+        Trouble::Malformed(malformed)
+    }
+}
+
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Trouble {
+        Trouble::Descriptor(refusal)
+    }
+}
+
+impl core::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Trouble::Malformed(malformed) => malformed.fmt(f),
+            Trouble::NoDescriptor(kind) => write!(f, "the device has no descriptor of kind {kind}"),
+            Trouble::Descriptor(refusal) => write!(f, "the device's {refusal}"),
+            Trouble::Rejected => write!(f, "the emulator refused the device"),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// The transfers of each endpoint, by its address.
+type Pipes = BTreeMap<u8, (Endpoint, VecDeque<Transfer>)>;
+
+/// A device and its guest.
+pub struct Redirected<D: ?Sized> {
+    now: Nanos,
+    layout: Layout,
+    decoder: Decoder,
+    out: Vec<u8>,
+    journal: Journal,
+    greeted: bool,
+    plugged: bool,
+    /// Transfers under way by endpoint, oldest first.
+    pipes: Pipes,
+    streams: BTreeMap<u8, Stream>,
+    device: Box<D>,
+}
+
+impl<D: Device + ?Sized> Redirected<D> {
+    /// A device that is plugged in as soon as the guest's side says hello.
+    ///
+    /// # Errors
+    /// If the device does not describe itself.
+    pub fn new(mut device: Box<D>) -> Result<Redirected<D>, Trouble> {
+        device.reset(Nanos::ZERO);
+        let layout = Layout::of(&mut *device, Nanos::ZERO)?;
+        let mut redirected = Redirected {
+            now: Nanos::ZERO,
+            layout,
+            decoder: Decoder::default(),
+            out: Vec::new(),
+            journal: Journal::default(),
+            greeted: false,
+            plugged: true,
+            pipes: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            device,
+        };
+        redirected.say(0, Packet::Hello(protocol::CAPABILITIES));
+        Ok(redirected)
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The device, to be changed from outside; not its place in time.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Has the guest's side said hello?
+    #[must_use]
+    pub fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
+    /// Has a packet begun to arrive that is not whole?
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.decoder.is_partial()
+    }
+
+    /// Bytes for the guest's side; taken by whoever sends them.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Bytes from the guest's side.
+    ///
+    /// # Errors
+    /// If the guest's side does not keep the protocol, or does not want the device.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.decoder.push(bytes);
+        while let Some(message) = self.decoder.decode()? {
+            let message = message.as_request();
+            let mut whole = Vec::new();
+            protocol::encode(&message, &mut whole);
+            self.journal.note(self.now, Way::FromGuest, &whole);
+            self.handle(message)?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass until `to`.
+    pub fn advance(&mut self, to: Nanos) {
+        while let Some(at) = self.next_moment(to) {
+            self.arrive(at);
+        }
+        self.arrive(to);
+    }
+
+    /// Takes the device out; the guest's transfers end.
+    pub fn unplug(&mut self) {
+        if std::mem::take(&mut self.plugged) && self.greeted {
+            self.drop_transfers();
+            self.say(0, Packet::Disconnect);
+        }
+    }
+
+    /// Puts it in again, as after power-up.
+    pub fn replug(&mut self) {
+        if !std::mem::replace(&mut self.plugged, true) {
+            self.device.reset(self.now);
+            self.layout.configure(0);
+            self.introduce();
+        }
+    }
+
+    /// The next moment before `to` at which something happens.
+    #[must_use]
+    pub fn next_moment(&self, to: Nanos) -> Option<Nanos> {
+        let streams = self.streams.values().map(Stream::due);
+        let all = streams.chain([self.device.next_change()]);
+        all.filter(|next| *next > self.now && *next < to).min()
+    }
+
+    fn arrive(&mut self, at: Nanos) {
+        self.now = self.now.max(at);
+        self.device.advance(self.now);
+        self.serve_streams();
+        self.go_on();
+    }
+
+    fn serve_streams(&mut self) {
+        let mut news = Vec::new();
+        for stream in self.streams.values_mut() {
+            while stream.due() <= self.now {
+                let packet = stream.serve(&mut *self.device, self.now);
+                news.extend(packet.map(|packet| (stream.next_number(), packet)));
+            }
+        }
+        for (number, packet) in news {
+            self.say(number, packet);
+        }
+    }
+
+    /// Tries all transfers until each endpoint's first has to wait. One that ends may make room
+    /// for another.
+    fn go_on(&mut self) {
+        let mut ended = true;
+        while std::mem::take(&mut ended) {
+            let waiting: Vec<u8> = self.pipes.keys().copied().collect();
+            for endpoint in waiting {
+                ended |= self.go_on_at(endpoint);
+            }
+        }
+    }
+
+    /// Tries the transfers of an endpoint until one has to wait; did any end?
+    fn go_on_at(&mut self, address: u8) -> bool {
+        let mut ended = false;
+        while let Some((endpoint, queue)) = self.pipes.get_mut(&address) {
+            let Some(first) = queue.front_mut() else { break };
+            let Some(status) = first.go_on(&mut *self.device, self.now, *endpoint) else {
+                return ended;
+            };
+            if let Some(transfer) = queue.pop_front() {
+                self.finish(address, transfer, status);
+            }
+            ended = true;
+        }
+        self.pipes.remove(&address);
+        ended
+    }
+
+    /// Tells the guest how a transfer ended.
+    fn finish(&mut self, endpoint: u8, transfer: Transfer, status: Status) {
+        let to_host = endpoint & IN != 0;
+        let data = Data {
+            endpoint,
+            status,
+            length: transfer.done(to_host) as u32,
+            stream: transfer.stream,
+            bytes: if to_host { transfer.bytes } else { Vec::new() },
+        };
+        let answer = match transfer.kind {
+            TransferType::Interrupt => Packet::Interrupt(Data { stream: 0, ..data }),
+            _ => Packet::Bulk(data),
+        };
+        self.say(transfer.id, answer);
+    }
+
+    /// Ends everything that is under way, as cancelled and without data.
+    fn drop_transfers(&mut self) {
+        self.streams.clear();
+        let all = std::mem::take(&mut self.pipes);
+        self.all_cancelled(all);
+    }
+
+    fn all_cancelled(&mut self, pipes: Pipes) {
+        for (endpoint, (_, queue)) in pipes {
+            for transfer in queue {
+                self.cancelled(endpoint, &transfer);
+            }
+        }
+    }
+
+    fn cancelled(&mut self, endpoint: u8, transfer: &Transfer) {
+        self.finish(endpoint, transfer.without_data(), Status::Cancelled);
+    }
+
+    fn introduce(&mut self) {
+        if self.plugged && self.greeted {
+            self.describe();
+            self.say(0, Packet::Connect(self.layout.connect()));
+        }
+    }
+
+    fn describe(&mut self) {
+        self.say(0, Packet::Endpoints(self.layout.info()));
+        self.say(0, Packet::Interfaces(self.layout.interfaces()));
+    }
+
+    fn say(&mut self, id: u64, packet: Packet) {
+        let start = self.out.len();
+        protocol::encode(&Message { id, packet }, &mut self.out);
+        self.journal.note(self.now, Way::ToGuest, &self.out[start..]);
+    }
+}

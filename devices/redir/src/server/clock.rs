@@ -1,0 +1,67 @@
+//! The plugin's connection: it says where the guest stands still, and waits for an answer.
+
+use super::Failure;
+use super::link::accept;
+use diapason_abi::Nanos;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+/// What the plugin may be told; `plugin/clock.c` has the same letters.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// Go on to the next slice.
+    Go,
+    /// Let QEMU take in what was sent, then ask once more at the same time.
+    Again,
+    /// Exit with this status.
+    End(u8),
+}
+
+/// The connection.
+pub struct Clock(UnixStream);
+
+impl Clock {
+    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Clock, Failure> {
+        let stream = accept(listener, patience)?;
+        let ready =
+            stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(patience)));
+        ready.map_err(|error| Failure::Io("use a socket", error))?;
+        Ok(Clock(stream))
+    }
+
+    /// Waits until the guest stands still; when it does so, or `None` if QEMU has ended.
+    /// `expected` is for the message if it does not.
+    pub fn wait(&mut self, expected: Nanos) -> Result<Option<Nanos>, Failure> {
+        let mut time = [0; 8];
+        match self.0.read_exact(&mut time) {
+            Ok(()) => Ok(Some(Nanos(u64::from_le_bytes(time)))),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(Failure::Silent(expected))
+            }
+            Err(error) => Err(Failure::Io("hear the clock plugin", error)),
+        }
+    }
+
+    /// Answers. That QEMU has ended meanwhile is for the next [`Clock::wait`] to say.
+    pub fn answer(&mut self, answer: Answer) -> Result<(), Failure> {
+        let written = match answer {
+            Answer::Go => self.0.write_all(b"g"),
+            Answer::Again => self.0.write_all(b"a"),
+            Answer::End(status) => self.0.write_all(&[b'e', status]),
+        };
+        match written {
+            Err(error) if !is_gone(&error) => Err(Failure::Io("answer the clock plugin", error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Has the other side closed its end?
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
+}

@@ -1,0 +1,98 @@
+//! One device's connection.
+
+use super::Failure;
+use super::clock::is_gone;
+use crate::redirected::{Redirected, Trouble};
+use diapason_abi::Nanos;
+use diapason_devices::Device;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+/// Between two looks whether QEMU has come.
+const LOOK: Duration = Duration::from_millis(5);
+/// Most bytes sent at once: they fit into a socket that is empty.
+const SEND_MAX: usize = 32 << 10;
+/// If so many bytes came at once, the socket may have been full, and QEMU may have more. A socket
+/// holds at least a hundred packets, however small.
+const MANY: usize = 2 << 10;
+
+/// Waits for somebody to connect.
+pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream, Failure> {
+    let looks = patience.as_millis() / LOOK.as_millis();
+    for _ in 0..=looks {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(stream),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
+            Err(error) => return Err(Failure::Io("wait for QEMU", error)),
+        }
+    }
+    Err(Failure::Silent(Nanos::ZERO))
+}
+
+/// Why reading failed.
+pub enum ReadFailure {
+    Io(io::Error),
+    Trouble(Trouble),
+}
+
+impl ReadFailure {
+    pub fn at(self, index: usize, now: Nanos) -> Failure {
+        match self {
+            ReadFailure::Io(error) => Failure::Io("hear QEMU", error),
+            ReadFailure::Trouble(trouble) => Failure::Device(index, now, trouble),
+        }
+    }
+}
+
+/// The connection.
+pub struct Link(UnixStream);
+
+impl Link {
+    pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Link, Failure> {
+        let stream = accept(listener, patience)?;
+        stream.set_nonblocking(true).map_err(|error| Failure::Io("use a socket", error))?;
+        Ok(Link(stream))
+    }
+
+    /// Hands all that has come to the device; may QEMU have more to send?
+    pub fn read<D: Device + ?Sized>(
+        &mut self,
+        device: &mut Redirected<D>,
+    ) -> Result<bool, ReadFailure> {
+        let (mut buffer, mut total) = ([0; 16 << 10], 0);
+        loop {
+            match self.0.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    total += count;
+                    device.receive(&buffer[..count]).map_err(ReadFailure::Trouble)?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => break,
+                Err(error) => return Err(ReadFailure::Io(error)),
+            }
+        }
+        Ok(total >= MANY || device.is_partial())
+    }
+
+    /// Sends from the front of `bytes`; did anything go?
+    pub fn write(&mut self, bytes: &mut Vec<u8>) -> Result<bool, Failure> {
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        match self.0.write(&bytes[..bytes.len().min(SEND_MAX)]) {
+            Ok(count) => {
+                bytes.drain(..count);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
+            Err(error) if is_gone(&error) => {
+                bytes.clear();
+                Ok(false)
+            }
+            Err(error) => Err(Failure::Io("send to QEMU", error)),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The device server: the other side of QEMU's `usb-redir` devices and of the clock plugin.
+//!
+//! The guest stands still at T = 0, slice, 2 x slice, … At each T the devices are advanced to T,
+//! then whatever the guest asked for since the last T is answered, until neither side has anything
+//! left to say; then the guest goes on. So a request waits for the end of its slice, and data that
+//! a device has within a slice arrives at its end.
+
+mod clock;
+mod link;
+
+use crate::plugin;
+use crate::redirected::{Journal, Redirected, Trouble};
+use clock::{Answer, Clock};
+use diapason_abi::Nanos;
+use diapason_devices::Device;
+use link::Link;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Most devices: QEMU's controller has fifteen ports for each of USB 2 and USB 3.
+const DEVICES_MAX: usize = 14;
+/// Exchanges at one T after which somebody must be talking to himself.
+const EXCHANGES_MAX: u32 = 1_000_000;
+
+/// How a run goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How often the guest waits for the devices.
+    pub slice: Nanos,
+    /// When the run ends; rounded up to a slice.
+    pub end: Nanos,
+    /// QEMU's exit status then.
+    pub status: u8,
+    /// Wall time without a sign of life after which QEMU is given up.
+    pub patience: Duration,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            slice: Nanos::from_millis(1),
+            end: Nanos::FOREVER,
+            status: 0,
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The planned end was reached.
+    Planned,
+    /// QEMU ended by itself.
+    Guest,
+}
+
+/// What a run was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub ending: Ending,
+    /// The last time at which the guest stood still.
+    pub time: Nanos,
+    /// Over every packet of every device, its direction and its time: the run's fingerprint.
+    pub hash: u64,
+    /// The same by device.
+    pub journals: Vec<Journal>,
+    /// How often the guest stood still.
+    pub stops: u64,
+    /// Exchanges with QEMU, at least one for each stop.
+    pub exchanges: u64,
+}
+
+/// Why a run could not be finished.
+#[derive(Debug)]
+pub enum Failure {
+    /// The plugin cannot be built.
+    Plugin(plugin::Unavailable),
+    /// Sockets fail.
+    Io(&'static str, io::Error),
+    /// Too many devices, or a slice of no length.
+    Plan,
+    /// QEMU did not appear, or stopped answering after this time.
+    Silent(Nanos),
+    /// QEMU stopped at a time at which it should not: expected, reported.
+    Astray(Nanos, Nanos),
+    /// The connection of a device went wrong: which device, when, why.
+    Device(usize, Nanos, Trouble),
+    /// Devices and QEMU found no end at this time.
+    Endless(Nanos),
+}
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Failure::Plugin(unavailable) => unavailable.fmt(f),
+            Failure::Io(what, error) => write!(f, "cannot {what}: {error}"),
+            Failure::Plan => write!(f, "a slice of no length, or more than {DEVICES_MAX} devices"),
+            Failure::Silent(time) => write!(f, "no sign of life from QEMU after {} ns", time.0),
+            Failure::Astray(expected, time) => {
+                write!(f, "QEMU stopped at {} ns instead of {} ns", time.0, expected.0)
+            }
+            Failure::Device(index, time, trouble) => {
+                write!(f, "device {index} at {} ns: {trouble}", time.0)
+            }
+            Failure::Endless(time) => write!(f, "no end of packets at {} ns", time.0),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Devices that wait for QEMU.
+pub struct Server<D: Device + ?Sized> {
+    plan: Plan,
+    folder: PathBuf,
+    plugin: PathBuf,
+    clock: UnixListener,
+    listeners: Vec<UnixListener>,
+    devices: Vec<Redirected<D>>,
+}
+
+impl<D: Device + ?Sized> Server<D> {
+    /// Builds the plugin and opens the sockets, in a folder of the run's own.
+    ///
+    /// # Errors
+    /// If the plugin cannot be built, a socket not be opened, or a device does not describe itself.
+    pub fn start(folder: &Path, devices: Vec<Box<D>>, plan: Plan) -> Result<Server<D>, Failure> {
+        if plan.slice == Nanos::ZERO || devices.len() > DEVICES_MAX {
+            return Err(Failure::Plan);
+        }
+        let plugin = plugin::build(folder).map_err(Failure::Plugin)?;
+        let listen = |name: &str| {
+            let listener = UnixListener::bind(folder.join(name))
+                .map_err(|error| Failure::Io("open a socket", error))?;
+            listener.set_nonblocking(true).map_err(|e| Failure::Io("open a socket", e))?;
+            Ok(listener)
+        };
+        let redirect = |(index, device)| {
+            Redirected::new(device).map_err(|trouble| Failure::Device(index, Nanos::ZERO, trouble))
+        };
+        Ok(Server {
+            plan,
+            folder: folder.to_path_buf(),
+            plugin,
+            clock: listen(CLOCK)?,
+            listeners: (0..devices.len()).map(|i| listen(&socket(i))).collect::<Result<_, _>>()?,
+            devices: devices.into_iter().enumerate().map(redirect).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The options that QEMU needs besides `-icount shift=N,sleep=off`: a controller, the devices
+    /// in the order of its ports, and the plugin.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
+        // One to spare: QEMU puts a hub of its own into the last free port.
+        let ports = self.devices.len() + 1;
+        add("-device", format!("qemu-xhci,id=redirected,p2={ports},p3={ports}").into());
+        for index in 0..self.devices.len() {
+            let path = quoted(&self.folder.join(socket(index)));
+            add("-chardev", joined(&format!("socket,id=redirected{index},path="), &path));
+            let device = format!("usb-redir,bus=redirected.0,chardev=redirected{index}");
+            add("-device", device.into());
+        }
+        let plugin = joined("", &quoted(&self.plugin));
+        let clock = joined(",socket=", &quoted(&self.folder.join(CLOCK)));
+        let mut value = plugin;
+        value.push(clock);
+        value.push(format!(",slice={}", self.plan.slice.0));
+        add("-plugin", value);
+        arguments
+    }
+
+    /// Serves QEMU, which the caller has started, until the planned end or its own. `at_stop` is
+    /// called each time the guest stands still, after the devices have come to that time.
+    ///
+    /// The devices come back with the report: they may have counted something.
+    ///
+    /// # Errors
+    /// If QEMU falls silent or does not keep to the protocol. The caller ends it then.
+    pub fn run(
+        mut self,
+        mut at_stop: impl FnMut(Nanos, &mut [Redirected<D>]),
+    ) -> Result<(Report, Vec<Redirected<D>>), Failure> {
+        let (mut clock, mut links) = self.accept()?;
+        let mut expected = Nanos::ZERO;
+        let (mut stops, mut exchanges) = (0, 0);
+        let (ending, time) = loop {
+            let Some(now) = clock.wait(expected)? else {
+                break (Ending::Guest, expected - self.plan.slice);
+            };
+            if now != expected {
+                return Err(Failure::Astray(expected, now));
+            }
+            stops += 1;
+            self.advance(now);
+            at_stop(now, &mut self.devices);
+            exchanges += self.exchange(now, &mut clock, &mut links)?;
+            if now >= self.plan.end {
+                clock.answer(Answer::End(self.plan.status))?;
+                break (Ending::Planned, now);
+            }
+            clock.answer(Answer::Go)?;
+            expected += self.plan.slice;
+        };
+        let journals: Vec<Journal> = self.devices.iter().map(|device| *device.journal()).collect();
+        let hash = Journal::join(journals.iter());
+        let report = Report { ending, time, hash, journals, stops, exchanges };
+        Ok((report, self.devices))
+    }
+
+    fn accept(&self) -> Result<(Clock, Vec<Link>), Failure> {
+        let clock = Clock::accept(&self.clock, self.plan.patience)?;
+        let links = self.listeners.iter().map(|l| Link::accept(l, self.plan.patience));
+        Ok((clock, links.collect::<Result<_, _>>()?))
+    }
+
+    /// Brings all devices to `to`, together: they may share a bus or a cable.
+    fn advance(&mut self, to: Nanos) {
+        while let Some(at) = self.devices.iter().filter_map(|d| d.next_moment(to)).min() {
+            self.devices.iter_mut().for_each(|device| device.advance(at));
+        }
+        self.devices.iter_mut().for_each(|device| device.advance(to));
+    }
+
+    /// Exchanges packets at one time until nobody has anything left to say; how often.
+    fn exchange(
+        &mut self,
+        now: Nanos,
+        clock: &mut Clock,
+        links: &mut [Link],
+    ) -> Result<u64, Failure> {
+        for count in 1..=EXCHANGES_MAX {
+            if !self.exchange_once(now, links)? {
+                return Ok(u64::from(count));
+            }
+            clock.answer(Answer::Again)?;
+            if clock.wait(now)? != Some(now) {
+                // It ended, or was stopped: the next wait says so.
+                return Ok(u64::from(count));
+            }
+        }
+        Err(Failure::Endless(now))
+    }
+
+    /// Takes in what QEMU has sent and sends what one device has to say; did anything move that
+    /// QEMU may have an answer to? One device at a time, so that QEMU takes their packets in
+    /// an order that does not depend on how fast it reads.
+    fn exchange_once(&mut self, now: Nanos, links: &mut [Link]) -> Result<bool, Failure> {
+        let (mut moved, mut sent) = (false, false);
+        for (index, (device, link)) in self.devices.iter_mut().zip(&mut *links).enumerate() {
+            moved |= link.read(device).map_err(|trouble| trouble.at(index, now))?;
+        }
+        self.advance(now);
+        for (device, link) in self.devices.iter_mut().zip(links) {
+            if !sent && device.is_greeted() {
+                sent = link.write(device.output())?;
+            }
+        }
+        let silent = self.devices.iter().any(|device| !device.is_greeted());
+        Ok(moved || sent || silent)
+    }
+}
+
+/// Names of sockets in the run's folder.
+const CLOCK: &str = "clock.sock";
+
+fn socket(index: usize) -> String {
+    format!("device{index}.sock")
+}
+
+/// A path as QEMU's options have it: a comma is written twice.
+fn quoted(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = path.as_os_str().as_bytes().iter();
+    let twice = bytes.flat_map(|byte| std::iter::repeat_n(*byte, 1 + usize::from(*byte == b',')));
+    OsString::from_vec(twice.collect())
+}
+
+fn joined(prefix: &str, rest: &OsString) -> OsString {
+    let mut whole = OsString::from(prefix);
+    whole.push(rest);
+    whole
+}

@@ -1,0 +1,211 @@
+//! An unmodified Linux driver at a device model, in QEMU, in step: frames arrive, none is lost, and
+//! every run is the same.
+//!
+//! Not in the normal run: it downloads a kernel once and boots it again and again.
+//! `cargo test -p diapason-redir --test linux -- --ignored --nocapture --test-threads 1`
+
+mod guest;
+
+use diapason_abi::Nanos;
+use diapason_can::Frame;
+use diapason_devices::can::{CanBus, FIVE_BUSES, Sent};
+use diapason_devices::kvaser::{Hydra, Identity};
+use diapason_redir::{Ending, Plan, Report, Server};
+use guest::Guest;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// When a run ends. The guest is through by then.
+const END: Nanos = Nanos::from_millis(9_000);
+/// Frames that each channel sends, and at which it has received enough.
+const SEND: u32 = 50;
+const RECEIVE: u32 = 300;
+/// The identifier it sends with.
+const SENT_ID: u32 = 0x7f0;
+/// Frames kept of each bus: more than a run has.
+const RECORD: usize = 100_000;
+/// An extended identifier in Linux.
+const EXTENDED: u32 = 1 << 31;
+
+/// A run: what the server says, what the guest printed, what was on the buses.
+struct Run {
+    report: Report,
+    console: String,
+    buses: Vec<Vec<Sent>>,
+}
+
+#[test]
+#[ignore = "boots Linux: about a minute, and a download"]
+fn an_unmodified_driver_exchanges_frames() {
+    let Some(guest) = guest() else { return };
+    let run = run(&guest, Nanos::from_millis(1));
+    check(&run);
+}
+
+#[test]
+#[ignore = "boots Linux five times"]
+fn five_runs_are_one_two_of_them_beside_busy_loops() {
+    let Some(guest) = guest() else { return };
+    repeat(&guest, Nanos::from_millis(1), &[0, 0, 0, 2, 4]);
+}
+
+#[test]
+#[ignore = "boots Linux three times"]
+fn so_they_are_with_eight_stops_a_millisecond() {
+    let Some(guest) = guest() else { return };
+    repeat(&guest, Nanos::from_micros(125), &[0, 0, 2]);
+}
+
+/// Runs once for each of `loops`, beside so many busy loops; all runs must be the same.
+fn repeat(guest: &Guest, slice: Nanos, loops: &[usize]) {
+    let mut first: Option<Run> = None;
+    for &count in loops {
+        let run = beside(count, || run(guest, slice));
+        say(&format!("{} ns, {count} busy loops: {:x?}", slice.0, run.report));
+        check(&run);
+        if let Some(first) = &first {
+            assert_eq!(first.console, run.console);
+            assert_eq!(first.report, run.report);
+        }
+        first.get_or_insert(run);
+    }
+}
+
+/// The guest's kernel, or a loud word that there is none.
+fn guest() -> Option<Guest> {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
+    match guest::prepare(&cache) {
+        Ok(guest) => Some(guest),
+        Err(why) => {
+            say(&format!("SKIPPED, NOTHING WAS TESTED: {why}"));
+            None
+        }
+    }
+}
+
+/// Past the test harness, which keeps what passing tests print to itself.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// An emulator that does not outlive us.
+struct Emulator(Child);
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn folder() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("diapason-redir-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn run(guest: &Guest, slice: Nanos) -> Run {
+    let folder = folder();
+    let buses: Vec<CanBus> = (0..5).filter_map(CanBus::article).collect();
+    for bus in &buses {
+        // Somebody who acknowledges while the guest boots.
+        bus.add_unit(Vec::new());
+        bus.record(RECORD);
+    }
+    let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
+    let device = Box::new(Hydra::new(Identity::default(), &plugged));
+    let plan = Plan { slice, end: END, status: 7, patience: Duration::from_secs(120) };
+    let server = Server::start(&folder, vec![device], plan).unwrap();
+    let console = folder.join("console");
+    let mut command = qemu(guest, &console);
+    command.args(server.arguments());
+    let mut emulator = Emulator(command.spawn().unwrap());
+    let (report, _) = server.run(|_, _| {}).unwrap();
+    assert_eq!(emulator.0.wait().unwrap().code(), Some(7));
+    let console = String::from_utf8_lossy(&std::fs::read(console).unwrap()).into_owned();
+    std::fs::remove_dir_all(folder).unwrap();
+    Run { report, console, buses: buses.iter().map(CanBus::take_record).collect() }
+}
+
+/// A PC without anything that runs in host time or is random: no host clock behind the real-time
+/// clock, no random instructions, no seed for the kernel (machines from 7.2 on pass one).
+fn qemu(guest: &Guest, console: &Path) -> Command {
+    let rates: Vec<String> = FIVE_BUSES.iter().map(|bus| bus.0.to_string()).collect();
+    let words = format!(
+        "console=ttyS0 quiet norandmaps nokaslr rates={} send={SEND} receive={RECEIVE}",
+        rates.join(",")
+    );
+    let mut command = Command::new(diapason_redir::plugin::QEMU);
+    command.args(["-M", "pc-q35-7.1", "-cpu", "max,-rdrand,-rdseed", "-m", "256M", "-seed", "1"]);
+    command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+    command.args(["-nodefaults", "-display", "none", "-no-reboot"]);
+    command.arg("-serial").arg(format!("file:{}", console.display()));
+    command.arg("-kernel").arg(&guest.kernel).arg("-initrd").arg(&guest.initramfs);
+    command.arg("-append").arg(words).stdin(Stdio::null());
+    command
+}
+
+/// Did every frame of every bus arrive, in order, and every frame of the guest's leave?
+fn check(run: &Run) {
+    assert_eq!((run.report.ending, run.report.time), (Ending::Planned, END));
+    assert!(run.console.contains("guest: done"), "{}", run.console);
+    for (channel, bus) in run.buses.iter().enumerate() {
+        let own = |sent: &&Sent| sent.frame.raw_id() == SENT_ID;
+        let numbers: Vec<Vec<u8>> =
+            bus.iter().filter(own).map(|sent| sent.frame.bytes().to_vec()).collect();
+        let expected: Vec<Vec<u8>> = (0..SEND).map(|n| n.to_le_bytes().to_vec()).collect();
+        assert_eq!(numbers, expected, "channel {channel}");
+        let others: Vec<Frame> =
+            bus.iter().map(|sent| sent.frame).filter(|frame| frame.raw_id() != SENT_ID).collect();
+        let received = |start: usize| line(channel, others.get(start..start + RECEIVE as usize));
+        let found = (0..others.len()).any(|start| run.console.contains(&received(start)));
+        assert!(found, "channel {channel}: {}", run.console);
+    }
+}
+
+/// What the guest prints if it has received exactly these frames.
+fn line(channel: usize, frames: Option<&[Frame]>) -> String {
+    let Some(frames @ [first, ..]) = frames else { return "never".into() };
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in frames.iter().flat_map(|frame| linux(*frame)) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let first = linux(*first);
+    let id = u32::from_le_bytes(first[..4].try_into().unwrap());
+    let data = u64::from_le_bytes(first[8..].try_into().unwrap());
+    format!("can{channel} received {RECEIVE} from {id:x} {data:x} hash {hash:x} sent {SEND}")
+}
+
+/// A frame as Linux has it.
+fn linux(frame: Frame) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let id = frame.raw_id() | if frame.is_extended() { EXTENDED } else { 0 };
+    bytes[..4].copy_from_slice(&id.to_le_bytes());
+    bytes[4] = frame.bytes().len() as u8;
+    bytes[8..8 + frame.bytes().len()].copy_from_slice(frame.bytes());
+    bytes
+}
+
+/// Does something while so many threads do nothing, as fast as they can.
+fn beside<T>(loops: usize, act: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..loops {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = act();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}

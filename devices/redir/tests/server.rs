@@ -1,0 +1,207 @@
+//! The device server with an emulator that is real, and with one that is not what it should be.
+
+mod support;
+
+use diapason_abi::Nanos;
+use diapason_redir::plugin::{self, Unavailable};
+use diapason_redir::protocol::{CAPABILITIES, Message, Packet, encode};
+use diapason_redir::{Ending, Failure, Plan, Report, Server, Trouble};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::Bench;
+
+const MS: Nanos = Nanos::from_millis(1);
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// A comma in its name: QEMU's options must quote it.
+    fn new(name: &str) -> Folder {
+        let name = format!("diapason-redir-{},{name}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        folder
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An emulator that does not outlive us.
+struct Emulator(Child);
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Can there be a server on this machine? If not, says so past the test harness.
+fn possible(folder: &Folder) -> bool {
+    match plugin::build(&folder.0) {
+        Ok(_) => true,
+        Err(why @ (Unavailable::Folder(_) | Unavailable::Refused(_))) => panic!("{why}"),
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "SKIPPED, NOTHING WAS TESTED: {why}");
+            false
+        }
+    }
+}
+
+fn plan(end: Nanos) -> Plan {
+    Plan { slice: MS, end, status: 5, patience: Duration::from_millis(300) }
+}
+
+fn serve(folder: &Folder, plan: Plan, fake: impl FnOnce(&Path) + Send) -> Result<Report, Failure> {
+    let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan)?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| fake(&folder.0));
+        server.run(|_, _| {}).map(|(report, _)| report)
+    })
+}
+
+fn connect(folder: &Path) -> (UnixStream, UnixStream) {
+    let connect = |name| UnixStream::connect(folder.join(name)).unwrap();
+    (connect("clock.sock"), connect("device0.sock"))
+}
+
+/// Says hello as QEMU does, and stops once at `time`; the answer to that.
+fn hello(clock: &mut UnixStream, device: &mut UnixStream, time: u64) -> u8 {
+    let mut bytes = Vec::new();
+    encode(&Message { id: 0, packet: Packet::Hello(CAPABILITIES) }, &mut bytes);
+    device.write_all(&bytes).unwrap();
+    loop {
+        let answer = stop(clock, time);
+        if answer != b'a' {
+            return answer;
+        }
+    }
+}
+
+fn stop(clock: &mut UnixStream, time: u64) -> u8 {
+    let mut answer = [0];
+    clock.write_all(&time.to_le_bytes()).unwrap();
+    clock.read_exact(&mut answer).unwrap();
+    answer[0]
+}
+
+#[test]
+fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
+    let folder = Folder::new("fakes");
+    if !possible(&folder) {
+        return;
+    }
+    let ended = |folder: &Path| {
+        let (mut clock, mut device) = connect(folder);
+        assert_eq!(hello(&mut clock, &mut device, 0), b'g');
+        assert_eq!(stop(&mut clock, MS.0), b'g');
+    };
+    let run = |name: &str, fake: fn(&Path)| serve(&Folder::new(name), plan(Nanos(MS.0 * 3)), fake);
+    let report = serve(&Folder::new("ends"), plan(Nanos::FOREVER), ended).unwrap();
+    assert_eq!((report.ending, report.time, report.stops), (Ending::Guest, MS, 2));
+    let planned = run("planned", |folder| {
+        let (mut clock, mut device) = connect(folder);
+        hello(&mut clock, &mut device, 0);
+        let answers: Vec<u8> = (1..=3).map(|n| stop(&mut clock, n * MS.0)).collect();
+        assert_eq!(answers, *b"gge");
+        let mut status = Vec::new();
+        clock.read_to_end(&mut status).unwrap();
+        assert_eq!(status, [5]);
+    });
+    assert_eq!(planned.unwrap().ending, Ending::Planned);
+    let astray = run("astray", |folder| {
+        let (mut clock, mut device) = connect(folder);
+        hello(&mut clock, &mut device, 0);
+        clock.write_all(&(MS.0 + 7).to_le_bytes()).unwrap();
+        let _ = clock.read(&mut [0]);
+    });
+    assert!(matches!(astray, Err(Failure::Astray(MS, Nanos(1_000_007)))), "{astray:?}");
+    let rude = run("rude", |folder| {
+        let (mut clock, mut device) = connect(folder);
+        device.write_all(&[9; 100]).unwrap();
+        clock.write_all(&[0; 8]).unwrap();
+        let _ = clock.read(&mut [0]);
+    });
+    assert!(matches!(rude, Err(Failure::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
+    let absent = run("absent", |_| {});
+    assert!(matches!(absent, Err(Failure::Silent(Nanos::ZERO))), "{absent:?}");
+}
+
+#[test]
+fn a_plan_that_cannot_be_is_refused() {
+    let folder = Folder::new("plan");
+    let many = || (0..15).map(|_| Box::new(Bench::new())).collect();
+    let still = Plan { slice: Nanos::ZERO, ..Plan::default() };
+    assert!(matches!(Server::start(&folder.0, many(), Plan::default()), Err(Failure::Plan)));
+    let one = vec![Box::new(Bench::new())];
+    assert!(matches!(Server::start(&folder.0, one, still), Err(Failure::Plan)));
+}
+
+/// The PC's firmware finds the device, configures its keyboard and polls it; twice the same.
+#[test]
+fn firmware_finds_a_device_at_the_same_times_in_every_run() {
+    let folder = Folder::new("possible");
+    if !possible(&folder) {
+        return;
+    }
+    let first = firmware("first", MS);
+    let [journal] = first.journals[..] else { panic!("{first:?}") };
+    // Reset, descriptors, configuration, polling; and a report every five milliseconds, those of before at once.
+    assert!(journal.from_guest >= 8 && journal.to_guest > 20, "{first:?}");
+    assert_eq!(firmware("second", MS), first);
+    let fine = firmware("fine", Nanos::from_micros(125));
+    assert_eq!(fine.stops, (first.stops - 1) * 8 + 1);
+    assert_ne!(fine.hash, first.hash);
+}
+
+fn firmware(name: &str, slice: Nanos) -> Report {
+    let folder = Folder::new(name);
+    let end = Nanos::from_millis(150);
+    let plan = Plan { slice, end, patience: Duration::from_secs(60), ..plan(end) };
+    let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
+    let mut command = Command::new(plugin::QEMU);
+    command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none", "-seed", "1"]);
+    command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+    command.args(server.arguments()).stdin(Stdio::null());
+    let mut emulator = Emulator(command.spawn().unwrap());
+    let (report, devices) = server.run(|_, _| {}).unwrap();
+    assert_eq!(emulator.0.wait().unwrap().code(), Some(5));
+    assert!(devices[0].device().resets > 1);
+    assert_eq!((report.ending, report.time), (Ending::Planned, end));
+    report
+}
+
+/// Without an instruction counter there is nothing to hold: the plugin says so, and QEMU exits.
+#[test]
+fn a_clock_that_cannot_be_held_is_refused() {
+    let folder = Folder::new("refused");
+    if !possible(&folder) {
+        return;
+    }
+    // The first QEMU is gone before it says a word, the second one when it is first idle.
+    let cases = [(&[][..], 2), (&["-icount", "shift=0,sleep=on"], 60)];
+    for (counter, patience) in cases {
+        let folder = Folder::new("refused,too");
+        let plan =
+            Plan { end: Nanos::FOREVER, patience: Duration::from_secs(patience), ..plan(MS) };
+        let server = Server::start(&folder.0, vec![Box::new(Bench::new())], plan).unwrap();
+        let mut command = Command::new(plugin::QEMU);
+        command.args(["-M", "q35", "-m", "64M", "-nodefaults", "-display", "none"]).args(counter);
+        command.args(server.arguments()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut emulator = Emulator(command.spawn().unwrap());
+        let outcome = server.run(|_, _| {});
+        let mut said = String::new();
+        emulator.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains("-icount shift=N,sleep=off"), "{said} {}", outcome.is_ok());
+        assert!(outcome.is_err() || counter.len() == 2);
+        assert_eq!(emulator.0.wait().unwrap().code(), Some(1));
+    }
+}

@@ -1,0 +1,281 @@
+//! A CAN bus as a thing that devices are wired to, with whoever else is on it.
+//!
+//! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
+//! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
+
+mod traffic;
+
+pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
+
+use diapason_abi::Nanos;
+use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
+use diapason_can::{BitRate, Bus, Frame};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use traffic::Traffic;
+
+/// Events kept for a device that does not fetch them; older ones are lost then.
+const MAILBOX: usize = 1_024;
+
+/// A frame that is through on the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The end of its last bit.
+    pub time: Nanos,
+    /// Who sent it.
+    pub node: NodeId,
+    /// The frame.
+    pub frame: Frame,
+}
+
+/// Everything wired together at one bus.
+struct Segment {
+    bus: Bus,
+    sources: Vec<(NodeId, Traffic)>,
+    /// Which plug each node belongs to.
+    plugs: Vec<Option<usize>>,
+    mailboxes: Vec<VecDeque<Event>>,
+    record: VecDeque<Sent>,
+    record_limit: usize,
+    overdue: u64,
+}
+
+/// A handle to a bus; clones are the same bus.
+#[derive(Clone)]
+pub struct CanBus(Rc<RefCell<Segment>>);
+
+impl CanBus {
+    /// A bus with nothing on it.
+    #[must_use]
+    pub fn new(rate: BitRate) -> CanBus {
+        CanBus(Rc::new(RefCell::new(Segment {
+            bus: Bus::new(rate),
+            sources: Vec::new(),
+            plugs: Vec::new(),
+            mailboxes: Vec::new(),
+            record: VecDeque::new(),
+            record_limit: 0,
+            overdue: 0,
+        })))
+    }
+
+    /// The bus of the article's experiments with this number, from 0; `None` from 5 on. A second
+    /// unit acknowledges, so that times do not depend on when the host opens its channel.
+    #[must_use]
+    pub fn article(number: usize) -> Option<CanBus> {
+        let (rate, messages) = article(number)?;
+        let bus = CanBus::new(rate);
+        bus.add_unit(messages);
+        bus.add_unit(Vec::new());
+        Some(bus)
+    }
+
+    /// Let time pass, also for a bus whose devices are all switched off.
+    pub fn advance(&self, now: Nanos) {
+        self.0.borrow_mut().advance(now);
+    }
+
+    /// One more control unit that sends these messages. One without messages only acknowledges.
+    pub fn add_unit(&self, messages: Vec<Periodic>) -> NodeId {
+        let traffic = messages.into_iter().map(|message| Traffic::Periodic { message, sent: 0 });
+        self.add_node(traffic.collect())
+    }
+
+    /// One more node, which sends these frames at these times.
+    pub fn add_replay(&self, frames: VecDeque<(Nanos, Frame)>) -> NodeId {
+        self.add_node(vec![Traffic::Replay(frames)])
+    }
+
+    fn add_node(&self, traffic: Vec<Traffic>) -> NodeId {
+        let segment = &mut *self.0.borrow_mut();
+        let node = segment.node(Setup::default(), None);
+        segment.sources.extend(traffic.into_iter().map(|traffic| (node, traffic)));
+        node
+    }
+
+    /// Keep up to `limit` frames that are through, whoever sent them; later ones are not kept.
+    pub fn record(&self, limit: usize) {
+        self.0.borrow_mut().record_limit = limit;
+    }
+
+    /// The frames recorded so far; the record is empty then.
+    #[must_use]
+    pub fn take_record(&self) -> Vec<Sent> {
+        self.0.borrow_mut().record.drain(..).collect()
+    }
+
+    /// Messages of other nodes that found their queue full.
+    #[must_use]
+    pub fn overdue(&self) -> u64 {
+        self.0.borrow().overdue
+    }
+
+    /// The bus itself, to break things: [`Bus::arm`], [`Bus::jam`], [`Bus::babble`].
+    pub fn with_bus<T>(&self, act: impl FnOnce(&mut Bus) -> T) -> T {
+        act(&mut self.0.borrow_mut().bus)
+    }
+
+    /// A place for a device, which starts switched off; `queue` requests fit.
+    #[must_use]
+    pub fn plug(&self, queue: usize) -> Plug {
+        let segment = &mut *self.0.borrow_mut();
+        let index = segment.mailboxes.len();
+        segment.mailboxes.push(VecDeque::new());
+        let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
+        let talker = segment.node(setup.clone(), Some(index));
+        let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
+        let now = segment.bus.now();
+        for node in [talker, listener] {
+            segment.bus.switch(now, node, false);
+        }
+        Plug { bus: self.clone(), index, talker, listener, listens: false, on: false }
+    }
+}
+
+impl Segment {
+    fn node(&mut self, setup: Setup, plug: Option<usize>) -> NodeId {
+        let node = self.bus.add_node(setup);
+        self.plugs.push(plug);
+        node
+    }
+
+    fn next_source(&self) -> Nanos {
+        self.sources.iter().map(|(_, source)| source.next()).min().unwrap_or(Nanos::FOREVER)
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        loop {
+            let time = self.next_source();
+            if time > now {
+                break;
+            }
+            for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
+                let Some(frame) = source.take() else { continue };
+                self.overdue += u64::from(self.bus.send(time, *node, frame).is_err());
+            }
+            self.deliver();
+        }
+        if now > self.bus.now() {
+            self.bus.advance(now);
+        }
+        self.deliver();
+    }
+
+    fn deliver(&mut self) {
+        while let Some(event) = self.bus.poll() {
+            if let EventKind::Sent { frame, .. } = event.kind
+                && self.record.len() < self.record_limit
+            {
+                self.record.push_back(Sent { time: event.time, node: event.node, frame });
+            }
+            let plug = self.plugs.get(event.node.0).copied().flatten();
+            let Some(mailbox) = plug.and_then(|plug| self.mailboxes.get_mut(plug)) else {
+                continue;
+            };
+            if mailbox.len() == MAILBOX {
+                mailbox.pop_front();
+            }
+            mailbox.push_back(event);
+        }
+    }
+}
+
+/// One controller on a bus. It is two nodes, of which at most one is switched on: whether a node
+/// only listens is part of its setup.
+pub struct Plug {
+    bus: CanBus,
+    index: usize,
+    talker: NodeId,
+    listener: NodeId,
+    listens: bool,
+    on: bool,
+}
+
+impl Plug {
+    /// The bit rate of the bus.
+    #[must_use]
+    pub fn rate(&self) -> BitRate {
+        self.bus.0.borrow().bus.rate()
+    }
+
+    fn node(&self) -> NodeId {
+        if self.listens { self.listener } else { self.talker }
+    }
+
+    /// Let time pass on the bus.
+    pub fn advance(&self, now: Nanos) {
+        self.bus.advance(now);
+    }
+
+    /// When something may happen to it by itself: never while it is switched off.
+    #[must_use]
+    pub fn next_change(&self) -> Nanos {
+        if !self.on {
+            return Nanos::FOREVER;
+        }
+        let segment = self.bus.0.borrow();
+        let waiting = segment.mailboxes.get(self.index).and_then(VecDeque::front);
+        let waiting = waiting.map_or(Nanos::FOREVER, |event| event.time);
+        let bus = segment.bus.next_event().unwrap_or(Nanos::FOREVER);
+        waiting.min(bus).min(segment.next_source())
+    }
+
+    /// What happened at this controller until `now`, in order.
+    #[must_use]
+    pub fn poll(&self, now: Nanos) -> Option<Event> {
+        let segment = &mut *self.bus.0.borrow_mut();
+        segment.mailboxes.get_mut(self.index)?.pop_front_if(|event| event.time <= now)
+    }
+
+    /// Take part from now on: counters start again, old requests and events are forgotten.
+    pub fn switch_on(&mut self, now: Nanos, listens: bool) {
+        self.switch_off(now);
+        (self.listens, self.on) = (listens, true);
+        self.bus.0.borrow_mut().bus.switch(
+            now,
+            if listens { self.listener } else { self.talker },
+            true,
+        );
+    }
+
+    /// Leave the bus.
+    pub fn switch_off(&mut self, now: Nanos) {
+        let node = self.node();
+        self.on = false;
+        let segment = &mut *self.bus.0.borrow_mut();
+        segment.advance(now);
+        segment.bus.switch(now, node, false);
+        segment.deliver();
+        if let Some(mailbox) = segment.mailboxes.get_mut(self.index) {
+            mailbox.clear();
+        }
+    }
+
+    /// Queue a frame, for one attempt only if `once`.
+    ///
+    /// # Errors
+    /// The queue is full, or the controller does not talk.
+    pub fn send(&self, now: Nanos, frame: Frame, once: bool) -> Result<Ticket, SendRefusal> {
+        let segment = &mut *self.bus.0.borrow_mut();
+        segment.advance(now);
+        let bus = &mut segment.bus;
+        match once {
+            true => bus.send_once(now, self.node(), frame),
+            false => bus.send(now, self.node(), frame),
+        }
+    }
+
+    /// Forget what waits, but not what is being sent.
+    pub fn flush(&self, now: Nanos) {
+        let segment = &mut *self.bus.0.borrow_mut();
+        segment.advance(now);
+        segment.bus.flush(now, self.node());
+    }
+
+    /// Its health, transmit and receive error counter.
+    #[must_use]
+    pub fn health(&self) -> (Health, u16, u16) {
+        self.bus.0.borrow().bus.health(self.node())
+    }
+}

@@ -1,0 +1,124 @@
+//! Who else talks on a CAN bus: control units with periodic messages, and logs that are replayed.
+
+use diapason_abi::Nanos;
+use diapason_can::candump::{self, LogError, Report};
+use diapason_can::{BitRate, Frame, Id};
+use std::collections::VecDeque;
+
+/// A message that a control unit sends without jitter. Its data is the number of the message,
+/// little-endian, as far as it fits: a loss can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periodic {
+    /// Its identifier.
+    pub id: Id,
+    /// Bytes of data, at most 8.
+    pub length: u8,
+    /// From one to the next; at least a nanosecond.
+    pub period: Nanos,
+    /// When the first is queued.
+    pub offset: Nanos,
+}
+
+/// The message `number` of `id`, with `length` bytes.
+#[must_use]
+pub fn numbered(id: Id, length: u8, number: u64) -> Option<Frame> {
+    Frame::data(id, number.to_le_bytes().get(..usize::from(length))?).ok()
+}
+
+/// Frames with their times.
+#[derive(Clone, Debug)]
+pub(super) enum Traffic {
+    Periodic { message: Periodic, sent: u64 },
+    Replay(VecDeque<(Nanos, Frame)>),
+}
+
+impl Traffic {
+    /// When it has a frame.
+    pub fn next(&self) -> Nanos {
+        match self {
+            Traffic::Periodic { message, sent } => {
+                let period = message.period.0.max(1);
+                message.offset + Nanos(period.saturating_mul(*sent))
+            }
+            Traffic::Replay(frames) => frames.front().map_or(Nanos::FOREVER, |(time, _)| *time),
+        }
+    }
+
+    /// That frame.
+    pub fn take(&mut self) -> Option<Frame> {
+        match self {
+            Traffic::Periodic { message, sent } => {
+                *sent += 1;
+                numbered(message.id, message.length, *sent - 1)
+            }
+            Traffic::Replay(frames) => frames.pop_front().map(|(_, frame)| frame),
+        }
+    }
+}
+
+/// Why a log cannot be replayed: the line, counted from 1, and what is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayError {
+    /// The line.
+    pub line: usize,
+    /// The trouble.
+    pub error: LogError,
+}
+
+impl std::fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, {}", self.line, self.error)
+    }
+}
+
+/// The frames of a candump log that were seen on `interface`, at times from the log's first line
+/// on. Reports of errors are left out; a time that goes back counts as the time before it.
+///
+/// # Errors
+/// A line that is no record.
+pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, Frame)>, ReplayError> {
+    let (mut begin, mut last) = (None, Nanos::ZERO);
+    let mut frames = VecDeque::new();
+    for (line, text) in (1..).zip(log.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        let record = candump::parse(text).map_err(|error| ReplayError { line, error })?;
+        let begin = *begin.get_or_insert(record.time);
+        last = last.max(record.time - begin);
+        match record.report {
+            Report::Frame(frame) if record.interface == interface => {
+                frames.push_back((last, frame));
+            }
+            _ => {}
+        }
+    }
+    Ok(frames)
+}
+
+/// The load that the tuned-pipes experiments put on their five buses: bit rate, messages per
+/// second of eight bytes, and whether identifiers are extended. The rates are percentages of the
+/// bit rate in frames of 108 or 128 bits; together they are 7,000 a second.
+pub const FIVE_BUSES: [(u32, u32, bool); 5] = [
+    (500_000, 463, false),
+    (250_000, 391, true),
+    (500_000, 1_389, false),
+    (500_000, 1_563, true),
+    (500_000, 3_194, false),
+];
+
+/// Bit rate and messages of one of [`FIVE_BUSES`]: four identifiers that share the rate, from the
+/// first millisecond on, when an interface that starts at once has found the bus idle.
+#[must_use]
+pub fn article(bus: usize) -> Option<(BitRate, Vec<Periodic>)> {
+    let (hertz, rate, extended) = *FIVE_BUSES.get(bus)?;
+    let period = Nanos(4_000_000_000 / u64::from(rate));
+    let messages = (0..4u32).map(|index| {
+        let raw = 0x100 + 0x40 * index + bus as u32;
+        let id = match extended {
+            true => diapason_can::frame::extended(raw << 12 | raw),
+            false => diapason_can::frame::standard(raw),
+        };
+        let turn = Nanos(period.0 / 4 * u64::from(index) + 10_000 * bus as u64);
+        let offset = Nanos::from_millis(1) + turn;
+        id.ok().map(|id| Periodic { id, length: 8, period, offset })
+    });
+    Some((BitRate::new(hertz).ok()?, messages.collect::<Option<_>>()?))
+}

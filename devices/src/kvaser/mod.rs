@@ -1,0 +1,258 @@
+//! The USB-CAN interface with five channels: what the article's testbed listens with.
+//!
+//! The protocol is Kvaser's "hydra", as an unmodified Linux driver speaks it. Behind each channel
+//! is a bus that is right to the bit ([`CanBus`]); two channels, of one interface or of two, may
+//! share one. Frames carry the time at which the bus delivered them.
+
+mod channel;
+mod command;
+mod outbox;
+mod personality;
+mod requests;
+
+pub use command::{Command, Header, Malformed, Message, Stream, number};
+pub use outbox::{BUFFER, FRAMES};
+pub use personality::Personality;
+
+use crate::can::CanBus;
+use crate::device::{Answer, Device, Handshake, Stall};
+use crate::standard::{Descriptors, EndpointState, Standard};
+use channel::{Channel, Failed};
+use diapason_abi::Nanos;
+use diapason_can::bus::{Event, EventKind};
+use diapason_usb::descriptor::{self, build};
+use diapason_usb::{Setup, Speed};
+use outbox::Outbox;
+
+/// Frames go to the host here.
+pub const IN: u8 = 0x82;
+/// Commands come from the host here.
+pub const OUT: u8 = 0x02;
+/// Most channels.
+pub const CHANNELS: usize = 5;
+/// Replies of a request beyond acknowledgements that may wait before commands are held off.
+const REPLIES: usize = 64;
+/// Addresses of entities whose upper and lower bits are both in use.
+const FIRST_CHANNEL: u8 = 0x13;
+const DEBUGGER: u8 = 0x2a;
+const ROUTER: u8 = 0x00;
+const NOBODY: u8 = 0x3e;
+
+/// What an interface says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its kind of controller.
+    pub personality: Personality,
+    /// Its serial number.
+    pub serial: u32,
+    /// Frames that the host may have under way on each channel, at most 4,095.
+    pub outstanding: u16,
+}
+
+impl Default for Identity {
+    fn default() -> Identity {
+        Identity { personality: Personality::Kcan, serial: 1, outstanding: 128 }
+    }
+}
+
+/// The interface.
+pub struct Hydra {
+    identity: Identity,
+    standard: Standard,
+    channels: Vec<Channel>,
+    stream: Stream,
+    outbox: Outbox,
+    /// Frames travel as extended commands.
+    extended: bool,
+    /// When its clock began.
+    epoch: Nanos,
+}
+
+impl Hydra {
+    /// An interface with a channel for each of `buses`, at most five; `None` is a channel with no
+    /// cable in it.
+    #[must_use]
+    pub fn new(identity: Identity, buses: &[Option<CanBus>]) -> Hydra {
+        let outstanding = identity.outstanding.clamp(1, 4_095);
+        let identity = Identity { outstanding, ..identity };
+        let entities = FIRST_CHANNEL..;
+        let channels = entities.zip(buses.iter().take(CHANNELS)).map(|(entity, bus)| {
+            let plug = bus.as_ref().map(|bus| bus.plug(outstanding.into()));
+            Channel::new(entity, plug, outstanding.into())
+        });
+        let channels: Vec<Channel> = channels.collect();
+        Hydra {
+            identity,
+            standard: Standard::new(descriptors(identity)),
+            outbox: Outbox::new(channels.len()),
+            channels,
+            stream: Stream::default(),
+            extended: identity.personality.extended(),
+            epoch: Nanos::ZERO,
+        }
+    }
+
+    /// The testbed of the article: five buses with 7,000 frames a second in all.
+    #[must_use]
+    pub fn article(identity: Identity) -> (Hydra, Vec<CanBus>) {
+        let buses: Vec<CanBus> = (0..CHANNELS).filter_map(CanBus::article).collect();
+        let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
+        (Hydra::new(identity, &plugged), buses)
+    }
+
+    /// Frames of a channel that were overwritten before the host fetched them.
+    #[must_use]
+    pub fn overruns(&self, channel: usize) -> u64 {
+        self.outbox.overruns(channel)
+    }
+
+    /// Frames that wait in the receive buffer.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.outbox.frames()
+    }
+
+    fn ticks(&self, time: Nanos) -> u64 {
+        self.identity.personality.ticks(time - self.epoch)
+    }
+
+    fn next_event(&self) -> Nanos {
+        let plugs = self.channels.iter().filter_map(Channel::plug);
+        plugs.map(crate::can::Plug::next_change).min().unwrap_or(Nanos::FOREVER)
+    }
+
+    /// Fetch what happened on all buses until `time`, the earliest instant at which anything did:
+    /// so it comes in order of time, and then of channels.
+    fn collect(&mut self, time: Nanos) {
+        for index in 0..self.channels.len() {
+            while let Some(event) = self.poll(index, time) {
+                self.on_event(event.time, index, event.kind);
+            }
+        }
+    }
+
+    fn poll(&self, index: usize, time: Nanos) -> Option<Event> {
+        let plug = self.channels.get(index)?.plug().filter(|plug| plug.next_change() <= time)?;
+        plug.advance(time);
+        plug.poll(time)
+    }
+
+    fn on_event(&mut self, time: Nanos, index: usize, kind: EventKind) {
+        let (ticks, extended) = (self.ticks(time), self.extended);
+        let Some(channel) = self.channels.get_mut(index) else { return };
+        match kind {
+            EventKind::Received { frame } => {
+                let message = channel.received(index as u8, &frame, ticks, extended);
+                self.outbox.frame(index, message);
+            }
+            EventKind::Error { .. } => {
+                let message = channel.bus_error(index as u8, ticks, extended);
+                self.outbox.frame(index, message);
+            }
+            EventKind::Health { .. } => self.outbox.state(index, channel.state(0, ticks)),
+            EventKind::Sent { ticket, .. } => {
+                let ticket = ticket.and_then(|t| channel.acknowledge(t, ticks, Failed::No));
+                ticket.into_iter().for_each(|message| self.outbox.reply(message));
+            }
+            EventKind::Dropped { ticket, error } => {
+                let failed = error.map_or(Failed::Arbitration, Failed::Error);
+                let message = channel.acknowledge(ticket, ticks, failed);
+                message.into_iter().for_each(|message| self.outbox.reply(message));
+            }
+        }
+    }
+
+    /// Replies may pile up only as far as the host has frames under way, and a little more.
+    fn has_room(&self) -> bool {
+        let frames = usize::from(self.identity.outstanding) * self.channels.len();
+        self.outbox.replies() < frames + REPLIES
+    }
+}
+
+impl Device for Hydra {
+    fn speed(&self) -> Speed {
+        Speed::High
+    }
+
+    fn reset(&mut self, now: Nanos) {
+        self.advance(now);
+        self.standard.reset();
+        for channel in &mut self.channels {
+            channel.reset(now);
+        }
+        self.outbox = Outbox::new(self.channels.len());
+        self.stream = Stream::default();
+        self.extended = self.identity.personality.extended();
+        self.epoch = now;
+    }
+
+    fn control(&mut self, now: Nanos, setup: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
+        self.advance(now);
+        self.standard.control(setup).unwrap_or(Err(Stall))
+    }
+
+    fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
+        self.advance(now);
+        match self.standard.endpoint(endpoint) {
+            EndpointState::Ready if endpoint == OUT => {}
+            EndpointState::Halted => return Handshake::Stall,
+            _ => return Handshake::Error,
+        }
+        if !self.has_room() {
+            return Handshake::Nak;
+        }
+        self.stream.push(packet);
+        while let Some(command) = self.stream.pop() {
+            match command {
+                Ok(command) => self.perform(now, &command),
+                Err(Malformed) => self.refuse_unreadable(now),
+            }
+        }
+        Handshake::Ack
+    }
+
+    fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
+        self.advance(now);
+        match self.standard.endpoint(endpoint) {
+            EndpointState::Ready if endpoint == IN => self.outbox.send(packet),
+            EndpointState::Halted => Answer::Stall,
+            _ => Answer::Error,
+        }
+    }
+
+    fn next_change(&self) -> Nanos {
+        self.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        let mut time = self.next_event();
+        while time <= now {
+            self.collect(time);
+            time = self.next_event();
+        }
+    }
+}
+
+fn descriptors(identity: Identity) -> Descriptors {
+    let device = descriptor::Device {
+        usb: 0x0200,
+        class: 0xff,
+        subclass: 0,
+        protocol: 0,
+        packet: 64,
+        vendor: 0x0bfd,
+        product: 0x0105,
+        version: 0x0100,
+        texts: [1, 2, 3],
+        configurations: 1,
+    };
+    let pipes = build::Interface::new(0).class(0xff, 0, 0);
+    let pipes = pipes.endpoint(build::bulk(IN, 512)).endpoint(build::bulk(OUT, 512));
+    let strings = ["Kvaser AB", "Kvaser USBcan Pro 5xHS", &identity.serial.to_string()];
+    Descriptors {
+        device: device.bytes(Speed::High),
+        configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
+        strings: strings.map(String::from).into(),
+        ..Descriptors::default()
+    }
+}

@@ -1,0 +1,283 @@
+//! Serial lines over USB (CDC-ACM): line coding, control lines, bytes both ways, and what the other
+//! side says about its line.
+//!
+//! Most devices drop what they have to say until DTR is set, so the line is set up first and then
+//! listened to.
+
+use super::flow::{Errand, Inlet, Outlet};
+use super::{Class, Completion, Fault, Request};
+use crate::Setup;
+use crate::context::EndpointKind;
+use crate::descriptor::{Configuration, Interface};
+use diapason_abi::Nanos;
+
+/// Bytes that wait to be sent.
+pub const ROOM: usize = 4096;
+/// Transfers from the device kept pending. Each is one packet: a longer one would end only when it
+/// is full, and a device that sends full packets would be heard late.
+const DEPTH: usize = 16;
+/// Most bytes of a notification that means something here.
+const NOTIFICATION: usize = 10;
+/// Kind of requests: class, interface.
+const TO_INTERFACE: u8 = 0x21;
+const SET_LINE_CODING: u8 = 0x20;
+const SET_CONTROL_LINES: u8 = 0x22;
+/// How a notification of the line's state begins.
+const SERIAL_STATE: [u8; 2] = [0xa1, 0x20];
+/// Communication, abstract control; and its data.
+const CLASS: [u8; 2] = [2, 2];
+const DATA_CLASS: u8 = 10;
+/// Descriptor of a class that names the interfaces that belong together.
+const UNION: u8 = 6;
+
+/// How bytes are sent on the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineCoding {
+    /// Bits per second.
+    pub rate: u32,
+    /// 0: one stop bit, 1: one and a half, 2: two.
+    pub stop_bits: u8,
+    /// 0 none, 1 odd, 2 even, 3 mark, 4 space.
+    pub parity: u8,
+    /// Bits of data, 5 to 8 or 16.
+    pub data_bits: u8,
+}
+
+impl LineCoding {
+    /// Eight bits, no parity, one stop bit.
+    #[must_use]
+    pub const fn new(rate: u32) -> LineCoding {
+        LineCoding { rate, stop_bits: 0, parity: 0, data_bits: 8 }
+    }
+
+    const fn encode(self) -> [u8; 7] {
+        let [r0, r1, r2, r3] = self.rate.to_le_bytes();
+        [r0, r1, r2, r3, self.stop_bits, self.parity, self.data_bits]
+    }
+}
+
+/// What the other side says about its line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SerialState(pub u16);
+
+impl SerialState {
+    /// Carrier detected.
+    pub const CARRIER: u16 = 1;
+    /// The other side is ready.
+    pub const READY: u16 = 1 << 1;
+    /// Bytes were lost.
+    pub const OVERRUN: u16 = 1 << 6;
+}
+
+/// What it tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event<'a> {
+    /// The line is set up.
+    Opened,
+    /// The device does not do line codings; the line is used as it is.
+    CodingRefused,
+    /// Bytes came.
+    Data(&'a [u8]),
+    /// The line's state.
+    State(SerialState),
+    /// The line cannot be used.
+    Failed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Coding,
+    Lines,
+    Open,
+    Failed,
+}
+
+/// The driver of one line.
+#[derive(Clone, Debug)]
+pub struct CdcAcm {
+    interface: u8,
+    step: Step,
+    /// What is to be set, if it is not yet.
+    coding: Option<LineCoding>,
+    lines: Option<u16>,
+    errand: Errand,
+    notices: Option<Inlet>,
+    inlet: Inlet,
+    outlet: Outlet<ROOM>,
+    notice: [u8; NOTIFICATION],
+    noticed: usize,
+}
+
+/// The data interface that belongs to a control interface: the one its union names, or the next.
+fn data_of<'a>(all: &Configuration<'a>, control: &Interface<'a>) -> Option<Interface<'a>> {
+    let union = control.extras().find(|raw| (raw.kind(), raw.byte(2)) == (0x24, UNION));
+    let number = union.map_or(control.number.wrapping_add(1), |raw| raw.byte(4));
+    all.interfaces().find(|i| {
+        i.number == number
+            && i.class[0] == DATA_CLASS
+            && i.endpoint(EndpointKind::BulkIn).is_some()
+            && i.endpoint(EndpointKind::BulkOut).is_some()
+    })
+}
+
+impl CdcAcm {
+    /// For the first line of the configuration. Sets it up with DTR and RTS.
+    #[must_use]
+    pub fn find(configuration: &Configuration<'_>, coding: LineCoding) -> Option<CdcAcm> {
+        configuration.interfaces().filter(|i| i.class[..2] == CLASS).find_map(|control| {
+            let data = data_of(configuration, &control)?;
+            let input = data.endpoint(EndpointKind::BulkIn)?;
+            let output = data.endpoint(EndpointKind::BulkOut)?;
+            let notices = control.endpoint(EndpointKind::InterruptIn);
+            Some(CdcAcm {
+                interface: control.number,
+                step: Step::Coding,
+                coding: Some(coding),
+                lines: Some(3),
+                errand: Errand::new(),
+                notices: notices.map(|e| Inlet::new(e.address, e.packet.into(), 1)),
+                inlet: Inlet::new(input.address, input.packet.into(), DEPTH),
+                outlet: Outlet::new(output.address, output.packet),
+                notice: [0; NOTIFICATION],
+                noticed: 0,
+            })
+        })
+    }
+
+    /// Sends as many of these bytes as there is room for, and says how many.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        self.outlet.write(bytes)
+    }
+
+    /// Changes how bytes are sent.
+    pub fn set_coding(&mut self, coding: LineCoding) {
+        self.coding = Some(coding);
+    }
+
+    /// Sets or clears "terminal ready" and "request to send".
+    pub fn set_lines(&mut self, terminal_ready: bool, request_to_send: bool) {
+        self.lines = Some(u16::from(terminal_ready) | u16::from(request_to_send) << 1);
+    }
+
+    /// Starts what is to be set, one after the other.
+    fn begin(&mut self) {
+        let setup = |request, value, length| Setup {
+            kind: TO_INTERFACE,
+            request,
+            value,
+            index: self.interface.into(),
+            length,
+        };
+        if !self.errand.is_idle() {
+            return;
+        }
+        if let Some(coding) = self.coding.take() {
+            self.errand.begin(setup(SET_LINE_CODING, 0, 7), &coding.encode());
+        } else if let Some(lines) = self.lines.take() {
+            self.errand.begin(setup(SET_CONTROL_LINES, lines, 0), &[]);
+        }
+    }
+
+    fn fail(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+        if self.step != Step::Failed {
+            self.step = Step::Failed;
+            tell(Event::Failed);
+        }
+    }
+
+    /// A control transfer ended. A stall says that the device has no such setting: that is no
+    /// reason not to listen to it.
+    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event<'_>)) {
+        match (self.step, result) {
+            (_, Err(Fault::Stall)) | (_, Ok(_)) => {}
+            (Step::Failed, _) => return,
+            (_, Err(_)) => return self.fail(tell),
+        }
+        match self.step {
+            Step::Coding => {
+                self.step = Step::Lines;
+                if result.is_err() {
+                    tell(Event::CodingRefused);
+                }
+            }
+            Step::Lines => {
+                self.step = Step::Open;
+                tell(Event::Opened);
+            }
+            Step::Open if result.is_err() => tell(Event::CodingRefused),
+            Step::Open | Step::Failed => {}
+        }
+    }
+
+    /// A part of a notification: small packets cut it.
+    fn notice(&mut self, bytes: &[u8], full: bool, tell: &mut dyn FnMut(Event<'_>)) {
+        let room = NOTIFICATION - self.noticed;
+        let count = bytes.len().min(room);
+        self.notice[self.noticed..self.noticed + count].copy_from_slice(&bytes[..count]);
+        self.noticed += count;
+        if full && self.noticed < NOTIFICATION {
+            return;
+        }
+        if self.noticed == NOTIFICATION && self.notice[..2] == SERIAL_STATE {
+            let state = u16::from_le_bytes([self.notice[8], self.notice[9]]);
+            tell(Event::State(SerialState(state)));
+        }
+        self.noticed = 0;
+    }
+}
+
+impl Class for CdcAcm {
+    type Event<'a> = Event<'a>;
+
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
+        if self.step == Step::Failed {
+            return None;
+        }
+        self.begin();
+        if let Some(request) = self.errand.request(now) {
+            return Some(request);
+        }
+        if self.step != Step::Open {
+            return None;
+        }
+        let notices = self.notices.as_mut().and_then(Inlet::request);
+        notices.or_else(|| self.inlet.request()).or_else(|| self.outlet.request())
+    }
+
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        if done.endpoint == 0 {
+            if let Some(result) = self.errand.end(done.result) {
+                self.answered(result, tell);
+            }
+        } else if done.endpoint == self.outlet.pipe.endpoint() {
+            self.outlet.complete(done.result);
+        } else if done.endpoint == self.inlet.pipe.endpoint() {
+            match self.inlet.pipe.end(done.result) {
+                Some(bytes) if !bytes.is_empty() => tell(Event::Data(bytes)),
+                _ => {}
+            }
+        } else if let Some(notices) = &mut self.notices
+            && notices.pipe.endpoint() == done.endpoint
+        {
+            match notices.pipe.end(done.result) {
+                Some(bytes) => {
+                    let full = bytes.len() == notices.length();
+                    self.notice(bytes, full, tell);
+                }
+                None => self.noticed = 0,
+            }
+        }
+        // A line without its notifications is still a line.
+        if self.inlet.pipe.is_dead() || self.outlet.pipe.is_dead() {
+            self.fail(tell);
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.errand.next_wake()
+    }
+
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+        self.errand.wake(now);
+    }
+}

@@ -1,0 +1,466 @@
+//! USB-CAN interfaces of the Kvaser "hydra" family: up to five channels over one bulk pair.
+//!
+//! [`Kvaser`] probes the device, then opens and closes channels, sends frames and tells what comes.
+//! Each channel has as many slots for frames on their way as the device grants; a slot is free
+//! again when the frame was acknowledged on the CAN bus. What is lost is said: the device flags the
+//! first frame after an overrun.
+//!
+//! | file | topic |
+//! |---|---|
+//! | `command.rs`, `stream.rs` | bytes of commands; commands out of transfers that cut them |
+//! | `probe.rs`, `personality.rs` | what the device is; its clocks and limits |
+//! | `channel.rs` | phases and slots of a channel |
+//! | `transmit.rs`, `receive.rs` | frames to commands; commands to events |
+//!
+//! Not here: CAN FD, and waiting for a slot (the caller queues by its own priorities).
+
+mod channel;
+mod command;
+mod personality;
+mod probe;
+mod receive;
+mod stream;
+mod transmit;
+
+pub use channel::{Cause, Mode};
+pub use personality::{Parameters, Personality};
+pub use probe::Identity;
+
+use super::flow::{Inlet, Messages};
+use super::{Class, Completion, Request};
+use crate::context::EndpointKind;
+use crate::descriptor::{Configuration, Device};
+use channel::{Channel, Phase};
+use command::{Command, SENT_MAX, number};
+use core::fmt;
+use diapason_abi::Nanos;
+use diapason_can::Frame;
+use diapason_can::bus::Health;
+use probe::{Next, Probe};
+use stream::Stream;
+
+/// Most channels of a device.
+pub const CHANNELS_MAX: usize = 5;
+/// Who makes them.
+pub const VENDOR: u16 = 0x0bfd;
+/// First and last product number of the family.
+pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
+/// Bytes of a transfer from the device, and how many are kept pending.
+pub const TRANSFER: (usize, usize) = (3072, 4);
+/// The device has so long for an answer.
+pub const ANSWER_TIME: Nanos = Nanos::from_secs(1);
+/// Commands to the device that fit into its queue.
+const ROOM: usize = 64;
+/// Of these, so many are kept for commands that are no frames: each channel needs at most four at a
+/// time, and the probing one.
+const RESERVED: usize = 24;
+/// Transfers to the device pending at once. Some controllers take no more than a ring segment
+/// holds.
+const DEPTH: usize = 16;
+/// Its endpoints: nothing else is used.
+const BULK_IN: u8 = 0x82;
+const BULK_OUT: u8 = 0x02;
+
+/// Something that happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The device is known, its channels can be opened.
+    Ready(Identity),
+    /// A channel takes part in its bus.
+    Opened {
+        /// Which.
+        channel: u8,
+    },
+    /// A channel does not any more. Frames that were not acknowledged are lost.
+    Closed {
+        /// Which.
+        channel: u8,
+        /// Why.
+        cause: Cause,
+    },
+    /// A frame came.
+    Frame {
+        /// From which channel.
+        channel: u8,
+        /// When, by the device's clock.
+        time: Nanos,
+        /// The frame.
+        frame: Frame,
+    },
+    /// Frames were lost before the next one of this channel.
+    Overrun {
+        /// Which.
+        channel: u8,
+    },
+    /// A frame is through, or was given up.
+    Acknowledged {
+        /// Of which channel.
+        channel: u8,
+        /// What [`Kvaser::send`] said.
+        slot: u8,
+        /// When, by the device's clock; 0 if it does not say.
+        time: Nanos,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// The controller saw an error on its bus.
+    BusError {
+        /// Which channel.
+        channel: u8,
+        /// When, by the device's clock.
+        time: Nanos,
+        /// Its error counters: transmit, receive.
+        counters: (u8, u8),
+    },
+    /// How the controller is.
+    ChipState {
+        /// Of which channel.
+        channel: u8,
+        /// When, by the device's clock.
+        time: Nanos,
+        /// Its error counters: transmit, receive.
+        counters: (u8, u8),
+        /// What follows from them and from the bus status.
+        health: Health,
+    },
+    /// Something did not work.
+    Failed {
+        /// Which channel; `None`: the device as a whole, which is of no use any more.
+        channel: Option<u8>,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Somebody acknowledged it on the bus.
+    Sent,
+    /// Sent once, and nobody did.
+    NotAcknowledged,
+    /// Sent once, and another frame won.
+    ArbitrationLost,
+}
+
+/// What is asked while probing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Nothing yet.
+    Start,
+    /// The entity of a channel.
+    Map(u8),
+    /// The entity for the rest.
+    MapDebug,
+    /// How many frames may be on their way.
+    Software,
+    /// Flags and versions.
+    Details,
+    /// Serial number and channels.
+    Card,
+    /// What channels can do.
+    Capability(u8),
+    /// Nothing any more.
+    Done,
+}
+
+/// Why something did not work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// No answer to this question.
+    NoAnswer(Step),
+    /// A channel's answer did not come.
+    Late,
+    /// A channel without an entity, or with somebody else's.
+    Map(u8),
+    /// The device takes no frames at all.
+    NoSlots,
+    /// No channels, or more than [`CHANNELS_MAX`].
+    Channels(u8),
+    /// The device says that its firmware must not be used.
+    BadFirmware,
+    /// The device keeps other bus parameters than it was given.
+    ParametersDiffer,
+    /// The device reports an error: its code, and the command it is about.
+    Device {
+        /// 1 CAN, 5 unknown command, 6 fatal, 8 transmit queue, 9 parameter.
+        code: u8,
+        /// The command.
+        command: u16,
+    },
+    /// The pipes do not work.
+    Pipe,
+}
+
+/// Why the caller's wish is refused; nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The device is not ready, or failed.
+    NotReady,
+    /// It has no such channel.
+    NoSuchChannel,
+    /// The channel is not closed, or not open.
+    WrongPhase,
+    /// The controllers cannot do these parameters.
+    Parameters,
+    /// All slots are in use, or the pipe is full: wait for an acknowledgement.
+    Busy,
+    /// Not in this mode of the device.
+    Unsupported,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refused::NotReady => "the device is not ready: wait for `Ready`",
+            Refused::NoSuchChannel => "the device has no such channel",
+            Refused::WrongPhase => "the channel is not closed (to open it) or not open (to use it)",
+            Refused::Parameters => "the controller has no such bit timing: ask its personality",
+            Refused::Busy => "all slots are in use: wait for an acknowledgement",
+            Refused::Unsupported => "this device can do that in extended commands only",
+        })
+    }
+}
+
+/// What the device sent that was not used, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Commands of unknown number, or at the wrong time.
+    pub skipped: u64,
+    /// About a channel that is not there.
+    pub strangers: u64,
+    /// Frames that CAN does not have, or CAN FD.
+    pub malformed: u64,
+    /// Acknowledgements of nothing.
+    pub stray_acknowledgements: u64,
+    /// Frames for a channel that is not open.
+    pub unwanted: u64,
+    /// Times that the stream made no sense and the rest of a transfer was dropped.
+    pub broken_streams: u64,
+}
+
+/// The driver of one device.
+#[derive(Clone, Debug)]
+pub struct Kvaser {
+    inlet: Inlet,
+    queue: Messages<ROOM, SENT_MAX>,
+    stream: Stream,
+    probe: Probe,
+    channels: [Channel; CHANNELS_MAX],
+    state: State,
+    transaction: u8,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Probing,
+    Ready,
+    Failed,
+}
+
+impl Kvaser {
+    /// Is it one of these devices, with the endpoints they have?
+    #[must_use]
+    pub fn fits(device: &Device, configuration: &Configuration<'_>) -> bool {
+        let (first, last) = PRODUCTS;
+        let named = device.vendor == VENDOR && (first..=last).contains(&device.product);
+        let Some(interface) = configuration.interface(0, 0) else { return false };
+        let has =
+            |address, kind| interface.endpoints().any(|e| e.address == address && e.kind() == kind);
+        named && has(BULK_IN, EndpointKind::BulkIn) && has(BULK_OUT, EndpointKind::BulkOut)
+    }
+
+    /// Begins to probe. `extended`: tell the device that frames may travel as extended commands; it
+    /// decides.
+    #[must_use]
+    pub fn new(now: Nanos, extended: bool) -> Kvaser {
+        let (length, depth) = TRANSFER;
+        let mut new = Kvaser {
+            inlet: Inlet::new(BULK_IN, length, depth),
+            queue: Messages::new(BULK_OUT, DEPTH),
+            stream: Stream::new(),
+            probe: Probe::new(extended),
+            channels: [Channel::NEW; CHANNELS_MAX],
+            state: State::Probing,
+            transaction: 1,
+            counts: Counts::default(),
+        };
+        let first = new.probe.ask(Step::Map(0), now + ANSWER_TIME, 0);
+        new.queue.push(&[first.bytes()]);
+        new
+    }
+
+    /// What it is, once it is ready.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        (self.state == State::Ready).then_some(self.probe.identity)
+    }
+
+    /// What was not used so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Frames of a channel that are not acknowledged.
+    #[must_use]
+    pub fn outstanding(&self, channel: u8) -> u32 {
+        self.channels.get(usize::from(channel)).map_or(0, Channel::outstanding)
+    }
+
+    /// Opens a channel; [`Event::Opened`] or [`Event::Failed`] follows.
+    ///
+    /// # Errors
+    /// The caller's wish cannot be done.
+    pub fn open(
+        &mut self,
+        now: Nanos,
+        channel: u8,
+        wanted: Parameters,
+        mode: Mode,
+    ) -> Result<(), Refused> {
+        let (index, entity) = self.find(channel)?;
+        if self.channels[index].phase != Phase::Closed {
+            return Err(Refused::WrongPhase);
+        }
+        if !self.probe.identity.personality.allows(&wanted) {
+            return Err(Refused::Parameters);
+        }
+        if self.queue.room() < 2 {
+            return Err(Refused::Busy);
+        }
+        self.say(number::SET_BUSPARAMS, entity, &wanted.encode());
+        self.say(number::GET_BUSPARAMS, entity, &[]);
+        let deadline = now + ANSWER_TIME;
+        self.channels[index].enter(Phase::Setting { deadline, wanted, mode });
+        Ok(())
+    }
+
+    /// Closes a channel; [`Event::Closed`] follows, after a time-out at the latest.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn close(&mut self, now: Nanos, channel: u8) -> Result<(), Refused> {
+        let (index, entity) = self.find(channel)?;
+        if self.channels[index].phase != Phase::Open {
+            return Err(Refused::WrongPhase);
+        }
+        if self.queue.room() < 1 {
+            return Err(Refused::Busy);
+        }
+        self.say(number::FLUSH, entity, &[]);
+        let deadline = now + ANSWER_TIME;
+        self.channels[index].enter(Phase::Flushing { deadline, cause: Cause::Asked });
+        Ok(())
+    }
+
+    /// Asks how a controller is; [`Event::ChipState`] follows.
+    ///
+    /// # Errors
+    /// There is no such channel, or no room.
+    pub fn ask_chip_state(&mut self, channel: u8) -> Result<(), Refused> {
+        let (_, entity) = self.find(channel)?;
+        if self.queue.room() <= RESERVED {
+            return Err(Refused::Busy);
+        }
+        self.say(number::GET_CHIP_STATE, entity, &[]);
+        Ok(())
+    }
+
+    /// A channel's place and entity.
+    fn find(&self, channel: u8) -> Result<(usize, u8), Refused> {
+        if self.state != State::Ready {
+            return Err(Refused::NotReady);
+        }
+        let index = usize::from(channel);
+        let known = self.channels.get(index).and_then(|channel| channel.entity);
+        known.map(|entity| (index, entity)).ok_or(Refused::NoSuchChannel)
+    }
+
+    /// Queues an ordinary command. If there is no room the answer does not come, and who waits for
+    /// it learns that from the time.
+    fn say(&mut self, number: u8, to: u8, body: &[u8]) {
+        let transaction = self.transaction();
+        let command = Command::new(number, to, transaction).put(4, body);
+        self.queue.push(&[command.bytes()]);
+    }
+
+    /// The next number of an ordinary command, 1 to 255.
+    fn transaction(&mut self) -> u16 {
+        self.transaction = self.transaction.checked_add(1).unwrap_or(1);
+        self.transaction.into()
+    }
+
+    fn fail(&mut self, reason: Reason, tell: &mut dyn FnMut(Event)) {
+        if self.state != State::Failed {
+            self.state = State::Failed;
+            self.probe.end();
+            self.channels.iter_mut().for_each(|channel| channel.enter(Phase::Closed));
+            tell(Event::Failed { channel: None, reason });
+        }
+    }
+
+    /// What came after an answer to a question of the probe.
+    fn proceed(&mut self, next: Next, tell: &mut dyn FnMut(Event)) {
+        match next {
+            Next::Wait => self.counts.skipped += 1,
+            Next::Fail(reason) => self.fail(reason, tell),
+            Next::Ask(command) => {
+                self.queue.push(&[command.bytes()]);
+            }
+            Next::Ready(entities) => {
+                self.probe.end();
+                self.state = State::Ready;
+                let there = usize::from(self.probe.identity.channels);
+                for (channel, entity) in self.channels.iter_mut().zip(entities).take(there) {
+                    channel.entity = Some(entity);
+                }
+                tell(Event::Ready(self.probe.identity));
+            }
+        }
+    }
+}
+
+impl Class for Kvaser {
+    type Event<'a> = Event;
+
+    fn request(&mut self, _: Nanos) -> Option<Request<'_>> {
+        if self.state == State::Failed {
+            return None;
+        }
+        self.inlet.request().or_else(|| self.queue.request())
+    }
+
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event)) {
+        match done.endpoint {
+            BULK_OUT => {
+                self.queue.complete(done.result);
+            }
+            BULK_IN => match self.inlet.pipe.end(done.result) {
+                Some(bytes) => self.take(now, bytes, tell),
+                None => self.stream.restart(),
+            },
+            _ => {}
+        }
+        if self.inlet.pipe.is_dead() || self.queue.pipe.is_dead() {
+            self.fail(Reason::Pipe, tell);
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        let channels = self.channels.iter().map(Channel::deadline);
+        channels.fold(self.probe.deadline(), Nanos::min)
+    }
+
+    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(Event)) {
+        if now >= self.probe.deadline() {
+            self.fail(Reason::NoAnswer(self.probe.step()), tell);
+        }
+        for index in 0..CHANNELS_MAX {
+            if now >= self.channels[index].deadline() {
+                self.late(now, index, tell);
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Disks over USB: the bulk-only transport with the few SCSI commands that a disk needs.
+//!
+//! One command at a time: a command block, its data, a status block. What the transport prescribes
+//! for errors is done here, up to the reset of the device; the caller learns how a command ended,
+//! once. Blocks go through a buffer of [`BUFFER`] bytes, so that data is told only when its status
+//! was good.
+//!
+//! Not here: more than one logical unit, file systems, write caches.
+
+mod wire;
+
+use super::{Class, Completion, Fault, Request};
+use crate::Setup;
+use crate::context::EndpointKind;
+use crate::descriptor::Configuration;
+use diapason_abi::Nanos;
+use wire::{COMMAND_BYTES, STATUS_BYTES, Status};
+pub use wire::{Capacity, Command, Inquiry, Sense};
+
+/// Most bytes of data of a command.
+pub const BUFFER: usize = 4096;
+/// A transfer has so long: a disk may have to start turning.
+pub const TRANSFER_TIME: Nanos = Nanos::from_secs(5);
+/// Mass storage, SCSI, bulk-only.
+const CLASS: [u8; 3] = [8, 6, 0x50];
+
+/// What it tells: how the command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event<'a> {
+    /// What the device is.
+    Inquiry(Inquiry),
+    /// The medium can be used.
+    Ready,
+    /// How large it is.
+    Capacity(Capacity),
+    /// Blocks that were read.
+    Read {
+        /// The first of them.
+        block: u32,
+        /// Their bytes.
+        data: &'a [u8],
+    },
+    /// Blocks were written.
+    Written {
+        /// The first of them.
+        block: u32,
+    },
+    /// Why the last command failed.
+    Sense(Sense),
+    /// The command did not work, the device does.
+    Failed(Failure),
+    /// The device does not work any more.
+    Dead,
+}
+
+/// Why a command did not work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The device says no; ask it why.
+    Refused,
+    /// It lost its way, or sent what makes no sense, and was reset.
+    Confused,
+    /// It was too slow and was reset.
+    Late,
+    /// It gave fewer bytes than it had to.
+    Short,
+}
+
+/// Why a command is not begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Another one is not ended.
+    Busy,
+    /// The device does not work.
+    Dead,
+    /// The capacity is not known yet.
+    NoCapacity,
+    /// No blocks, more than fit into [`BUFFER`], or beyond the end.
+    Blocks,
+    /// Other bytes than whole blocks.
+    Length,
+}
+
+/// Where the command is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Idle,
+    Command,
+    Data,
+    /// The device ended the data with a stall.
+    ClearData,
+    Status,
+    /// It stalled the status, which is allowed once.
+    ClearStatus,
+    /// From here on the device is being reset.
+    Reset,
+    ResetIn,
+    ResetOut,
+    Dead,
+}
+
+/// The driver of one disk.
+#[derive(Clone, Debug)]
+pub struct MassStorage {
+    interface: u8,
+    input: u8,
+    output: u8,
+    stage: Stage,
+    /// The stage's transfer was asked for and is to end until then.
+    deadline: Option<Nanos>,
+    cancel: Option<u8>,
+    command: Command,
+    block: [u8; COMMAND_BYTES],
+    tag: u32,
+    buffer: [u8; BUFFER],
+    /// Bytes of data that moved.
+    moved: usize,
+    status_again: bool,
+    failure: Failure,
+    capacity: Option<Capacity>,
+}
+
+impl MassStorage {
+    /// For the first disk of the configuration.
+    #[must_use]
+    pub fn find(configuration: &Configuration<'_>) -> Option<MassStorage> {
+        configuration.interfaces().filter(|i| i.class == CLASS).find_map(|interface| {
+            Some(MassStorage {
+                interface: interface.number,
+                input: interface.endpoint(EndpointKind::BulkIn)?.address,
+                output: interface.endpoint(EndpointKind::BulkOut)?.address,
+                stage: Stage::Idle,
+                deadline: None,
+                cancel: None,
+                command: Command::TestUnitReady,
+                block: [0; COMMAND_BYTES],
+                tag: 0,
+                buffer: [0; BUFFER],
+                moved: 0,
+                status_again: false,
+                failure: Failure::Confused,
+                capacity: None,
+            })
+        })
+    }
+
+    /// Begins a command that needs no blocks.
+    ///
+    /// # Errors
+    /// It is not begun.
+    pub fn begin(&mut self, command: Command) -> Result<(), Refused> {
+        match command {
+            Command::Read { block, count } => self.read(block, count),
+            Command::Write { .. } => Err(Refused::Length),
+            _ => self.start(command),
+        }
+    }
+
+    /// Reads `count` blocks.
+    ///
+    /// # Errors
+    /// It is not begun.
+    pub fn read(&mut self, block: u32, count: u16) -> Result<(), Refused> {
+        self.check(block, count)?;
+        self.start(Command::Read { block, count })
+    }
+
+    /// Writes whole blocks.
+    ///
+    /// # Errors
+    /// It is not begun.
+    pub fn write(&mut self, block: u32, data: &[u8]) -> Result<(), Refused> {
+        let size = self.capacity.ok_or(Refused::NoCapacity)?.block_bytes as usize;
+        let count = u16::try_from(data.len() / size).map_err(|_| Refused::Blocks)?;
+        if !data.len().is_multiple_of(size) {
+            return Err(Refused::Length);
+        }
+        self.check(block, count)?;
+        self.start(Command::Write { block, count })?;
+        self.buffer[..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn check(&self, block: u32, count: u16) -> Result<(), Refused> {
+        let capacity = self.capacity.ok_or(Refused::NoCapacity)?;
+        let bytes = capacity.block_bytes as usize * usize::from(count);
+        let end = u64::from(block) + u64::from(count);
+        let fits = count > 0 && bytes <= BUFFER && end <= capacity.blocks;
+        if fits { Ok(()) } else { Err(Refused::Blocks) }
+    }
+
+    fn start(&mut self, command: Command) -> Result<(), Refused> {
+        match self.stage {
+            Stage::Idle => {}
+            Stage::Dead => return Err(Refused::Dead),
+            _ => return Err(Refused::Busy),
+        }
+        self.tag = self.tag.wrapping_add(1);
+        self.command = command;
+        self.block = command.encode(self.tag, self.length());
+        (self.moved, self.status_again) = (0, false);
+        self.enter(Stage::Command);
+        Ok(())
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        (self.stage, self.deadline) = (stage, None);
+    }
+
+    /// Bytes of data of the command.
+    fn length(&self) -> usize {
+        let block = self.capacity.map_or(0, |capacity| capacity.block_bytes as usize);
+        self.command.length(block).min(BUFFER)
+    }
+
+    /// The endpoint of this stage's transfer; 0 is control.
+    fn endpoint(&self) -> u8 {
+        match self.stage {
+            Stage::Command | Stage::ResetOut => self.output,
+            Stage::Data | Stage::ClearData if self.command.is_out() => self.output,
+            Stage::Data
+            | Stage::ClearData
+            | Stage::Status
+            | Stage::ClearStatus
+            | Stage::ResetIn => self.input,
+            Stage::Idle | Stage::Reset | Stage::Dead => 0,
+        }
+    }
+
+    fn give_up(&mut self, failure: Failure) {
+        self.failure = failure;
+        self.enter(Stage::Reset);
+    }
+
+    /// A transfer did what it should.
+    fn good(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event<'_>)) {
+        match self.stage {
+            Stage::Command if bytes.len() < COMMAND_BYTES => self.give_up(Failure::Confused),
+            Stage::Command if self.length() == 0 => self.enter(Stage::Status),
+            Stage::Command => self.enter(Stage::Data),
+            Stage::Data => {
+                self.moved = bytes.len().min(self.length());
+                if !self.command.is_out() {
+                    self.buffer[..self.moved].copy_from_slice(&bytes[..self.moved]);
+                }
+                self.enter(Stage::Status);
+            }
+            Stage::ClearData | Stage::ClearStatus => self.enter(Stage::Status),
+            Stage::Status => self.status(bytes, tell),
+            Stage::Reset => self.enter(Stage::ResetIn),
+            Stage::ResetIn => self.enter(Stage::ResetOut),
+            Stage::ResetOut => {
+                self.enter(Stage::Idle);
+                tell(Event::Failed(self.failure));
+            }
+            Stage::Idle | Stage::Dead => {}
+        }
+    }
+
+    /// A transfer ended badly.
+    fn bad(&mut self, fault: Fault, tell: &mut dyn FnMut(Event<'_>)) {
+        match (self.stage, fault) {
+            (Stage::Idle | Stage::Dead, _) => {}
+            (_, Fault::Gone) | (Stage::Reset | Stage::ResetIn | Stage::ResetOut, _) => {
+                self.enter(Stage::Dead);
+                tell(Event::Dead);
+            }
+            (Stage::Data, Fault::Stall) => self.enter(Stage::ClearData),
+            (Stage::Status, Fault::Stall) if !self.status_again => {
+                self.status_again = true;
+                self.enter(Stage::ClearStatus);
+            }
+            (_, Fault::Cancelled | Fault::Late) => self.give_up(Failure::Late),
+            _ => self.give_up(Failure::Confused),
+        }
+    }
+
+    fn status(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Event<'_>)) {
+        let length = self.length();
+        match wire::status(bytes, self.tag, length) {
+            Some((Status::Good, residue)) => {
+                let moved = self.moved.min(length - residue);
+                self.enter(Stage::Idle);
+                self.done(moved, tell);
+            }
+            Some((Status::Failed, _)) => {
+                self.enter(Stage::Idle);
+                tell(Event::Failed(Failure::Refused));
+            }
+            Some((Status::Phase, _)) | None => self.give_up(Failure::Confused),
+        }
+    }
+
+    /// The command worked, with so many bytes of data.
+    fn done(&mut self, moved: usize, tell: &mut dyn FnMut(Event<'_>)) {
+        let data = &self.buffer[..moved];
+        let event = match self.command {
+            Command::Inquiry => Inquiry::decode(data).map(Event::Inquiry),
+            Command::TestUnitReady => Some(Event::Ready),
+            Command::ReadCapacity => {
+                let capacity = Capacity::decode(data).filter(|c| c.block_bytes as usize <= BUFFER);
+                self.capacity = capacity;
+                capacity.map(Event::Capacity)
+            }
+            Command::RequestSense => Sense::decode(data).map(Event::Sense),
+            Command::Read { block, .. } => {
+                (moved == self.length()).then_some(Event::Read { block, data })
+            }
+            Command::Write { block, .. } => {
+                (moved == self.length()).then_some(Event::Written { block })
+            }
+        };
+        tell(event.unwrap_or(Event::Failed(Failure::Short)));
+    }
+}
+
+impl Class for MassStorage {
+    type Event<'a> = Event<'a>;
+
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
+        if let Some(endpoint) = self.cancel.take() {
+            return Some(Request::Cancel { endpoint });
+        }
+        if self.deadline.is_some() || matches!(self.stage, Stage::Idle | Stage::Dead) {
+            return None;
+        }
+        self.deadline = Some(now + TRANSFER_TIME);
+        let (endpoint, length) = (self.endpoint(), self.length());
+        Some(match self.stage {
+            Stage::Command => Request::Out { endpoint, data: &self.block },
+            Stage::Data if self.command.is_out() => {
+                Request::Out { endpoint, data: &self.buffer[..length] }
+            }
+            Stage::Data => Request::In { endpoint, length },
+            Stage::Status => Request::In { endpoint, length: STATUS_BYTES },
+            Stage::ClearData | Stage::ClearStatus | Stage::ResetIn | Stage::ResetOut => {
+                Request::Recover { endpoint }
+            }
+            Stage::Reset | Stage::Idle | Stage::Dead => {
+                let index = self.interface.into();
+                let setup = Setup { kind: 0x21, request: 0xff, value: 0, index, length: 0 };
+                Request::Control { setup, data: &[] }
+            }
+        })
+    }
+
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        if self.deadline.is_none() || done.endpoint != self.endpoint() {
+            return;
+        }
+        self.cancel = None;
+        match done.result {
+            Ok(bytes) => self.good(bytes, tell),
+            Err(fault) => self.bad(fault, tell),
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.deadline.unwrap_or(Nanos::FOREVER)
+    }
+
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+        if self.deadline.is_some_and(|deadline| now >= deadline && deadline < Nanos::FOREVER) {
+            self.deadline = Some(Nanos::FOREVER);
+            self.cancel = Some(self.endpoint());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Class drivers as state machines: no hardware, no clock, no memory but their own.
+//!
+//! All have one shape, [`Class`]. The shell around them (the driver process, the simulator, a test)
+//! does three things:
+//!
+//! ```text
+//!            request(now)                 complete(now, how it ended)
+//!   class ------------------> shell ------------------------------------> class
+//!           what to transfer    |     wake(now), not before next_wake()
+//!                               +--> events, told during complete() and wake()
+//! ```
+//!
+//! 1. It takes requests until there is none, and does the transfers. Transfers of one endpoint end
+//!    in the order in which they were asked for. Bytes of a request are valid until the next call.
+//! 2. It reports how each transfer ended, once, and takes requests again.
+//! 3. It calls `wake` at `next_wake`: time-outs are the class's, the clock is the shell's.
+//!
+//! **Faults.** After a fault an endpoint takes no transfers: what was pending on it ends with
+//! [`Fault::Cancelled`], in order, until the class asks for [`Request::Recover`].
+//! [`Request::Cancel`] makes all transfers of an endpoint end so; it has no completion of its own.
+//! An isochronous endpoint does not halt: a fault costs one interval, and it goes on. The control
+//! endpoint gets up by itself.
+//!
+//! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
+
+pub mod bridge;
+pub mod cdc_acm;
+pub mod debug;
+mod flow;
+pub mod hid;
+pub mod hub;
+pub mod kvaser;
+pub mod mass_storage;
+pub mod uvc;
+
+use crate::Setup;
+use diapason_abi::Nanos;
+
+/// A driver of one function of a device. It owns all its memory.
+pub trait Class: 'static {
+    /// What it tells; may borrow what was received.
+    type Event<'a>;
+
+    /// The next transfer it wants now, if any.
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
+
+    /// A transfer it asked for has ended.
+    fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Self::Event<'_>));
+
+    /// When it wants to be woken; [`Nanos::FOREVER`] if never.
+    fn next_wake(&self) -> Nanos;
+
+    /// It is so late. Calling it early or often does no harm.
+    fn wake(&mut self, now: Nanos, tell: &mut dyn FnMut(Self::Event<'_>));
+}
+
+/// A transfer that a class wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request<'a> {
+    /// A control transfer. `data` goes to the device; it is empty if the device answers.
+    Control {
+        /// What is asked.
+        setup: Setup,
+        /// What goes with it.
+        data: &'a [u8],
+    },
+    /// As many bytes from an endpoint, or fewer. Of an isochronous one: what one interval brings.
+    In {
+        /// Its address.
+        endpoint: u8,
+        /// At most.
+        length: usize,
+    },
+    /// These bytes to an endpoint; none is a packet without data.
+    Out {
+        /// Its address.
+        endpoint: u8,
+        /// The bytes.
+        data: &'a [u8],
+    },
+    /// Make a halted endpoint work again: in the controller, and with `CLEAR_FEATURE` in the
+    /// device. Ends like a transfer of that endpoint.
+    Recover {
+        /// Its address.
+        endpoint: u8,
+    },
+    /// Choose an alternate setting: reserve its bandwidth, configure its endpoints, tell the
+    /// device. Ends like a control transfer.
+    Alternate {
+        /// The interface.
+        interface: u8,
+        /// Its setting.
+        alternate: u8,
+    },
+    /// End all that is pending on an endpoint.
+    Cancel {
+        /// Its address; 0 for control.
+        endpoint: u8,
+    },
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion<'a> {
+    /// Address of its endpoint; 0 for control.
+    pub endpoint: u8,
+    /// The bytes that moved, in whichever direction.
+    pub result: Result<&'a [u8], Fault>,
+}
+
+/// Why a transfer did not do what it should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The device does not do that.
+    Stall,
+    /// The wire, or the device, damaged it: also too many bytes, or no answer.
+    Damaged,
+    /// Asked for, or a consequence of another fault.
+    Cancelled,
+    /// The class's own time-out.
+    Late,
+    /// There is no room on the bus for this setting.
+    NoBandwidth,
+    /// The device is gone.
+    Gone,
+}

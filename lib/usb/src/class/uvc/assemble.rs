@@ -1,0 +1,126 @@
+//! From payloads to frames.
+//!
+//! A payload begins with a head that says to which of two alternating frames it belongs and whether
+//! it is the last of it. Payloads carry no numbers: what is lost shows by an interval without data
+//! that arrived whole, by a frame that is too short, or not at all.
+
+/// Bits of the head.
+const FRAME_ID: u8 = 1;
+const END: u8 = 1 << 1;
+const ERROR: u8 = 1 << 6;
+/// Shortest and longest head.
+const HEAD: (usize, usize) = (2, 12);
+
+/// A piece of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Piece<'a> {
+    /// Bytes of it, in order.
+    Data(&'a [u8]),
+    /// It ended.
+    End {
+        /// So many bytes were told.
+        bytes: u32,
+        /// Nothing of it is known to be missing.
+        whole: bool,
+    },
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Whole frames.
+    pub whole: u64,
+    /// Frames of which something is missing or wrong.
+    pub broken: u64,
+    /// Intervals whose data did not arrive.
+    pub missed: u64,
+    /// Payloads without a head that makes sense.
+    pub malformed: u64,
+    /// Payloads after the end of their frame.
+    pub stray: u64,
+}
+
+/// The frame that is being received.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    bytes: u32,
+    good: bool,
+}
+
+/// Receives frames.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assembler {
+    most: u32,
+    /// Every whole frame has `most` bytes.
+    exact: bool,
+    id: Option<u8>,
+    open: Option<Open>,
+    counts: Counts,
+}
+
+impl Assembler {
+    pub(super) fn new(most: u32, exact: bool) -> Assembler {
+        Assembler { most, exact, id: None, open: None, counts: Counts::default() }
+    }
+
+    pub(super) const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What an interval should have brought did not arrive.
+    pub(super) fn miss(&mut self) {
+        self.counts.missed += 1;
+        self.spoil();
+    }
+
+    fn spoil(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.good = false;
+        }
+    }
+
+    /// What an interval brought.
+    pub(super) fn take(&mut self, payload: &[u8], tell: &mut dyn FnMut(Piece<'_>)) {
+        let (Some(&length), Some(&flags)) = (payload.first(), payload.get(1)) else {
+            // An interval in which the camera had nothing to say, or half a head.
+            if !payload.is_empty() {
+                self.counts.malformed += 1;
+                self.spoil();
+            }
+            return;
+        };
+        let possible = (HEAD.0..=HEAD.1).contains(&length.into());
+        let Some(data) = payload.get(usize::from(length)..).filter(|_| possible) else {
+            self.counts.malformed += 1;
+            return self.spoil();
+        };
+        let id = flags & FRAME_ID;
+        if self.id != Some(id) {
+            self.end(tell);
+            self.id = Some(id);
+            self.open = Some(Open { bytes: 0, good: true });
+        }
+        let Some(open) = &mut self.open else {
+            self.counts.stray += u64::from(!data.is_empty());
+            return;
+        };
+        let room = self.most.saturating_sub(open.bytes) as usize;
+        let fits = data.get(..room.min(data.len())).unwrap_or(&[]);
+        open.good &= flags & ERROR == 0 && fits.len() == data.len();
+        open.bytes += fits.len() as u32;
+        if !fits.is_empty() {
+            tell(Piece::Data(fits));
+        }
+        if flags & END != 0 {
+            self.end(tell);
+        }
+    }
+
+    fn end(&mut self, tell: &mut dyn FnMut(Piece<'_>)) {
+        let Some(Open { bytes, good }) = self.open.take() else { return };
+        let whole = good && bytes > 0 && (!self.exact || bytes == self.most);
+        let count = if whole { &mut self.counts.whole } else { &mut self.counts.broken };
+        *count += 1;
+        tell(Piece::End { bytes, whole });
+    }
+}

@@ -1,0 +1,253 @@
+//! Cameras over isochronous endpoints (UVC): a mode is negotiated, a setting with enough bandwidth
+//! is chosen, and payloads become frames whose losses are counted.
+//!
+//! Frames are told in pieces as they come, then their end and whether they are whole. A mode that
+//! does not fit the bus is told with what it needs: the caller tries a smaller one.
+//!
+//! Not here: still images, controls of lens and picture, bulk cameras, decompression.
+
+mod assemble;
+mod negotiate;
+
+pub use assemble::{Counts, Piece};
+pub use negotiate::{Mode, modes};
+
+use super::flow::Errand;
+use super::{Class, Completion, Fault, Request};
+use crate::Setup;
+use crate::descriptor::Configuration;
+use assemble::Assembler;
+use diapason_abi::Nanos;
+use diapason_bus::Transfer;
+use negotiate::{BLOCK_MAX, Block, block_bytes};
+
+/// Video, streaming.
+const STREAMING: [u8; 2] = [14, 2];
+/// Transfers kept pending: intervals that may pass before the driver must run again.
+const DEPTH: usize = 16;
+/// Settings that are considered.
+const SETTINGS_MAX: usize = 16;
+const SET_CURRENT: u8 = 1;
+const GET_CURRENT: u8 = 0x81;
+const PROBE: u16 = 1 << 8;
+const COMMIT: u16 = 2 << 8;
+
+/// What it tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event<'a> {
+    /// Frames will come: most bytes of one, and bytes reserved in each interval.
+    Started {
+        /// Of a frame.
+        frame_bytes: u32,
+        /// Of an interval.
+        interval_bytes: u32,
+    },
+    /// A piece of a frame, or its end.
+    Piece(Piece<'a>),
+    /// No setting has this much in an interval, or the bus has no room for it.
+    NoBandwidth {
+        /// Bytes needed in each interval.
+        needed: u32,
+    },
+    /// Frames come no more, as asked.
+    Stopped,
+    /// The camera does not do this mode, or does not work.
+    Failed,
+}
+
+/// A setting with an isochronous endpoint to the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Setting {
+    alternate: u8,
+    endpoint: u8,
+    bytes: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Probe,
+    Answer,
+    Commit,
+    Choose(Setting),
+    Streaming(Setting),
+    /// Transfers are to be cancelled, then setting 0 is chosen.
+    Stop(Setting),
+    Stopping,
+    Ended,
+}
+
+/// The driver of one camera.
+#[derive(Clone, Debug)]
+pub struct Camera {
+    interface: u8,
+    block_bytes: usize,
+    mode: Mode,
+    settings: [Option<Setting>; SETTINGS_MAX],
+    step: Step,
+    block: Block,
+    errand: Errand,
+    assembler: Assembler,
+    pending: usize,
+    cancelled: bool,
+}
+
+impl Camera {
+    /// For the first camera of the configuration, in this mode (see [`modes`]).
+    #[must_use]
+    pub fn find(configuration: &Configuration<'_>, mode: Mode) -> Option<Camera> {
+        let first = configuration.interfaces().find(|i| i.class[..2] == STREAMING)?;
+        let mut settings = [None; SETTINGS_MAX];
+        let all = configuration.interfaces().filter(|i| i.number == first.number);
+        let usable = all.filter_map(|interface| {
+            let mut endpoints = interface.endpoints();
+            let endpoint = endpoints
+                .find(|e| e.transfer == Transfer::Isochronous && e.is_in() && e.packet > 0)?;
+            let (alternate, bytes) = (interface.alternate, endpoint.interval_bytes);
+            Some(Setting { alternate, endpoint: endpoint.address, bytes })
+        });
+        for (place, setting) in settings.iter_mut().zip(usable) {
+            *place = Some(setting);
+        }
+        settings[0]?;
+        Some(Camera {
+            interface: first.number,
+            block_bytes: block_bytes(configuration),
+            mode,
+            settings,
+            step: Step::Probe,
+            block: Block::new(&mode),
+            errand: Errand::new(),
+            assembler: Assembler::new(0, false),
+            pending: 0,
+            cancelled: false,
+        })
+    }
+
+    /// What was lost so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.assembler.counts()
+    }
+
+    /// Ends the stream; [`Event::Stopped`] follows.
+    pub fn stop(&mut self) {
+        if let Step::Streaming(setting) = self.step {
+            (self.step, self.cancelled) = (Step::Stop(setting), false);
+        }
+    }
+
+    fn ask(&self, request: u8, value: u16) -> Setup {
+        let kind = if request & 0x80 != 0 { 0xa1 } else { 0x21 };
+        let (index, length) = (self.interface.into(), self.block_bytes as u16);
+        Setup { kind, request, value, index, length }
+    }
+
+    fn begin(&mut self) {
+        if !self.errand.is_idle() {
+            return;
+        }
+        let bytes: [u8; BLOCK_MAX] = self.block.0;
+        let data = &bytes[..self.block_bytes];
+        match self.step {
+            Step::Probe => self.errand.begin(self.ask(SET_CURRENT, PROBE), data),
+            Step::Answer => self.errand.begin(self.ask(GET_CURRENT, PROBE), &[]),
+            Step::Commit => self.errand.begin(self.ask(SET_CURRENT, COMMIT), data),
+            Step::Choose(setting) => self.errand.choose(self.interface, setting.alternate),
+            Step::Stop(_) if self.pending == 0 => {
+                self.step = Step::Stopping;
+                self.errand.choose(self.interface, 0);
+            }
+            Step::Streaming(_) | Step::Stop(_) | Step::Stopping | Step::Ended => {}
+        }
+    }
+
+    /// The smallest setting with so many bytes in an interval.
+    fn setting(&self, needed: u32) -> Option<Setting> {
+        let all = self.settings.iter().flatten().filter(|setting| setting.bytes >= needed);
+        all.min_by_key(|setting| setting.bytes).copied()
+    }
+
+    fn end(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        self.step = Step::Ended;
+        tell(event);
+    }
+
+    /// A control transfer ended.
+    fn answered(&mut self, result: Result<&[u8], Fault>, tell: &mut dyn FnMut(Event<'_>)) {
+        let needed = self.block.payload();
+        match (self.step, result) {
+            (Step::Ended, _) => {}
+            (Step::Stopping, _) => self.end(Event::Stopped, tell),
+            (Step::Choose(_), Err(Fault::NoBandwidth)) => {
+                self.end(Event::NoBandwidth { needed }, tell);
+            }
+            (_, Err(_)) => self.end(Event::Failed, tell),
+            (Step::Probe, Ok(_)) => self.step = Step::Answer,
+            (Step::Answer, Ok(bytes)) => match Block::decode(bytes, &self.mode) {
+                Some(block) => (self.block, self.step) = (block, Step::Commit),
+                None => self.end(Event::Failed, tell),
+            },
+            (Step::Commit, Ok(_)) => match self.setting(needed) {
+                Some(setting) => self.step = Step::Choose(setting),
+                None => self.end(Event::NoBandwidth { needed }, tell),
+            },
+            (Step::Choose(setting), Ok(_)) => {
+                let frame_bytes = self.block.frame();
+                self.step = Step::Streaming(setting);
+                self.assembler = Assembler::new(frame_bytes, !self.mode.compressed);
+                tell(Event::Started { frame_bytes, interval_bytes: setting.bytes });
+            }
+            (Step::Streaming(_) | Step::Stop(_), Ok(_)) => {}
+        }
+    }
+}
+
+impl Class for Camera {
+    type Event<'a> = Event<'a>;
+
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
+        self.begin();
+        if let Some(request) = self.errand.request(now) {
+            return Some(request);
+        }
+        match self.step {
+            Step::Streaming(Setting { endpoint, bytes, .. }) if self.pending < DEPTH => {
+                self.pending += 1;
+                Some(Request::In { endpoint, length: bytes as usize })
+            }
+            Step::Stop(Setting { endpoint, .. }) if !self.cancelled && self.pending > 0 => {
+                self.cancelled = true;
+                Some(Request::Cancel { endpoint })
+            }
+            _ => None,
+        }
+    }
+
+    fn complete(&mut self, _: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        if done.endpoint == 0 {
+            if let Some(result) = self.errand.end(done.result) {
+                self.answered(result, tell);
+            }
+            return;
+        }
+        let before = self.pending;
+        self.pending = before.saturating_sub(1);
+        let Step::Streaming(setting) = self.step else { return };
+        if before == 0 || done.endpoint != setting.endpoint {
+            return;
+        }
+        match done.result {
+            Ok(bytes) => self.assembler.take(bytes, &mut |piece| tell(Event::Piece(piece))),
+            Err(Fault::Gone) => self.end(Event::Failed, tell),
+            Err(_) => self.assembler.miss(),
+        }
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.errand.next_wake()
+    }
+
+    fn wake(&mut self, now: Nanos, _: &mut dyn FnMut(Event<'_>)) {
+        self.errand.wake(now);
+    }
+}

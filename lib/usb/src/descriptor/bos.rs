@@ -1,0 +1,74 @@
+//! What a device can do besides (binary object store).
+
+use super::{Raw, Reason, Refusal, Walk};
+use crate::setup::descriptor_type::BOS;
+
+/// Kinds of capabilities.
+pub mod capability {
+    /// Type of a capability's descriptor.
+    pub const DESCRIPTOR: u8 = 16;
+    /// Link power management of USB 2.
+    pub const USB2_EXTENSION: u8 = 2;
+    /// Speeds and exit latencies of super speed.
+    pub const SUPERSPEED: u8 = 3;
+    /// A number that is the same on both halves of a connector.
+    pub const CONTAINER: u8 = 4;
+}
+
+/// Bytes of the first descriptor.
+const BYTES: usize = 5;
+
+/// All capabilities of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Bos<'a> {
+    bytes: &'a [u8],
+}
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capability<'a> {
+    /// Its kind, see [`capability`].
+    pub kind: u8,
+    /// What follows.
+    pub data: &'a [u8],
+}
+
+impl<'a> Bos<'a> {
+    /// Bytes of the whole, from its first five.
+    ///
+    /// # Errors
+    /// It is something else, or shorter than itself.
+    pub fn total(bytes: &[u8]) -> Result<u16, Refusal> {
+        let raw = Raw::first(bytes)?.expect(BOS, BYTES)?;
+        match raw.half(2) {
+            total if usize::from(total) >= BYTES => Ok(total),
+            total => Err(raw.refuse(Reason::Short { length: total.into(), needed: BYTES })),
+        }
+    }
+
+    /// Reads the whole.
+    ///
+    /// # Errors
+    /// It is cut, or holds something else than what it says.
+    pub fn parse(bytes: &'a [u8]) -> Result<Bos<'a>, Refusal> {
+        let length = usize::from(Bos::total(bytes)?);
+        let refusal = Refusal { offset: 0, reason: Reason::PastEnd { length, left: bytes.len() } };
+        let bytes = bytes.get(..length).ok_or(refusal)?;
+        let mut found = 0u8;
+        for raw in Walk::new(bytes).skip(1) {
+            raw?.expect(capability::DESCRIPTOR, 3)?;
+            found = found.saturating_add(1);
+        }
+        let said = bytes.get(4).copied().unwrap_or(0);
+        if said != found {
+            return Err(Refusal { offset: 0, reason: Reason::Capabilities { said, found } });
+        }
+        Ok(Bos { bytes })
+    }
+
+    /// Its capabilities.
+    pub fn capabilities(&self) -> impl Iterator<Item = Capability<'a>> + use<'a> {
+        let all = Walk::new(self.bytes).skip(1).map_while(Result::ok);
+        all.map(|raw| Capability { kind: raw.byte(2), data: raw.bytes.get(3..).unwrap_or(&[]) })
+    }
+}

@@ -1,0 +1,139 @@
+//! Is a configuration one that a device can have? One pass, in constant space.
+
+use super::configuration::{Association, Header, Interface};
+use super::{ALTERNATES_MAX, Endpoint, INTERFACES_MAX, Raw, Reason, Refusal, Walk};
+use crate::Speed;
+use crate::setup::descriptor_type::{
+    CONFIGURATION, ENDPOINT, INTERFACE, INTERFACE_ASSOCIATION, SUPERSPEED_COMPANION,
+};
+use crate::trb::context_index;
+
+/// The setting that is being read.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    raw: Raw<'a>,
+    interface: u8,
+    /// Bit n: the endpoint with index n.
+    endpoints: u32,
+}
+
+/// What was seen so far.
+struct Seen<'a> {
+    header: &'a Header,
+    speed: Speed,
+    /// Of each interface, bit n: alternate setting n.
+    alternates: [u64; INTERFACES_MAX],
+    /// Bit n: interface n belongs to an association.
+    associated: u32,
+    /// Whose the endpoint with this index is.
+    owners: [Option<u8>; 32],
+    setting: Option<Setting<'a>>,
+}
+
+/// Checks the whole set; `bytes` begins with `header` and is as long as that says.
+pub(super) fn configuration(header: &Header, bytes: &[u8], speed: Speed) -> Result<(), Refusal> {
+    let count = header.interfaces;
+    if count == 0 || usize::from(count) > INTERFACES_MAX {
+        return Err(Refusal { offset: 0, reason: Reason::InterfaceCount(count) });
+    }
+    let mut seen = Seen {
+        header,
+        speed,
+        alternates: [0; INTERFACES_MAX],
+        associated: 0,
+        owners: [None; 32],
+        setting: None,
+    };
+    let mut all = Walk::new(bytes).skip(1).peekable();
+    while let Some(raw) = all.next() {
+        let raw = raw?;
+        match raw.kind() {
+            CONFIGURATION => return Err(raw.refuse(Reason::Kind(CONFIGURATION))),
+            INTERFACE_ASSOCIATION => seen.association(raw)?,
+            INTERFACE => seen.interface(raw)?,
+            ENDPOINT => {
+                let next =
+                    all.next_if(|next| next.is_ok_and(|next| next.kind() == SUPERSPEED_COMPANION));
+                seen.endpoint(raw, next.and_then(Result::ok))?;
+            }
+            SUPERSPEED_COMPANION => return Err(raw.refuse(Reason::Companion)),
+            _ => {}
+        }
+    }
+    seen.end()
+}
+
+impl<'a> Seen<'a> {
+    fn association(&mut self, raw: Raw<'a>) -> Result<(), Refusal> {
+        let Association { first, count, .. } = Association::new(&raw.at_least(Association::BYTES)?);
+        let end = u32::from(first) + u32::from(count);
+        let fits = count > 0 && end <= self.header.interfaces.into();
+        let members = if fits { (((1u64 << count) - 1) << first) as u32 } else { 0 };
+        if !fits || self.associated & members != 0 {
+            return Err(raw.refuse(Reason::Association(first)));
+        }
+        self.associated |= members;
+        Ok(())
+    }
+
+    fn interface(&mut self, raw: Raw<'a>) -> Result<(), Refusal> {
+        self.end_setting()?;
+        let raw = raw.at_least(Interface::BYTES)?;
+        let (interface, alternate) = (raw.byte(2), raw.byte(3));
+        if interface >= self.header.interfaces {
+            return Err(raw.refuse(Reason::InterfaceNumber(interface)));
+        }
+        let alternates = &mut self.alternates[usize::from(interface)];
+        let new = if usize::from(alternate) < ALTERNATES_MAX { 1 << alternate } else { 0 };
+        if new == 0 || *alternates & new != 0 {
+            return Err(raw.refuse(Reason::Alternate(alternate)));
+        }
+        *alternates |= new;
+        self.setting = Some(Setting { raw, interface, endpoints: 0 });
+        Ok(())
+    }
+
+    fn endpoint(&mut self, raw: Raw<'a>, companion: Option<Raw<'a>>) -> Result<(), Refusal> {
+        let Some(setting) = &mut self.setting else {
+            return Err(raw.refuse(Reason::Orphan));
+        };
+        let endpoint = Endpoint::read(raw, companion, self.speed)?;
+        if endpoint.packet == 0 && setting.raw.byte(3) != 0 {
+            return Err(raw.refuse(Reason::PacketSize(0)));
+        }
+        let index = context_index(endpoint.address);
+        let owner = self.owners[usize::from(index)].get_or_insert(setting.interface);
+        if setting.endpoints & 1 << index != 0 || *owner != setting.interface {
+            return Err(raw.refuse(Reason::EndpointTwice(endpoint.address)));
+        }
+        setting.endpoints |= 1 << index;
+        Ok(())
+    }
+
+    /// Has the setting as many endpoints as it said?
+    fn end_setting(&self) -> Result<(), Refusal> {
+        let Some(setting) = self.setting else { return Ok(()) };
+        let (said, found) = (setting.raw.byte(4), setting.endpoints.count_ones() as u8);
+        if said == found {
+            return Ok(());
+        }
+        Err(setting.raw.refuse(Reason::EndpointCount { said, found }))
+    }
+
+    /// Is everything there that was said?
+    fn end(&self) -> Result<(), Refusal> {
+        self.end_setting()?;
+        let refuse = |reason| Err(Refusal { offset: 0, reason });
+        let said = self.header.interfaces;
+        let found = self.alternates.iter().filter(|alternates| **alternates != 0).count() as u8;
+        if said != found {
+            return refuse(Reason::InterfacesMissing { said, found });
+        }
+        // Settings 0 to n and no others: one more is a power of two, or none at all.
+        let gap = self.alternates.iter().position(|bits| bits & bits.wrapping_add(1) != 0);
+        match gap {
+            Some(interface) => refuse(Reason::AlternatesMissing(interface as u8)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The device descriptor.
+
+use super::{Raw, Reason, Refusal};
+use crate::Speed;
+use crate::setup::descriptor_type::DEVICE;
+
+/// What the device is as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Device {
+    /// Version of USB, two digits each: 0x0210 is 2.1.
+    pub usb: u16,
+    /// Class; 0 if the interfaces say it.
+    pub class: u8,
+    /// Subclass.
+    pub subclass: u8,
+    /// Protocol.
+    pub protocol: u8,
+    /// Bytes of a packet of the control endpoint.
+    pub packet: u16,
+    /// Who made it.
+    pub vendor: u16,
+    /// What the vendor calls it.
+    pub product: u16,
+    /// Its version.
+    pub version: u16,
+    /// Text indices of manufacturer, product and serial number; 0 is none.
+    pub texts: [u8; 3],
+    /// How many configurations it has.
+    pub configurations: u8,
+}
+
+impl Device {
+    /// Bytes of the descriptor.
+    pub const BYTES: usize = 18;
+
+    /// Reads it, from a device at this speed.
+    ///
+    /// # Errors
+    /// What no device of this speed says.
+    pub fn parse(bytes: &[u8], speed: Speed) -> Result<Device, Refusal> {
+        let raw = Raw::first(bytes)?.expect(DEVICE, Device::BYTES)?;
+        let packet = Device::packet(bytes, speed)?;
+        let configurations = raw.byte(17);
+        if configurations == 0 {
+            return Err(raw.refuse(Reason::Configurations(0)));
+        }
+        Ok(Device {
+            usb: raw.half(2),
+            class: raw.byte(4),
+            subclass: raw.byte(5),
+            protocol: raw.byte(6),
+            packet,
+            vendor: raw.half(8),
+            product: raw.half(10),
+            version: raw.half(12),
+            texts: [raw.byte(14), raw.byte(15), raw.byte(16)],
+            configurations,
+        })
+    }
+
+    /// The packet size of the control endpoint, from the first eight bytes: all that can be read
+    /// before it is known.
+    ///
+    /// # Errors
+    /// A size that this speed does not have.
+    pub fn packet(bytes: &[u8], speed: Speed) -> Result<u16, Refusal> {
+        let refuse = |reason| Err(Refusal { offset: 0, reason });
+        let &[_, kind, _, _, _, _, _, size, ..] = bytes else {
+            return refuse(Reason::Short { length: bytes.len(), needed: 8 });
+        };
+        if kind != DEVICE {
+            return refuse(Reason::Kind(kind));
+        }
+        match (speed, size) {
+            (Speed::Low, 8) | (Speed::Full, 8 | 16 | 32 | 64) | (Speed::High, 64) => {
+                Ok(size.into())
+            }
+            (Speed::Super, 9) => Ok(512),
+            _ => refuse(Reason::PacketSize(size.into())),
+        }
+    }
+}

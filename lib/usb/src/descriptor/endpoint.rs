@@ -1,0 +1,150 @@
+//! An endpoint with its companion, as numbers that mean the same at every speed.
+
+use super::{Raw, Reason, Refusal};
+use crate::Speed;
+use crate::setup::IN;
+use diapason_bus::{Direction, Transfer};
+
+/// Most streams of a bulk endpoint, as a power of two.
+const STREAMS_MAX: u8 = 16;
+
+/// An endpoint that its speed allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// Number, and [`IN`] if its data goes to the host.
+    pub address: u8,
+    /// What it transfers; never control.
+    pub transfer: Transfer,
+    /// How fast its device is.
+    pub speed: Speed,
+    /// Bytes of a packet; 0 only for an isochronous endpoint that is switched off.
+    pub packet: u16,
+    /// Packets of a burst (super speed) or of an interval (high speed), less one.
+    pub burst: u8,
+    /// Bursts of an interval, less one.
+    pub mult: u8,
+    /// The interval as the device says it.
+    pub interval: u8,
+    /// Most bytes of an interval; 0 for bulk.
+    pub interval_bytes: u32,
+    /// Streams as a power of two; 0 is none.
+    pub streams: u8,
+}
+
+impl Endpoint {
+    /// Reads an endpoint, and its companion if the speed has them.
+    pub(super) fn read(
+        raw: Raw<'_>,
+        companion: Option<Raw<'_>>,
+        speed: Speed,
+    ) -> Result<Endpoint, Refusal> {
+        let raw = raw.at_least(7)?;
+        let (address, attributes, size) = (raw.byte(2), raw.byte(3), raw.half(4));
+        if address & 0xf == 0 || address & 0x70 != 0 {
+            return Err(raw.refuse(Reason::EndpointAddress(address)));
+        }
+        let transfer = transfer(attributes, speed).map_err(|reason| raw.refuse(reason))?;
+        let (packet, burst) = packet(transfer, speed, size).map_err(|reason| raw.refuse(reason))?;
+        let interval = raw.byte(6);
+        if transfer != Transfer::Bulk && speed.period(transfer, interval).is_none() {
+            return Err(raw.refuse(Reason::Interval(interval)));
+        }
+        let interval_bytes = match transfer {
+            Transfer::Interrupt | Transfer::Isochronous => {
+                u32::from(packet) * (u32::from(burst) + 1)
+            }
+            Transfer::Bulk | Transfer::Control => 0,
+        };
+        let (mult, streams) = (0, 0);
+        let alone = Endpoint {
+            address,
+            transfer,
+            speed,
+            packet,
+            burst,
+            mult,
+            interval,
+            interval_bytes,
+            streams,
+        };
+        match (speed, companion) {
+            (Speed::Super, Some(companion)) => alone.with(companion),
+            (Speed::Super, None) => Err(raw.refuse(Reason::Companion)),
+            (_, Some(companion)) => Err(companion.refuse(Reason::Companion)),
+            (_, None) => Ok(alone),
+        }
+    }
+
+    /// The same endpoint with what its companion adds.
+    fn with(self, raw: Raw<'_>) -> Result<Endpoint, Refusal> {
+        let raw = raw.at_least(6)?;
+        let (burst, attributes, bytes) = (raw.byte(2), raw.byte(3), u32::from(raw.half(4)));
+        let refuse = |reason| Err(raw.refuse(reason));
+        let most = if self.transfer == Transfer::Interrupt { 2 } else { 15 };
+        if burst > most {
+            return refuse(Reason::Burst(burst));
+        }
+        let (mult, streams) = match self.transfer {
+            Transfer::Isochronous if attributes <= 2 && (burst > 0 || attributes == 0) => {
+                (attributes, 0)
+            }
+            Transfer::Bulk if attributes <= STREAMS_MAX => (0, attributes),
+            Transfer::Interrupt if attributes == 0 => (0, 0),
+            _ => return refuse(Reason::Burst(attributes)),
+        };
+        if burst > 0 && self.packet != 1024 {
+            return refuse(Reason::PacketSize(self.packet));
+        }
+        let room = u32::from(self.packet) * (u32::from(burst) + 1) * (u32::from(mult) + 1);
+        let interval_bytes = match self.transfer {
+            Transfer::Bulk | Transfer::Control => 0,
+            _ if bytes > room || (bytes == 0 && room > 0) => {
+                return refuse(Reason::IntervalBytes(bytes));
+            }
+            _ => bytes,
+        };
+        Ok(Endpoint { burst, mult, streams, interval_bytes, ..self })
+    }
+
+    /// Where its data goes.
+    #[must_use]
+    pub const fn direction(&self) -> Direction {
+        if self.is_in() { Direction::In } else { Direction::Out }
+    }
+
+    /// To the host?
+    #[must_use]
+    pub const fn is_in(&self) -> bool {
+        self.address & IN != 0
+    }
+}
+
+/// What these attributes mean at this speed.
+fn transfer(attributes: u8, speed: Speed) -> Result<Transfer, Reason> {
+    let transfer = match attributes & 3 {
+        1 => Transfer::Isochronous,
+        2 => Transfer::Bulk,
+        3 => Transfer::Interrupt,
+        _ => return Err(Reason::EndpointType(attributes)),
+    };
+    match speed.largest_packet(transfer) {
+        0 => Err(Reason::EndpointType(attributes)),
+        _ => Ok(transfer),
+    }
+}
+
+/// Bytes of a packet, and further packets of an interval at high speed.
+fn packet(transfer: Transfer, speed: Speed, size: u16) -> Result<(u16, u8), Reason> {
+    let (bytes, more) = (size & 0x7ff, (size >> 11) as u8);
+    let largest = speed.largest_packet(transfer) as u16;
+    let further =
+        matches!((speed, transfer), (Speed::High, Transfer::Interrupt | Transfer::Isochronous));
+    let possible = match (speed, transfer) {
+        (Speed::Full, Transfer::Bulk) => matches!(bytes, 8 | 16 | 32 | 64),
+        (_, Transfer::Bulk) => bytes == largest,
+        (_, Transfer::Isochronous) => bytes <= largest && (bytes > 0 || more == 0),
+        _ => bytes > 0 && bytes <= largest,
+    };
+    let most = if further { 2 } else { 0 };
+    if possible && more <= most { Ok((bytes, more)) } else { Err(Reason::PacketSize(size)) }
+}

@@ -1,0 +1,131 @@
+//! From an endpoint to what the controller and the schedule want to know of it.
+
+use super::Endpoint;
+use crate::Speed;
+use crate::context::{self, EndpointKind};
+use diapason_bus::{
+    Async, Criticality, Direction, EndpointId, Guarantee, PERIOD_MAX, Periodic, Transfer,
+};
+
+/// Attempts of a packet before the endpoint halts.
+const ATTEMPTS: u32 = 3;
+/// Average bytes of a block to start with, for bulk and isochronous endpoints.
+const AVERAGE: u32 = 3_072;
+/// The same for interrupt endpoints.
+const AVERAGE_INTERRUPT: u32 = 1_024;
+
+impl Endpoint {
+    /// Its kind in a context.
+    #[must_use]
+    pub const fn kind(&self) -> EndpointKind {
+        match (self.transfer, self.is_in()) {
+            (Transfer::Control, _) => EndpointKind::Control,
+            (Transfer::Bulk, false) => EndpointKind::BulkOut,
+            (Transfer::Bulk, true) => EndpointKind::BulkIn,
+            (Transfer::Interrupt, false) => EndpointKind::InterruptOut,
+            (Transfer::Interrupt, true) => EndpointKind::InterruptIn,
+            (Transfer::Isochronous, false) => EndpointKind::IsochOut,
+            (Transfer::Isochronous, true) => EndpointKind::IsochIn,
+        }
+    }
+
+    /// Where its context stands among the device's.
+    #[must_use]
+    pub const fn index(&self) -> u8 {
+        crate::trb::context_index(self.address)
+    }
+
+    /// The period in slots of its bus (microframes; frames at full and low speed); `None` for bulk.
+    #[must_use]
+    pub const fn period(&self) -> Option<u32> {
+        self.speed.period(self.transfer, self.interval)
+    }
+
+    /// Its context, but for the ring.
+    #[must_use]
+    pub fn context(&self) -> context::Endpoint {
+        let mut context = context::Endpoint::default();
+        let periodic = self.kind().is_periodic();
+        let attempts = if self.kind().is_isochronous() { 0 } else { ATTEMPTS };
+        let average = match self.transfer {
+            Transfer::Interrupt => AVERAGE_INTERRUPT,
+            _ => AVERAGE,
+        };
+        context.set_kind_number(self.kind().number());
+        context.set_attempts(attempts);
+        context.set_packet(self.packet.into());
+        context.set_burst(self.burst.into());
+        context.set_mult(self.mult.into());
+        context.set_average(if periodic { average.min(self.interval_bytes) } else { average });
+        if let Some(period) = self.period() {
+            let microframes = match self.speed {
+                Speed::Low | Speed::Full => 3,
+                Speed::High | Speed::Super => 0,
+            };
+            context.set_interval(period.ilog2() + microframes);
+            context.set_payload(self.interval_bytes);
+        }
+        context
+    }
+
+    /// What the schedule reserves for it, at its own period or up to `stretch` times that;
+    /// `None` if it is bulk or switched off.
+    #[must_use]
+    pub fn periodic(
+        &self,
+        id: EndpointId,
+        criticality: Criticality,
+        stretch: u32,
+    ) -> Option<Periodic> {
+        let period = self.period().filter(|_| self.packet > 0)?;
+        Some(Periodic {
+            id,
+            transfer: self.transfer,
+            direction: self.direction(),
+            packet: self.packet.into(),
+            burst: self.burst.into(),
+            mult: self.mult.into(),
+            period,
+            longest_period: period.saturating_mul(stretch).min(PERIOD_MAX),
+            criticality,
+        })
+    }
+
+    /// Its part in the round robin; `None` unless it is bulk.
+    #[must_use]
+    pub fn asynchronous(&self, id: EndpointId, guarantee: Option<Guarantee>) -> Option<Async> {
+        (self.transfer == Transfer::Bulk).then_some(Async {
+            id,
+            transfer: Transfer::Bulk,
+            direction: self.direction(),
+            packet: self.packet.into(),
+            burst: self.burst.into(),
+            guarantee,
+        })
+    }
+}
+
+/// The control endpoint of a device, but for its ring.
+#[must_use]
+pub fn control_context(packet: u16) -> context::Endpoint {
+    let mut context = context::Endpoint::default();
+    context.set_kind_number(EndpointKind::Control.number());
+    context.set_attempts(ATTEMPTS);
+    context.set_packet(packet.into());
+    context.set_average(8);
+    context
+}
+
+/// The control endpoint's part in the round robin. Its stages go both ways; the way in is charged:
+/// a whole packet takes no longer the other way, at any speed.
+#[must_use]
+pub const fn control_asynchronous(id: EndpointId, packet: u16) -> Async {
+    Async {
+        id,
+        transfer: Transfer::Control,
+        direction: Direction::In,
+        packet: packet as u32,
+        burst: 0,
+        guarantee: None,
+    }
+}

@@ -1,0 +1,179 @@
+//! What the driver needs of a machine: registers, memory that both sides see, and nothing else.
+
+use super::limits::Window;
+use crate::register::{capability, interrupter, operational, runtime};
+use crate::trb::{BYTES, Trb};
+
+/// The controller's registers.
+///
+/// A `write32` takes effect after every [`Dma::store`] and [`Dma::write`] that came before it.
+pub trait Mmio {
+    /// Bytes of the BAR; the driver stays below.
+    fn length(&self) -> u64;
+    /// Reads the word at `offset` of the controller's first BAR.
+    fn read32(&mut self, offset: u64) -> u32;
+    /// Writes it.
+    fn write32(&mut self, offset: u64, value: u32);
+}
+
+/// A window of memory that driver and controller share, contiguous for both.
+///
+/// **Ordering.** A [`Dma::load`] comes before everything that follows it (acquire), a
+/// [`Dma::store`] after everything before it (release). So who reads the word with the cycle bit
+/// first and the others after it never sees half a block, and who stores it last never shows one.
+/// Offsets are multiples of four for words. The driver stays below [`Dma::length`].
+pub trait Dma {
+    /// The bus address of offset 0, a multiple of 4096.
+    fn base(&self) -> u64;
+    /// Bytes.
+    fn length(&self) -> u64;
+    /// Reads a word, acquiring.
+    fn load(&self, offset: u64) -> u32;
+    /// Writes a word, releasing.
+    fn store(&mut self, offset: u64, value: u32);
+    /// Reads bytes in no particular order.
+    fn read(&self, offset: u64, bytes: &mut [u8]);
+    /// Writes bytes in no particular order.
+    fn write(&mut self, offset: u64, bytes: &[u8]);
+}
+
+/// A piece of a client's memory, for the controller to read or write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Buffer {
+    /// Bus address.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// What every register of a removed controller reads as.
+pub(super) const GONE: u32 = u32::MAX;
+
+/// Registers by region, and blocks in memory.
+#[derive(Debug)]
+pub(super) struct Hardware<M, D> {
+    pub mmio: M,
+    pub dma: D,
+    operational: u64,
+    runtime: u64,
+    doorbells: u64,
+}
+
+impl<M: Mmio, D: Dma> Hardware<M, D> {
+    pub fn new(mmio: M, dma: D) -> Hardware<M, D> {
+        Hardware { mmio, dma, operational: 0, runtime: 0, doorbells: 0 }
+    }
+
+    /// Learn where the regions are; are they where registers can be?
+    pub fn locate(&mut self) -> bool {
+        let parameters = self.mmio.read32(capability::PARAMETERS_1);
+        let (interrupters, ports) = (parameters >> 8 & 0x7ff, parameters >> 24);
+        self.operational = u64::from(self.mmio.read32(capability::LENGTH) & 0xff);
+        self.doorbells = u64::from(self.mmio.read32(capability::DOORBELLS) & !3);
+        self.runtime = u64::from(self.mmio.read32(capability::RUNTIME) & !0x1f);
+        let ends = [
+            self.operational + operational::PORTS + u64::from(ports) * operational::PORT_STRIDE,
+            self.interrupter(interrupters as u16),
+            self.doorbells + 4 * 256,
+        ];
+        let inside = ends.iter().all(|end| *end <= self.mmio.length());
+        inside && self.operational >= 0x20 && self.operational.is_multiple_of(4)
+    }
+
+    pub fn operational(&mut self, register: u64) -> u32 {
+        self.mmio.read32(self.operational + register)
+    }
+
+    pub fn set_operational(&mut self, register: u64, value: u32) {
+        self.mmio.write32(self.operational + register, value);
+    }
+
+    pub fn set_operational_64(&mut self, register: u64, value: u64) {
+        write64(&mut self.mmio, self.operational + register, value);
+    }
+
+    /// The first word of a port, counted from 1.
+    pub fn port(&mut self, port: u8) -> u32 {
+        self.operational(port_register(port))
+    }
+
+    pub fn set_port(&mut self, port: u8, value: u32) {
+        self.set_operational(port_register(port), value);
+    }
+
+    pub fn microframe(&mut self) -> u32 {
+        self.mmio.read32(self.runtime + runtime::MICROFRAME) & 0x3fff
+    }
+
+    pub fn set_interrupter(&mut self, index: u16, register: u64, value: u32) {
+        let at = self.interrupter(index) + register;
+        self.mmio.write32(at, value);
+    }
+
+    /// Where an interrupter's consumer stands; `done` lets it interrupt again.
+    pub fn set_event_dequeue(&mut self, index: u16, address: u64, done: bool) {
+        let busy = if done { u64::from(interrupter::BUSY) } else { 0 };
+        self.set_interrupter_64(index, interrupter::DEQUEUE, address | busy);
+    }
+
+    pub fn set_interrupter_64(&mut self, index: u16, register: u64, value: u64) {
+        let at = self.interrupter(index) + register;
+        write64(&mut self.mmio, at, value);
+    }
+
+    fn interrupter(&self, index: u16) -> u64 {
+        self.runtime + runtime::INTERRUPTERS + u64::from(index) * runtime::INTERRUPTER_STRIDE
+    }
+
+    /// Slot 0 is the command ring.
+    pub fn ring_doorbell(&mut self, slot: u8, target: u8) {
+        self.mmio.write32(self.doorbells + 4 * u64::from(slot), u32::from(target));
+    }
+
+    pub fn zero(&mut self, offset: u64, bytes: u64) {
+        for word in (offset..offset + bytes).step_by(4) {
+            self.dma.store(word, 0);
+        }
+    }
+
+    pub fn store_64(&mut self, offset: u64, value: u64) {
+        self.dma.store(offset, value as u32);
+        self.dma.store(offset + 4, (value >> 32) as u32);
+    }
+
+    /// The word with the cycle bit is stored last.
+    pub fn store_block(&mut self, offset: u64, block: Trb) {
+        for (at, word) in (offset..).step_by(4).zip(block.words()) {
+            self.dma.store(at, word);
+        }
+    }
+
+    /// The block at `offset` if its cycle bit says that it is the reader's.
+    pub fn load_block(&self, offset: u64, cycle: bool) -> Option<Trb> {
+        let last = self.dma.load(offset + BYTES as u64 - 4);
+        if (last & 1 != 0) != cycle {
+            return None;
+        }
+        let word = |n: u64| self.dma.load(offset + 4 * n);
+        Some(Trb::from_words([word(0), word(1), word(2), last]))
+    }
+
+    pub fn address(&self, offset: u64) -> u64 {
+        self.dma.base() + offset
+    }
+
+    /// All of the window.
+    pub fn window(&self) -> Window {
+        Window { base: self.dma.base(), length: self.dma.length() }
+    }
+}
+
+fn port_register(port: u8) -> u64 {
+    operational::PORTS + (u64::from(port).saturating_sub(1)) * operational::PORT_STRIDE
+}
+
+/// The low word first: controllers act on the high one.
+fn write64<M: Mmio>(mmio: &mut M, offset: u64, value: u64) {
+    mmio.write32(offset, value as u32);
+    mmio.write32(offset + 4, (value >> 32) as u32);
+}

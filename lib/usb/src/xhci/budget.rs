@@ -1,0 +1,166 @@
+//! Who may use the buses: every endpoint goes through `diapason_bus::Scheduler` before the
+//! controller hears of it.
+
+use crate::Speed;
+use crate::descriptor::Endpoint;
+use alloc::vec::Vec;
+use diapason_bus::{
+    Async, Bus, Change, Criticality, EndpointId, Guarantee, Moves, Periodic, Refusal, Scheduler,
+    Transfer, Unfit,
+};
+
+/// The bus instances of a controller: one for each speed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buses {
+    /// 1.5 Mbit/s.
+    pub low: Bus,
+    /// 12 Mbit/s.
+    pub full: Bus,
+    /// 480 Mbit/s.
+    pub high: Bus,
+    /// 5 Gbit/s.
+    pub superspeed: Bus,
+}
+
+impl Default for Buses {
+    fn default() -> Buses {
+        Buses {
+            low: Bus::new(Speed::Low),
+            full: Bus::new(Speed::Full),
+            high: Bus::new(Speed::High),
+            superspeed: Bus::new(Speed::Super),
+        }
+    }
+}
+
+/// An endpoint a client wants, and how much it matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndpointPlan {
+    /// As its descriptor says.
+    pub endpoint: Endpoint,
+    /// Periodic: what happens if it does not fit.
+    pub criticality: Criticality,
+    /// Periodic: it may run at so many times its period, a power of two.
+    pub stretch: u32,
+    /// Bulk: what it is promised.
+    pub guarantee: Option<Guarantee>,
+}
+
+impl EndpointPlan {
+    /// At its own period, and not before others.
+    #[must_use]
+    pub const fn new(endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan { endpoint, criticality: Criticality::Low, stretch: 1, guarantee: None }
+    }
+
+    /// The schedule holds with it or the device is not configured.
+    #[must_use]
+    pub const fn critical(endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan { criticality: Criticality::High, ..EndpointPlan::new(endpoint) }
+    }
+}
+
+/// The schedules.
+#[derive(Debug)]
+pub(super) struct Budget {
+    schedulers: [Scheduler; 4],
+}
+
+/// The name of an endpoint on its bus: index of its device and device context index.
+pub(super) const fn name(device: u8, index: u8) -> EndpointId {
+    EndpointId((device as u32) << 5 | index as u32)
+}
+
+/// Whose it is.
+pub(super) const fn owner(id: EndpointId) -> (u8, u8) {
+    ((id.0 >> 5) as u8, (id.0 & 0x1f) as u8)
+}
+
+const fn instance(speed: Speed) -> usize {
+    match speed {
+        Speed::Low => 0,
+        Speed::Full => 1,
+        Speed::High => 2,
+        Speed::Super => 3,
+    }
+}
+
+impl Budget {
+    pub fn new(buses: &Buses) -> Result<Budget, Unfit> {
+        let [low, full, high, superspeed] =
+            [buses.low, buses.full, buses.high, buses.superspeed].map(Scheduler::new);
+        Ok(Budget { schedulers: [low?, full?, high?, superspeed?] })
+    }
+
+    pub fn clear(&mut self) {
+        for scheduler in &mut self.schedulers {
+            if let Ok(empty) = Scheduler::new(*scheduler.bus()) {
+                *scheduler = empty;
+            }
+        }
+    }
+
+    pub fn scheduler(&self, speed: Speed) -> &Scheduler {
+        &self.schedulers[instance(speed)]
+    }
+
+    /// A control endpoint takes part in the round robin.
+    pub fn attach_control(&mut self, speed: Speed, endpoint: Async) -> Result<Change, Unfit> {
+        self.schedulers[instance(speed)].attach(&[], &[endpoint], Moves::Never)
+    }
+
+    /// Some contexts of a device leave, others come: all of it or nothing.
+    pub fn exchange(
+        &mut self,
+        speed: Speed,
+        device: u8,
+        gone: u32,
+        plans: &[EndpointPlan],
+    ) -> Result<[Change; 2], Unfit> {
+        let id = |plan: &EndpointPlan| name(device, plan.endpoint.index());
+        let periodic: Vec<Periodic> = plans
+            .iter()
+            .filter_map(|plan| plan.endpoint.periodic(id(plan), plan.criticality, plan.stretch))
+            .collect();
+        let asyncs: Vec<Async> = plans
+            .iter()
+            .filter_map(|plan| plan.endpoint.asynchronous(id(plan), plan.guarantee))
+            .collect();
+        let before = self.schedulers[instance(speed)].clone();
+        let left = self.detach(speed, device, gone);
+        let scheduler = &mut self.schedulers[instance(speed)];
+        match scheduler.attach(&periodic, &asyncs, Moves::Never) {
+            Ok(came) => Ok([left, came]),
+            Err(unfit) => {
+                *scheduler = before;
+                Err(unfit)
+            }
+        }
+    }
+
+    /// Those of these contexts of a device that are on the bus leave it.
+    pub fn detach(&mut self, speed: Speed, device: u8, contexts: u32) -> Change {
+        let scheduler = &mut self.schedulers[instance(speed)];
+        let here = |id: &EndpointId| {
+            scheduler.periodic().iter().any(|p| p.id == *id)
+                || scheduler.asyncs().iter().any(|a| a.id == *id)
+        };
+        let names = (1..32).filter(|index| contexts >> index & 1 != 0).map(|i| name(device, i));
+        let ids: Vec<EndpointId> = names.filter(here).collect();
+        scheduler.detach(&ids).unwrap_or_default()
+    }
+
+    /// The period of an endpoint in slots, or why it has none. Asynchronous ones have period 0.
+    pub fn place(&self, speed: Speed, device: u8, index: u8) -> Result<u32, Refusal> {
+        let (plan, id) = (self.scheduler(speed).plan(), name(device, index));
+        match plan.refused.iter().find(|refusal| refusal.id == id) {
+            Some(refusal) => Err(*refusal),
+            None => Ok(plan.placed.iter().find(|p| p.id == id).map_or(0, |p| p.period)),
+        }
+    }
+}
+
+/// Is it scheduled by time?
+pub(super) const fn is_periodic(transfer: Transfer) -> bool {
+    matches!(transfer, Transfer::Interrupt | Transfer::Isochronous)
+}

@@ -1,0 +1,376 @@
+//! The controller as a whole: what it consists of, and the calls that move it.
+
+use super::access::{Dma, GONE, Hardware, Mmio};
+use super::budget::{Budget, Buses};
+use super::command::Commands;
+use super::device::Device;
+use super::event_ring::{EventRing, Handled};
+use super::limits::{COMMANDS, Layout, Limits, Unusable, Window};
+use super::pipe::Pipe;
+use super::port::Port;
+use super::report::{
+    Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,
+};
+use super::ring::Ring;
+use super::start::{Capabilities, State};
+use crate::register::{interrupter, operational, status};
+use crate::trb::{Completion, Kind, Trb};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use diapason_abi::Nanos;
+
+/// An xHCI controller.
+///
+/// The caller forwards interrupts to [`Controller::handle_interrupt`], calls [`Controller::poll`]
+/// no later than [`Controller::next_wake`] says, and takes what is finished and what is new.
+#[derive(Debug)]
+pub struct Controller<M, D> {
+    pub(super) hw: Hardware<M, D>,
+    pub(super) limits: Limits,
+    pub(super) layout: Layout,
+    pub(super) capabilities: Capabilities,
+    pub(super) state: State,
+    pub(super) commands: Commands,
+    pub(super) events: Vec<EventRing>,
+    pub(super) ports: Vec<Port>,
+    pub(super) devices: Vec<Device>,
+    /// Slot number to device index.
+    pub(super) slots: Vec<Option<u8>>,
+    pub(super) pipes: Vec<Pipe>,
+    pub(super) budget: Budget,
+    pub(super) windows: Vec<Window>,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) finished: Vec<VecDeque<Finished>>,
+    /// Transfers of clients, queued or finished and not yet taken.
+    pub(super) outstanding: usize,
+    pub(super) counters: Counters,
+    pub(super) serial: u64,
+    /// Something may want a command or a request.
+    pub(super) attention: bool,
+    /// Who is asked first for the next command.
+    pub(super) turn: usize,
+    /// When a start is looked at again.
+    pub(super) glance: Nanos,
+    /// When the status was last looked at.
+    pub(super) checked: Nanos,
+}
+
+/// Notices a device can cause before the client has to look, about.
+const NOTICES_EACH: usize = 8;
+
+impl<M: Mmio, D: Dma> Controller<M, D> {
+    /// A driver with all its memory; nothing is touched yet.
+    ///
+    /// # Errors
+    /// Limits or a window that cannot be used.
+    pub fn new(mmio: M, dma: D, limits: Limits, buses: &Buses) -> Result<Self, Unusable> {
+        limits.check()?;
+        let layout = Layout::new(&limits, dma.base());
+        if !dma.base().is_multiple_of(4096) || dma.length() < layout.end {
+            return Err(Unusable::Window(limits.window_bytes()));
+        }
+        let budget = Budget::new(buses).map_err(|_| Unusable::Buses)?;
+        let each = usize::from(limits.transfers.min(limits.blocks)) + 2;
+        let pipe = |offset: &u64| Pipe::new(Ring::new(*offset, limits.blocks), limits.blocks, each);
+        let rings = layout.event_rings.iter().zip(&layout.tables);
+        let events = (0..)
+            .zip(rings)
+            .map(|(i, (ring, table))| EventRing::new(i, *ring, *table, limits.events));
+        let devices = usize::from(limits.devices);
+        let queue = |_| VecDeque::with_capacity(usize::from(limits.transfers));
+        Ok(Controller {
+            hw: Hardware::new(mmio, dma),
+            capabilities: Capabilities::default(),
+            state: State::Stopped,
+            commands: Commands::new(Ring::new(layout.command_ring, COMMANDS)),
+            events: events.collect(),
+            ports: (0..limits.ports).map(|_| Port::new()).collect(),
+            devices: (0..devices).map(|_| Device::new()).collect(),
+            slots: vec![None; 256],
+            pipes: layout.pipes.iter().map(pipe).collect(),
+            budget,
+            windows: Vec::with_capacity(usize::from(limits.windows)),
+            notices: VecDeque::with_capacity(NOTICES_EACH * (devices + ports(&limits))),
+            finished: (0..limits.interrupters).map(queue).collect(),
+            outstanding: 0,
+            counters: Counters::default(),
+            serial: 0,
+            attention: false,
+            turn: 0,
+            glance: Nanos::ZERO,
+            checked: Nanos::ZERO,
+            layout,
+            limits,
+        })
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// What it can do; zeros before the first start.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// What went wrong so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What is left of the pools.
+    #[must_use]
+    pub fn pools(&self) -> Pools {
+        let controls = self.devices.len();
+        Pools {
+            devices: self.devices.iter().filter(|device| device.is_free()).count(),
+            pipes: self.pipes[controls..].iter().filter(|pipe| pipe.owner.is_none()).count(),
+            transfers: usize::from(self.limits.transfers) - self.outstanding,
+        }
+    }
+
+    /// The registers, for a caller that owns more of the controller than this driver serves.
+    pub fn mmio(&mut self) -> &mut M {
+        &mut self.hw.mmio
+    }
+
+    /// Time has passed, or something was asked for: do what is due, and say when to come again.
+    pub fn poll(&mut self, now: Nanos) -> Nanos {
+        match self.state {
+            State::Starting(..) => self.step_start(now),
+            State::Dying(..) => self.step_death(now),
+            State::Running if now >= self.checked + self.limits.watch => self.check_life(now),
+            _ => {}
+        }
+        self.work(now);
+        self.next_wake()
+    }
+
+    /// When [`Controller::poll`] has something to do if nothing else happens.
+    #[must_use]
+    pub fn next_wake(&self) -> Nanos {
+        if self.state != State::Running {
+            return self.start_wake();
+        }
+        let command = self.commands.under_way.map_or(Nanos::FOREVER, |command| command.deadline);
+        let ports = self.ports.iter().map(|port| port.deadline);
+        let devices = self.devices.iter().map(|device| device.deadline);
+        let soonest = ports.chain(devices).min().unwrap_or(Nanos::FOREVER);
+        soonest.min(command).min(self.checked + self.limits.watch)
+    }
+
+    /// Takes events off an interrupter's ring, at most `budget` of them.
+    pub fn handle_interrupt(&mut self, interrupter: u16, budget: u32, now: Nanos) -> Handled {
+        let index = usize::from(interrupter);
+        let mut handled = Handled::default();
+        if self.state != State::Running || index >= self.interrupters() {
+            return handled;
+        }
+        while let (State::Running, Some(event)) = (self.state, self.events[index].peek(&self.hw)) {
+            if handled.events == budget {
+                handled.more = true;
+                break;
+            }
+            self.events[index].pass();
+            handled.events += 1;
+            self.event(event, now);
+        }
+        if handled.events > 0 {
+            self.counters.events += u64::from(handled.events);
+            self.events[index].acknowledge(&mut self.hw, !handled.more);
+        } else if !handled.more {
+            self.events[index].acknowledge(&mut self.hw, true);
+            self.check_life(now);
+        }
+        self.work(now);
+        handled
+    }
+
+    /// Are there events that no call has taken yet? Looks at memory only.
+    #[must_use]
+    pub fn has_events(&self, interrupter: u16) -> bool {
+        let ring = self.events.get(usize::from(interrupter));
+        self.state == State::Running && ring.is_some_and(|ring| ring.peek(&self.hw).is_some())
+    }
+
+    fn event(&mut self, event: Trb, now: Nanos) {
+        match event.kind() {
+            Some(Kind::TransferEvent) => self.transfer_event(event, now),
+            Some(Kind::CommandCompletion) => self.command_event(event, now),
+            Some(Kind::PortStatusChange) => {
+                let number = (event.parameter >> 24) as u8;
+                if number == 0 || number > self.port_count() {
+                    self.counters.spurious += 1;
+                } else {
+                    self.ports[usize::from(number) - 1].dirty = true;
+                    self.attention = true;
+                }
+            }
+            Some(Kind::HostController) if event.completion() == Some(Completion::EventRingFull) => {
+                self.counters.full += 1;
+            }
+            Some(Kind::MicroframeWrap) => {}
+            _ => self.counters.unknown += 1,
+        }
+    }
+
+    /// Is it still there, and well?
+    fn check_life(&mut self, now: Nanos) {
+        self.checked = now;
+        let state = self.hw.operational(operational::STATUS);
+        let death = if state == GONE {
+            Death::Removed
+        } else if state & status::CONTROLLER_ERROR != 0 {
+            Death::ControllerError
+        } else if state & status::SYSTEM_ERROR != 0 {
+            Death::SystemError
+        } else if state & status::HALTED != 0 {
+            Death::Halted
+        } else {
+            return;
+        };
+        self.die(death, now);
+    }
+
+    fn work(&mut self, now: Nanos) {
+        if self.state != State::Running {
+            return;
+        }
+        self.command_late(now);
+        self.requests_late(now);
+        self.service_ports(now);
+        if self.state == State::Running {
+            self.pump(now);
+        }
+    }
+
+    /// Interrupters that exist and are used.
+    pub(super) fn interrupters(&self) -> usize {
+        self.events.len().min(self.capabilities.interrupters.into())
+    }
+
+    /// The shortest time between two interrupts of an interrupter, rounded up to what the
+    /// controller can do (at most 16.4 ms): the bound on how long a finished transfer waits for
+    /// one.
+    ///
+    /// # Errors
+    /// There is no such interrupter.
+    pub fn moderate(&mut self, interrupter: u16, least: Nanos) -> Result<Nanos, Refused> {
+        let ring = self.events.get_mut(usize::from(interrupter)).ok_or(Refused::NoInterrupter)?;
+        ring.moderation = u16::try_from(least.0.div_ceil(MODERATION)).unwrap_or(u16::MAX);
+        if self.state == State::Running {
+            let value = u32::from(ring.moderation);
+            self.hw.set_interrupter(interrupter, interrupter::MODERATION, value);
+        }
+        self.moderation(interrupter)
+    }
+
+    /// That bound.
+    ///
+    /// # Errors
+    /// There is no such interrupter.
+    pub fn moderation(&self, interrupter: u16) -> Result<Nanos, Refused> {
+        let ring = self.events.get(usize::from(interrupter)).ok_or(Refused::NoInterrupter)?;
+        Ok(Nanos(u64::from(ring.moderation) * MODERATION))
+    }
+
+    /// The microframe counter, fourteen bits.
+    pub fn microframe(&mut self) -> u16 {
+        self.hw.microframe() as u16
+    }
+
+    /// The next transfer that is finished, of those that named this interrupter.
+    pub fn take_finished(&mut self, interrupter: u16) -> Option<Finished> {
+        let finished = self.finished.get_mut(usize::from(interrupter))?.pop_front()?;
+        self.outstanding -= 1;
+        Some(finished)
+    }
+
+    /// The next thing that happened to a device or to the controller.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    pub(super) fn notice(&mut self, notice: Notice) {
+        if self.notices.len() == self.notices.capacity() {
+            self.counters.notices_lost += 1;
+        } else {
+            self.notices.push_back(notice);
+        }
+    }
+
+    /// Is there no room for what another device would have to say?
+    pub(super) fn is_crowded(&self) -> bool {
+        self.notices.len() + NOTICES_EACH * self.devices.len() > self.notices.capacity()
+    }
+
+    /// Allow transfers to and from this memory.
+    ///
+    /// # Errors
+    /// It has no bytes or touches the driver's own, or there are too many windows.
+    pub fn grant(&mut self, window: Window) -> Result<(), Refused> {
+        let mine = Window { base: self.hw.dma.base(), length: self.layout.end };
+        if window.length == 0 || mine.overlaps(window) || !window.contains(window) {
+            return Err(Refused::Outside);
+        }
+        if self.windows.len() == usize::from(self.limits.windows) {
+            return Err(Refused::Busy);
+        }
+        self.windows.push(window);
+        Ok(())
+    }
+
+    /// No more transfers to and from this memory. Those that are queued should be cancelled first:
+    /// their memory is free when they are reported.
+    ///
+    /// # Errors
+    /// It was not granted.
+    pub fn revoke(&mut self, window: Window) -> Result<(), Refused> {
+        let index = self.windows.iter().position(|w| *w == window).ok_or(Refused::Outside)?;
+        self.windows.swap_remove(index);
+        Ok(())
+    }
+
+    /// The index of a device that is there.
+    pub(super) fn device(&self, id: DeviceId) -> Result<u8, Refused> {
+        let device = self.devices.get(usize::from(id.index));
+        let same = device.is_some_and(|d| d.is_here() && d.generation == id.generation);
+        if same { Ok(id.index) } else { Err(Refused::NoDevice) }
+    }
+
+    pub(super) fn id(&self, index: u8) -> DeviceId {
+        DeviceId { index, generation: self.devices[usize::from(index)].generation }
+    }
+
+    pub(super) fn next_transfer(&mut self) -> TransferId {
+        self.serial += 1;
+        TransferId(self.serial)
+    }
+
+    /// Everything under way is over: devices, transfers, commands.
+    pub(super) fn forget_everything(&mut self, now: Nanos) {
+        for index in 0..self.limits.devices {
+            if !self.devices[usize::from(index)].is_free() {
+                self.free_device(index, Outcome::Died, now);
+            }
+        }
+        self.commands.under_way = None;
+        self.slots.fill(None);
+        self.budget.clear();
+        for port in &mut self.ports {
+            *port = Port::new();
+        }
+    }
+}
+
+/// Nanoseconds of a unit of the moderation register.
+const MODERATION: u64 = 250;
+
+fn ports(limits: &Limits) -> usize {
+    limits.ports.into()
+}

@@ -1,0 +1,212 @@
+//! A device and where it stands between the plug and its configuration.
+
+use super::report::Cause;
+use crate::context::Slot;
+use crate::register::speed;
+use crate::setup::descriptor_type::{CONFIGURATION, DEVICE};
+use crate::{Setup, Speed};
+use diapason_abi::Nanos;
+
+/// Tiers of hubs below a root port.
+pub(super) const DEPTH_MAX: u8 = 5;
+
+/// What a hub is, for those behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HubPlan {
+    /// Ports.
+    pub ports: u8,
+    /// Think time of its translator as in the hub descriptor, 0 to 3.
+    pub think_time: u8,
+    /// One transaction translator per port.
+    pub multi_tt: bool,
+}
+
+/// Where a device is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Place {
+    /// Root port, from 1.
+    pub port: u8,
+    /// Hub ports on the way.
+    pub route: u32,
+    pub depth: u8,
+    /// Index of the hub, and its port.
+    pub parent: Option<(u8, u8)>,
+    /// Slot and port of the hub that translates, and whether each of its ports does.
+    pub translator: Option<(u8, u8, bool)>,
+}
+
+/// What is done about a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// No device.
+    Free,
+    /// Enable Slot.
+    Enable,
+    /// Address Device with the address held back, after it failed at once.
+    Block,
+    /// Eight bytes of the device descriptor at address 0 (`early`) or at the device's own.
+    Eight { early: bool },
+    /// Evaluate Context with the right packet size, and what follows.
+    Evaluate { early: bool },
+    /// Address Device.
+    Address,
+    /// The device descriptor.
+    Descriptor,
+    /// The first nine bytes of the configuration.
+    Header,
+    /// All of it.
+    Configuration,
+    /// It waits for the client, or runs.
+    Idle,
+    /// Configure Endpoint, and the request that tells the device.
+    Configure(Option<Setup>),
+    /// That request.
+    Request(Setup),
+    /// Disable Slot.
+    Leave,
+}
+
+/// Bytes of a device descriptor.
+pub(super) const DEVICE_BYTES: u16 = 18;
+/// Bytes of the head of a configuration.
+pub(super) const HEADER_BYTES: u16 = 9;
+
+/// A place for a device.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    pub generation: u32,
+    pub step: Step,
+    /// The command or request of this step is under way.
+    pub issued: bool,
+    /// Until when the driver's own request must be answered.
+    pub deadline: Nanos,
+    /// The driver's own request on the control endpoint, and the endpoint (context index) it
+    /// clears if it does.
+    pub request: Option<(Setup, Option<u8>)>,
+    pub slot: u8,
+    pub speed: Speed,
+    pub place: Place,
+    pub hub: Option<HubPlan>,
+    pub pipes: [Option<u16>; 32],
+    /// Bytes of a packet of the control endpoint.
+    pub packet: u16,
+    /// The address is held back at first.
+    pub blocked: bool,
+    /// Bytes of the configuration.
+    pub total: u16,
+    pub descriptor: [u8; DEVICE_BYTES as usize],
+    /// The client knows of it.
+    pub announced: bool,
+    /// Why it leaves, if it did not just vanish.
+    pub cause: Option<Cause>,
+    /// Contexts that the Configure Endpoint under way drops and adds.
+    pub masks: (u32, u32),
+    /// The endpoints are being changed for the schedule's sake and not the client's.
+    pub quiet: bool,
+}
+
+impl Device {
+    pub fn new() -> Device {
+        Device {
+            generation: 0,
+            step: Step::Free,
+            issued: false,
+            deadline: Nanos::FOREVER,
+            request: None,
+            slot: 0,
+            speed: Speed::Full,
+            place: Place::default(),
+            hub: None,
+            pipes: [None; 32],
+            packet: 8,
+            blocked: false,
+            total: 0,
+            descriptor: [0; DEVICE_BYTES as usize],
+            announced: false,
+            cause: None,
+            masks: (0, 0),
+            quiet: false,
+        }
+    }
+
+    /// A device that was just reset.
+    pub fn begin(&mut self, place: Place, speed: Speed, blocked: bool) {
+        let packet = match speed {
+            Speed::Low | Speed::Full => 8,
+            Speed::High => 64,
+            Speed::Super => 512,
+        };
+        let generation = self.generation;
+        *self = Device { generation, place, speed, packet, blocked, ..Device::new() };
+        self.enter(Step::Enable);
+    }
+
+    pub fn enter(&mut self, step: Step) {
+        self.step = step;
+        self.issued = false;
+    }
+
+    pub fn is_free(&self) -> bool {
+        self.step == Step::Free
+    }
+
+    pub fn is_here(&self) -> bool {
+        !matches!(self.step, Step::Free | Step::Leave)
+    }
+
+    /// The request of this step.
+    pub fn wants_request(&self) -> Option<Setup> {
+        let get = |kind, length| Some(Setup::get_descriptor(kind, 0, 0, length));
+        match self.step {
+            Step::Eight { .. } => get(DEVICE, 8),
+            Step::Descriptor => get(DEVICE, DEVICE_BYTES),
+            Step::Header => get(CONFIGURATION, HEADER_BYTES),
+            Step::Configuration => get(CONFIGURATION, self.total),
+            Step::Request(setup) => Some(setup),
+            _ => None,
+        }
+    }
+
+    /// Its slot context for the controller, with `entries` as the highest endpoint.
+    pub fn slot_context(&self, entries: u32) -> Slot {
+        let mut slot = Slot::default();
+        slot.set_route(self.place.route);
+        slot.set_speed(speed_number(self.speed));
+        slot.set_root_port(self.place.port.into());
+        slot.set_entries(entries);
+        if let Some(hub) = self.hub {
+            slot.set_hub(1);
+            slot.set_ports(hub.ports.into());
+            if self.speed == Speed::High {
+                slot.set_think_time(hub.think_time.into());
+                slot.set_multi_tt(hub.multi_tt.into());
+            }
+        }
+        if let Some((parent, port, multi)) = self.place.translator {
+            slot.set_parent_slot(parent.into());
+            slot.set_parent_port(port.into());
+            slot.set_multi_tt(multi.into());
+        }
+        slot
+    }
+}
+
+pub(super) const fn speed_number(speed: Speed) -> u32 {
+    match speed {
+        Speed::Full => speed::FULL,
+        Speed::Low => speed::LOW,
+        Speed::High => speed::HIGH,
+        Speed::Super => speed::SUPER,
+    }
+}
+
+/// The speed of a port; faster than super speed counts as that.
+pub(super) const fn speed_of(number: u32) -> Option<Speed> {
+    Some(match number {
+        0 => return None,
+        speed::FULL => Speed::Full,
+        speed::LOW => Speed::Low,
+        speed::HIGH => Speed::High,
+        _ => Speed::Super,
+    })
+}

@@ -1,0 +1,285 @@
+//! From a plug to a device whose descriptors are known, and back.
+
+use super::access::{Dma, Mmio};
+use super::budget::name;
+use super::command::Command;
+use super::controller::Controller;
+use super::device::{DEVICE_BYTES, HEADER_BYTES, Place, Step};
+use super::pipe::Pipe;
+use super::report::{Cause, DeviceId, Notice, Outcome, Refused};
+use crate::Speed;
+use crate::context::{Control, EndpointKind, Slot, Words};
+use crate::descriptor::{self, control_asynchronous, control_context};
+use crate::setup::descriptor_type::CONFIGURATION;
+use crate::trb::Completion;
+use diapason_abi::Nanos;
+
+impl<M: Mmio, D: Dma> Controller<M, D> {
+    /// A device that was just reset gets a place. `blocked`: its address is held back at first.
+    pub(super) fn new_device(
+        &mut self,
+        place: Place,
+        speed: Speed,
+        blocked: bool,
+    ) -> Result<u8, Refused> {
+        let free = self.devices.iter().position(super::device::Device::is_free);
+        let index = free.ok_or(Refused::Busy)? as u8;
+        let device = &mut self.devices[usize::from(index)];
+        device.begin(place, speed, blocked);
+        device.pipes[1] = Some(index.into());
+        let packet = device.packet;
+        let pipe = &mut self.pipes[usize::from(index)];
+        pipe.adopt((index, 1), EndpointKind::Control, None);
+        pipe.packet = packet;
+        pipe.ring.clear(&mut self.hw);
+        let endpoint = control_asynchronous(name(index, 1), packet);
+        match self.budget.attach_control(speed, endpoint) {
+            Ok(change) => self.apply(&change),
+            Err(_) => self.lose_device(index, Some(Cause::Bandwidth)),
+        }
+        self.attention = true;
+        Ok(index)
+    }
+
+    /// The command of a device's step, with its input context written.
+    pub(super) fn step_command(&mut self, index: u8) -> Option<Command> {
+        match self.devices[usize::from(index)].step {
+            Step::Enable => Some(Command::EnableSlot),
+            Step::Block => {
+                self.write_address_input(index);
+                Some(Command::Address { blocked: true })
+            }
+            Step::Address => {
+                self.write_address_input(index);
+                Some(Command::Address { blocked: false })
+            }
+            Step::Evaluate { .. } => {
+                self.write_input(0, Control::new(0, 2).0);
+                self.write_control_endpoint(index);
+                Some(Command::Evaluate)
+            }
+            Step::Configure(_) => self.configure_command(index),
+            Step::Leave if self.devices[usize::from(index)].slot != 0 => Some(Command::DisableSlot),
+            _ => None,
+        }
+    }
+
+    fn write_address_input(&mut self, index: u8) {
+        self.write_input(0, Control::new(0, 3).0);
+        let Slot(words) = self.devices[usize::from(index)].slot_context(1);
+        self.write_input(1, words);
+        self.write_control_endpoint(index);
+    }
+
+    fn write_control_endpoint(&mut self, index: u8) {
+        let mut endpoint = control_context(self.devices[usize::from(index)].packet);
+        let ring = &self.pipes[usize::from(index)].ring;
+        let head = ring.enqueue();
+        endpoint.set_dequeue(self.hw.address(ring.offset_of(head)), ring.cycle_at(head));
+        self.write_input(2, endpoint.0);
+    }
+
+    /// Writes a context of the input context: 0 is the control, 1 the slot, n + 1 endpoint n.
+    pub(super) fn write_input(&mut self, context: u64, words: Words) {
+        let at = self.layout.input + context * self.capabilities.context;
+        self.hw.zero(at, self.capabilities.context);
+        for (offset, word) in (at..).step_by(4).zip(words.0) {
+            self.hw.dma.store(offset, word);
+        }
+    }
+
+    pub(super) fn slot_enabled(&mut self, index: u8, slot: u8, code: Completion) {
+        self.devices[usize::from(index)].issued = false;
+        let possible = slot != 0 && slot <= self.capabilities.slots;
+        if code != Completion::Success || !possible || self.slots[usize::from(slot)].is_some() {
+            return self.lose_device(index, Some(Cause::Command(code)));
+        }
+        let context = self.layout.devices[usize::from(index)].context;
+        self.hw.zero(context, 2048);
+        let address = self.hw.address(context);
+        self.hw.store_64(self.layout.contexts + 8 * u64::from(slot), address);
+        self.slots[usize::from(slot)] = Some(index);
+        let device = &mut self.devices[usize::from(index)];
+        device.slot = slot;
+        // A device that was lost while the command was under way gives its slot back at once.
+        if device.is_here() {
+            device.enter(if device.blocked { Step::Block } else { Step::Address });
+        }
+    }
+
+    /// A command of the enumeration is over.
+    pub(super) fn step_commanded(&mut self, index: u8, command: Command, code: Completion) {
+        if code != Completion::Success {
+            return self.lose_device(index, Some(Cause::Command(code)));
+        }
+        let device = &mut self.devices[usize::from(index)];
+        let next = match (command, device.step) {
+            (Command::Address { blocked: true }, _) => Step::Eight { early: true },
+            (Command::Address { blocked: false }, _) if device.blocked => Step::Descriptor,
+            (Command::Address { blocked: false }, _) => Step::Eight { early: false },
+            (_, Step::Evaluate { early: true }) => Step::Address,
+            _ => Step::Descriptor,
+        };
+        device.enter(next);
+    }
+
+    /// The beginning of a descriptor was read.
+    pub(super) fn head_read(&mut self, index: u8, bytes: &[u8]) {
+        let device = &mut self.devices[usize::from(index)];
+        let next = match device.step {
+            Step::Eight { early } => match descriptor::Device::packet(bytes, device.speed) {
+                Ok(packet) if packet != device.packet => {
+                    device.packet = packet;
+                    self.pipes[usize::from(index)].packet = packet;
+                    Some(Step::Evaluate { early })
+                }
+                Ok(_) if early => Some(Step::Address),
+                Ok(_) => Some(Step::Descriptor),
+                Err(_) => None,
+            },
+            Step::Descriptor if bytes.len() == usize::from(DEVICE_BYTES) => {
+                device.descriptor.copy_from_slice(bytes);
+                let known = descriptor::Device::parse(bytes, device.speed).is_ok();
+                known.then_some(Step::Header)
+            }
+            Step::Header if bytes.len() == usize::from(HEADER_BYTES) => {
+                device.total = u16::from_le_bytes([bytes[2], bytes[3]]);
+                let sane = bytes[1] == CONFIGURATION && device.total >= HEADER_BYTES;
+                if sane && device.total > self.limits.configuration {
+                    let cause = Cause::TooLong(device.total);
+                    return self.lose_device(index, Some(cause));
+                }
+                sane.then_some(Step::Configuration)
+            }
+            _ => None,
+        };
+        match next {
+            Some(step) => self.devices[usize::from(index)].enter(step),
+            None => self.lose_device(index, Some(Cause::Descriptor)),
+        }
+    }
+
+    /// All of the configuration was read; it must be as long as it said the first time.
+    pub(super) fn configuration_read(&mut self, index: u8, bytes: &[u8], actual: u32) {
+        let id = self.id(index);
+        let device = &mut self.devices[usize::from(index)];
+        let total = u16::from_le_bytes([bytes[2], bytes[3]]);
+        if total != device.total || actual != u32::from(total) || bytes[1] != CONFIGURATION {
+            return self.lose_device(index, Some(Cause::Descriptor));
+        }
+        device.enter(Step::Idle);
+        device.announced = true;
+        let (speed, place) = (device.speed, device.place);
+        self.notice(Notice::Found { device: id, speed, port: place.port, route: place.route });
+    }
+
+    /// A device is of no use any more, nor is what is plugged into it.
+    pub(super) fn lose_device(&mut self, index: u8, cause: Option<Cause>) {
+        let device = &mut self.devices[usize::from(index)];
+        if !device.is_here() {
+            return;
+        }
+        device.cause = cause;
+        let waiting_for_slot = device.step == Step::Enable && device.issued;
+        device.enter(Step::Leave);
+        // The slot number is still to come.
+        device.issued = waiting_for_slot;
+        device.deadline = Nanos::FOREVER;
+        self.attention = true;
+        for child in 0..self.limits.devices {
+            let parent = self.devices[usize::from(child)].place.parent;
+            if parent.is_some_and(|(hub, _)| hub == index) {
+                self.lose_device(child, None);
+            }
+        }
+    }
+
+    /// Devices without a slot have nothing to wait for.
+    pub(super) fn leave_at_once(&mut self, index: u8, now: Nanos) {
+        let device = &self.devices[usize::from(index)];
+        if device.step == Step::Leave && device.slot == 0 && !device.issued {
+            self.free_device(index, Outcome::Gone, now);
+        }
+    }
+
+    /// The controller does not know the device any more: everything it had is free again.
+    pub(super) fn free_device(&mut self, index: u8, outcome: Outcome, now: Nanos) {
+        let id = self.id(index);
+        let device = &self.devices[usize::from(index)];
+        let (pipes, slot, speed) = (device.pipes, device.slot, device.speed);
+        let (place, cause, announced) = (device.place, device.cause, device.announced);
+        let device = &mut self.devices[usize::from(index)];
+        device.enter(Step::Leave);
+        device.request = None;
+        for number in pipes.into_iter().flatten() {
+            self.flush(number, outcome, now);
+        }
+        if slot != 0 {
+            self.hw.store_64(self.layout.contexts + 8 * u64::from(slot), 0);
+            self.slots[usize::from(slot)] = None;
+        }
+        let device = &mut self.devices[usize::from(index)];
+        device.generation = device.generation.wrapping_add(1);
+        device.enter(Step::Free);
+        (device.slot, device.place) = (0, Place::default());
+        device.deadline = Nanos::FOREVER;
+        if outcome == Outcome::Died {
+            return;
+        }
+        let change = self.budget.detach(speed, index, u32::MAX);
+        self.apply(&change);
+        if announced {
+            self.notice(Notice::Gone(id));
+        }
+        self.port_freed(index, place, cause, now);
+    }
+
+    /// Every transfer of an endpoint is over, and the endpoint is free.
+    pub(super) fn flush(&mut self, number: u16, outcome: Outcome, now: Nanos) {
+        while let Some(queued) = self.pipes[usize::from(number)].queue.pop_front() {
+            let outcome = queued.cancelled.unwrap_or(outcome);
+            self.report(number, queued, outcome, 0, now);
+        }
+        let pipe: &mut Pipe = &mut self.pipes[usize::from(number)];
+        pipe.owner = None;
+        pipe.configured = false;
+    }
+
+    fn port_freed(&mut self, index: u8, place: Place, cause: Option<Cause>, now: Nanos) {
+        let Place { port, route, .. } = place;
+        match self.ports.get_mut(usize::from(port).wrapping_sub(1)) {
+            Some(root) if root.device == Some(index) => {
+                root.device = None;
+                root.dirty = true;
+                if let (Some(cause), super::port::Phase::InUse) = (cause, root.phase) {
+                    self.retry_port(port, cause, now);
+                }
+            }
+            _ => {
+                if let Some(cause) = cause {
+                    self.notice(Notice::Failed { port, route, cause });
+                }
+            }
+        }
+    }
+
+    /// The device descriptor of a device.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn device_descriptor(&self, id: DeviceId) -> Result<[u8; DEVICE_BYTES as usize], Refused> {
+        Ok(self.devices[usize::from(self.device(id)?)].descriptor)
+    }
+
+    /// Copies the configuration descriptor, as far as there is room; how long it is.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn configuration(&self, id: DeviceId, bytes: &mut [u8]) -> Result<usize, Refused> {
+        let index = usize::from(self.device(id)?);
+        let total = usize::from(self.devices[index].total);
+        let room = total.min(bytes.len());
+        self.hw.dma.read(self.layout.devices[index].buffer, &mut bytes[..room]);
+        Ok(total)
+    }
+}

@@ -1,0 +1,70 @@
+//! A ring the controller writes and the driver reads: one segment without a link.
+
+use super::access::{Dma, Hardware, Mmio};
+use crate::register::interrupter;
+use crate::trb::{BYTES, Trb};
+
+/// What a call of [`handle_interrupt`](super::Controller::handle_interrupt) did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handled {
+    /// Events taken off the ring.
+    pub events: u32,
+    /// The budget is used up and the ring is not empty: call again, no interrupt will come.
+    pub more: bool,
+}
+
+/// Where the driver reads.
+#[derive(Clone, Debug)]
+pub(super) struct EventRing {
+    interrupter: u16,
+    offset: u64,
+    table: u64,
+    blocks: u16,
+    index: u16,
+    cycle: bool,
+    /// Moderation interval in units of 250 ns.
+    pub moderation: u16,
+}
+
+impl EventRing {
+    pub fn new(interrupter: u16, offset: u64, table: u64, blocks: u16) -> EventRing {
+        EventRing { interrupter, offset, table, blocks, index: 0, cycle: true, moderation: 0 }
+    }
+
+    /// An empty ring, and an interrupter that knows it.
+    pub fn install<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>) {
+        (self.index, self.cycle) = (0, true);
+        hw.zero(self.offset, u64::from(self.blocks) * BYTES as u64);
+        let ring = hw.address(self.offset);
+        hw.store_64(self.table, ring);
+        hw.dma.store(self.table + 8, self.blocks.into());
+        hw.dma.store(self.table + 12, 0);
+        let table = hw.address(self.table);
+        hw.set_interrupter(self.interrupter, interrupter::TABLE_SIZE, 1);
+        hw.set_event_dequeue(self.interrupter, ring, false);
+        // The table comes last: controllers begin to use the ring when they get it.
+        hw.set_interrupter_64(self.interrupter, interrupter::TABLE, table);
+        hw.set_interrupter(self.interrupter, interrupter::MODERATION, self.moderation.into());
+        let on = interrupter::PENDING | interrupter::ENABLE;
+        hw.set_interrupter(self.interrupter, interrupter::MANAGEMENT, on);
+    }
+
+    /// The next event, if there is one; it stays.
+    pub fn peek<M: Mmio, D: Dma>(&self, hw: &Hardware<M, D>) -> Option<Trb> {
+        hw.load_block(self.offset + u64::from(self.index) * BYTES as u64, self.cycle)
+    }
+
+    /// The next event is done with.
+    pub fn pass(&mut self) {
+        self.index += 1;
+        if self.index == self.blocks {
+            (self.index, self.cycle) = (0, !self.cycle);
+        }
+    }
+
+    /// Tell the controller how far the driver got; `done` lets it interrupt again.
+    pub fn acknowledge<M: Mmio, D: Dma>(&self, hw: &mut Hardware<M, D>, done: bool) {
+        let at = hw.address(self.offset + u64::from(self.index) * BYTES as u64);
+        hw.set_event_dequeue(self.interrupter, at, done);
+    }
+}

@@ -1,0 +1,209 @@
+//! Transfer events: nothing in them is believed before it is found among what is under way.
+
+use super::access::{Dma, Mmio};
+use super::controller::Controller;
+use super::pipe::{Owner, Phase, Queued};
+use super::report::{Finished, Outcome};
+use crate::context::EndpointKind;
+use crate::trb::{Completion, Trb, bit, endpoint_address};
+use diapason_abi::Nanos;
+
+/// What an event says about a block that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    pipe: u16,
+    /// The transfer's place in the queue.
+    position: usize,
+    /// It is about the transfer's last block.
+    last: bool,
+    code: Completion,
+    /// Bytes of the transfer so far.
+    actual: u32,
+}
+
+impl<M: Mmio, D: Dma> Controller<M, D> {
+    /// The endpoint of a device, if it has one at this context index.
+    pub(super) fn pipe_of(&self, device: u8, index: u8) -> Option<u16> {
+        *self.devices[usize::from(device)].pipes.get(usize::from(index))?
+    }
+
+    pub(super) fn transfer_event(&mut self, event: Trb, now: Nanos) {
+        let device = self.slots[usize::from(event.slot())];
+        let pipe = device.and_then(|device| self.pipe_of(device, event.endpoint()));
+        let (Some(pipe), false) = (pipe, event.has(bit::EVENT_DATA)) else {
+            self.counters.spurious += 1;
+            return;
+        };
+        let Some(code) = event.completion() else {
+            self.counters.unknown += 1;
+            return;
+        };
+        match self.understand(pipe, event, code) {
+            Some(said) => self.believe(said, now),
+            None => self.about_nothing(pipe, event, code),
+        }
+    }
+
+    fn understand(&mut self, number: u16, event: Trb, code: Completion) -> Option<Said> {
+        let base = self.hw.dma.base();
+        let pipe = &self.pipes[usize::from(number)];
+        let block = pipe.ring.index_of(base, event.parameter)?;
+        let position = pipe.find(block)?;
+        let span = pipe.spans[usize::from(block)];
+        let last = pipe.queue[position].last == block;
+        let left = event.residual();
+        let length_unknown = code == Completion::StoppedLengthInvalid
+            || matches!(code, Completion::StoppedShortPacket);
+        let actual = match span.length.checked_sub(left) {
+            Some(through) => span.before + through,
+            None if length_unknown => span.before,
+            None => {
+                self.counters.residuals += 1;
+                span.before
+            }
+        };
+        Some(Said { pipe: number, position, last, code, actual })
+    }
+
+    /// An event that names no transfer: some may, the others are dropped.
+    fn about_nothing(&mut self, number: u16, event: Trb, code: Completion) {
+        let base = self.hw.dma.base();
+        let pipe = &mut self.pipes[usize::from(number)];
+        let tail =
+            pipe.tail.filter(|tail| pipe.ring.index_of(base, event.parameter) == Some(*tail));
+        match code {
+            _ if tail.is_some() => {
+                pipe.tail = None;
+                pipe.release();
+            }
+            Completion::RingUnderrun | Completion::RingOverrun if pipe.kind.is_isochronous() => {
+                self.counters.starved += 1;
+            }
+            // What was missed is found when the next event names a later transfer.
+            Completion::MissedService if pipe.kind.is_isochronous() => {}
+            Completion::Stopped
+            | Completion::StoppedLengthInvalid
+            | Completion::StoppedShortPacket
+                if pipe.phase != Phase::Running => {}
+            _ => self.counters.spurious += 1,
+        }
+    }
+
+    fn believe(&mut self, said: Said, now: Nanos) {
+        let pipe = &mut self.pipes[usize::from(said.pipe)];
+        let (isochronous, control) =
+            (pipe.kind.is_isochronous(), pipe.kind == EndpointKind::Control);
+        // Whatever it says, the controller has passed the tail.
+        pipe.tail = None;
+        let queued = &mut pipe.queue[said.position];
+        let (length, before_end) = (queued.length, !said.last);
+        match said.code {
+            Completion::Stopped if queued.cancelled.is_some() => queued.actual = Some(said.actual),
+            Completion::Stopped
+            | Completion::StoppedLengthInvalid
+            | Completion::StoppedShortPacket => {}
+            Completion::Success | Completion::ShortPacket if control && before_end => {
+                queued.actual = Some(said.actual);
+            }
+            Completion::Success if before_end => self.counters.unknown += 1,
+            Completion::Success | Completion::ShortPacket => {
+                let actual = if control { queued.actual.unwrap_or(length) } else { said.actual };
+                let fine = if actual < length { Outcome::Short } else { Outcome::Done };
+                let outcome = queued.failed.unwrap_or(fine);
+                pipe.tail = before_end.then_some(queued.last);
+                pipe.attempts = 0;
+                self.finish_upto(said, outcome, actual, now);
+            }
+            Completion::MissedService if isochronous => {
+                self.finish_upto(said, Outcome::Missed, 0, now);
+            }
+            // The controller goes on to the end of the transfer and still has its memory.
+            code if isochronous && before_end => queued.failed = Some(outcome(code)),
+            code if isochronous => self.finish_upto(said, outcome(code), said.actual, now),
+            code => self.halted(said, code, now),
+        }
+    }
+
+    /// An endpoint that is not isochronous stopped at an error.
+    fn halted(&mut self, said: Said, code: Completion, now: Nanos) {
+        let pipe = &mut self.pipes[usize::from(said.pipe)];
+        let phase = match code {
+            Completion::Stall
+            | Completion::Babble
+            | Completion::Transaction
+            | Completion::SplitTransaction => Phase::Reset,
+            // The endpoint is in its Error state, from which only a new place in the ring leads.
+            Completion::Trb => Phase::Move,
+            // Whatever state it is in, it will be stopped before the ring changes.
+            _ => Phase::Stop,
+        };
+        pipe.tell = pipe.kind != EndpointKind::Control && phase == Phase::Reset;
+        pipe.enter(phase);
+        self.attention = true;
+        let data = if said.last && pipe.kind == EndpointKind::Control {
+            pipe.queue[said.position].actual.unwrap_or(0)
+        } else {
+            said.actual
+        };
+        self.finish_upto(said, outcome(code), data, now);
+    }
+
+    /// This transfer ended, and those before it must have.
+    fn finish_upto(&mut self, said: Said, last: Outcome, actual: u32, now: Nanos) {
+        let number = usize::from(said.pipe);
+        let missed = self.pipes[number].kind.is_isochronous();
+        for place in (0..=said.position).rev() {
+            let Some(queued) = self.pipes[number].queue.pop_front() else { return };
+            let (outcome, actual) = match place {
+                0 => (last, actual),
+                _ if missed => (Outcome::Missed, 0),
+                _ => {
+                    self.counters.lost += u64::from(queued.owner != Owner::Nobody);
+                    (Outcome::Lost, 0)
+                }
+            };
+            self.report(said.pipe, queued, outcome, actual, now);
+        }
+        let pipe = &mut self.pipes[number];
+        pipe.release();
+        // The driver's own requests may have waited for room.
+        self.attention |= pipe.kind == EndpointKind::Control;
+    }
+
+    /// Tell whoever waits for it. Its blocks are the caller's matter.
+    pub(super) fn report(
+        &mut self,
+        pipe: u16,
+        queued: Queued,
+        outcome: Outcome,
+        actual: u32,
+        now: Nanos,
+    ) {
+        let Some((device, index)) = self.pipes[usize::from(pipe)].owner else { return };
+        match queued.owner {
+            Owner::Nobody => {}
+            Owner::Driver => self.request_done(device, outcome, actual),
+            Owner::Client => {
+                let finished = Finished {
+                    transfer: queued.id,
+                    cookie: queued.cookie,
+                    device: self.id(device),
+                    endpoint: endpoint_address(index),
+                    outcome,
+                    actual,
+                    time: now,
+                };
+                self.finished[usize::from(queued.interrupter)].push_back(finished);
+            }
+        }
+    }
+}
+
+const fn outcome(code: Completion) -> Outcome {
+    match code {
+        Completion::Stall => Outcome::Stalled,
+        Completion::Babble => Outcome::Babble,
+        Completion::Transaction | Completion::SplitTransaction => Outcome::Transaction,
+        code => Outcome::Failed(code),
+    }
+}

@@ -1,0 +1,42 @@
+//! The driver of an xHCI 1.0/1.1 host controller, without hardware and without a clock.
+//!
+//! [`Controller`] is a state machine over two traits: [`Mmio`], its registers, and [`Dma`], a
+//! window of memory that it shares with the controller. Every call is given the time; none waits.
+//! Policies (which configuration, which endpoints, how much they matter) are the client's;
+//! mechanism (rings, contexts, ports, enumeration, recovery, admission) is here.
+//!
+//! What the controller writes is believed only as far as it names something that is under way.
+
+mod access;
+mod budget;
+mod build;
+mod change;
+mod command;
+mod configure;
+mod controller;
+mod device;
+mod enumerate;
+mod event_ring;
+mod finish;
+mod limits;
+mod pipe;
+mod port;
+mod pump;
+mod recover;
+mod report;
+mod ring;
+mod start;
+mod transfer;
+
+pub use access::{Buffer, Dma, Mmio};
+pub use budget::{Buses, EndpointPlan};
+pub use build::When;
+pub use controller::Controller;
+pub use device::HubPlan;
+pub use event_ring::Handled;
+pub use limits::{Limits, Unusable, Window};
+pub use report::{
+    Cause, Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,
+};
+pub use start::{Capabilities, State, Waiting};
+pub use transfer::Request;

@@ -1,0 +1,187 @@
+//! An endpoint's ring with the transfers on it, and what of its recovery is left to do.
+
+use super::budget::{EndpointPlan, is_periodic};
+use super::report::{Outcome, TransferId};
+use super::ring::Ring;
+use crate::context::EndpointKind;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use diapason_bus::Refusal;
+
+/// Whose transfer it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// Reported to the client.
+    Client,
+    /// The driver's own request.
+    Driver,
+    /// Blocks of a cancelled transfer, reported already, that the controller has to pass.
+    Nobody,
+}
+
+/// A transfer on the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub id: TransferId,
+    pub cookie: u64,
+    pub owner: Owner,
+    pub interrupter: u16,
+    pub first: u16,
+    pub last: u16,
+    /// Bytes of the whole.
+    pub length: u32,
+    /// What the controller said of the data before the end.
+    pub actual: Option<u32>,
+    /// What it said went wrong in the middle, while it goes on to the end (isochronous).
+    pub failed: Option<Outcome>,
+    /// To be taken off the ring, and what is then reported.
+    pub cancelled: Option<Outcome>,
+}
+
+/// What a block of the ring is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    /// Bytes of the transfer before it.
+    pub before: u32,
+    /// Its own.
+    pub length: u32,
+}
+
+/// What an endpoint needs before its doorbell may be rung again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing.
+    Running,
+    /// Stop Endpoint.
+    Stop,
+    /// Reset Endpoint.
+    Reset,
+    /// Set Dequeue Pointer.
+    Move,
+    /// `CLEAR_FEATURE(ENDPOINT_HALT)`.
+    Clear,
+}
+
+/// What is to become of an endpoint at the next Configure Endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wish {
+    /// It runs.
+    Run,
+    /// It has no place in the schedule, for now.
+    Rest(Refusal),
+    /// Another alternate setting does not have it.
+    Remove,
+}
+
+/// An endpoint of a device.
+#[derive(Clone, Debug)]
+pub(super) struct Pipe {
+    /// Index of its device and its device context index, while it belongs to one.
+    pub owner: Option<(u8, u8)>,
+    pub kind: EndpointKind,
+    pub packet: u16,
+    pub burst: u8,
+    /// What the client wants of it; `None` for control endpoints.
+    pub plan: Option<EndpointPlan>,
+    pub wish: Wish,
+    /// What the controller has of it, while a change of it is under way.
+    pub old: Option<EndpointPlan>,
+    /// The controller knows it.
+    pub configured: bool,
+    pub ring: Ring,
+    pub spans: Vec<Span>,
+    pub queue: VecDeque<Queued>,
+    pub phase: Phase,
+    /// The command or request of this phase is under way.
+    pub issued: bool,
+    /// The block that the last new place in the ring named.
+    pub target: u16,
+    /// The device has to be told that the endpoint was reset.
+    pub tell: bool,
+    /// Attempts to recover since the last transfer that ended well.
+    pub attempts: u8,
+    /// Blocks wait for a doorbell.
+    pub silent: bool,
+    /// The last block of a transfer that ended short before it: a second event may name it.
+    pub tail: Option<u16>,
+}
+
+impl Pipe {
+    pub fn new(ring: Ring, blocks: u16, transfers: usize) -> Pipe {
+        Pipe {
+            owner: None,
+            kind: EndpointKind::Control,
+            packet: 8,
+            burst: 0,
+            plan: None,
+            wish: Wish::Run,
+            old: None,
+            configured: false,
+            ring,
+            spans: vec![Span::default(); usize::from(blocks)],
+            queue: VecDeque::with_capacity(transfers),
+            phase: Phase::Running,
+            issued: false,
+            target: 0,
+            tell: false,
+            attempts: 0,
+            silent: false,
+            tail: None,
+        }
+    }
+
+    /// As good as new, for this endpoint.
+    pub fn adopt(&mut self, owner: (u8, u8), kind: EndpointKind, plan: Option<EndpointPlan>) {
+        self.owner = Some(owner);
+        self.kind = kind;
+        self.plan = plan;
+        if let Some(plan) = plan {
+            self.set_plan(plan);
+        }
+        (self.wish, self.old, self.configured) = (Wish::Run, None, false);
+        self.queue.clear();
+        self.enter(Phase::Running);
+        (self.tell, self.silent, self.tail, self.attempts) = (false, false, None, 0);
+    }
+
+    pub fn set_plan(&mut self, plan: EndpointPlan) {
+        (self.packet, self.burst) = (plan.endpoint.packet, plan.endpoint.burst);
+        (self.plan, self.kind) = (Some(plan), plan.endpoint.kind());
+    }
+
+    /// Most bytes of a transfer, for periodic endpoints.
+    pub fn most(&self) -> Option<u32> {
+        let plan = self.plan.filter(|plan| is_periodic(plan.endpoint.transfer))?;
+        Some(plan.endpoint.interval_bytes)
+    }
+
+    /// Nothing under way and nothing wrong.
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.phase == Phase::Running
+    }
+
+    /// The transfer that a block belongs to, by its place in the queue.
+    pub fn find(&self, block: u16) -> Option<usize> {
+        let ring = &self.ring;
+        self.queue.iter().position(|queued| {
+            ring.distance(queued.first, block) <= ring.distance(queued.first, queued.last)
+        })
+    }
+
+    /// The first block the controller may still touch.
+    pub fn head(&self) -> u16 {
+        self.queue.front().map_or(self.ring.enqueue(), |queued| queued.first)
+    }
+
+    /// What is in front of the queue is the driver's again, but for the tail.
+    pub fn release(&mut self) {
+        let head = self.tail.unwrap_or(self.head());
+        self.ring.release_to(head);
+    }
+
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.issued = false;
+    }
+}

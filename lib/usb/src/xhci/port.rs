@@ -1,0 +1,209 @@
+//! Root ports: what is plugged in, and how it gets ready to be addressed.
+
+use super::access::{Dma, GONE, Mmio};
+use super::controller::Controller;
+use super::device::{Place, speed_of};
+use super::report::{Cause, Death, Notice};
+use super::start::State;
+use crate::register::port;
+use diapason_abi::Nanos;
+
+/// A plug has to rest this long before its device is reset (USB 2).
+const DEBOUNCE: Nanos = Nanos::from_millis(100);
+/// How long a reset or the training of a link may take.
+const PATIENCE: Nanos = Nanos::from_millis(500);
+/// A device may rest so long after a reset.
+const RECOVERY: Nanos = Nanos::from_millis(10);
+/// How often a port that waits for a free place looks again.
+const AGAIN: Nanos = Nanos::from_millis(100);
+/// Attempts to make a device work.
+pub(super) const ATTEMPTS: u8 = 3;
+
+/// What a port is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing is plugged in.
+    Empty,
+    /// Something is: it comes to rest, or its link is trained.
+    Debounce,
+    /// It is being reset.
+    Reset,
+    /// It was.
+    Recover,
+    /// It has a device.
+    InUse,
+    /// What is plugged in does not work.
+    Broken,
+    /// Too much current.
+    OverCurrent,
+}
+
+/// A root port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Port {
+    pub usb3: bool,
+    pub phase: Phase,
+    pub deadline: Nanos,
+    /// The device at it, also while that is leaving.
+    pub device: Option<u8>,
+    /// How often its device failed.
+    pub attempts: u8,
+    /// Its register has to be looked at.
+    pub dirty: bool,
+}
+
+impl Port {
+    pub const fn new() -> Port {
+        Port {
+            usb3: false,
+            phase: Phase::Empty,
+            deadline: Nanos::FOREVER,
+            device: None,
+            attempts: 0,
+            dirty: false,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, deadline: Nanos) {
+        (self.phase, self.deadline) = (phase, deadline);
+    }
+}
+
+impl<M: Mmio, D: Dma> Controller<M, D> {
+    /// Every port that reported something or whose time has come.
+    pub(super) fn service_ports(&mut self, now: Nanos) {
+        for number in 1..=self.port_count() {
+            let port = &self.ports[usize::from(number) - 1];
+            if self.state == State::Running && (port.dirty || now >= port.deadline) {
+                self.service_port(number, now);
+            }
+        }
+    }
+
+    fn service_port(&mut self, number: u8, now: Nanos) {
+        let word = self.hw.port(number);
+        if word == GONE {
+            return self.die(Death::Removed, now);
+        }
+        let changes = word & port::CHANGES;
+        if changes != 0 {
+            self.hw.set_port(number, word & port::NEUTRAL | changes);
+        }
+        self.ports[usize::from(number) - 1].dirty = false;
+        let mut phase = self.ports[usize::from(number) - 1].phase;
+        if word & port::OVER_CURRENT != 0 {
+            return self.over_current(number, now);
+        }
+        if phase == Phase::OverCurrent {
+            self.hw.set_port(number, word & port::NEUTRAL | port::POWER);
+            self.port(number).enter(Phase::Empty, Nanos::FOREVER);
+            phase = Phase::Empty;
+        }
+        let connected = word & port::CONNECTED != 0;
+        if !connected || changes & port::CONNECT_CHANGE != 0 {
+            self.plug_moved(number, connected, word, now);
+        } else if phase == Phase::InUse && word & port::ENABLED == 0 {
+            // The controller switched it off after an error.
+            self.unplug(number);
+            self.port(number).enter(Phase::Debounce, now);
+        } else if phase == Phase::Empty {
+            self.port(number).enter(Phase::Debounce, now + DEBOUNCE);
+        }
+        self.step_port(number, word, now);
+    }
+
+    fn port(&mut self, number: u8) -> &mut Port {
+        &mut self.ports[usize::from(number) - 1]
+    }
+
+    fn over_current(&mut self, number: u8, now: Nanos) {
+        if self.port(number).phase != Phase::OverCurrent {
+            self.unplug(number);
+            self.notice(Notice::OverCurrent(number));
+        }
+        self.port(number).enter(Phase::OverCurrent, now + AGAIN);
+    }
+
+    /// Something was plugged in, or out, or both.
+    fn plug_moved(&mut self, number: u8, connected: bool, word: u32, now: Nanos) {
+        self.unplug(number);
+        let port = self.port(number);
+        port.attempts = 0;
+        let trained = port.usb3 && word & port::ENABLED != 0;
+        match (connected, trained) {
+            (false, _) => port.enter(Phase::Empty, Nanos::FOREVER),
+            (true, true) => port.enter(Phase::Debounce, now),
+            (true, false) => port.enter(Phase::Debounce, now + DEBOUNCE),
+        }
+    }
+
+    fn step_port(&mut self, number: u8, word: u32, now: Nanos) {
+        let crowded = self.is_crowded();
+        let port = self.port(number);
+        let over = now >= port.deadline;
+        let enabled = word & port::ENABLED != 0;
+        match port.phase {
+            // The last device has not left yet, or nobody listens.
+            Phase::Debounce | Phase::Recover if over && (port.device.is_some() || crowded) => {
+                port.deadline = now + AGAIN;
+            }
+            Phase::Debounce if over && port.usb3 && enabled && port.attempts == 0 => {
+                port.enter(Phase::Recover, now);
+                self.plug(number, word, now);
+            }
+            Phase::Debounce if over => self.reset_port(number, word, now),
+            Phase::Reset if enabled && word & (port::RESET | port::WARM_RESET) == 0 => {
+                port.enter(Phase::Recover, now + RECOVERY);
+            }
+            Phase::Reset if over => self.retry_port(number, Cause::Reset, now),
+            Phase::Recover if over => self.plug(number, word, now),
+            _ => {}
+        }
+    }
+
+    fn reset_port(&mut self, number: u8, word: u32, now: Nanos) {
+        let link = word >> port::LINK_SHIFT & 0xf;
+        let port = self.port(number);
+        port.enter(Phase::Reset, now + PATIENCE);
+        let warm = port.usb3 && (link == port::link::INACTIVE || word & port::ENABLED == 0);
+        let order = if warm { port::WARM_RESET } else { port::RESET };
+        self.hw.set_port(number, word & port::NEUTRAL | order);
+    }
+
+    /// What is plugged in failed: once more from the beginning, or never.
+    pub(super) fn retry_port(&mut self, number: u8, cause: Cause, now: Nanos) {
+        let port = self.port(number);
+        port.attempts += 1;
+        if port.attempts < ATTEMPTS {
+            port.enter(Phase::Debounce, now);
+            port.dirty = true;
+        } else {
+            port.enter(Phase::Broken, Nanos::FOREVER);
+            self.notice(Notice::Failed { port: number, route: 0, cause });
+        }
+    }
+
+    /// A device is ready to be addressed.
+    fn plug(&mut self, number: u8, word: u32, now: Nanos) {
+        let place = Place { port: number, ..Place::default() };
+        let Some(speed) = speed_of(word >> port::SPEED_SHIFT & 0xf) else {
+            return self.retry_port(number, Cause::Reset, now);
+        };
+        let last_try = self.port(number).attempts + 1 == ATTEMPTS;
+        match self.new_device(place, speed, last_try) {
+            Ok(index) => {
+                let port = self.port(number);
+                port.device = Some(index);
+                port.enter(Phase::InUse, Nanos::FOREVER);
+            }
+            Err(_) => self.port(number).deadline = now + AGAIN,
+        }
+    }
+
+    /// Whatever was at this port, and behind it, is gone.
+    fn unplug(&mut self, number: u8) {
+        if let Some(index) = self.ports[usize::from(number) - 1].device {
+            self.lose_device(index, None);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What the driver says: finished transfers, what became of devices, refusals and counters.
+
+use crate::trb::Completion;
+use crate::{Setup, Speed};
+use diapason_abi::Nanos;
+use diapason_bus::{Refusal, Unfit};
+
+/// A device, as long as it stays; a later one in the same place has another name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct DeviceId {
+    pub(super) index: u8,
+    pub(super) generation: u32,
+}
+
+/// A transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct TransferId(pub u64);
+
+/// How a transfer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// All of it.
+    Done,
+    /// The device sent less, and that was all.
+    Short,
+    /// The device refused. Recovery is under way; what is queued behind goes on after it.
+    Stalled,
+    /// The device sent more than was asked. Recovery is under way.
+    Babble,
+    /// No answer, or damaged ones only. Recovery is under way.
+    Transaction,
+    /// Its service interval passed without it (isochronous).
+    Missed,
+    /// By [`cancel`](super::Controller::cancel).
+    Cancelled,
+    /// The bus schedule has no room for its endpoint any more.
+    Unscheduled,
+    /// The device is gone.
+    Gone,
+    /// The controller died, or was started anew.
+    Died,
+    /// A later transfer ended before the controller said a word about this one.
+    Lost,
+    /// What the controller called it.
+    Failed(Completion),
+}
+
+/// A finished transfer: its memory is the client's again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// Which.
+    pub transfer: TransferId,
+    /// What the client called it.
+    pub cookie: u64,
+    /// Whose.
+    pub device: DeviceId,
+    /// Endpoint address; 0 for control transfers.
+    pub endpoint: u8,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Bytes that went over the wire (of the data stage, for control transfers).
+    pub actual: u32,
+    /// When the driver learned of it.
+    pub time: Nanos,
+}
+
+/// Why a device does not work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// It cannot be reset.
+    Reset,
+    /// It did not answer in time.
+    Timeout,
+    /// The controller refused a command about it.
+    Command(Completion),
+    /// A standard request failed.
+    Request(Setup, Outcome),
+    /// Its descriptors make no sense.
+    Descriptor,
+    /// Its configuration is longer than [`Limits::configuration`](super::Limits::configuration).
+    TooLong(u16),
+    /// The bus has no room for its control endpoint.
+    Bandwidth,
+    /// An endpoint would not recover.
+    Endpoint(u8),
+}
+
+/// Why the controller does not work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// All registers read as ones.
+    Removed,
+    /// It could not reach memory.
+    SystemError,
+    /// It found itself broken.
+    ControllerError,
+    /// It stopped without being told to.
+    Halted,
+    /// It did not do a command, nor abort it.
+    Command,
+    /// It did not do this step of the start.
+    Start(super::Waiting),
+    /// It has no capability registers that make sense.
+    Nonsense,
+    /// It wants more scratchpads than [`Limits::scratchpads`](super::Limits::scratchpads), or pages
+    /// of another size.
+    Scratchpads(u32),
+    /// It cannot reach the window: 32-bit addresses only.
+    Address,
+}
+
+/// Something that happened to a device or to the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// A device is there and its descriptors are read: configure it.
+    Found {
+        /// Its name.
+        device: DeviceId,
+        /// Its speed.
+        speed: Speed,
+        /// Root port, from 1.
+        port: u8,
+        /// Hub ports on the way, four bits a tier.
+        route: u32,
+    },
+    /// What the client asked for (configuration, alternate setting, hub) is done.
+    Configured(DeviceId),
+    /// What the client asked for was refused by controller or device; the endpoints are as before.
+    Refused(DeviceId, Cause),
+    /// An endpoint was stopped to make room for another device. It runs again when there is room.
+    Stopped {
+        /// Whose.
+        device: DeviceId,
+        /// Its address.
+        endpoint: u8,
+    },
+    /// A device was announced as found and is gone; its transfers were reported.
+    Gone(DeviceId),
+    /// Something at this root port and route does not work; it stays off until it is plugged again.
+    Failed {
+        /// Root port.
+        port: u8,
+        /// Hub ports on the way.
+        route: u32,
+        /// Why.
+        cause: Cause,
+    },
+    /// Too much current was drawn at a root port.
+    OverCurrent(u8),
+    /// The controller died. All devices are gone, without a notice each.
+    Died(Death),
+}
+
+/// Why a call did nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The controller does not run.
+    NotRunning,
+    /// No such device (any more).
+    NoDevice,
+    /// No such endpoint, or one of another kind.
+    NoEndpoint,
+    /// No such transfer, or it is finished already.
+    NoTransfer,
+    /// No such interrupter.
+    NoInterrupter,
+    /// Not now: the ring or a pool is full, or a change is under way.
+    Busy,
+    /// A buffer is not inside granted memory.
+    Outside,
+    /// More blocks than the ring has, more bytes than the endpoint's service interval, a buffer of
+    /// no bytes among others, or a data stage of another length than the setup says.
+    Length,
+    /// The description makes no sense.
+    Nonsense,
+    /// The endpoint has no place in the bus schedule.
+    Unscheduled(Refusal),
+    /// The bus has no room for what must be served.
+    Unfit(Unfit),
+}
+
+/// What went wrong so far and was dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Events handled.
+    pub events: u64,
+    /// Events that name nothing that is under way: dropped.
+    pub spurious: u64,
+    /// Events that claim more left than there was: taken as nothing transferred.
+    pub residuals: u64,
+    /// Events of a kind or code that is not known or not expected: dropped.
+    pub unknown: u64,
+    /// Times the controller said that an event ring was full.
+    pub full: u64,
+    /// Transfers whose event never came.
+    pub lost: u64,
+    /// Isochronous service intervals without a transfer to serve.
+    pub starved: u64,
+    /// Endpoints brought back after a halt.
+    pub recovered: u64,
+    /// Commands aborted because they took too long.
+    pub aborted: u64,
+    /// Notices nobody took in time.
+    pub notices_lost: u64,
+}
+
+/// What is left of the pools.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pools {
+    /// Devices.
+    pub devices: usize,
+    /// Endpoints besides control endpoints.
+    pub pipes: usize,
+    /// Transfers.
+    pub transfers: usize,
+}

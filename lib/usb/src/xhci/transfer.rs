@@ -1,0 +1,283 @@
+//! What a client does with a configured device: queue transfers and take them back.
+
+use super::access::{Buffer, Dma, Mmio};
+use super::build::{Build, When, blocks, total};
+use super::controller::Controller;
+use super::limits::Window;
+use super::pipe::{Owner, Phase, Queued, Wish};
+use super::report::{DeviceId, Outcome, Refused, TransferId};
+use crate::context::EndpointKind;
+use crate::setup::{Setup, request};
+
+/// A bulk, interrupt or isochronous transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Whose.
+    pub device: DeviceId,
+    /// Endpoint address.
+    pub endpoint: u8,
+    /// Where the data is or goes; none at all is a packet without bytes. The memory is the
+    /// controller's until the transfer is reported.
+    pub buffers: &'a [Buffer],
+    /// Who reports it.
+    pub interrupter: u16,
+    /// No interrupt for it; it is found when another one causes one.
+    pub quiet: bool,
+    /// More follow at once: the doorbell waits for them.
+    pub more: bool,
+    /// When it goes, if it is isochronous.
+    pub when: When,
+    /// The client's own name for it.
+    pub cookie: u64,
+}
+
+impl<'a> Request<'a> {
+    /// The usual one.
+    #[must_use]
+    pub const fn new(device: DeviceId, endpoint: u8, buffers: &'a [Buffer]) -> Request<'a> {
+        Request {
+            device,
+            endpoint,
+            buffers,
+            interrupter: 0,
+            quiet: false,
+            more: false,
+            when: When::Soon,
+            cookie: 0,
+        }
+    }
+}
+
+impl<M: Mmio, D: Dma> Controller<M, D> {
+    /// Queues a transfer.
+    ///
+    /// # Errors
+    /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
+    pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
+        let device = self.usable(request.device, request.interrupter, request.buffers)?;
+        let index = crate::trb::context_index(request.endpoint);
+        let number = self.pipe_of(device, index).filter(|_| index > 1);
+        let number = number.ok_or(Refused::NoEndpoint)?;
+        let pipe = &self.pipes[usize::from(number)];
+        match pipe.wish {
+            Wish::Rest(why) => return Err(Refused::Unscheduled(why)),
+            Wish::Remove => return Err(Refused::NoEndpoint),
+            Wish::Run if !pipe.configured || pipe.old.is_some() => return Err(Refused::Busy),
+            Wish::Run => {}
+        }
+        let length = total(request.buffers).ok_or(Refused::Length)?;
+        let gaps = request.buffers.iter().any(|buffer| buffer.length == 0);
+        if gaps && request.buffers.len() > 1 || pipe.most().is_some_and(|most| length > most) {
+            return Err(Refused::Length);
+        }
+        let room = self.room(number, blocks(request.buffers, &pipe.ring));
+        if room.is_err() && self.pipes[usize::from(number)].silent {
+            // Those before it are not followed by another.
+            self.ring(number);
+        }
+        room?;
+        let Request { buffers, interrupter, quiet, when, .. } = *request;
+        let build = Build { buffers, interrupter, quiet, when };
+        let pipe = &mut self.pipes[usize::from(number)];
+        let ends = pipe.write_data(&mut self.hw, &build);
+        let id = self.queue(number, ends, length, (interrupter, request.cookie));
+        self.pipes[usize::from(number)].silent = request.more;
+        if !request.more {
+            self.ring(number);
+        }
+        Ok(id)
+    }
+
+    /// Queues a request to a device's control endpoint. `data` has the length that the setup says.
+    ///
+    /// # Errors
+    /// Why not; nothing is queued then.
+    pub fn control(
+        &mut self,
+        device: DeviceId,
+        setup: Setup,
+        data: Buffer,
+        interrupter: u16,
+        cookie: u64,
+    ) -> Result<TransferId, Refused> {
+        let buffers = [data];
+        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
+        let index = self.usable(device, interrupter, buffers)?;
+        if u32::from(setup.length) != data.length {
+            return Err(Refused::Length);
+        }
+        if (setup.kind, setup.request) == (0, request::SET_ADDRESS) {
+            // Addresses are the controller's.
+            return Err(Refused::Nonsense);
+        }
+        if !self.devices[usize::from(index)].announced {
+            return Err(Refused::Busy);
+        }
+        let number = u16::from(index);
+        let pipe = &self.pipes[usize::from(number)];
+        self.room(number, blocks(buffers, &pipe.ring) + 2)?;
+        let build = Build { buffers, interrupter, quiet: false, when: When::Soon };
+        let pipe = &mut self.pipes[usize::from(number)];
+        let ends = pipe.write_control(&mut self.hw, setup, &build);
+        let id = self.queue(number, ends, data.length, (interrupter, cookie));
+        self.ring(number);
+        Ok(id)
+    }
+
+    /// Takes a transfer back. It is reported as cancelled when the controller has let go of its
+    /// memory, or as finished if it was faster.
+    ///
+    /// # Errors
+    /// There is no such transfer (any more).
+    pub fn cancel(&mut self, device: DeviceId, transfer: TransferId) -> Result<(), Refused> {
+        let index = self.device(device)?;
+        let pipes = self.devices[usize::from(index)].pipes;
+        for number in pipes.into_iter().flatten() {
+            let pipe = &mut self.pipes[usize::from(number)];
+            let mine =
+                |queued: &&mut Queued| queued.id == transfer && queued.owner == Owner::Client;
+            if let Some(queued) = pipe.queue.iter_mut().find(mine) {
+                queued.cancelled.get_or_insert(Outcome::Cancelled);
+                self.stop(number);
+                return Ok(());
+            }
+        }
+        Err(Refused::NoTransfer)
+    }
+
+    /// Takes all transfers of an endpoint back.
+    ///
+    /// # Errors
+    /// There is no such device or endpoint.
+    pub fn cancel_all(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
+        let index = self.device(device)?;
+        let number = self.pipe_of(index, crate::trb::context_index(endpoint));
+        self.cancel_pipe(number.ok_or(Refused::NoEndpoint)?, Outcome::Cancelled);
+        Ok(())
+    }
+
+    /// All of a client's transfers on an endpoint will end like this.
+    pub(super) fn cancel_pipe(&mut self, number: u16, outcome: Outcome) {
+        let queue = &mut self.pipes[usize::from(number)].queue;
+        let clients = queue.iter_mut().filter(|queued| queued.owner == Owner::Client);
+        let count = clients.map(|queued| queued.cancelled.get_or_insert(outcome)).count();
+        if count > 0 {
+            self.stop(number);
+        }
+    }
+
+    /// The driver's own request; is there room for it?
+    pub(super) fn submit_request(&mut self, index: u8, setup: Setup) -> bool {
+        let number = u16::from(index);
+        let pipe = &self.pipes[usize::from(number)];
+        let place = self.layout.devices[usize::from(index)].buffer;
+        let data = Buffer { address: self.hw.address(place), length: setup.length.into() };
+        let buffers = [data];
+        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
+        if pipe.phase != Phase::Running
+            || pipe.queue.len() == pipe.queue.capacity()
+            || blocks(buffers, &pipe.ring) + 2 > usize::from(pipe.ring.free())
+        {
+            return false;
+        }
+        // Of an answer that is too short, the rest is zeros and not what was there before.
+        self.hw.zero(place, u64::from(setup.length) & !3);
+        let build = Build { buffers, interrupter: 0, quiet: false, when: When::Soon };
+        let pipe = &mut self.pipes[usize::from(number)];
+        let ends = pipe.write_control(&mut self.hw, setup, &build);
+        let id = self.next_transfer();
+        let queued = queued(id, ends, data.length);
+        self.pipes[usize::from(number)].queue.push_back(Queued { owner: Owner::Driver, ..queued });
+        self.ring(number);
+        true
+    }
+
+    /// A device, an interrupter and memory that may be used.
+    fn usable(
+        &self,
+        device: DeviceId,
+        interrupter: u16,
+        buffers: &[Buffer],
+    ) -> Result<u8, Refused> {
+        if self.state != super::State::Running {
+            return Err(Refused::NotRunning);
+        }
+        let index = self.device(device)?;
+        if usize::from(interrupter) >= self.interrupters() {
+            return Err(Refused::NoInterrupter);
+        }
+        let granted = |buffer: &Buffer| {
+            let range = Window { base: buffer.address, length: buffer.length.into() };
+            buffer.length == 0 || self.windows.iter().any(|window| window.contains(range))
+        };
+        if buffers.iter().all(granted) { Ok(index) } else { Err(Refused::Outside) }
+    }
+
+    /// Is there room for one more transfer of so many blocks?
+    fn room(&self, number: u16, blocks: usize) -> Result<(), Refused> {
+        let pipe = &self.pipes[usize::from(number)];
+        if blocks > usize::from(pipe.ring.most()) {
+            return Err(Refused::Length);
+        }
+        // Two places are left for the driver's own requests.
+        let full = pipe.queue.len() + 2 >= pipe.queue.capacity()
+            || self.outstanding >= usize::from(self.limits.transfers)
+            || blocks > usize::from(pipe.ring.free());
+        if full { Err(Refused::Busy) } else { Ok(()) }
+    }
+
+    fn queue(
+        &mut self,
+        number: u16,
+        ends: (u16, u16),
+        length: u32,
+        (interrupter, cookie): (u16, u64),
+    ) -> TransferId {
+        let id = self.next_transfer();
+        let queued = Queued { interrupter, cookie, ..queued(id, ends, length) };
+        self.pipes[usize::from(number)].queue.push_back(queued);
+        self.outstanding += 1;
+        id
+    }
+
+    /// Rings an endpoint's doorbell, unless it is being recovered: then that ends with it.
+    fn ring(&mut self, number: u16) {
+        let pipe = &mut self.pipes[usize::from(number)];
+        pipe.silent = false;
+        if let (Some((device, index)), Phase::Running) = (pipe.owner, pipe.phase) {
+            self.hw.ring_doorbell(self.devices[usize::from(device)].slot, index);
+        }
+    }
+
+    /// An endpoint has to stand still for a change of its ring.
+    fn stop(&mut self, number: u16) {
+        let pipe = &mut self.pipes[usize::from(number)];
+        if pipe.phase == Phase::Running {
+            pipe.enter(Phase::Stop);
+            self.attention = true;
+        }
+    }
+
+    /// Kind of an endpoint, if the device has it.
+    #[must_use]
+    pub fn endpoint_kind(&self, device: DeviceId, endpoint: u8) -> Option<EndpointKind> {
+        let index = self.device(device).ok()?;
+        let number = self.pipe_of(index, crate::trb::context_index(endpoint))?;
+        Some(self.pipes[usize::from(number)].kind)
+    }
+}
+
+const fn queued(id: TransferId, (first, last): (u16, u16), length: u32) -> Queued {
+    Queued {
+        id,
+        cookie: 0,
+        owner: Owner::Client,
+        interrupter: 0,
+        first,
+        last,
+        length,
+        actual: None,
+        failed: None,
+        cancelled: None,
+    }
+}

@@ -1,0 +1,194 @@
+//! An ideal host: enumerates a device, takes no time for a packet, and asks again when the device
+//! says that something changed.
+
+use diapason_abi::Nanos;
+use diapason_devices::{Answer, Device, Handshake, Stall};
+use diapason_usb::class::{Class, Completion, Fault, Request};
+use diapason_usb::descriptor::{self, Configuration, Header};
+use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
+use diapason_usb::{Setup, Speed};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A held-off transfer to the device is tried again after a microframe.
+const RETRY: Nanos = Nanos::from_micros(125);
+
+enum Asked {
+    Control(Setup, Vec<u8>),
+    /// Bytes wanted, and those that came.
+    In(usize, Vec<u8>),
+    /// Bytes to send, and how many went.
+    Out(Vec<u8>, usize),
+    Recover,
+}
+
+/// Reads a device's descriptors, as the driver of a controller does.
+pub fn enumerate(device: &mut dyn Device) -> (descriptor::Device, Vec<u8>) {
+    let (now, speed) = (Nanos::ZERO, device.speed());
+    device.reset(now);
+    let mut get = |kind, length| {
+        device.control(now, Setup::get_descriptor(kind, 0, 0, length), &[]).expect("a descriptor")
+    };
+    let about = descriptor::Device::parse(&get(DEVICE, 18), speed).expect("a device");
+    let header = Header::parse(&get(CONFIGURATION, 9)).expect("a configuration");
+    let bytes = get(CONFIGURATION, header.total);
+    let set = Configuration::parse(header, &bytes, speed).expect("a sound configuration");
+    device.control(now, Setup::set_configuration(set.header().value), &[]).expect("is configured");
+    (about, bytes)
+}
+
+/// A device and its class.
+pub struct Host<D: Device, C: Class> {
+    pub device: D,
+    pub class: C,
+    pub now: Nanos,
+    /// Of each endpoint, bytes of a packet.
+    packets: BTreeMap<u8, usize>,
+    isochronous: Option<u8>,
+    next_interval: Nanos,
+    pending: BTreeMap<u8, VecDeque<Asked>>,
+}
+
+impl<D: Device, C: Class> Host<D, C> {
+    /// After [`enumerate`].
+    pub fn new(device: D, bytes: &[u8], class: C) -> Host<D, C> {
+        let speed = device.speed();
+        let set = Configuration::parse_once(bytes, speed).expect("a configuration");
+        let endpoints: Vec<_> = set.interfaces().flat_map(|i| i.endpoints()).collect();
+        let isochronous = endpoints.iter().find(|e| e.kind().is_isochronous()).map(|e| e.address);
+        let packets = endpoints.iter().map(|e| (e.address, e.packet.into())).collect();
+        Host {
+            device,
+            class,
+            now: Nanos::ZERO,
+            packets,
+            isochronous,
+            next_interval: Nanos::ZERO,
+            pending: BTreeMap::new(),
+        }
+    }
+
+    fn pull(&mut self) {
+        while let Some(request) = self.class.request(self.now) {
+            let (endpoint, asked) = match request {
+                Request::Control { setup, data } => (0, Asked::Control(setup, data.to_vec())),
+                Request::Alternate { interface, alternate } => {
+                    (0, Asked::Control(Setup::set_interface(interface, alternate), vec![]))
+                }
+                Request::In { endpoint, length } => (endpoint, Asked::In(length, Vec::new())),
+                Request::Out { endpoint, data } => (endpoint, Asked::Out(data.to_vec(), 0)),
+                Request::Recover { endpoint } => (endpoint, Asked::Recover),
+                Request::Cancel { .. } => panic!("nothing is late here"),
+            };
+            self.pending.entry(endpoint).or_default().push_back(asked);
+        }
+    }
+
+    /// Goes on with the first transfer of an endpoint; `Some` when it ended.
+    fn advance(&mut self, endpoint: u8) -> Option<Result<Vec<u8>, Fault>> {
+        let packet = self.packets.get(&endpoint).copied().unwrap_or(64);
+        let (now, device) = (self.now, &mut self.device);
+        let stalled = |result: Result<Vec<u8>, Stall>| result.map_err(|Stall| Fault::Stall);
+        match self.pending.get_mut(&endpoint)?.front_mut()? {
+            Asked::Control(setup, data) => {
+                let answer = device.control(now, *setup, data);
+                let answer = answer.map(|bytes| if setup.is_in() { bytes } else { data.clone() });
+                Some(stalled(answer))
+            }
+            Asked::Recover => Some(stalled(device.control(now, Setup::clear_halt(endpoint), &[]))),
+            Asked::In(length, bytes) => loop {
+                let mut buffer = vec![0; packet.min(*length - bytes.len())];
+                match device.send(now, endpoint, &mut buffer) {
+                    Answer::Data(count) if count <= buffer.len() => {
+                        bytes.extend(&buffer[..count]);
+                        if count < packet || bytes.len() == *length {
+                            return Some(Ok(std::mem::take(bytes)));
+                        }
+                    }
+                    Answer::Nak if self.isochronous == Some(endpoint) => {
+                        return Some(Ok(std::mem::take(bytes)));
+                    }
+                    Answer::Nak => return None,
+                    Answer::Stall => return Some(Err(Fault::Stall)),
+                    Answer::Data(_) | Answer::Error => return Some(Err(Fault::Damaged)),
+                }
+            },
+            Asked::Out(bytes, sent) => loop {
+                let rest = &bytes[*sent..];
+                let chunk = &rest[..packet.min(rest.len())];
+                match device.receive(now, endpoint, chunk) {
+                    Handshake::Ack => *sent += chunk.len(),
+                    Handshake::Nak => return None,
+                    Handshake::Stall => return Some(Err(Fault::Stall)),
+                    Handshake::Error => return Some(Err(Fault::Damaged)),
+                }
+                if *sent == bytes.len() {
+                    return Some(Ok(std::mem::take(bytes)));
+                }
+            },
+        }
+    }
+
+    /// Does what can be done now; true if anything ended.
+    fn step(&mut self, tell: &mut dyn FnMut(C::Event<'_>)) -> bool {
+        self.pull();
+        let endpoints: Vec<u8> = self.pending.keys().copied().collect();
+        let mut progress = false;
+        for endpoint in endpoints {
+            if self.isochronous == Some(endpoint) {
+                if self.now < self.next_interval {
+                    continue;
+                }
+                self.next_interval = self.now + RETRY;
+            }
+            if let Some(result) = self.advance(endpoint) {
+                progress = true;
+                let queue = self.pending.entry(endpoint).or_default();
+                queue.pop_front();
+                // After a fault an endpoint takes nothing until it is recovered.
+                let rest = if result.is_err() && endpoint != 0 { queue.len() } else { 0 };
+                queue.truncate(queue.len() - rest);
+                let done = Completion { endpoint, result: result.as_deref().map_err(|f| *f) };
+                self.class.complete(self.now, done, tell);
+                for _ in 0..rest {
+                    let done = Completion { endpoint, result: Err(Fault::Cancelled) };
+                    self.class.complete(self.now, done, tell);
+                }
+                self.pull();
+            }
+        }
+        progress
+    }
+
+    /// Runs to `until`.
+    pub fn run(&mut self, until: Nanos, tell: &mut dyn FnMut(C::Event<'_>)) {
+        loop {
+            let steps = (0..10_000).take_while(|_| self.step(tell)).count();
+            assert!(steps < 10_000, "no end at {:?}", self.now);
+            if self.now >= until {
+                return;
+            }
+            let mut next = self.class.next_wake().min(self.device.next_change()).min(until);
+            let held = self.pending.iter().any(|(endpoint, queue)| {
+                (endpoint & 0x80 == 0 || self.isochronous == Some(*endpoint)) && !queue.is_empty()
+            });
+            if held {
+                next = next.min(self.now + RETRY);
+            }
+            self.now = next.max(self.now + Nanos(1));
+            self.device.advance(self.now);
+            self.class.wake(self.now, tell);
+        }
+    }
+}
+
+/// A device in a class that its descriptors lead to.
+pub fn connect<D: Device, C: Class>(
+    mut device: D,
+    find: impl FnOnce(&Configuration<'_>) -> Option<C>,
+) -> Host<D, C> {
+    let (_, bytes) = enumerate(&mut device);
+    let speed: Speed = device.speed();
+    let set = Configuration::parse_once(&bytes, speed).expect("a configuration");
+    let class = find(&set).expect("the class of the device");
+    Host::new(device, &bytes, class)
+}

@@ -1,0 +1,6 @@
+//! Both sides written apart, connected: class drivers against the device models that QEMU and the
+//! simulator use, over an ideal bus.
+
+mod host;
+mod kvaser;
+mod others;

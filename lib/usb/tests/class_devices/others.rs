@@ -1,0 +1,178 @@
+//! The other classes against their device models.
+
+use super::host::connect;
+use diapason_abi::Nanos;
+use diapason_devices::Device;
+use diapason_devices::bridge::bridge;
+use diapason_devices::camera::{self, Camera};
+use diapason_devices::disk::Disk;
+use diapason_devices::hub::Hub;
+use diapason_devices::keyboard::{self, Keys};
+use diapason_devices::sensor::{PACKET, Sensor, packet};
+use diapason_usb::Speed;
+use diapason_usb::class::bridge::{Bridge, Event as Sent};
+use diapason_usb::class::cdc_acm::{CdcAcm, Event as Line, LineCoding};
+use diapason_usb::class::hid::{Event as Key, Keyboard};
+use diapason_usb::class::hub::{self, Event as Plug};
+use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage};
+use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
+
+/// Twenty packets of the article's sensor, each whole and in order.
+#[test]
+fn the_sensor_is_heard() {
+    let coding = LineCoding::new(115_200);
+    let mut host = connect(Sensor::article(), |set| CdcAcm::find(set, coding));
+    let (mut bytes, mut opened) = (Vec::new(), 0);
+    host.run(Nanos::from_millis(52), &mut |event| match event {
+        Line::Opened => opened += 1,
+        Line::Data(data) => bytes.extend(data),
+        Line::State(_) => {}
+        other => panic!("{other:?}"),
+    });
+    assert_eq!((opened, host.device.dropped()), (1, 0));
+    let packets: Vec<&[u8]> = bytes.chunks_exact(PACKET).collect();
+    assert!((18..=21).contains(&packets.len()), "{}", packets.len());
+    for (number, got) in (0..).zip(packets) {
+        let time = u64::from_le_bytes(got[16..24].try_into().unwrap());
+        assert_eq!(got, packet(number, Nanos(time)));
+    }
+}
+
+#[test]
+fn the_keyboard_is_heard() {
+    let at = |millis, modifiers, key| Keys {
+        time: Nanos::from_millis(millis),
+        modifiers,
+        keys: [key, 0, 0, 0, 0, 0],
+    };
+    let device = keyboard::Keyboard::new(vec![at(1, 2, 4), at(2, 0, 4), at(3, 0, 0)]);
+    let mut host = connect(device, Keyboard::find);
+    host.class.set_lights(1);
+    let mut told = Vec::new();
+    host.run(Nanos::from_millis(5), &mut |event| told.push(event));
+    let key = |usage, down| Key::Key { usage, down };
+    assert_eq!(told, [Key::Opened, key(0xe1, true), key(4, true), key(0xe1, false), key(4, false)]);
+    assert_eq!(host.device.lights(), 1);
+}
+
+#[test]
+fn the_disk_keeps_what_is_written() {
+    let mut host = connect(Disk::new(64), MassStorage::find);
+    let mut told = Vec::new();
+    let mut micros = 0;
+    let mut run = |host: &mut super::host::Host<Disk, MassStorage>| {
+        micros += 10;
+        host.run(Nanos::from_micros(micros), &mut |event| {
+            told.push(match event {
+                Stored::Read { data, .. } => format!("{:?}", &data[508..516]),
+                other => format!("{other:?}"),
+            });
+        });
+        told.pop().expect("an event")
+    };
+    host.class.begin(Command::Inquiry).unwrap();
+    assert!(run(&mut host).starts_with("Inquiry(Inquiry { kind: 0"));
+    host.class.begin(Command::TestUnitReady).unwrap();
+    assert_eq!(run(&mut host), "Ready");
+    host.class.begin(Command::ReadCapacity).unwrap();
+    assert_eq!(run(&mut host), "Capacity(Capacity { blocks: 64, block_bytes: 512 })");
+    let data: Vec<u8> = (0..1024u32).map(|n| (n / 4) as u8).collect();
+    host.class.write(62, &data).unwrap();
+    assert_eq!(run(&mut host), "Written { block: 62 }");
+    assert_eq!(host.device.bytes()[62 * 512..], data);
+    host.class.read(62, 2).unwrap();
+    assert_eq!(run(&mut host), "[127, 127, 127, 127, 128, 128, 128, 128]");
+}
+
+/// Each word of a frame says which frame and which place it is.
+#[test]
+fn the_camera_is_seen_whole() {
+    for frame in [1, 2] {
+        let mut host = connect(Camera::default(), |set| {
+            let mode = modes(set).find(|mode| mode.frame == frame)?;
+            uvc::Camera::find(set, mode)
+        });
+        let (mut at, mut number, mut frames, mut started) = (0usize, 0u32, 0u32, None);
+        host.run(Nanos::from_millis(90), &mut |event| match event {
+            Video::Started { frame_bytes, interval_bytes } => {
+                started = Some((frame_bytes, interval_bytes));
+            }
+            Video::Piece(Piece::Data(bytes)) => {
+                if at == 0 {
+                    number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+                }
+                let good = (at..).zip(bytes).all(|(at, b)| *b == camera::content(number, at));
+                assert!(good, "frame {number} at {at}");
+                at += bytes.len();
+            }
+            Video::Piece(Piece::End { bytes, whole }) => {
+                assert!(whole && bytes as usize == at && number == frames);
+                (at, frames) = (0, frames + 1);
+            }
+            other => panic!("{other:?}"),
+        });
+        assert!(frames >= 3, "{frames}");
+        assert_eq!((host.class.counts().whole, host.class.counts().broken), (frames.into(), 0));
+        assert!(started.is_some());
+    }
+}
+
+#[test]
+fn the_hub_tells_who_comes_and_goes() {
+    for (superspeed, speed) in [(false, Speed::Full), (true, Speed::Super)] {
+        let child: Box<dyn Device> = match superspeed {
+            true => Box::new(Camera::default()),
+            false => Box::new(keyboard::Keyboard::new(Vec::new())),
+        };
+        assert_eq!(child.speed(), speed);
+        let mut host = connect(Hub::new(superspeed, 4), |set| hub::Hub::find(set, 0));
+        let mut told = Vec::new();
+        host.run(Nanos::from_millis(50), &mut |event| told.push(event));
+        assert!(matches!(told[..], [Plug::Ready(about)] if about.ports == 4), "{told:?}");
+        told.clear();
+        assert!(host.device.plug(host.now, 3, child).is_ok());
+        host.run(Nanos::from_millis(300), &mut |event| told.push(event));
+        assert_eq!(told, [Plug::Connected { port: 3 }]);
+        told.clear();
+        assert!(host.class.reset(3));
+        host.run(Nanos::from_millis(500), &mut |event| told.push(event));
+        assert_eq!(told, [Plug::Enabled { port: 3, speed }]);
+        assert!(host.device.child(3).is_some());
+        told.clear();
+        assert!(host.device.unplug(host.now, 3).is_some());
+        host.run(Nanos::from_millis(600), &mut |event| told.push(event));
+        assert_eq!(told, [Plug::Disconnected { port: 3 }]);
+    }
+}
+
+/// A hundred frames each way, of all lengths that matter to packets.
+#[test]
+fn both_ends_of_the_bridge_talk() {
+    let (here, there) = bridge(8 * 1024);
+    let mut ends = [connect(here, Bridge::find), connect(there, Bridge::find)];
+    // Who starts resets the pipes: both do before anybody sends.
+    for end in &mut ends {
+        end.run(Nanos::from_micros(100), &mut |event| panic!("{event:?}"));
+    }
+    let mut got = [0usize; 2];
+    for number in 0..100usize {
+        let length = number * 97 % 1537;
+        let payload = vec![number as u8; length];
+        for end in &mut ends {
+            end.class.send(&payload).unwrap();
+        }
+        for turn in 0..4 {
+            let until = Nanos::from_micros(500 * (4 * number + turn + 1) as u64);
+            for (end, got) in ends.iter_mut().zip(&mut got) {
+                end.run(until, &mut |event| match event {
+                    Sent::Frame(bytes) => {
+                        assert_eq!(bytes, vec![*got as u8; *got * 97 % 1537]);
+                        *got += 1;
+                    }
+                    other => panic!("{other:?}"),
+                });
+            }
+        }
+    }
+    assert_eq!(got, [100, 100]);
+}

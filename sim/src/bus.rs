@@ -1,0 +1,215 @@
+//! The devices a description names, and what holds them together: who sees which registers, which
+//! interrupts may come through, which memory devices reach.
+
+use crate::function::Function;
+use crate::hpet::{self, Hpet};
+use crate::memory::Shared;
+use diapason_abi::archive::{Archive, DeviceRecord, Location};
+use diapason_abi::{Nanos, PAGE, layout};
+use diapason_xhc::{Denied, Memory};
+use std::collections::BTreeSet;
+
+/// Where devices find the first segment made for them.
+const DMA: u64 = 0x1000_0000;
+
+/// The bus address of a segment.
+pub(crate) const fn address_of(segment: u16) -> u64 {
+    DMA + segment as u64 * layout::SLOT
+}
+
+/// One declared device.
+struct Slot {
+    record: DeviceRecord,
+    function: Option<Box<dyn Function>>,
+    /// May it reach memory by itself?
+    master: bool,
+    /// Does its interrupt come through, and is there one that could not?
+    enabled: bool,
+    pending: bool,
+}
+
+/// The declared devices of a host.
+pub(crate) struct Bus {
+    slots: Vec<Slot>,
+    /// Who has which registers: process and device.
+    mapped: BTreeSet<(u16, u16)>,
+}
+
+impl Bus {
+    /// The devices of `archive`, as far as there are models: `functions` are those of PCI functions,
+    /// by class, in order.
+    pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
+        let slots = archive.devices().map(|record| {
+            let function: Option<Box<dyn Function>> = match record.location {
+                Location::Address(hpet::ADDRESS) => Some(Box::new(Hpet::default())),
+                Location::Pci(pci) => {
+                    let found = functions.iter().position(|(class, _)| *class == pci.class);
+                    found.map(|index| functions.remove(index).1)
+                }
+                Location::Address(_) | Location::Message { .. } => None,
+            };
+            Slot { record, function, master: false, enabled: false, pending: false }
+        });
+        Bus { slots: slots.collect(), mapped: BTreeSet::new() }
+    }
+
+    /// PCI functions that are described and not there, one bit each.
+    pub fn absent(&self) -> u64 {
+        let absent = |slot: &Slot| {
+            matches!(slot.record.location, Location::Pci(_)) && slot.function.is_none()
+        };
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| absent(slot));
+        slots.fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
+    /// Show or hide a device's registers in a process.
+    pub fn attach(&mut self, process: u16, device: u16, visible: bool) {
+        if visible {
+            self.mapped.insert((process, device));
+        } else {
+            self.mapped.remove(&(process, device));
+        }
+    }
+
+    /// Let a device reach memory, or not.
+    pub fn set_master(&mut self, device: u16, enabled: bool) {
+        self.slots[usize::from(device)].master = enabled;
+    }
+
+    /// Let an interrupt through, or hold it back. A message that came meanwhile comes now.
+    pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
+            slot.enabled = enabled;
+        }
+    }
+
+    /// The device and offset of an address that a process uses as a register's.
+    fn decode(&self, process: u16, address: u64) -> Option<(usize, u64)> {
+        let at = address.checked_sub(layout::base(process) + layout::DEVICES)?;
+        let (device, offset) = ((at / layout::SLOT) as u16, at % layout::SLOT);
+        let slot = self.slots.get(usize::from(device))?;
+        let inside = offset < u64::from(slot.record.pages) * PAGE as u64;
+        let mapped = self.mapped.contains(&(process, device));
+        (inside && mapped).then_some((usize::from(device), offset))
+    }
+
+    /// Read a register; `None` if the process has none there. Where no device is, all bits are set.
+    pub fn read(&mut self, process: u16, address: u64, bytes: u8, now: Nanos) -> Option<u64> {
+        let (device, offset) = self.decode(process, address)?;
+        let function = self.slots[device].function.as_mut();
+        Some(function.map_or(u64::MAX, |function| function.read(now, offset, bytes)))
+    }
+
+    /// Write a register; `None` if the process has none there.
+    pub fn write(
+        &mut self,
+        process: u16,
+        address: u64,
+        (value, bytes): (u64, u8),
+        now: Nanos,
+        segments: &mut Segments<'_>,
+    ) -> Option<()> {
+        let (device, offset) = self.decode(process, address)?;
+        let slot = &mut self.slots[device];
+        if let Some(function) = &mut slot.function {
+            function.write(now, offset, bytes, value, &mut segments.of(slot.master));
+        }
+        self.collect(device, now);
+        Some(())
+    }
+
+    /// When a device does something by itself.
+    pub fn next_change(&self) -> Nanos {
+        let changes = self.slots.iter().filter_map(|slot| slot.function.as_ref());
+        changes.map(|function| function.next_change()).min().unwrap_or(Nanos::FOREVER)
+    }
+
+    /// Let time pass.
+    pub fn advance(&mut self, now: Nanos, segments: &mut Segments<'_>) {
+        for device in 0..self.slots.len() {
+            let slot = &mut self.slots[device];
+            if let Some(function) = &mut slot.function
+                && function.next_change() <= now
+            {
+                function.advance(now, &mut segments.of(slot.master));
+                self.collect(device, now);
+            }
+        }
+    }
+
+    /// The interrupts of a device reach whoever is described to have them.
+    fn collect(&mut self, device: usize, now: Nanos) {
+        let Some(function) = &mut self.slots[device].function else { return };
+        for number in function.take_interrupts(now) {
+            let is_it = |(index, slot): (usize, &Slot)| match slot.record.location {
+                Location::Message { of, vector } => usize::from(of) == device && vector == number,
+                Location::Address(_) | Location::Pci(_) => index == device,
+            };
+            if let Some(index) = self.slots.iter().enumerate().position(is_it) {
+                let slot = &mut self.slots[index];
+                // An edge on a line that is held back is lost; a message waits.
+                let waits = matches!(slot.record.location, Location::Message { .. });
+                slot.pending = slot.enabled || waits;
+            }
+        }
+    }
+
+    /// An interrupt that comes through now: the device it is of.
+    pub fn take_interrupt(&mut self) -> Option<u16> {
+        let slot = self.slots.iter().position(|slot| slot.pending && slot.enabled)?;
+        self.slots[slot].pending = false;
+        u16::try_from(slot).ok()
+    }
+}
+
+/// The segments of a system, as devices reach them.
+pub(crate) struct Segments<'a>(pub &'a mut [(Shared, u64)]);
+
+impl Segments<'_> {
+    fn of(&mut self, master: bool) -> Window<'_> {
+        Window { segments: self.0, master }
+    }
+}
+
+/// What one device reaches.
+struct Window<'a> {
+    segments: &'a mut [(Shared, u64)],
+    master: bool,
+}
+
+impl Window<'_> {
+    fn find(&mut self, address: u64, length: usize) -> Result<&mut [u8], Denied> {
+        let at = address.checked_sub(DMA).filter(|_| self.master).ok_or(Denied)?;
+        let (index, offset) = ((at / layout::SLOT) as usize, (at % layout::SLOT) as usize);
+        let (shared, pages) = self.segments.get_mut(index).ok_or(Denied)?;
+        let end = offset.checked_add(length).filter(|end| *end <= *pages as usize * PAGE);
+        shared.bytes().get_mut(offset..end.ok_or(Denied)?).ok_or(Denied)
+    }
+}
+
+impl Memory for Window<'_> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied> {
+        bytes.copy_from_slice(self.find(address, bytes.len())?);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Denied> {
+        self.find(address, bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// A machine without memory.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl Memory for Nothing {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), Denied> {
+        Err(Denied)
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), Denied> {
+        Err(Denied)
+    }
+}

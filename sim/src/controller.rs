@@ -1,0 +1,59 @@
+//! A host controller among the devices of a host.
+
+use crate::function::Function;
+use diapason_abi::Nanos;
+use diapason_xhc::{Interrupt, Memory, Xhc};
+use std::collections::VecDeque;
+
+/// The class of an xHCI controller.
+pub const CLASS: u32 = 0x0c_0330;
+
+/// An xHCI controller with what is plugged into it.
+pub struct Controller {
+    xhc: Xhc,
+    /// Interrupts on their way, in order of time.
+    coming: VecDeque<Interrupt>,
+}
+
+impl Controller {
+    /// This controller.
+    #[must_use]
+    pub fn new(xhc: Xhc) -> Controller {
+        Controller { xhc, coming: VecDeque::new() }
+    }
+
+    fn gather(&mut self) {
+        self.coming.extend(self.xhc.take_interrupts());
+        self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
+    }
+}
+
+impl Function for Controller {
+    fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64 {
+        let low = u64::from(self.xhc.read(offset, now));
+        if bytes == 4 { low } else { low | u64::from(self.xhc.read(offset + 4, now)) << 32 }
+    }
+
+    fn write(&mut self, now: Nanos, offset: u64, bytes: u8, value: u64, memory: &mut dyn Memory) {
+        self.xhc.write(offset, value as u32, now, memory);
+        if bytes == 8 {
+            self.xhc.write(offset + 4, (value >> 32) as u32, now, memory);
+        }
+        self.gather();
+    }
+
+    fn next_change(&self) -> Nanos {
+        let coming = self.coming.front().map_or(Nanos::FOREVER, |interrupt| interrupt.at);
+        coming.min(self.xhc.next_event())
+    }
+
+    fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
+        self.xhc.advance(now, memory);
+        self.gather();
+    }
+
+    fn take_interrupts(&mut self, now: Nanos) -> Vec<u16> {
+        let risen = self.coming.iter().take_while(|interrupt| interrupt.at <= now).count();
+        self.coming.drain(..risen).map(|interrupt| interrupt.vector).collect()
+    }
+}

@@ -1,0 +1,23 @@
+//! Devices of a host: registers that programs reach, interrupts, and access to memory.
+
+use diapason_abi::Nanos;
+use diapason_xhc::Memory;
+
+/// A device of a host. Between calls nothing happens: the machine calls [`Function::advance`] no
+/// later than [`Function::next_change`] says.
+pub trait Function {
+    /// Read a register of 4 or 8 bytes.
+    fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64;
+
+    /// Write a register of 4 or 8 bytes.
+    fn write(&mut self, now: Nanos, offset: u64, bytes: u8, value: u64, memory: &mut dyn Memory);
+
+    /// When something changes by itself, or an interrupt waits to be taken.
+    fn next_change(&self) -> Nanos;
+
+    /// Let time pass.
+    fn advance(&mut self, now: Nanos, memory: &mut dyn Memory);
+
+    /// The interrupts that have risen by `now`, by the number of their message (0 for a line).
+    fn take_interrupts(&mut self, now: Nanos) -> Vec<u16>;
+}
