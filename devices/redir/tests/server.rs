@@ -154,12 +154,9 @@ fn firmware_finds_a_device_at_the_same_times_in_every_run() {
     }
     let first = firmware("first", MS);
     let [journal] = first.journals[..] else { panic!("{first:?}") };
-    // Reset, descriptors, configuration, polling; and a report every five milliseconds, those of before at once.
+    // Reset, descriptors, configuration, polling; and a report every five milliseconds.
     assert!(journal.from_guest >= 8 && journal.to_guest > 20, "{first:?}");
     assert_eq!(firmware("second", MS), first);
-    let fine = firmware("fine", Nanos::from_micros(125));
-    assert_eq!(fine.stops, (first.stops - 1) * 8 + 1);
-    assert_ne!(fine.hash, first.hash);
 }
 
 fn firmware(name: &str, slice: Nanos) -> Report {

@@ -1,6 +1,8 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
-use crate::declared::{Declared, DeclaredPlace, DeclaredProcess, DeclaredVcpu, Named};
+use crate::declared::{
+    Declared, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu, DeclaredWork, Named,
+};
 use crate::diagnostics::Report;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::queues::{self, Queues};
@@ -8,7 +10,7 @@ use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
     Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
-    System, Vcpu,
+    System, UsbPlug, Vcpu, Work,
 };
 use diapason_abi::archive::{Location, MESSAGES};
 
@@ -46,6 +48,8 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         }),
         devices: devices(declared),
         vcpus: vcpus(declared, &names, &queues),
+        usb: plugs(declared),
+        works: works(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };
@@ -55,6 +59,28 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
 
 fn each<T, U>(list: &[Named<T>], make: impl Fn(&At<String>, &T) -> U) -> Vec<U> {
     list.iter().map(|named| make(&named.name, &named.what)).collect()
+}
+
+/// USB devices, as far as they are whole.
+fn plugs(declared: &Declared) -> Vec<UsbPlug> {
+    let plug = |usb: &DeclaredUsb| {
+        let on = usb.on.as_ref()?;
+        Some(UsbPlug {
+            name: usb.name.value.clone(),
+            device: declared.devices.iter().position(|device| device.name.value == on.value)?,
+            port: u8::try_from(usb.port.value).ok()?,
+            model: usb.model?,
+        })
+    };
+    declared.usb.iter().filter_map(plug).collect()
+}
+
+fn works(declared: &Declared) -> Vec<Work> {
+    let work = |work: &DeclaredWork| {
+        let (best_ns, worst_ns) = (work.best.value, work.worst.value);
+        Some(Work { name: work.name.as_ref()?.value.clone(), best_ns, worst_ns })
+    };
+    declared.works.iter().filter_map(work).collect()
 }
 
 /// The declared devices, then the messages of each.

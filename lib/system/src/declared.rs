@@ -2,7 +2,7 @@
 //! complain about. Values are in range already; names are not resolved yet.
 
 use crate::source::{At, Span};
-use crate::system::{Restart, SemaphoreKind};
+use crate::system::{Restart, SemaphoreKind, UsbModel};
 use diapason_abi::archive::PciFunction;
 
 /// The whole description.
@@ -18,6 +18,8 @@ pub(crate) struct Declared {
     pub segments: Vec<Named<DeclaredSegment>>,
     pub devices: Vec<Named<DeclaredDevice>>,
     pub vcpus: Vec<Named<DeclaredVcpu>>,
+    pub usb: Vec<DeclaredUsb>,
+    pub works: Vec<DeclaredWork>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
@@ -79,6 +81,24 @@ pub(crate) enum DeclaredPlace {
     Pci(At<PciFunction>),
     /// Something is wrong with its keys, and has been reported.
     Unusable,
+}
+
+/// `[[usb]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredUsb {
+    pub name: At<String>,
+    /// Name of its controller.
+    pub on: Option<At<String>>,
+    pub port: At<u64>,
+    pub model: Option<UsbModel>,
+}
+
+/// `[[work]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredWork {
+    pub name: Option<At<String>>,
+    pub best: At<u64>,
+    pub worst: At<u64>,
 }
 
 /// `[[process]]`.

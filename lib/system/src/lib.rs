@@ -34,6 +34,7 @@ mod syntax;
 mod system;
 mod table;
 mod units;
+mod usb;
 mod vcpu;
 mod vcpus;
 
@@ -41,7 +42,7 @@ pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use system::{
     Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling, Segment, Semaphore,
-    SemaphoreKind, Server, System, Vcpu,
+    SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
 };
 
 use diagnostics::Report;

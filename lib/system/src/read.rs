@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{device, units, vcpu};
+use crate::{device, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -36,10 +36,21 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     let mut top = Table::new("the description", "description", raw, report);
     let system = system_table(&mut top);
     let scheduling = single(&mut top, "scheduling");
-    let lists = ["process", "semaphore", "condition", "mailbox", "segment", "device", "vcpu"]
-        .map(|key| top.list(key));
+    let keys = [
+        "process",
+        "semaphore",
+        "condition",
+        "mailbox",
+        "segment",
+        "device",
+        "vcpu",
+        "usb",
+        "work",
+    ];
+    let lists = keys.map(|key| top.list(key));
     top.report_unknown();
-    let [processes, semaphores, conditions, mailboxes, segments, devices, vcpus] = lists;
+    let [processes, semaphores, conditions, mailboxes, segments, devices, vcpus, plugs, works] =
+        lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
     declared.semaphores = semaphores.into_iter().map(|raw| semaphore(raw, report)).collect();
@@ -48,6 +59,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.segments = segments.into_iter().map(|raw| segment(raw, report)).collect();
     declared.devices = devices.into_iter().map(|raw| device::device(raw, report)).collect();
     declared.vcpus = vcpus.into_iter().map(|raw| vcpu::vcpu(raw, report)).collect();
+    declared.usb = plugs.into_iter().map(|raw| usb::usb(raw, report)).collect();
+    declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
@@ -86,6 +99,8 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         segments: Vec::new(),
         devices: Vec::new(),
         vcpus: Vec::new(),
+        usb: Vec::new(),
+        works: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };

@@ -28,6 +28,10 @@ pub struct System {
     pub devices: Vec<Device>,
     /// Virtual CPUs.
     pub vcpus: Vec<Vcpu>,
+    /// USB devices that are plugged in.
+    pub usb: Vec<UsbPlug>,
+    /// Works that its programs declare.
+    pub works: Vec<Work>,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
@@ -167,6 +171,68 @@ pub struct Device {
     pub interrupt: Option<Interrupt>,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
+}
+
+/// A USB device that is plugged in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UsbPlug {
+    /// Its name.
+    pub name: String,
+    /// The controller: a number of a device.
+    pub device: usize,
+    /// The controller's port, from 1.
+    pub port: u8,
+    /// What it is.
+    pub model: UsbModel,
+}
+
+/// USB devices there are models of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UsbModel {
+    /// An interface to the article's five CAN buses, with their traffic.
+    UsbCan,
+    /// The article's sensor: 512 bytes every 2.5 ms.
+    Sensor,
+    /// The article's isochronous camera.
+    Camera,
+    /// A keyboard on which nobody types.
+    Keyboard,
+    /// A disk of 64 MiB.
+    Disk,
+}
+
+impl UsbModel {
+    /// Every model.
+    pub const ALL: [UsbModel; 5] = [
+        UsbModel::UsbCan,
+        UsbModel::Sensor,
+        UsbModel::Camera,
+        UsbModel::Keyboard,
+        UsbModel::Disk,
+    ];
+
+    /// As a description writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            UsbModel::UsbCan => "usb-can",
+            UsbModel::Sensor => "sensor",
+            UsbModel::Camera => "camera",
+            UsbModel::Keyboard => "keyboard",
+            UsbModel::Disk => "disk",
+        }
+    }
+}
+
+/// How long what a program does under a name takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// What the program calls it.
+    pub name: String,
+    /// The shortest.
+    pub best_ns: u64,
+    /// The longest.
+    pub worst_ns: u64,
 }
 
 /// An interrupt.

@@ -22,6 +22,11 @@ fn the_examples_in_the_reference_are_sound() {
 fn every_key_is_in_the_reference() {
     let keys = [
         "name",
+        "on",
+        "port",
+        "model",
+        "best",
+        "worst",
         "memory",
         "program",
         "priority",
