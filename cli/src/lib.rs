@@ -28,6 +28,7 @@ pub mod qemu;
 pub mod reproduce;
 pub mod session;
 pub mod simulate;
+pub mod surroundings;
 pub mod table;
 pub mod tools;
 pub mod words;

@@ -61,6 +61,9 @@ enum Command {
         #[arg(long = "for", value_name = "TIME", default_value = "10s",
               value_parser = duration::parse)]
         horizon: u64,
+        /// Draw what may vary (times between best and worst); without it everything takes longest.
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
         /// Instructions a second, such as 1.1GHz [default: the description's `clock`].
         #[arg(long, value_name = "RATE", value_parser = plan::clock)]
         clock: Option<u64>,
@@ -116,11 +119,12 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
-        Command::Sim { system, horizon, clock, json, trace, strict, explain } => {
+        Command::Sim { system, horizon, seed, clock, json, trace, strict, explain } => {
             simulate::simulate(&SimRequest {
                 system,
                 horizon_ns: horizon,
                 clock_hz: clock,
+                seed,
                 json,
                 trace,
                 strict,

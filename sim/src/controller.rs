@@ -2,11 +2,29 @@
 
 use crate::function::Function;
 use diapason_abi::Nanos;
-use diapason_xhc::{Interrupt, Memory, Xhc};
+use diapason_devices::Device;
+use diapason_usb::Speed;
+use diapason_xhc::{Config, Denied, Group, Interrupt, Memory, Protocol, Xhc};
 use std::collections::VecDeque;
 
 /// The class of an xHCI controller.
 pub const CLASS: u32 = 0x0c_0330;
+
+/// Connectors of a controller.
+const CONNECTORS: u8 = 15;
+
+/// A controller that has not been started reaches no memory.
+struct Unreachable;
+
+impl Memory for Unreachable {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), Denied> {
+        Err(Denied)
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), Denied> {
+        Err(Denied)
+    }
+}
 
 /// An xHCI controller with what is plugged into it.
 pub struct Controller {
@@ -16,15 +34,31 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// This controller.
+    /// A controller with as many connectors as a description can name, each with both protocols.
     #[must_use]
-    pub fn new(xhc: Xhc) -> Controller {
+    pub fn new() -> Controller {
+        let ports = |protocol| Group { protocol, ports: CONNECTORS };
+        let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
+        let xhc = Xhc::new(Config { groups, ..Config::default() });
         Controller { xhc, coming: VecDeque::new() }
+    }
+
+    /// Plug a device into a connector, from 1, before anything runs.
+    pub fn plug(&mut self, connector: u8, device: Box<dyn Device>) {
+        let super_speed = device.speed() == Speed::Super;
+        let port = if super_speed { connector + CONNECTORS } else { connector };
+        self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
     }
 
     fn gather(&mut self) {
         self.coming.extend(self.xhc.take_interrupts());
         self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
+    }
+}
+
+impl Default for Controller {
+    fn default() -> Controller {
+        Controller::new()
     }
 }
 

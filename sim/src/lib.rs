@@ -69,7 +69,7 @@ impl std::fmt::Display for Error {
 }
 
 /// How a run is made.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How long kernel entries take.
     pub costs: Costs,

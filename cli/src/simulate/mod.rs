@@ -11,11 +11,12 @@ use crate::console::Line;
 use crate::outcome::Outcome;
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
+use crate::surroundings::functions;
 use crate::{Failure, Workspace, metal, plan};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
-use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace};
+use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Works};
 use diapason_system::RunOptions;
 use explain::Cast;
 use perfetto::Perfetto;
@@ -30,6 +31,8 @@ pub struct SimRequest {
     pub horizon_ns: u64,
     /// Instructions a second; the description's clock if it is not said.
     pub clock_hz: Option<u64>,
+    /// Draws what may vary; nothing does without.
+    pub seed: Option<u64>,
     /// Print JSON instead of tables?
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
@@ -127,9 +130,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         perfetto: request.trace.as_ref().map(open).transpose()?,
         ..Listener::new(live(request.json, names.clone()))
     };
-    let costs = Costs::at(clock);
-    let how =
-        Options { costs, check: request.strict, isolate: request.strict, ..Options::default() };
+    let (costs, works) = (Costs::at(clock), works(&session, request.seed));
+    let how = Options { costs, works, check: request.strict, isolate: request.strict };
     let ending = drive(&session, &how, &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
@@ -141,6 +143,15 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         eprintln!("\n{text}");
     }
     Ok(code)
+}
+
+/// The works that a session's description declares.
+fn works(session: &Session, seed: Option<u64>) -> Works {
+    let mut works = Works::new(seed);
+    for work in &session.system.works {
+        works.declare(&work.name, Nanos(work.best_ns), Nanos(work.worst_ns));
+    }
+    works
 }
 
 /// Runs a session on the simulated machine and follows it to its end; `observer` sees every line.
@@ -166,7 +177,7 @@ pub fn drive(
     how: &Options,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended = diapason_sim::run(&session.archive, how, Vec::new(), observer)
+    let ended = diapason_sim::run(&session.archive, how, functions(&session.system), observer)
         .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,

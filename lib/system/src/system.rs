@@ -203,13 +203,8 @@ pub enum UsbModel {
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 5] = [
-        UsbModel::UsbCan,
-        UsbModel::Sensor,
-        UsbModel::Camera,
-        UsbModel::Keyboard,
-        UsbModel::Disk,
-    ];
+    pub const ALL: [UsbModel; 5] =
+        [UsbModel::UsbCan, UsbModel::Sensor, UsbModel::Camera, UsbModel::Keyboard, UsbModel::Disk];
 
     /// As a description writes it.
     #[must_use]

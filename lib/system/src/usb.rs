@@ -92,10 +92,12 @@ fn controller(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
         report.push(Problem::new(&on.span, title, help));
         return;
     };
-    if let DeclaredPlace::Pci(pci) = &device.what.place
-        && pci.value.class != XHCI
-        || matches!(device.what.place, DeclaredPlace::Address(_))
-    {
+    let wrong = match &device.what.place {
+        DeclaredPlace::Pci(pci) => pci.value.class != XHCI,
+        DeclaredPlace::Address(_) => true,
+        DeclaredPlace::Unusable => false,
+    };
+    if wrong {
         let title = format!("`{}` is no USB controller", on.value);
         let help = "USB devices are plugged into a `[[device]]` with `pci = \"0c0330\"`";
         report.push(Problem::new(&on.span, title, help).with(&device.name.span, "this one"));
