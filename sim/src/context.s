@@ -31,6 +31,10 @@ dia_sim_resume:
     rdfsbase rax
     mov [rip + dia_sim_host_fs], rax
     mov [rip + dia_sim_running], rdi
+    # Nothing that somebody left in vector registers reaches it.
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    xorps xmm\n, xmm\n
+    .endr
     mov r11, rdi
     ldmxcsr [r11 + {MXCSR}]
     fldcw [r11 + {FCW}]

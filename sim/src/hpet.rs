@@ -54,7 +54,8 @@ impl Function for Hpet {
             CAPABILITIES => (TICK * 1_000_000) << 32 | 1 << 13,
             CONFIGURATION => u64::from(self.on),
             COUNTER => self.counter(now),
-            COMPARATOR_CONFIGURATION => self.configuration,
+            // Any line of the I/O APIC will do.
+            COMPARATOR_CONFIGURATION => u64::from(u32::MAX >> 8) << 32 | self.configuration,
             COMPARATOR => self.comparator,
             _ => 0,
         }
@@ -66,7 +67,7 @@ impl Function for Hpet {
                 (self.counted, self.since) = (self.counter(now), now);
                 self.on = value & ENABLE != 0;
             }
-            COMPARATOR_CONFIGURATION => self.configuration = value,
+            COMPARATOR_CONFIGURATION => self.configuration = value & 0xffff_ffff,
             COMPARATOR => {
                 self.comparator = value;
                 // What is past never comes.

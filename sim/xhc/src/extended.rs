@@ -8,11 +8,11 @@ use diapason_usb::register::extended;
 /// Length of the capability registers.
 pub(crate) const OPERATIONAL: u64 = 0x80;
 /// Where the runtime registers begin.
-pub(crate) const RUNTIME: u64 = 0x2000;
+pub(crate) const RUNTIME: u64 = 0x1480;
 /// Where the doorbells begin.
-pub(crate) const DOORBELLS: u64 = 0x4000;
+pub(crate) const DOORBELLS: u64 = 0x2500;
 /// Where the extended capabilities begin.
-pub(crate) const EXTENDED: u64 = 0x8000;
+pub(crate) const EXTENDED: u64 = 0x2900;
 /// Version 1.1.
 const VERSION: u32 = 0x0110;
 /// Supported protocol: "USB ".

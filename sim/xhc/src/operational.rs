@@ -1,7 +1,7 @@
 //! Operational registers: run, halt, reset, errors.
 
 use crate::config::Config;
-use crate::extended::OPERATIONAL;
+use crate::extended::{OPERATIONAL, RUNTIME};
 use crate::{Memory, Xhc};
 use diapason_abi::Nanos;
 use diapason_usb::register::{command, operational as register, status};
@@ -201,4 +201,4 @@ fn place_of_port(offset: u64) -> (usize, u64) {
     ((offset / register::PORT_STRIDE) as usize, offset % register::PORT_STRIDE / 4)
 }
 
-const _: () = assert!(OPERATIONAL + register::PORTS + 255 * register::PORT_STRIDE <= 0x2000);
+const _: () = assert!(OPERATIONAL + register::PORTS + 255 * register::PORT_STRIDE <= RUNTIME);

@@ -34,11 +34,11 @@ fn chaos(random: &mut Random) -> Shared {
 /// Offsets that mean something more often than not.
 fn offset(random: &mut Random) -> u64 {
     match random.below(7) {
-        6 => 0x8000 + 4 * random.below(30),
+        6 => 0x2900 + 4 * random.below(30),
         0 => 0x80 + 4 * random.below(16),
         1 => portsc(1 + random.below(9) as u8) + 4 * random.below(4),
-        2 => 0x2000 + 4 * random.below(80),
-        3 | 4 => 0x4000 + 4 * random.below(6),
+        2 => 0x1480 + 4 * random.below(80),
+        3 | 4 => 0x2500 + 4 * random.below(6),
         _ => random.below(0x1_0100),
     }
 }
@@ -169,7 +169,7 @@ fn recover(driver: &mut Driver, random: &mut Random, slot: u8, index: u8) -> boo
         let mut commands = driver.commands;
         driver.push(&mut commands, block);
         driver.commands = commands;
-        driver.write(0x4000, 0);
+        driver.write(0x2500, 0);
         driver.run_for(Nanos::from_micros(10));
     }
     true

@@ -54,7 +54,7 @@ fn stopping_takes_a_microframe() {
     let before = driver.read(0x2000);
     driver.run_for(Nanos::from_millis(3));
     assert_eq!(driver.read(0x2000), before, "the counter stands still");
-    driver.write(0x4000, 0);
+    driver.write(0x2500, 0);
     assert_eq!(driver.xhc.counts().idle_doorbells, 1);
 }
 
