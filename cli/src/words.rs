@@ -168,6 +168,21 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
                 gap => format!("two within {}", duration::human(gap)),
             }
         ),
+        Record::Job => format!(
+            "thread {}.{}: a job used {} at most, on VCPU #{}",
+            names.process(word(0)),
+            word(1),
+            duration::human(word(3)),
+            word(2)
+        ),
+        Record::KernelTime => format!(
+            "kernel, cause {}: {}, {} instructions, longest {}, or {} to another thread",
+            word(0),
+            counted(word(1), "path"),
+            word(2),
+            word(3),
+            word(4)
+        ),
         Record::Process => format!(
             "process {}: {}, {}, {} of heap",
             names.process(word(0)),

@@ -42,7 +42,7 @@ impl Plan {
         let vcpu = |(number, vcpu): (u16, &diapason_system::Vcpu)| {
             let place = |list: &[u16]| list.iter().position(|other| *other == number);
             let mut value = match &vcpu.server {
-                Server::Main { budget_ns, period_ns, replenishments, background } => {
+                Server::Main { budget_ns, period_ns, replenishments, background, job_ns } => {
                     let main = place(&self.core.mains);
                     let response = main.and_then(|main| self.response(main));
                     json!({
@@ -52,6 +52,8 @@ impl Plan {
                         "period_ns": period_ns,
                         "replenishments": replenishments,
                         "background": background,
+                        "job_ns": job_ns,
+                        "job_done_ns": main.zip(*job_ns).and_then(|(main, job)| self.job(main, job)),
                         "response_ns": response.map(|response| response.response.0),
                         "response_is_exact": response.map(|response| response.exact),
                     })
