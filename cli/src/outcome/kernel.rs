@@ -1,9 +1,9 @@
 //! What the kernel itself took in a watched run, and the table of it.
 //!
-//! Each entry is timed by the kernel, from its first instruction after `entry.s` saved the registers
-//! to the last before it restores them, whether the path is short or long. So the sum is what was
-//! measured, not a count of entries times what one should cost. Only watched runs have it: reading
-//! the counter twice would make every frequent call longer.
+//! Each entry is timed by the kernel, from its first instruction after `entry.s` saved the
+//! registers to the last before it restores them, whether the path is short or long. So the sum is
+//! what was measured, not a count of entries times what one should cost. Only watched runs have it:
+//! reading the counter twice would make every frequent call longer.
 
 use super::Outcome;
 use super::render::share;

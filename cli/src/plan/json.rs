@@ -45,6 +45,7 @@ impl Plan {
                 Server::Main { budget_ns, period_ns, replenishments, background, job_ns } => {
                     let main = place(&self.core.mains);
                     let response = main.and_then(|main| self.response(main));
+                    let job_done = main.zip(*job_ns).and_then(|(main, job)| self.job(main, job));
                     json!({
                         "vcpu": vcpu.name,
                         "kind": "main",
@@ -53,7 +54,7 @@ impl Plan {
                         "replenishments": replenishments,
                         "background": background,
                         "job_ns": job_ns,
-                        "job_done_ns": main.zip(*job_ns).and_then(|(main, job)| self.job(main, job)),
+                        "job_done_ns": job_done,
                         "response_ns": response.map(|response| response.response.0),
                         "response_is_exact": response.map(|response| response.exact),
                     })

@@ -92,8 +92,8 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
-    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the exact
-    /// test admits the system: D_sync.
+    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
+    /// exact test admits the system: D_sync.
     #[must_use]
     pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
         self.exact.as_ref().ok()?;
@@ -108,9 +108,8 @@ impl Plan {
             let Server::Main { job_ns: Some(job), .. } = vcpu.server else { continue };
             if let Some(done) = self.job(index, job) {
                 let (name, job, done) = (&vcpu.name, human(job), human(done));
-                text += &format!(
-                    "job: one of {job} on `{name}` is done within {done}, if nothing else runs there\n"
-                );
+                let alone = "if nothing else runs there";
+                text += &format!("job: one of {job} on `{name}` is done within {done}, {alone}\n");
             }
         }
         text

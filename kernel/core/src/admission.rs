@@ -23,7 +23,8 @@ const OVERHEADS: Overheads =
     Overheads { section: Nanos(3_000), overrun: Nanos(3_000), ..Overheads::NONE };
 
 /// What the kernel takes from a core that this archive describes: its longest path, the interrupts
-/// of the declared devices, the switches of the I/O VCPUs, and one alarm of each sleeper that may have a VCPU, as in `plan`.
+/// of the declared devices, the switches of the I/O VCPUs, and one alarm of each sleeper that may
+/// have a VCPU, as in `plan`.
 fn overheads(archive: &Archive<'_>) -> Overheads {
     let mut sum = OVERHEADS;
     for device in archive.devices().filter(|device| device.interval > 0) {

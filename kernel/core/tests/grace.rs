@@ -37,8 +37,8 @@ fn short_runs_are_charged() {
     });
 }
 
-/// Budget that neither of two VCPUs was charged for what their threads ran: U runs for 10 us and naps
-/// for 500 us, `times` times, and V runs meanwhile.
+/// Budget that neither of two VCPUs was charged for what their threads ran: U runs for 10 us and
+/// naps for 500 us, `times` times, and V runs meanwhile.
 fn spared(times: u64) -> u64 {
     let plan = Plan::new().main_vcpu("U", 3 * MS, 10 * MS, 0).main_vcpu("V", 15 * MS, 20 * MS, 0);
     let plan = plan.process("u", 40).with(|p| p.vcpu = 0).process("v", 30).with(|p| p.vcpu = 1);
@@ -61,8 +61,9 @@ fn spared(times: u64) -> u64 {
 
 #[test]
 fn a_way_there_that_is_spared_brings_the_way_back() {
-    // U may be spared every 1,250 us and V every 2,500 us of its own; U wakes every 510 us. At 1,530
-    // U is spared, and so V at 1,540, when U has slept again; at 2,560 V has a way of its own.
+    // U may be spared every 1,250 us and V every 2,500 us of its own; U wakes every 510 us. At
+    // 1,530 U is spared, and so V at 1,540, when U has slept again; at 2,560 V has a way of its
+    // own.
     for (times, switches) in [(1, 2), (2, 2), (3, 3), (4, 4), (5, 4), (6, 6)] {
         assert_eq!(spared(times), switches * SWITCH_GRACE.0, "{times} times");
     }

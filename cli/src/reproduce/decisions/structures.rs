@@ -1,8 +1,8 @@
 //! The dissertation's one list of blocked and ready tasks beside the kernel's ranks, both as plain
 //! structures, counted in QEMU by `semaphores-queues`.
 //!
-//! A pair is what the dissertation counts of a task that blocks and becomes ready again: both, and a
-//! selection after each.
+//! A pair is what the dissertation counts of a task that blocks and becomes ready again: both, and
+//! a selection after each.
 
 use super::super::boot::Bench;
 use super::super::{Figure, Report, Row};

@@ -1,8 +1,8 @@
 //! What decisions take in the dissertation's list and in the kernel's ranks, as plain structures:
 //! `QUEUE n order structure block unblock select`, instructions, the most of three states.
 //!
-//! The most urgent of `n` tasks becomes ready and blocks again, while all others are ready, or every
-//! second one, or only the least urgent.
+//! The most urgent of `n` tasks becomes ready and blocks again, while all others are ready, or
+//! every second one, or only the least urgent.
 
 #![no_std]
 #![no_main]
