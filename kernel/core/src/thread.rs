@@ -72,8 +72,6 @@ pub struct Jobs {
     pub skipped: u64,
     /// Longest time from release to end.
     pub response_max: Nanos,
-    /// [`Thread::paid`] when the current job began.
-    pub(crate) begun: Nanos,
     /// Most budget that a job used.
     pub cost_max: Nanos,
 }
@@ -101,7 +99,7 @@ pub struct Thread {
     pub(crate) urgency: u64,
     /// CPU time used.
     pub used: Nanos,
-    /// Budget of VCPUs that its own work used, whosever they are.
+    /// Budget of VCPUs that its own work used since its job began, whosever they are.
     pub(crate) paid: Nanos,
     /// Those whose places are given up until it wakes.
     pub(crate) parked: ThreadQueue,
@@ -171,7 +169,6 @@ impl Thread {
             misses: 0,
             skipped: 0,
             response_max: Nanos::ZERO,
-            begun: Nanos::ZERO,
             cost_max: Nanos::ZERO,
         },
     };
@@ -449,9 +446,8 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, period.0));
         }
         let thread = self.running();
-        let paid = self.threads[thread].paid;
+        self.threads[thread].paid = Nanos::ZERO;
         let jobs = &mut self.threads[thread].jobs;
-        jobs.begun = paid;
         jobs.release = first;
         jobs.period = period;
         jobs.deadline = deadline;
@@ -464,17 +460,16 @@ impl Kernel<'_> {
     pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
         let after = self.hinted(hint);
         let (thread, now) = (self.running(), self.now);
-        let paid = self.threads[thread].paid;
-        let jobs = &mut self.threads[thread].jobs;
-        if jobs.period == Nanos::ZERO {
+        if self.threads[thread].jobs.period == Nanos::ZERO {
             return Err(Refused::Misuse(FaultCause::BadArgument, 0));
         }
+        let cost = core::mem::take(&mut self.threads[thread].paid);
+        let jobs = &mut self.threads[thread].jobs;
         let response = now - jobs.release;
         jobs.done += 1;
         jobs.misses += u64::from(response > jobs.deadline);
         jobs.response_max = jobs.response_max.max(response);
-        jobs.cost_max = jobs.cost_max.max(paid - jobs.begun);
-        jobs.begun = paid;
+        jobs.cost_max = jobs.cost_max.max(cost);
         jobs.release += jobs.period;
         let late = now - jobs.release;
         let mut skipped = 0;
@@ -509,7 +504,7 @@ impl Kernel<'_> {
             jobs.response_max = jobs.response_max.max(now - jobs.release);
         }
         if jobs.active {
-            jobs.cost_max = jobs.cost_max.max(self.threads[thread].paid - jobs.begun);
+            jobs.cost_max = jobs.cost_max.max(self.threads[thread].paid);
         }
         jobs
     }
