@@ -99,10 +99,10 @@ records! {
     /// (`u64::MAX`: there were not two).
     Irq = 24 ("device", "count", "gap_min"),
     /// Final table, one per thread with a VCPU and jobs: most budget that one job used.
-    Job = 25 ("process", "slot", "vcpu", "cost_max"),
+    Job = 27 ("process", "slot", "vcpu", "cost_max"),
     /// Final table of a watched run, one per cause of kernel paths (`KernelCause`): how many there
     /// were, instructions of all, longest that went on with who was there, longest of the others.
-    KernelTime = 26 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
+    KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
 }
 
 /// What the kernel was entered for: words of [`Record::KernelTime`].

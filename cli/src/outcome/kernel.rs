@@ -106,7 +106,7 @@ mod tests {
     fn a_watched_run_says_what_the_kernel_took() {
         let mut outcome = sample::outcome();
         assert_eq!(outcome.kernel_table(), "");
-        for line in ["~1a 0 64 f4240 c8 190", "~1a 3 14 1e8480 fa 1f4", "~1a 7 1 1 1 1"] {
+        for line in ["~1c 0 64 f4240 c8 190", "~1c 3 14 1e8480 fa 1f4", "~1c 7 1 1 1 1"] {
             outcome.note(&Line::parse(line.as_bytes()));
         }
         assert_eq!(outcome.kernel_sum(), (120, 3_000_000));

@@ -281,7 +281,7 @@ pub(crate) mod sample {
 ~9 5f5e200 1 2
 ~e 0 0 6e69616d 3b9aca00 0 0 0 0
 ~e 0 1 6c727463 5f5e100 2710 1 1e8480 2
-~19 0 1 0 dbba0
+~1b 0 1 0 dbba0
 ~e 1 0 0 3e8 0 0 0 0
 ~16 0 5f5e100 0 2 64 f4240 0 1
 ~17 0 ffffffffffffffff f4240 989680 0 989680 0 0
