@@ -103,6 +103,25 @@ records! {
     Device = 25 ("device", "place", "vendor", "product", "address"),
     /// A described PCI device cannot be used (a number of `archive::Absence`).
     Absent = 26 ("device", "reason"),
+    /// Final table, one per thread with a VCPU and jobs: most budget that one job used.
+    Job = 27 ("process", "slot", "vcpu", "cost_max"),
+    /// Final table of a watched run, one per cause of kernel paths (`KernelCause`): how many there
+    /// were, instructions of all, longest that went on with who was there, longest of the others.
+    KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
+}
+
+/// What the kernel was entered for: words of [`Record::KernelTime`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum KernelCause {
+    /// A system call.
+    Call = 0,
+    /// A fault of a thread.
+    Fault = 1,
+    /// The timer.
+    Timer = 2,
+    /// A device's interrupt: its top half.
+    Interrupt = 3,
 }
 
 /// Bits of [`Record::Cpu`].

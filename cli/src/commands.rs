@@ -79,6 +79,8 @@ fn is_final(record: diapason_abi::record::Record) -> bool {
             | Record::Process
             | Record::End
             | Record::LongestPath
+            | Record::Job
+            | Record::KernelTime
     )
 }
 

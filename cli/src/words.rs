@@ -189,6 +189,7 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
                 gap => format!("two within {}", duration::human(gap)),
             }
         ),
+        Record::Job | Record::KernelTime => cost(record, word, names),
         Record::Process => format!(
             "process {}: {}, {}, {} of heap",
             names.process(word(0)),
@@ -213,6 +214,27 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
         }
         _ => record.name().into(),
     }
+}
+
+/// What jobs, and the kernel's paths, took.
+fn cost(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
+    if record == Record::Job {
+        return format!(
+            "thread {}.{}: a job used {} at most, on VCPU #{}",
+            names.process(word(0)),
+            word(1),
+            duration::human(word(3)),
+            word(2)
+        );
+    }
+    format!(
+        "kernel, cause {}: {}, {} instructions, longest {}, or {} to another thread",
+        word(0),
+        counted(word(1), "path"),
+        word(2),
+        word(3),
+        word(4)
+    )
 }
 
 fn vcpu_terms(word: &dyn Fn(usize) -> u64, names: &Names) -> String {

@@ -227,41 +227,14 @@ impl<O: Observer> Processor<'_, O> {
     /// The run is over: settle the accounts and say how it went, in the records of the metal.
     pub fn close(&mut self) -> Nanos {
         let now = self.now;
-        let scheduler = &mut self.kernel.scheduler;
-        scheduler.switch(&mut self.kernel.threads, scheduler.running, now);
-        self.kernel.close_accounts(now);
         let mut said = std::mem::take(&mut self.machine.said);
-        self.accounts(now, &mut |record, words| said.push(Said::Record(record, words.to_vec())));
+        let mut emit = |record, words: &[u64]| said.push(Said::Record(record, words.to_vec()));
+        self.kernel.final_accounts(now, &mut emit);
+        let (idle, m) = (self.kernel.scheduler.idle.0, &self.machine);
+        let entries = self.kernel.entries();
+        emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses]);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
-    }
-
-    fn accounts(&self, now: Nanos, emit: &mut dyn FnMut(Record, &[u64])) {
-        let kernel = &self.kernel;
-        for id in kernel.threads.ids().filter(|id| kernel.threads[*id].generation > 0) {
-            let t = &kernel.threads[id];
-            let jobs = kernel.jobs_at(id, now);
-            let (process, slot) = (u64::from(t.process.index()), u64::from(t.slot));
-            let response = jobs.response_max.0;
-            let words =
-                [process, slot, t.name, t.used.0, jobs.done, jobs.misses, response, jobs.skipped];
-            emit(Record::Thread, &words);
-        }
-        for id in kernel.vcpus.ids() {
-            if let (Some(used), Some(terms)) = (kernel.account_of(id), kernel.terms_of(id)) {
-                emit(Record::Vcpu, &used);
-                emit(Record::VcpuTerms, &terms);
-            }
-        }
-        kernel.interrupts().for_each(|words| emit(Record::Irq, &words));
-        for id in kernel.processes.ids() {
-            let p = &kernel.processes[id];
-            let (starts, faults) = (u64::from(p.starts), u64::from(p.faults));
-            let pages = u64::from(p.heap.count);
-            emit(Record::Process, &[u64::from(id.index()), starts, faults, pages, p.state as u64]);
-        }
-        let (idle, m) = (kernel.scheduler.idle.0, &self.machine);
-        emit(Record::End, &[now.0, idle, kernel.entries(), m.switches, 0, m.accesses]);
     }
 }
 

@@ -6,12 +6,14 @@
 //! makes or changes while the system runs was not in the plan: of that, only what the kernel itself
 //! promised is expected.
 
-use super::{DeviceRow, Outcome, Terms, VcpuRow};
+use super::{DeviceRow, Outcome, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
-use crate::names::Names;
-use crate::plan::{Plan, counts};
-use diapason_analysis::server::{IoVcpu, MainVcpu};
-use diapason_system::System;
+use crate::names::{self, Names};
+use crate::plan::Plan;
+use crate::plan::counts::{KERNEL, TRAP_FRAME};
+use diapason_abi::record::KernelCause;
+use diapason_analysis::server::IoVcpu;
+use diapason_system::{Server, System};
 use std::fmt;
 
 /// An assumption that a run contradicted.
@@ -40,6 +42,8 @@ impl fmt::Display for Alarm {
 pub struct Assumptions {
     /// Instructions of the longest kernel path, and the time that takes (B).
     path: (u64, u64),
+    /// Instructions of a top half, and of one that leads to a switch.
+    top_half: [u64; 2],
     /// Of each described VCPU.
     vcpus: Vec<Assumed>,
     /// Of each device, the shortest time between two of its interrupts, if one was described.
@@ -50,7 +54,7 @@ pub struct Assumptions {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Assumed {
     /// Its response R(C), or its period if that is all that is known; and its list.
-    Main { response: u64, list: u64 },
+    Main { response: u64, list: u64, job: Option<u64> },
     /// How it is described.
     Io(IoVcpu),
 }
@@ -64,15 +68,21 @@ impl Assumptions {
         let mut vcpus: Vec<(u16, Assumed)> = Vec::new();
         for (place, (number, main)) in core.mains.iter().zip(&core.system.mains).enumerate() {
             let response = plan.response(place).map_or(main.period.0, |found| found.response.0);
-            let MainVcpu { chunks, .. } = *main;
-            vcpus.push((*number, Assumed::Main { response, list: u64::from(chunks) }));
+            let list = u64::from(main.chunks);
+            let job = match system.vcpus[usize::from(*number)].server {
+                Server::Main { job_ns, .. } => job_ns,
+                Server::Io { .. } => None,
+            };
+            vcpus.push((*number, Assumed::Main { response, list, job }));
         }
         let ios = core.ios.iter().zip(&core.system.ios);
         vcpus.extend(ios.map(|(number, io)| (*number, Assumed::Io(io.clone()))));
         vcpus.sort_by_key(|(number, _)| *number);
         let interrupts = system.devices.iter().map(|device| device.interrupt);
         Assumptions {
-            path: (counts::KERNEL.longest_path, plan.costs.longest_path().0),
+            path: (KERNEL.longest_path, plan.costs.longest_path().0),
+            top_half: [0, KERNEL.switch_among(&core.system.mains)]
+                .map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
         }
@@ -90,7 +100,9 @@ impl Assumptions {
             checks.into_iter().flatten()
         });
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
-        self.longest_path(outcome).into_iter().chain(of_vcpus).chain(of_devices).collect()
+        let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
+        let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
+        kernel.chain(of_vcpus).chain(of_devices).chain(of_jobs).collect()
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
@@ -106,6 +118,41 @@ impl Assumptions {
                 "a kernel path had {observed} instructions; the analysis assumes at most {assumed}"
             ),
         })
+    }
+
+    /// Item 2, the cost: of a watched run.
+    fn top_halves(&self, outcome: &Outcome) -> Option<Alarm> {
+        if outcome.vcpus.is_empty() {
+            return None;
+        }
+        let row = outcome.kernel.iter().find(|row| row.cause == KernelCause::Interrupt)?;
+        let [staying, leaving] = [row.longest_staying, row.longest_leaving]
+            .map(|rust| if rust > 0 { rust.saturating_add(TRAP_FRAME) } else { 0 });
+        let cases = [(staying, "", 0), (leaving, " with the switch that follows it", 1)];
+        let worse = |(observed, _, case): &(u64, &str, usize)| *observed > self.top_half[*case];
+        let (observed, what, case) = cases.into_iter().find(worse)?;
+        let assumed = self.top_half[case];
+        let text = format!(
+            "a top half{what} had {observed} instructions; the analysis assumes at most {assumed}"
+        );
+        Some(Alarm { name: "top-half", of: "kernel".into(), observed, assumed, text })
+    }
+
+    /// Item 4. A job used more than what is described of its VCPU.
+    fn job(&self, row: &ThreadRow, names: &Names) -> Option<Alarm> {
+        let cost = row.cost?;
+        let vcpu = self.vcpus.get(usize::try_from(cost.vcpu).ok()?)?;
+        let Assumed::Main { job: Some(assumed), .. } = *vcpu else { return None };
+        let thread = names::thread(row.name, row.slot);
+        let of = format!("{thread} of {}", names.process(row.process));
+        let text = format!(
+            "a job of {of} used {}; `job` of VCPU {} is {}",
+            human(cost.most_ns),
+            names.vcpu(cost.vcpu, None),
+            human(assumed)
+        );
+        let observed = cost.most_ns;
+        (observed > assumed).then_some(Alarm { name: "job-cost", of, observed, assumed, text })
     }
 
     /// Item 2. An interrupt is seen late by up to a kernel path, the next one perhaps not.
@@ -244,7 +291,7 @@ fn room(wakes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LongestPath, sample};
+    use super::super::{JobCost, KernelRow, LongestPath, sample};
     use super::*;
 
     /// Name, observed and assumed of what the sample's run contradicts after a change.
@@ -281,6 +328,35 @@ mod tests {
             o.longest_path = path(9_000);
         });
         assert_eq!(without_vcpus, []);
+    }
+
+    #[test]
+    fn top_halves_have_their_length_and_that_of_a_switch() {
+        let watched = |longest: [u64; 2]| {
+            let [longest_staying, longest_leaving] = longest;
+            let cause = KernelCause::Interrupt;
+            let (entries, instructions) = (1, 1);
+            vec![KernelRow { cause, entries, instructions, longest_staying, longest_leaving }]
+        };
+        let most = KERNEL.top_half;
+        rings("top-half", most, |o, count| o.kernel = watched([count - TRAP_FRAME, 0]));
+        let most = most + KERNEL.switch;
+        rings("top-half", most, |o, count| o.kernel = watched([0, count - TRAP_FRAME]));
+        let without_vcpus = alarms(|o| {
+            (o.vcpus, o.kernel) = (Vec::new(), watched([9_000, 9_000]));
+            o.threads.clear();
+        });
+        assert_eq!(without_vcpus, []);
+    }
+
+    #[test]
+    fn jobs_use_what_is_described() {
+        let cost = |vcpu, most_ns| Some(JobCost { vcpu, most_ns });
+        rings("job-cost", 900_000, |o, ns| o.threads[1].cost = cost(0, ns));
+        // Of an I/O VCPU, of one made at run time, and of none, nothing is described.
+        for vcpu in [1, 2, u64::MAX] {
+            assert_eq!(alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX)), []);
+        }
     }
 
     #[test]

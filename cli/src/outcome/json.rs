@@ -2,7 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, DeviceRow, FaultEvent, Outcome, ProcessRow, Terms, ThreadRow, VcpuRow, state_word,
+    Alarm, DeviceRow, FaultEvent, KernelRow, Outcome, ProcessRow, Terms, ThreadRow, VcpuRow,
+    state_word,
 };
 use crate::names::{self, Names};
 use crate::words;
@@ -44,6 +45,7 @@ impl Outcome {
             "idle_ns": self.end.map(|end| end.idle_ns),
             "kernel": end,
             "longest_kernel_path": longest,
+            "kernel_time": self.kernel.iter().map(kernel).collect::<Vec<Value>>(),
             "threads": threads,
             "vcpus": vcpus,
             "devices": devices,
@@ -63,6 +65,7 @@ fn thread(row: &ThreadRow, names: &Names) -> Value {
         "misses": row.misses,
         "skipped": row.skipped,
         "response_max_ns": row.response_max_ns,
+        "cost_max_ns": row.cost.map(|cost| cost.most_ns),
     })
 }
 
@@ -86,6 +89,16 @@ fn vcpu(row: &VcpuRow, names: &Names) -> Value {
         "lockout_max_ns": term(|terms| terms.lockout_max_ns),
         "list_full": row.merges,
         "wakes_max": row.wakes_max,
+    })
+}
+
+fn kernel(row: &KernelRow) -> Value {
+    json!({
+        "cause": row.what(),
+        "entries": row.entries,
+        "instructions": row.instructions,
+        "longest_staying": row.longest_staying,
+        "longest_leaving": row.longest_leaving,
     })
 }
 
@@ -162,6 +175,9 @@ mod tests {
         assert_eq!(json["vcpus"][2]["changes"], 1);
         assert_eq!(json["devices"][0]["device"], "sensor");
         assert_eq!(json["devices"][0]["distance_min_ns"], 1_001_000);
+        assert_eq!(json["threads"][1]["cost_max_ns"], 900_000);
+        assert_eq!(json["threads"][0]["cost_max_ns"], Value::Null);
+        assert_eq!(json["kernel_time"], json!([]));
         assert_eq!(json["system"], "demo");
         assert_eq!(json["holds"], false);
         assert_eq!(json["time_ns"], 10_000_000_000u64);

@@ -2,11 +2,13 @@
 
 mod alarms;
 mod json;
+mod kernel;
 mod render;
 mod vcpus;
 mod verdict;
 
 pub use alarms::{Alarm, Assumptions};
+pub use kernel::KernelRow;
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
 
@@ -33,6 +35,17 @@ pub struct ThreadRow {
     pub response_max_ns: u64,
     /// Releases passed over because the job before had not ended.
     pub skipped: u64,
+    /// Where its jobs ran, if that is a VCPU, and what they used.
+    pub cost: Option<JobCost>,
+}
+
+/// What the jobs of a thread used at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobCost {
+    /// The place of its VCPU.
+    pub vcpu: u64,
+    /// Most budget of VCPUs that one job used.
+    pub most_ns: u64,
 }
 
 /// One process, over the whole run.
@@ -118,6 +131,8 @@ pub struct Outcome {
     pub end: Option<End>,
     /// Only of a watched run.
     pub longest_path: Option<LongestPath>,
+    /// Only of a watched run: what the kernel took, by cause.
+    pub kernel: Vec<KernelRow>,
     /// Entries of the flight recorder, if it ran.
     pub recorded: Option<u64>,
     /// Devices that the machine lacks, one bit each, their messages apart.
@@ -147,6 +162,13 @@ impl Outcome {
         match record {
             Record::Thread => self.threads.push(thread_row(w)),
             Record::Process => self.processes.push(process_row(w)),
+            Record::Job => {
+                let of = |row: &&mut ThreadRow| (row.process, row.slot) == (w[0], w[1]);
+                if let Some(row) = self.threads.iter_mut().find(of) {
+                    row.cost = Some(JobCost { vcpu: w[2], most_ns: w[3] });
+                }
+            }
+            Record::KernelTime => self.kernel.extend(KernelRow::new(w)),
             Record::Vcpu => self.vcpus.push(VcpuRow::new(w)),
             Record::VcpuTerms => {
                 if let Some(row) = self.vcpus.iter_mut().find(|row| row.vcpu == w[0]) {
@@ -204,6 +226,7 @@ fn thread_row(w: &[u64]) -> ThreadRow {
         misses: w[5],
         response_max_ns: w[6],
         skipped: w[7],
+        cost: None,
     }
 }
 
@@ -261,6 +284,7 @@ pub(crate) mod sample {
 ~9 5f5e200 1 2
 ~e 0 0 6e69616d 3b9aca00 0 0 0 0
 ~e 0 1 6c727463 5f5e100 2710 1 1e8480 2
+~1b 0 1 0 dbba0
 ~e 1 0 0 3e8 0 0 0 0
 ~16 0 5f5e100 0 2 64 f4240 0 1
 ~17 0 ffffffffffffffff f4240 989680 0 989680 0 0
@@ -299,6 +323,8 @@ mod tests {
         assert_eq!((terms(0).maker, terms(0).share_ppm), (None, None));
         assert_eq!((terms(1).share_ppm, terms(1).lockout_max_ns), (Some(25_000), 2_000_000));
         assert_eq!((terms(2).maker, terms(2).changes), (Some(1), 1));
+        let cost = Some(JobCost { vcpu: 0, most_ns: 900_000 });
+        assert_eq!((outcome.threads[1].cost, outcome.threads[0].cost), (cost, None));
         assert_eq!(outcome.devices[0].distance_min_ns, Some(1_001_000));
     }
 

@@ -24,6 +24,7 @@ impl Outcome {
             self.thread_table(names),
             self.vcpu_table(names),
             self.device_table(names),
+            self.kernel_table(),
             self.process_table(names),
             self.totals(),
         ];
@@ -39,6 +40,7 @@ impl Outcome {
             ("misses", Align::Right),
             ("skipped", Align::Right),
             ("longest response", Align::Right),
+            ("longest job", Align::Right),
             ("CPU", Align::Right),
         ]);
         let time = self.end.map_or(0, |end| end.time_ns);
@@ -52,6 +54,7 @@ impl Outcome {
                 of_jobs(thread.misses.to_string()),
                 of_jobs(thread.skipped.to_string()),
                 of_jobs(duration::human(thread.response_max_ns)),
+                thread.cost.map_or("-".into(), |cost| duration::human(cost.most_ns)),
                 share(thread.cpu_ns, time),
             ]);
         }
@@ -111,11 +114,11 @@ mod tests {
     #[test]
     fn the_table_is_as_agreed() {
         let expected = "\
-process  thread    jobs  misses  skipped  longest response      CPU
--------  -------  -----  ------  -------  ----------------  -------
-engine   main         -       -        -                 -  10.00 %
-engine   ctrl     10000       1        2          2.000 ms   1.00 %
-diag     thread0      -       -        -                 -   0.00 %
+process  thread    jobs  misses  skipped  longest response  longest job      CPU
+-------  -------  -----  ------  -------  ----------------  -----------  -------
+engine   main         -       -        -                 -            -  10.00 %
+engine   ctrl     10000       1        2          2.000 ms   900.000 us   1.00 %
+diag     thread0      -       -        -                 -            -   0.00 %
 
 VCPU               kind      budget     period  reserved     CPU  background  waits  longest \
 lateness

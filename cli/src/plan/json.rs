@@ -42,9 +42,10 @@ impl Plan {
         let vcpu = |(number, vcpu): (u16, &diapason_system::Vcpu)| {
             let place = |list: &[u16]| list.iter().position(|other| *other == number);
             let mut value = match &vcpu.server {
-                Server::Main { budget_ns, period_ns, replenishments, background } => {
+                Server::Main { budget_ns, period_ns, replenishments, background, job_ns } => {
                     let main = place(&self.core.mains);
                     let response = main.and_then(|main| self.response(main));
+                    let job_done = main.zip(*job_ns).and_then(|(main, job)| self.job(main, job));
                     json!({
                         "vcpu": vcpu.name,
                         "kind": "main",
@@ -52,6 +53,8 @@ impl Plan {
                         "period_ns": period_ns,
                         "replenishments": replenishments,
                         "background": background,
+                        "job_ns": job_ns,
+                        "job_done_ns": job_done,
                         "response_ns": response.map(|response| response.response.0),
                         "response_is_exact": response.map(|response| response.exact),
                     })

@@ -7,8 +7,8 @@ use super::verdict::{Plan, Sum};
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{Failure, Refusal, Response, Unfit};
-use diapason_system::System;
+use diapason_analysis::server::{Failure, Refusal, Response, Server as _, Supply, Unfit};
+use diapason_system::{Server, System};
 
 impl Plan {
     /// Tables: the VCPUs, the bounds, and what was assumed.
@@ -92,6 +92,29 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
+    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
+    /// exact test admits the system: D_sync.
+    #[must_use]
+    pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
+        self.exact.as_ref().ok()?;
+        Some(Supply::of(&self.core.system, main)?.sync(Nanos(job_ns)).0)
+    }
+
+    /// A line for each VCPU whose jobs are described.
+    fn jobs_remark(&self, system: &System) -> String {
+        let mut text = String::new();
+        for (index, number) in self.core.mains.iter().enumerate() {
+            let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
+            let Server::Main { job_ns: Some(job), .. } = vcpu.server else { continue };
+            if let Some(done) = self.job(index, job) {
+                let (name, job, done) = (&vcpu.name, human(job), human(done));
+                let alone = "if nothing else runs there";
+                text += &format!("job: one of {job} on `{name}` is done within {done}, {alone}\n");
+            }
+        }
+        text
+    }
+
     fn bounds_table(&self) -> String {
         let mut table = Table::new(&[
             ("test", Align::Left),
@@ -155,7 +178,7 @@ impl Plan {
             ),
             None => "margin: none, whatever the budgets\n".to_owned(),
         };
-        text + &self.queues_remark(system)
+        text + &self.queues_remark(system) + &self.jobs_remark(system)
     }
 
     fn queues_remark(&self, system: &System) -> String {

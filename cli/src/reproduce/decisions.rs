@@ -4,6 +4,8 @@
 //! The table of counts (`counts/kernel.txt`) and what `plan` charges for a switch come from here,
 //! and each run of this checks that they still hold.
 
+mod structures;
+
 use super::boot::Bench;
 use super::counts::{self, Measured};
 use super::semaphores::scenario::{self, Decision, Kind};
@@ -49,7 +51,9 @@ pub fn reproduce(_: Effort, progress: &Progress) -> Result<Report, Failure> {
     };
     let lists = [list(1)?, list(QUEUES)?];
     progress.end();
-    report(&All { dp, fp, priorities, lists }, &counts::kernel()?)
+    let mut report = report(&All { dp, fp, priorities, lists }, &counts::kernel()?)?;
+    structures::reproduce(&bench, &mut report)?;
+    Ok(report)
 }
 
 fn at(all: &[Decision], tasks: u64) -> Result<Decision, Failure> {

@@ -23,11 +23,15 @@ const OVERHEADS: Overheads =
     Overheads { section: Nanos(3_000), overrun: Nanos(3_000), ..Overheads::NONE };
 
 /// What the kernel takes from a core that this archive describes: its longest path, the interrupts
-/// of the declared devices, and one alarm of each sleeper that may have a VCPU, as in `plan`.
+/// of the declared devices, the switches of the I/O VCPUs, and one alarm of each sleeper that may
+/// have a VCPU, as in `plan`.
 fn overheads(archive: &Archive<'_>) -> Overheads {
     let mut sum = OVERHEADS;
     for device in archive.devices().filter(|device| device.interval > 0) {
         sum = sum.with_top_half(INTERRUPT_GRACE, Nanos(device.interval));
+    }
+    for io in archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io) {
+        sum = sum.with_top_half(Nanos(2 * SWITCH_GRACE.0), Nanos(io.interval));
     }
     let reserving = (0..archive.header.processes).filter(|p| archive.may_reserve(*p));
     let processes = reserving.map(|p| archive.process(p));
@@ -93,7 +97,9 @@ impl Kernel<'_> {
         v.background = record.background;
         v.serves = record.serves;
         // One that nobody can name is in no plan.
-        v.graces_max = if v.key == Key::PRIVATE.0 { 0 } else { record.replenishments.max(1) };
+        if v.key != Key::PRIVATE.0 {
+            (v.places, v.interval) = (record.replenishments, Nanos(record.interval));
+        }
         let admitted = match record.kind {
             VcpuKind::Main => {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
@@ -123,6 +129,7 @@ impl Kernel<'_> {
         v.generation += 1;
         v.handle = Handle::new(Kind::Vcpu, id.index(), v.generation).0;
         (v.slowest, v.changes) = (period, 0);
+        v.find_graces();
         v.find_urgency();
         self.scheduler.rank(&mut self.vcpus, id);
         self.refresh(id);

@@ -20,6 +20,7 @@
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
 //! | `exchange` | one call that sends and receives, and its short path |
 //! | `memory` | frames, heaps, shared segments, devices |
+//! | `accounts` | how a run went, in records |
 //! | `config` | pools and their contents from the boot archive |
 //! | `check` | the invariants, run after every step of a test |
 //! | `host`, `inspect` | the core under test, and what watchers on a host ask it |
@@ -27,6 +28,7 @@
 #![cfg_attr(not(any(test, feature = "host")), no_std)]
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod admission;
 mod alarm;
 mod check;

@@ -72,6 +72,8 @@ pub struct Jobs {
     pub skipped: u64,
     /// Longest time from release to end.
     pub response_max: Nanos,
+    /// Most budget that a job used.
+    pub cost_max: Nanos,
 }
 
 /// One thread slot.
@@ -97,6 +99,8 @@ pub struct Thread {
     pub(crate) urgency: u64,
     /// CPU time used.
     pub used: Nanos,
+    /// Budget of VCPUs that its own work used since its job began, whosever they are.
+    pub(crate) paid: Nanos,
     /// Those whose places are given up until it wakes.
     pub(crate) parked: ThreadQueue,
     /// Neighbours in the list it is in.
@@ -140,6 +144,7 @@ impl Thread {
         priority: 0,
         urgency: 0,
         used: Nanos::ZERO,
+        paid: Nanos::ZERO,
         parked: ThreadQueue::EMPTY,
         previous: Id::NONE,
         next: Id::NONE,
@@ -164,6 +169,7 @@ impl Thread {
             misses: 0,
             skipped: 0,
             response_max: Nanos::ZERO,
+            cost_max: Nanos::ZERO,
         },
     };
 
@@ -440,6 +446,7 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, period.0));
         }
         let thread = self.running();
+        self.threads[thread].paid = Nanos::ZERO;
         let jobs = &mut self.threads[thread].jobs;
         jobs.release = first;
         jobs.period = period;
@@ -453,14 +460,16 @@ impl Kernel<'_> {
     pub(crate) fn job_wait(&mut self, hint: u64) -> Step {
         let after = self.hinted(hint);
         let (thread, now) = (self.running(), self.now);
-        let jobs = &mut self.threads[thread].jobs;
-        if jobs.period == Nanos::ZERO {
+        if self.threads[thread].jobs.period == Nanos::ZERO {
             return Err(Refused::Misuse(FaultCause::BadArgument, 0));
         }
+        let cost = core::mem::take(&mut self.threads[thread].paid);
+        let jobs = &mut self.threads[thread].jobs;
         let response = now - jobs.release;
         jobs.done += 1;
         jobs.misses += u64::from(response > jobs.deadline);
         jobs.response_max = jobs.response_max.max(response);
+        jobs.cost_max = jobs.cost_max.max(cost);
         jobs.release += jobs.period;
         let late = now - jobs.release;
         let mut skipped = 0;
@@ -486,7 +495,7 @@ impl Kernel<'_> {
     }
 
     /// The jobs of a thread as they stand at `now`: a job under way past its deadline is a miss
-    /// already.
+    /// already, and what it has used so far is its cost.
     #[must_use]
     pub fn jobs_at(&self, thread: ThreadId, now: Nanos) -> Jobs {
         let mut jobs = self.threads[thread].jobs;
@@ -494,7 +503,25 @@ impl Kernel<'_> {
             jobs.misses += 1;
             jobs.response_max = jobs.response_max.max(now - jobs.release);
         }
+        if jobs.active {
+            jobs.cost_max = jobs.cost_max.max(self.threads[thread].paid);
+        }
         jobs
+    }
+
+    /// The words of `Record::Job` for a thread that has a VCPU and jobs.
+    #[must_use]
+    pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {
+        let t = &self.threads[thread];
+        let jobs = self.jobs_at(thread, now);
+        let words = [t.process.index(), t.slot, t.vcpu.index()].map(u64::from);
+        let [process, slot, vcpu] = words;
+        (t.vcpu.is_some() && jobs.cost_max > Nanos::ZERO).then_some([
+            process,
+            slot,
+            vcpu,
+            jobs.cost_max.0,
+        ])
     }
 
     /// The process a thread belongs to.

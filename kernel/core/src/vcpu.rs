@@ -8,8 +8,10 @@
 //!
 //! The VCPU that pays is charged at each entry. What an entry costs is paid by whoever runs after
 //! it, but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
-//! device's interrupt. There are no more of these than `plan` counts: a VCPU is spared only so many
-//! switches in a period, and interrupts have their distance.
+//! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
+//! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
+//! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and whoever
+//! preempts another one brings that the way back, too. Interrupts have their distance.
 
 use crate::alarm::Class;
 use crate::kernel::Kernel;
@@ -70,11 +72,15 @@ pub struct Vcpu {
     pub(crate) wakes_max: u16,
     wakes: u16,
     wakes_until: Nanos,
-    /// Switches that it need not pay for, in each period and in this one. None for those made while
-    /// the system runs: no plan knows of them.
-    pub(crate) graces_max: u8,
-    graces: u8,
-    graces_until: Nanos,
+    /// Switches to it that a plan counts: places in its list, or an I/O VCPU's interval. None of
+    /// those made while the system runs: no plan knows of them.
+    pub(crate) places: u8,
+    pub(crate) interval: Nanos,
+    /// When it is spared the next one, and from one to the next.
+    spared_from: Nanos,
+    spared_gap: Nanos,
+    /// It was preempted by a VCPU whose way there and back is counted.
+    comes_back: bool,
     /// The longest period it ever had, and how often its budget or period was changed.
     pub(crate) slowest: Nanos,
     pub(crate) changes: u16,
@@ -104,9 +110,11 @@ impl Vcpu {
         wakes_max: 0,
         wakes: 0,
         wakes_until: Nanos::ZERO,
-        graces_max: 0,
-        graces: 0,
-        graces_until: Nanos::ZERO,
+        places: 0,
+        interval: Nanos::ZERO,
+        spared_from: Nanos::FOREVER,
+        spared_gap: Nanos::ZERO,
+        comes_back: false,
         slowest: Nanos::ZERO,
         changes: 0,
     };
@@ -158,21 +166,30 @@ impl Vcpu {
         self.wakes_max = self.wakes_max.max(self.wakes);
     }
 
-    /// What a switch to this VCPU costs others instead of it: no more often than `plan` counts. A
-    /// window of one period has two of these at most.
-    fn switch_grace(&mut self, now: Nanos) -> Nanos {
-        if now >= self.graces_until {
-            self.graces_until = now + self.period();
-            self.graces = self.graces_max;
+    /// Is one of the switches to this VCPU that `plan` counts left?
+    fn take_grace(&mut self, now: Nanos) -> bool {
+        let left = now >= self.spared_from;
+        if left {
+            self.spared_from = now + self.spared_gap;
         }
-        if self.graces == 0 {
-            return Nanos::ZERO;
-        }
-        self.graces -= 1;
-        SWITCH_GRACE
+        left
+    }
+
+    /// No window of any length has more switches that it need not pay for than the plan counts for
+    /// that length. Later changes of its period are not in the plan, and change nothing here.
+    pub(crate) fn find_graces(&mut self) {
+        let planned = self.places > 0 || self.interval > Nanos::ZERO;
+        self.spared_from = if planned { Nanos::ZERO } else { Nanos::FOREVER };
+        self.spared_gap = match &self.server {
+            Server::Main(server) => {
+                Nanos(server.period().0.div_ceil(u64::from(self.places.max(1))))
+            }
+            Server::Io(..) => self.interval,
+        };
     }
 
     fn sleep(&mut self, now: Nanos) {
+        self.comes_back = false;
         match &mut self.server {
             Server::Main(server) => server.block(now),
             Server::Io(server, _) => server.stop(),
@@ -264,6 +281,7 @@ impl Kernel<'_> {
             return;
         }
         self.scheduler.paid_since = now;
+        self.threads[self.scheduler.running].paid += elapsed;
         let v = &mut self.vcpus[vcpu];
         if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
             v.extra += elapsed;
@@ -280,17 +298,28 @@ impl Kernel<'_> {
     pub(crate) fn fund(&mut self) {
         let place = self.scheduler.place;
         let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
-        let switched = self.scheduler.payer != vcpu;
-        self.scheduler.payer = vcpu;
+        let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
         self.scheduler.paid_since = self.now;
         self.scheduler.paid_until = Nanos::FOREVER;
-        if vcpu.is_some() {
-            let v = &mut self.vcpus[vcpu];
-            self.scheduler.paid_since +=
-                if switched { v.switch_grace(self.now) } else { self.scheduler.grace };
-            if self.scheduler.eligible >> (v.rank % 64) & 1 == 1 {
-                self.scheduler.paid_until = self.scheduler.paid_since + v.available(self.now);
-            }
+        if vcpu.is_none() {
+            return;
+        }
+        let (s, now) = (&mut self.scheduler, self.now);
+        let v = &mut self.vcpus[vcpu];
+        if s.eligible >> (v.rank % 64) & 1 == 0 {
+            return;
+        }
+        let (mut spared, mut planned) = (s.grace, false);
+        if before != vcpu {
+            let back = core::mem::take(&mut v.comes_back);
+            planned = !back && v.take_grace(now);
+            spared = if back || planned { SWITCH_GRACE } else { Nanos::ZERO };
+        }
+        s.paid_since += spared;
+        s.paid_until = s.paid_since + v.available(now);
+        if planned && before.is_some() {
+            let preempted = &mut self.vcpus[before];
+            preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
         }
     }
 

@@ -1,6 +1,9 @@
-//! What the kernel says of its VCPUs at the end of a run: what they used, and on what terms.
+//! What the kernel says at the end of a run of its VCPUs, what they used and on what terms, and of
+//! jobs, what they cost.
 
 mod support;
+use diapason_abi::archive::SWITCH_GRACE;
+use diapason_abi::call::MUTEX;
 use diapason_core::VcpuId;
 use support::*;
 
@@ -51,5 +54,76 @@ fn a_change_is_one_of_those_that_serve_it_too() {
             let grant = period / 10;
             assert_eq!(terms(sys, 1), Some([u64::MAX, grant, period, 100_000, longest, changes]));
         }
+    });
+}
+
+/// What the jobs of a thread cost at most, as the end of a run says it.
+fn job(sys: &mut Sys<'_>, thread: ThreadId) -> [u64; 2] {
+    sys.host.kernel.close_accounts(sys.host.now);
+    let w = sys.host.kernel.job_account(thread, sys.host.now).expect("it has jobs");
+    [w[2], w[3]]
+}
+
+#[test]
+fn a_job_costs_the_budget_that_its_own_work_uses() {
+    let plan = Plan::new().main_vcpu("U", MS, 5 * MS, 0).main_vcpu("V", 4 * MS, 10 * MS, 0);
+    let plan = plan.process("u", 40).with(|p| p.vcpu = 0).process("v", 30).with(|p| p.vcpu = 1);
+    run(&plan, |sys| {
+        let (u, v) = (sys.thread(0, 0), sys.thread(1, 0));
+        assert_eq!(sys.running(), u);
+        assert_eq!(sys.host.kernel.job_account(u, sys.host.now), None, "it is not periodic");
+        sys.blocks(Call::SleepUntil, &[11 * MS]);
+        assert_eq!(sys.running(), v);
+        sys.until(10_000);
+        sys.blocks(Call::JobsStart, &[10 * MS, 10 * MS, 10 * MS]);
+        sys.until(10 * MS);
+        // U has 300 us of the job's time, and each switch to V is spared.
+        sys.until(11 * MS);
+        sys.until(11 * MS + 300_000);
+        sys.blocks(Call::SleepUntil, &[80 * MS]);
+        sys.until(12 * MS);
+        let cost = 2 * MS - 300_000 - 2 * SWITCH_GRACE.0;
+        assert_eq!(job(sys, v), [1, cost], "one that is under way has used so much at least");
+        sys.blocks(Call::JobWait, &[]);
+        sys.until(20 * MS);
+        sys.until(20 * MS + 50_000);
+        sys.blocks(Call::JobWait, &[]);
+        assert_eq!(job(sys, v), [1, cost], "the longest counts");
+        // What waits for budget is one job: 4 ms, and 1 ms of the next period.
+        sys.until(30 * MS);
+        sys.until(34 * MS + SWITCH_GRACE.0);
+        assert_eq!(sys.running(), ThreadId::NONE);
+        sys.until(40 * MS);
+        sys.until(41 * MS + SWITCH_GRACE.0);
+        sys.call(Call::JobWait, &[]);
+        assert_eq!(job(sys, v), [1, 5 * MS]);
+    });
+}
+
+#[test]
+fn a_job_that_is_helped_costs_its_own_work_whoever_pays() {
+    let plan = Plan::new().main_vcpu("U", 2 * MS, 5 * MS, 0).main_vcpu("V", MS, 10 * MS, 0);
+    let plan = plan.semaphore("s", MUTEX);
+    let plan = plan.process("u", 40).with(|p| p.vcpu = 0).process("v", 30).with(|p| p.vcpu = 1);
+    run(&plan, |sys| {
+        let (u, v) = (sys.thread(0, 0), sys.thread(1, 0));
+        let s = sys.open(Call::SemCreate, "s");
+        sys.blocks(Call::JobsStart, &[10 * MS + 500_000, 20 * MS, 20 * MS]);
+        let mine = sys.open(Call::SemCreate, "s");
+        sys.blocks(Call::JobsStart, &[10 * MS, 20 * MS, 20 * MS]);
+        sys.until(10 * MS);
+        assert_eq!(sys.running(), v);
+        sys.ok(Call::SemLock, &[mine, FOREVER]);
+        sys.until(10 * MS + 500_000);
+        assert_eq!(sys.running(), u);
+        sys.until(10 * MS + 600_000);
+        sys.call(Call::SemLock, &[s, FOREVER]);
+        assert_eq!(sys.running(), v, "in the place of u");
+        sys.until(10 * MS + 900_000);
+        sys.call(Call::SemUnlock, &[mine]);
+        assert_eq!(sys.running(), u);
+        let grace = SWITCH_GRACE.0;
+        assert_eq!(job(sys, v), [1, 800_000 - grace], "its own 500 us, and 300 us that U paid");
+        assert_eq!(job(sys, u), [0, 100_000 - grace]);
     });
 }

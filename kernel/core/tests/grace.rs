@@ -1,8 +1,10 @@
 //! Switches are not paid for by the budget of whom they go to, but only as many as a plan counts:
-//! who runs in short pieces pays for all others.
+//! two for each place in a list, there and back. Who runs in short pieces pays for all others.
 
 mod support;
+use diapason_abi::archive::SWITCH_GRACE;
 use diapason_core::VcpuId;
+use diapason_random::Random;
 use support::*;
 
 const MS: u64 = 1_000_000;
@@ -29,8 +31,91 @@ fn short_runs_are_charged() {
         }
         let kernel = &sys.host.kernel;
         let (ran, charged) = (kernel.threads[v].used.0, kernel.vcpus[VcpuId::new(0)].used.0);
-        let free = 3 * 8 * diapason_abi::archive::SWITCH_GRACE.0;
+        let free = 3 * 8 * SWITCH_GRACE.0;
         assert!(ran <= 2 * MS + free, "ran {ran} ns in two periods, charged {charged}");
         assert!(charged + free >= ran && charged <= 2 * MS);
     });
+}
+
+/// Budget that neither of two VCPUs was charged for what their threads ran: U runs for 10 us and
+/// naps for 500 us, `times` times, and V runs meanwhile.
+fn spared(times: u64) -> u64 {
+    let plan = Plan::new().main_vcpu("U", 3 * MS, 10 * MS, 0).main_vcpu("V", 15 * MS, 20 * MS, 0);
+    let plan = plan.process("u", 40).with(|p| p.vcpu = 0).process("v", 30).with(|p| p.vcpu = 1);
+    run(&plan, |sys| {
+        let (u, v) = (sys.thread(0, 0), sys.thread(1, 0));
+        for _ in 0..times {
+            sys.until(sys.host.now.0 + 10_000);
+            let wake = sys.host.now.0 + 500_000;
+            sys.call(Call::SleepUntil, &[wake]);
+            assert_eq!(sys.running(), v);
+            sys.until(wake);
+            assert_eq!(sys.running(), u);
+        }
+        sys.until(sys.host.now.0 + 10_000);
+        sys.host.kernel.close_accounts(sys.host.now);
+        let charged = |v: u16| sys.host.kernel.vcpus[VcpuId::new(v)].used.0;
+        sys.host.now.0 - charged(0) - charged(1)
+    })
+}
+
+#[test]
+fn a_way_there_that_is_spared_brings_the_way_back() {
+    // U may be spared every 1,250 us and V every 2,500 us of its own; U wakes every 510 us. At
+    // 1,530 U is spared, and so V at 1,540, when U has slept again; at 2,560 V has a way of its
+    // own.
+    for (times, switches) in [(1, 2), (2, 2), (3, 3), (4, 4), (5, 4), (6, 6)] {
+        assert_eq!(spared(times), switches * SWITCH_GRACE.0, "{times} times");
+    }
+}
+
+#[test]
+fn no_window_of_a_period_spares_more_switches_than_a_plan_counts() {
+    let mut random = Random::new(12);
+    for n in [2, 3, 8] {
+        let plan = Plan::new().main_vcpu("U", 10 * MS, 10 * MS, 0);
+        let plan = plan.with_vcpu(|v| v.replenishments = n).process("u", 40).with(|p| p.vcpu = 0);
+        let spares = run(&plan, |sys| spares(sys, &mut random));
+        // Each may bring another one its way back, and two are planned for each place.
+        for from in &spares {
+            let window = spares.iter().filter(|at| (*from..from + 10 * MS).contains(at));
+            assert!(window.count() <= usize::from(n), "more than {n} from {from}");
+        }
+        assert!(spares.len() >= 19 * usize::from(n / 2), "so many are left");
+    }
+}
+
+#[test]
+fn an_io_vcpu_is_spared_a_switch_for_each_wake_up_of_the_plan() {
+    let plan = Plan::new().main_vcpu("V", MS, 10 * MS, 0).io_vcpu("X", 100_000, 1, 0);
+    let plan = plan.with_vcpu(|v| v.interval = MS).process("x", 40).with(|p| p.vcpu = 1);
+    let spares = run(&plan, |sys| spares(sys, &mut Random::new(7)));
+    assert!(spares.windows(2).all(|two| two[1] - two[0] >= MS));
+    assert!(spares.len() > 200 / 4, "every nap of its interval or longer: {}", spares.len());
+}
+
+/// When switches to the VCPU of a thread that naps at random were not charged, in 20 periods.
+fn spares(sys: &mut Sys<'_>, random: &mut Random) -> Vec<u64> {
+    let (u, mut spares, mut seen) = (sys.thread(0, 0), Vec::new(), 0);
+    while sys.host.now.0 < 200 * MS {
+        if sys.running() != u {
+            let next = sys.host.kernel.next_alarm().0;
+            sys.until(next.max(sys.host.now.0 + 1));
+            continue;
+        }
+        let ran_from = sys.host.now.0;
+        sys.until(ran_from + 10_000);
+        if sys.running() != u {
+            continue;
+        }
+        sys.call(Call::SleepUntil, &[sys.host.now.0 + 1 + random.below(4 * MS)]);
+        let kernel = &sys.host.kernel;
+        let spared = kernel.threads[u].used.0 - kernel.vcpus[kernel.threads[u].vcpu].used.0;
+        if spared > seen {
+            let count = (spared - seen) / SWITCH_GRACE.0;
+            spares.extend((0..count).map(|_| ran_from));
+        }
+        seen = spared;
+    }
+    spares
 }

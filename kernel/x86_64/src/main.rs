@@ -15,6 +15,7 @@
 //! | `paging`, `table` | address spaces, arrays |
 //! | `apic`, `clock`, `tables`, `cpu` | the processor and its tables |
 //! | `console`, `recorder`, `fatal` | what the kernel says, keeps, and says last |
+//! | `watch` | what its paths take |
 
 #![no_std]
 #![no_main]
@@ -37,3 +38,4 @@ mod recorder;
 mod shell;
 mod table;
 mod tables;
+mod watch;

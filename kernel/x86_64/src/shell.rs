@@ -14,6 +14,7 @@ use crate::fatal::leave;
 use crate::machine::Metal;
 use crate::percpu::shell;
 use crate::tables::{FIRST_DEVICE, TIMER};
+use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
@@ -39,8 +40,8 @@ pub struct Shell {
     pub horizon: Nanos,
     /// Somebody outside could still wake a thread.
     pub has_devices: bool,
-    /// What caused the longest path.
-    pub longest_cause: u64,
+    /// What paths took, if the run is watched.
+    pub paths: Paths,
 }
 
 /// What `entry.s` gets back from a system call: its result, and the context to continue with: 0 for
@@ -72,7 +73,7 @@ extern "C" fn on_idle_trap(vector: u64) -> usize {
     let start = shell.watch_start();
     let cause = shell.interrupt(vector);
     let next = shell.enter(cause);
-    shell.watch_end(start, 256 + vector);
+    shell.watch_end(start, VECTORS_FROM + vector, next == IDLE);
     next
 }
 
@@ -115,7 +116,8 @@ impl Shell {
         let start = self.watch_start();
         let cause = self.cause_of(context);
         let next = self.enter(cause);
-        self.watch_end(start, 256 + context.vector);
+        let stayed = core::ptr::eq(context, next as *const Context);
+        self.watch_end(start, VECTORS_FROM + context.vector, stayed);
         next
     }
 
@@ -363,13 +365,15 @@ impl Shell {
         if self.metal.observe.watch { cpu::counter() } else { 0 }
     }
 
-    pub fn watch_end(&mut self, start: u64, cause: u64) {
+    /// A path that began at `start` ends; `stayed`: with the one that was there before.
+    pub fn watch_end(&mut self, start: u64, cause: u64, stayed: bool) {
         if self.metal.observe.watch {
             let length = cpu::counter() - start;
             if length > self.metal.longest {
                 self.metal.longest = length;
-                self.longest_cause = cause;
+                self.paths.longest_cause = cause;
             }
+            self.paths.note(cause, length, stayed);
         }
     }
 
@@ -392,48 +396,8 @@ impl Shell {
     /// The run is over: say how it went, and stop.
     pub fn finish(&mut self, status: u8) -> ! {
         let now = self.clock.now();
-        let scheduler = &mut self.kernel.scheduler;
-        // Charge what has run since the last change.
-        scheduler.switch(&mut self.kernel.threads, scheduler.running, now);
-        self.kernel.close_accounts(now);
+        self.kernel.final_accounts(now, announce);
         let idle = self.kernel.scheduler.idle;
-        for id in self.kernel.threads.ids() {
-            let t = &self.kernel.threads[id];
-            if t.generation > 0 {
-                let jobs = self.kernel.jobs_at(id, now);
-                let (process, slot) = (u64::from(t.process.index()), u64::from(t.slot));
-                let response = jobs.response_max.0;
-                announce(
-                    Record::Thread,
-                    &[
-                        process,
-                        slot,
-                        t.name,
-                        t.used.0,
-                        jobs.done,
-                        jobs.misses,
-                        response,
-                        jobs.skipped,
-                    ],
-                );
-            }
-        }
-        for id in self.kernel.vcpus.ids() {
-            if let (Some(used), Some(terms)) =
-                (self.kernel.account_of(id), self.kernel.terms_of(id))
-            {
-                announce(Record::Vcpu, &used);
-                announce(Record::VcpuTerms, &terms);
-            }
-        }
-        self.kernel.interrupts().for_each(|words| announce(Record::Irq, &words));
-        for id in self.kernel.processes.ids() {
-            let p = &self.kernel.processes[id];
-            let (starts, faults) = (u64::from(p.starts), u64::from(p.faults));
-            let words =
-                [u64::from(id.index()), starts, faults, u64::from(p.heap.count), p.state as u64];
-            announce(Record::Process, &words);
-        }
         self.last_words(now, idle);
         leave(status)
     }
@@ -444,7 +408,8 @@ impl Shell {
             announce(Record::Recorded, &[written, lost]);
         }
         if self.metal.observe.watch {
-            announce(Record::LongestPath, &[self.metal.longest, self.longest_cause]);
+            self.paths.announce();
+            announce(Record::LongestPath, &[self.metal.longest, self.paths.longest_cause]);
         }
         // SAFETY: the end of the run; the reference ends here.
         let lost = unsafe { console() }.lost();

@@ -322,7 +322,7 @@ fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
         queue: vcpu.queue,
     };
     match &vcpu.server {
-        Server::Main { budget_ns, period_ns, replenishments, background } => VcpuRecord {
+        Server::Main { budget_ns, period_ns, replenishments, background, .. } => VcpuRecord {
             budget: *budget_ns,
             period: *period_ns,
             replenishments: *replenishments,

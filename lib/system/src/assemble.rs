@@ -144,12 +144,15 @@ fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
 
 fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
     match what {
-        DeclaredVcpu::Main { budget, period, replenishments, background } => Some(Server::Main {
-            budget_ns: budget.value,
-            period_ns: period.value,
-            replenishments: *replenishments,
-            background: *background,
-        }),
+        DeclaredVcpu::Main { budget, period, replenishments, background, job_ns } => {
+            Some(Server::Main {
+                budget_ns: budget.value,
+                period_ns: period.value,
+                replenishments: *replenishments,
+                background: *background,
+                job_ns: *job_ns,
+            })
+        }
         DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, serves } => {
             let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
             Some(Server::Io {

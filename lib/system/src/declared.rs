@@ -128,7 +128,13 @@ pub(crate) struct DeclaredProcess {
 #[derive(Debug)]
 pub(crate) enum DeclaredVcpu {
     /// A sporadic server.
-    Main { budget: At<u64>, period: At<u64>, replenishments: u8, background: bool },
+    Main {
+        budget: At<u64>,
+        period: At<u64>,
+        replenishments: u8,
+        background: bool,
+        job_ns: Option<u64>,
+    },
     /// A server for bottom halves.
     Io {
         utilization_ppm: At<u32>,

@@ -268,6 +268,8 @@ pub enum Server {
         replenishments: u8,
         /// May it run without budget when nobody else wants to?
         background: bool,
+        /// Most budget that one job of a thread on it uses, in ns.
+        job_ns: Option<u64>,
     },
     /// A server for bottom halves (PIBS).
     Io {

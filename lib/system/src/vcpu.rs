@@ -16,7 +16,7 @@ use toml::de::DeValue;
 
 const KINDS: [(&str, bool); 2] = [("main", false), ("io", true)];
 const FORMS: [(&str, bool); 2] = [("exact", true), ("closed", false)];
-const MAIN_KEYS: [&str; 4] = ["budget", "period", "replenishments", "background"];
+const MAIN_KEYS: [&str; 5] = ["budget", "period", "replenishments", "background", "job"];
 const IO_KEYS: [&str; 4] = ["utilization", "cap", "interval", "serves"];
 const PERIODS: RangeInclusive<u64> = PERIOD_MIN.0..=PERIOD_MAX.0;
 
@@ -56,11 +56,13 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let length = table.number("replenishments", lengths, ", the length of its list");
     let length = length.and_then(|number| u8::try_from(number.value).ok());
     let background = table.flag("background").unwrap_or(false);
+    let job = table.duration("job", BUDGET_MIN.0..=PERIOD_MAX.0);
     Some(DeclaredVcpu::Main {
         budget: budget?,
         period: period?,
         replenishments: length.unwrap_or(REPLENISHMENTS_MAX),
         background,
+        job_ns: job.map(|job| job.value),
     })
 }
 

@@ -64,6 +64,7 @@ fn every_key_is_in_the_reference() {
         "period",
         "replenishments",
         "background",
+        "job",
         "utilization",
         "cap",
         "serves",

@@ -75,7 +75,7 @@ fn vcpus_agree(system: &System, archive: &Archive<'_>) {
         let first = first.fold(0, |mask, index| mask | 1 << index);
         assert_eq!(record.allowed, users(system, &vcpu.name) | first);
         match &vcpu.server {
-            Server::Main { budget_ns, period_ns, replenishments, background } => {
+            Server::Main { budget_ns, period_ns, replenishments, background, .. } => {
                 assert_eq!((record.budget, record.period), (*budget_ns, *period_ns));
                 assert_eq!(
                     (record.replenishments, record.background),

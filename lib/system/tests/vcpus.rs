@@ -28,6 +28,17 @@ fn bad_vcpu(lines: &[&str], column: usize, title: &str, help: &str) {
     bad(&all, column, title, help);
 }
 
+#[test]
+fn what_a_job_uses_may_be_described() {
+    let text = SERVERS.replacen("background = true", "background = true\njob = \"800us\"", 1);
+    let system = parse("servers.toml", &text).unwrap();
+    let jobs = system.vcpus.iter().map(|vcpu| match vcpu.server {
+        Server::Main { job_ns, .. } => job_ns,
+        Server::Io { .. } => None,
+    });
+    assert_eq!(jobs.collect::<Vec<_>>(), [Some(800_000), None, None, None]);
+}
+
 const IO: [&str; 2] = ["kind = \"io\"", "interval = \"1ms\""];
 
 #[test]
@@ -42,6 +53,7 @@ fn every_key_arrives_in_the_system() {
         period_ns: 10_000_000,
         replenishments: 4,
         background: true,
+        job_ns: None,
     };
     assert_eq!(system.vcpus[0].server, sampling);
     let closing = Server::Main {
@@ -49,6 +61,7 @@ fn every_key_arrives_in_the_system() {
         period_ns: 20_000_000,
         replenishments: 8,
         background: false,
+        job_ns: None,
     };
     assert_eq!(system.vcpus[1].server, closing);
     let timer = Server::Io {

@@ -18,7 +18,8 @@ pub const TESTS: &[QemuTest] = &[
 ];
 
 /// What must ring, and for whom.
-const RINGING: [(&str, &str); 3] = [
+const RINGING: [(&str, &str); 4] = [
+    ("job-cost", "VCPU crumbs"),
     ("replenishment-list-full", "VCPU crumbs"),
     ("interrupt-distance", "device hpet"),
     ("wake-ups", "VCPU ticks"),

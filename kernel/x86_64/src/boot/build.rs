@@ -12,6 +12,7 @@ use crate::recorder::Recorder;
 use crate::shell::{Observe, Shell};
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
+use crate::watch::Paths;
 use diapason_abi::archive::{Archive, NONE, Refusal, flags};
 use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
@@ -70,7 +71,7 @@ pub fn build(
         armed: Nanos::FOREVER,
         horizon: Nanos(h.horizon),
         has_devices: h.devices > 0,
-        longest_cause: 0,
+        paths: Paths::NONE,
     };
     shell.kernel.lack_devices(absent);
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.

@@ -105,14 +105,14 @@ fn eq1_admits(case: &Case) -> bool {
 }
 
 /// How many chunks of main VCPUs were used after `e + T`.
-fn late<I>(run: &Run<SporadicServer, I>) -> usize {
+pub fn late<I>(run: &Run<SporadicServer, I>) -> usize {
     let reserved = run.slices.iter().filter(|slice| !slice.background);
     let mains = reserved.filter(|slice| matches!(slice.who, Who::Main(_)));
     mains.filter(|slice| slice.to > slice.released + slice.period).count()
 }
 
 /// Everybody busy from 0 on, and first of all a long bottom half for the slowest beneficiary.
-fn critical_instant(case: &Case) -> Vec<Arrival> {
+pub fn critical_instant(case: &Case) -> Vec<Arrival> {
     let all = |main| Arrival::new(Nanos(0), Happening::Work { main, units: case.horizon });
     let mut arrivals: Vec<Arrival> = (0..case.system.mains.len()).map(all).collect();
     for (io, who) in case.beneficiaries.iter().enumerate() {

@@ -9,5 +9,6 @@ mod case;
 mod changes;
 mod checks;
 mod counterexamples;
+mod inheritance;
 mod rejected;
 mod supply;

@@ -1,0 +1,57 @@
+//! What kernel paths take, by cause: of a run that is watched. An entry is timed from its first
+//! instruction in Rust to the last, so what `entry.s` does around that is not in it.
+
+use crate::console::announce;
+use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT};
+use diapason_abi::record::{KernelCause, Record};
+
+/// Causes are numbers of calls, or this and a vector.
+pub const VECTORS_FROM: u64 = 256;
+
+/// The paths of one cause.
+#[derive(Clone, Copy)]
+struct Spent {
+    entries: u64,
+    instructions: u64,
+    /// Of those that went on with somebody else, and of those that did not.
+    longest: [u64; 2],
+}
+
+/// All paths so far.
+pub struct Paths {
+    spent: [Spent; 4],
+    /// What caused the longest.
+    pub longest_cause: u64,
+}
+
+impl Paths {
+    /// Nothing yet.
+    pub const NONE: Paths = Paths {
+        spent: [Spent { entries: 0, instructions: 0, longest: [0; 2] }; 4],
+        longest_cause: 0,
+    };
+
+    /// A path ended. Did the one that was there before go on?
+    pub fn note(&mut self, cause: u64, length: u64, stayed: bool) {
+        let kind = match cause.checked_sub(VECTORS_FROM) {
+            None => KernelCause::Call,
+            Some(FIRST_DEVICE..) => KernelCause::Interrupt,
+            Some(FIRST_INTERRUPT..) => KernelCause::Timer,
+            Some(_) => KernelCause::Fault,
+        };
+        let spent = &mut self.spent[kind as usize];
+        spent.entries += 1;
+        spent.instructions += length;
+        let longest = &mut spent.longest[usize::from(stayed)];
+        *longest = length.max(*longest);
+    }
+
+    /// Say all of it.
+    pub fn announce(&self) {
+        for (cause, spent) in (0..).zip(&self.spent) {
+            let [leaving, staying] = spent.longest;
+            let words = [cause, spent.entries, spent.instructions, staying, leaving];
+            announce(Record::KernelTime, &words);
+        }
+    }
+}
