@@ -47,6 +47,9 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let session = Session::assemble(system, built, options)?;
     let run = session.run(&workspace, &mut live(request.json, session.names.clone()))?;
     save_record(request.record.as_deref(), &run)?;
+    if let Some(served) = run.served {
+        eprintln!("USB devices {served:016x}");
+    }
     report(request.json, &session, &run)
 }
 

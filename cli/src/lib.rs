@@ -24,6 +24,7 @@ pub mod metal;
 pub mod names;
 pub mod outcome;
 pub mod plan;
+pub mod plugged;
 pub mod qemu;
 pub mod reproduce;
 pub mod session;

@@ -6,9 +6,10 @@
 
 use crate::Failure;
 use crate::console::{Line, Splitter};
+use crate::plugged::Plugged;
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
-use diapason_system::System;
+use diapason_system::{System, UsbModel};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -52,10 +53,23 @@ pub struct Boot<'a> {
     pub memory_mib: u64,
     /// Devices to plug in besides those of every PC.
     pub devices: Vec<&'static str>,
+    /// USB devices that are plugged into the first controller.
+    pub plugged: Vec<UsbModel>,
     /// Keep what the flight recorder sends?
     pub record: bool,
     /// When to give up on a hang, in wall time.
     pub patience: Duration,
+}
+
+/// A boot that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Booted {
+    /// How.
+    pub ending: Ending,
+    /// The flight record, if it was asked for.
+    pub flight: Option<Vec<u8>>,
+    /// What the USB devices were asked and answered, as a number that is equal for equal runs.
+    pub served: Option<u64>,
 }
 
 /// How the machine ended.
@@ -162,7 +176,8 @@ impl Boot<'_> {
         command.arg("-kernel").arg(self.kernel).args(["-initrd", ARCHIVE]);
         command.args(["-display", "none", "-no-reboot", "-nodefaults", "-serial", console]);
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
-        for device in &self.devices {
+        // A controller with something plugged in comes with that.
+        for device in self.devices.iter().skip(usize::from(!self.plugged.is_empty())) {
             command.args(["-device", device]);
         }
         command.args(["-icount", "shift=0,sleep=off"]);
@@ -172,21 +187,27 @@ impl Boot<'_> {
         Ok(command)
     }
 
+    /// Serves what is plugged in, if something is.
+    fn plug(&self, folder: &RunFolder) -> Result<Option<Plugged>, Failure> {
+        let some = !self.plugged.is_empty();
+        let serve = || Plugged::serve(folder.path(), self.plugged.clone(), self.patience);
+        some.then(serve).transpose()
+    }
+
     /// Boots the machine and shows every console line to `observer` as it arrives. Returns how it
     /// ended and, if asked for, the flight record.
     ///
     /// # Errors
     /// If the emulator cannot be started or its files not be used.
-    pub fn run(
-        &self,
-        target: &Path,
-        observer: &mut dyn FnMut(&Line),
-    ) -> Result<(Ending, Option<Vec<u8>>), Failure> {
+    pub fn run(&self, target: &Path, observer: &mut dyn FnMut(&Line)) -> Result<Booted, Failure> {
         let folder = RunFolder::create(target)?;
+        let plugged = self.plug(&folder)?;
         let mut command = self.command(&folder, "stdio")?;
+        command.args(plugged.iter().flat_map(|plugged| &plugged.arguments));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
         let ending = Running { child }.follow(self.patience, observer)?;
+        let served = plugged.map(Plugged::finish).transpose()?;
         let flight = match self.record {
             true => Some(
                 fs::read(folder.path().join(FLIGHT))
@@ -194,7 +215,7 @@ impl Boot<'_> {
             ),
             false => None,
         };
-        Ok((ending, flight))
+        Ok(Booted { ending, flight, served })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, Verdict, judge};
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, plan};
-use diapason_system::{Diagnostics, Restart, RunOptions, System};
+use diapason_system::{Diagnostics, Restart, RunOptions, System, UsbModel, UsbPlug};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -38,6 +38,9 @@ pub struct Run {
     pub outcome: Outcome,
     /// The flight record, if it was asked for.
     pub flight: Option<Vec<u8>>,
+    /// What USB devices outside the machine were asked and answered, as a number that is equal for
+    /// equal runs.
+    pub served: Option<u64>,
 }
 
 /// Reads and checks a description.
@@ -93,6 +96,7 @@ impl Session {
             kernel: &self.built.kernel,
             archive: &self.archive,
             devices: qemu::devices(&self.system),
+            plugged: self.plugged(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
             record: self.options.record_bytes > 0,
             patience: patience(self.options.horizon_ns),
@@ -109,11 +113,21 @@ impl Session {
         observer: &mut dyn FnMut(&Line),
     ) -> Result<Run, Failure> {
         let mut outcome = Outcome::default();
-        let (ending, flight) = self.boot().run(&workspace.target(), &mut |line| {
+        let booted = self.boot().run(&workspace.target(), &mut |line| {
             outcome.note(line);
             observer(line);
         })?;
-        Ok(Run { ending, outcome, flight })
+        let qemu::Booted { ending, flight, served } = booted;
+        Ok(Run { ending, outcome, flight, served })
+    }
+
+    /// What is plugged into the first controller, in the order of its ports.
+    fn plugged(&self) -> Vec<UsbModel> {
+        let first = self.system.usb.iter().map(|plug| plug.device).min();
+        let mut plugs: Vec<&UsbPlug> =
+            self.system.usb.iter().filter(|plug| Some(plug.device) == first).collect();
+        plugs.sort_by_key(|plug| plug.port);
+        plugs.into_iter().map(|plug| plug.model).collect()
     }
 
     /// What the analysis assumes and a run of this system contradicts.

@@ -135,7 +135,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let ending = drive(&session, &how, &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
-    let code = report(request.json, &session, &Run { ending, outcome, flight: None })?;
+    let code =
+        report(request.json, &session, &Run { ending, outcome, flight: None, served: None })?;
     eprintln!("trace {:016x}", hash.0);
     if let Some(ledger) = ledger {
         let bill = ledger.bill().map(|bill| explain::render(&bill, &cast, names));
@@ -165,7 +166,7 @@ pub fn run(
 ) -> Result<Run, Failure> {
     let mut listener = Listener::new(observer);
     let ending = drive(session, how, &mut listener)?;
-    Ok(Run { ending, outcome: listener.outcome, flight: None })
+    Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
 /// Runs a session on the simulated machine.
