@@ -108,6 +108,8 @@ records! {
     /// Final table of a watched run, one per cause of kernel paths (`KernelCause`): how many there
     /// were, instructions of all, longest that went on with who was there, longest of the others.
     KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
+    /// Final table of a watched run, one per call that was made: its longest paths, as above.
+    CallPath = 29 ("call", "longest_staying", "longest_leaving"),
 }
 
 /// What the kernel was entered for: words of [`Record::KernelTime`].

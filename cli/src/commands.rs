@@ -84,6 +84,7 @@ fn is_final(record: diapason_abi::record::Record) -> bool {
             | Record::LongestPath
             | Record::Job
             | Record::KernelTime
+            | Record::CallPath
     )
 }
 

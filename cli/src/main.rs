@@ -6,7 +6,7 @@ use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
 use diapason::reproduce::{self, ReproduceRequest};
-use diapason::simulate::{self, SimRequest};
+use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,6 +64,12 @@ enum Command {
         /// Draw what may vary (times between best and worst); without it everything takes longest.
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
+        /// Run so many seeds on all cores, up to the first that breaks a promise.
+        #[arg(long, value_name = "N", conflicts_with_all = ["trace", "explain", "json"])]
+        search: Option<u64>,
+        /// Run these seeds: what each process of a search does.
+        #[arg(long, hide = true, value_parser = Seeds::parse)]
+        seeds: Option<Seeds>,
         /// Instructions a second, such as 1.1GHz [default: the description's `clock`].
         #[arg(long, value_name = "RATE", value_parser = plan::clock)]
         clock: Option<u64>,
@@ -119,18 +125,29 @@ fn main() -> ExitCode {
             watch,
             missing: Missing::Say,
         }),
-        Command::Sim { system, horizon, seed, clock, json, trace, strict, explain } => {
-            simulate::simulate(&SimRequest {
-                system,
-                horizon_ns: horizon,
-                clock_hz: clock,
-                seed,
-                json,
-                trace,
-                strict,
-                explain,
-            })
-        }
+        Command::Sim {
+            system,
+            horizon,
+            seed,
+            search,
+            seeds,
+            clock,
+            json,
+            trace,
+            strict,
+            explain,
+        } => simulate::simulate(&SimRequest {
+            system,
+            horizon_ns: horizon,
+            clock_hz: clock,
+            seed,
+            search,
+            seeds,
+            json,
+            trace,
+            strict,
+            explain,
+        }),
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { names, quick, json, out } => {
             reproduce::reproduce(&ReproduceRequest { names, quick, json, out })

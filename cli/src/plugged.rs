@@ -23,8 +23,8 @@ pub struct Plugged {
 }
 
 impl Plugged {
-    /// Serves these devices from sockets in `folder`. Models cannot change threads, so they are made
-    /// in the server's.
+    /// Serves these devices from sockets in `folder`. Models cannot change threads, so they are
+    /// made in the server's.
     ///
     /// # Errors
     /// If the clock's plugin cannot be built, or a socket not be opened.

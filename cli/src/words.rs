@@ -190,6 +190,12 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
             }
         ),
         Record::Job | Record::KernelTime => cost(record, word, names),
+        Record::CallPath => format!(
+            "{}: longest {} instructions, or {} to another thread",
+            path_cause(word(0)),
+            word(1),
+            word(2)
+        ),
         Record::Process => format!(
             "process {}: {}, {}, {} of heap",
             names.process(word(0)),

@@ -36,8 +36,8 @@ pub(crate) struct Bus {
 }
 
 impl Bus {
-    /// The devices of `archive`, as far as there are models: `functions` are those of PCI functions,
-    /// by class, in order.
+    /// The devices of `archive`, as far as there are models: `functions` are those of PCI
+    /// functions, by class, in order.
     pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
         let slots = archive.devices().map(|record| {
             let function: Option<Box<dyn Function>> = match record.location {

@@ -3,7 +3,8 @@
 //!
 //! Signal handlers on a stack of their own look whether a program was running. If so they note what
 //! happened and go on at the switch back; if not, the fault is the simulator's, and it dies of it.
-//! System calls by a program's own instruction never reach the host's kernel: they are calls of ours.
+//! System calls by a program's own instruction never reach the host's kernel: they are calls of
+//! ours.
 
 use crate::context;
 use core::arch::global_asm;

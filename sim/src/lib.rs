@@ -32,7 +32,7 @@ mod works;
 
 pub use bill::{Bill, Doing, Item, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller};
-pub use costs::{Cost, Costs};
+pub use costs::{Cost, Costs, Longest};
 pub use function::Function;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
@@ -85,7 +85,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
-        Options { costs: Costs::MEASURED, works, check: false, isolate: false }
+        Options { costs: Costs::default(), works, check: false, isolate: false }
     }
 }
 
@@ -101,8 +101,8 @@ pub struct Ended {
 /// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Run the system in `archive` up to its horizon. `functions` are the PCI functions of the host, each
-/// with its class.
+/// Run the system in `archive` up to its horizon. `functions` are the PCI functions of the host,
+/// each with its class.
 ///
 /// # Errors
 /// If there is nothing that can run.

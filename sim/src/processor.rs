@@ -27,6 +27,10 @@ pub enum Ending {
     SupervisorDied,
 }
 
+/// What a call that ends its process costs.
+const MISTAKE: Cause =
+    Cause::Fault(Fault { cause: FaultCause::BadCall, address: 0, instruction: 0 });
+
 /// The core with its programs.
 pub(crate) struct Processor<'a, O> {
     pub kernel: Kernel<'a>,
@@ -114,9 +118,9 @@ impl<'a, O: Observer> Processor<'a, O> {
         match trap {
             Trap::Call(number, arguments) => self.call(number, arguments),
             Trap::Now => {
-                let now = self.now + self.costs.time(self.costs.clock);
+                let now = self.now + self.costs.time(self.costs.clock());
                 self.machine.contexts[slot].answer(now.0);
-                self.owe(self.costs.clock);
+                self.owe(self.costs.clock());
             }
             Trap::Work(key) => {
                 let span = self.works.time(key);
@@ -124,17 +128,17 @@ impl<'a, O: Observer> Processor<'a, O> {
                 self.owe(1);
             }
             Trap::Consume(span) => self.machine.owed[slot] += Nanos(span.max(1)),
-            Trap::Step => self.owe(self.costs.step),
+            Trap::Step => self.owe(self.costs.step()),
             Trap::GiveUp(place) => self.call(CallNumber::Fail as u64, [place, 0, 0, 0, 0]),
             Trap::Read(address, bytes) => {
-                self.owe(self.costs.mmio);
+                self.owe(self.costs.mmio());
                 match self.machine.read_register(address, bytes, self.now) {
                     Some(value) => self.machine.contexts[slot].answer(value),
                     None => self.fault(FaultCause::Read, address),
                 }
             }
             Trap::Write(address, value, bytes) => {
-                self.owe(self.costs.mmio);
+                self.owe(self.costs.mmio());
                 if self.machine.write_register(address, (value, bytes), self.now).is_none() {
                     self.fault(FaultCause::Write, address);
                 }
@@ -150,11 +154,11 @@ impl<'a, O: Observer> Processor<'a, O> {
     }
 
     fn call(&mut self, number: u64, arguments: Arguments) {
-        self.owe(self.costs.user);
+        self.owe(self.costs.user());
         let slot = self.slot();
         if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
             self.machine.contexts[slot].answer(result);
-            self.owe(self.costs.quick);
+            self.owe(self.costs.quick(number));
             self.observer.entry(&quick(number, arguments, result));
             return;
         }
@@ -181,13 +185,17 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// Enter the core and follow what it decides.
     fn enter(&mut self, mut cause: Cause) {
         loop {
-            let begun = self.now;
-            let Cost { before, after } = self.costs.of(&cause);
-            self.now += self.costs.time(before);
+            let (begun, before) = (self.now, self.run);
+            let faults = self.faults_of(before);
+            self.now += self.costs.time(self.costs.before(&cause));
             let read = self.now;
             self.observer.moment(begun, read, Moment::Kernel(cause));
             let decision = self.kernel.enter(&mut self.machine, self.now, cause);
             self.observer.entry(&cause.entry(self.now, &decision));
+            let stays = decision.run == before && before.is_some();
+            let ended = before.is_some() && self.faults_of(before) != faults;
+            let cause_paid = if ended { MISTAKE } else { cause };
+            let Cost { after, .. } = self.costs.of(&cause_paid, stays);
             self.now += self.costs.time(after);
             self.observer.moment(read, self.now, Moment::Kernel(cause));
             if self.check {
@@ -200,6 +208,12 @@ impl<'a, O: Observer> Processor<'a, O> {
                 None => return,
             }
         }
+    }
+
+    /// Faults of the process of a thread; 0 for none.
+    fn faults_of(&self, thread: ThreadId) -> u32 {
+        let process = thread.is_some().then(|| self.kernel.process_of(thread));
+        process.map_or(0, |process| process.faults)
     }
 
     /// The chosen thread's memory becomes visible and its call returns. A message that cannot be

@@ -8,6 +8,7 @@
 
 mod attack;
 mod compare;
+mod costs;
 mod gdb;
 mod qemu_tests;
 mod steps;
@@ -89,6 +90,8 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
+    Costs,
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -132,6 +135,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Attack { part } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
+        Command::Costs => costs::command(workspace),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &described(system), batch_check)

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{gdb, qemu_tests, tidy};
+use crate::{compare, gdb, qemu_tests, tidy};
 use diapason::bench::targets::IMAGE_BYTES_MAX;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
@@ -11,6 +11,9 @@ use diapason::{Failure, Workspace};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Random sets that every test run compares; `cargo xtask compare` takes more.
+const SETS_COMPARED: u64 = 8;
 
 /// Results so far.
 #[derive(Default)]
@@ -64,6 +67,9 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     if let Some(built) = build(workspace, &mut tally) {
         kernel_steps(&built, "", &mut tally);
         qemu_tests::run(workspace, &built, "", &mut tally);
+        tally.step("QEMU and the simulator agree on random task sets", || {
+            compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
+        });
         tally.step("gdb stops at kernel and program", || {
             gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
         });

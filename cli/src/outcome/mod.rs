@@ -133,6 +133,9 @@ pub struct Outcome {
     pub longest_path: Option<LongestPath>,
     /// Only of a watched run: what the kernel took, by cause.
     pub kernel: Vec<KernelRow>,
+    /// Only of a watched run: of each call, by number, the longest path after which its caller went
+    /// on, and the longest after which somebody else did.
+    pub calls: Vec<[u64; 3]>,
     /// Entries of the flight recorder, if it ran.
     pub recorded: Option<u64>,
     /// Devices that the machine lacks, one bit each, their messages apart.
@@ -169,6 +172,7 @@ impl Outcome {
                 }
             }
             Record::KernelTime => self.kernel.extend(KernelRow::new(w)),
+            Record::CallPath => self.calls.push([w[0], w[1], w[2]]),
             Record::Vcpu => self.vcpus.push(VcpuRow::new(w)),
             Record::VcpuTerms => {
                 if let Some(row) = self.vcpus.iter_mut().find(|row| row.vcpu == w[0]) {

@@ -48,7 +48,8 @@ pub fn wanted(text: &str, names: &[String]) -> Result<Wanted, String> {
     });
     parsed.ok_or_else(|| {
         format!(
-            "`{text}` names no job: write `worst`, or PROCESS.SLOT:JOB as in `{}.0:1`; processes: {}",
+            "`{text}` names no job: write `worst`, or PROCESS.SLOT:JOB as in `{}.0:1`; \
+             processes: {}",
             names.first().map_or("name", String::as_str),
             names.join(", ")
         )

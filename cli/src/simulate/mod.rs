@@ -5,10 +5,12 @@
 
 mod explain;
 mod perfetto;
+mod search;
 
 use crate::commands::{live, report};
 use crate::console::Line;
-use crate::outcome::Outcome;
+use crate::failure::{BROKEN, HOLDS};
+use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
 use crate::surroundings::functions;
@@ -16,10 +18,12 @@ use crate::{Failure, Workspace, metal, plan};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
-use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Works};
+use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
 use diapason_system::RunOptions;
 use explain::Cast;
 use perfetto::Perfetto;
+use search::BROKE;
+pub use search::Seeds;
 use std::path::PathBuf;
 
 /// What `sim` was asked to do.
@@ -37,10 +41,28 @@ pub struct SimRequest {
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
+    /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
+    pub search: Option<u64>,
+    /// Run these seeds: one process of a search.
+    pub seeds: Option<Seeds>,
     /// Keep processes apart and check the kernel's invariants?
     pub strict: bool,
     /// The job whose time is to be explained, if one is.
     pub explain: Option<String>,
+}
+
+impl SimRequest {
+    /// The options that a repeated run of one seed needs besides.
+    fn again(&self) -> Vec<String> {
+        let mut options = vec![String::from("--for"), format!("{}ns", self.horizon_ns)];
+        if let Some(clock) = self.clock_hz {
+            options.extend([String::from("--clock"), format!("{}kHz", clock / 1_000)]);
+        }
+        if self.strict {
+            options.push(String::from("--strict"));
+        }
+        options
+    }
 }
 
 /// Collects what a run of the simulator says.
@@ -108,13 +130,17 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
     }
 }
 
-/// Simulates a system and reports.
+/// Simulates a system and reports, or searches seeds for one that breaks a promise.
 ///
 /// # Errors
 /// If there was no run to report on.
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
     plan::insist(&system)?;
+    if let Some(count) = request.search {
+        let from = request.seed.unwrap_or(0);
+        return search::search(&request.system, &request.again(), from, count);
+    }
     let processes: Vec<String> = system.processes.iter().map(|p| p.name.clone()).collect();
     let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
     let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
@@ -123,6 +149,24 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::assemble(system, built, options)?;
+    match request.seeds {
+        Some(seeds) => through(&session, request, clock, seeds),
+        None => once(&session, request, clock, wanted),
+    }
+}
+
+fn options(session: &Session, request: &SimRequest, clock: u64, seed: Option<u64>) -> Options {
+    let (costs, works) = (Costs::at(clock), works(session, seed));
+    Options { costs, works, check: request.strict, isolate: request.strict }
+}
+
+/// One run, reported.
+fn once(
+    session: &Session,
+    request: &SimRequest,
+    clock: u64,
+    wanted: Option<Wanted>,
+) -> Result<u8, Failure> {
     let names = &session.names;
     let open = |path: &PathBuf| Perfetto::create(path, names.clone());
     let mut listener = Listener {
@@ -130,13 +174,11 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         perfetto: request.trace.as_ref().map(open).transpose()?,
         ..Listener::new(live(request.json, names.clone()))
     };
-    let (costs, works) = (Costs::at(clock), works(&session, request.seed));
-    let how = Options { costs, works, check: request.strict, isolate: request.strict };
-    let ending = drive(&session, &how, &mut listener)?;
+    let ending = drive(session, &options(session, request, clock, request.seed), &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
-    let code =
-        report(request.json, &session, &Run { ending, outcome, flight: None, served: None })?;
+    let run = Run { ending, outcome, flight: None, served: None };
+    let code = report(request.json, session, &run)?;
     eprintln!("trace {:016x}", hash.0);
     if let Some(ledger) = ledger {
         let bill = ledger.bill().map(|bill| explain::render(&bill, &cast, names));
@@ -144,6 +186,27 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         eprintln!("\n{text}");
     }
     Ok(code)
+}
+
+/// Many runs, up to the first that breaks a promise.
+fn through(
+    session: &Session,
+    request: &SimRequest,
+    clock: u64,
+    seeds: Seeds,
+) -> Result<u8, Failure> {
+    for seed in seeds.each() {
+        let how = options(session, request, clock, Some(seed));
+        match session.judge(&run(session, &how, &mut |_| {})?) {
+            Verdict::Holds => {}
+            Verdict::Broken(findings) => {
+                println!("{BROKE}{seed} {}", findings.first().map_or("", String::as_str));
+                return Ok(BROKEN);
+            }
+            Verdict::Bug(text) => return Err(Failure::Ours(format!("seed {seed}: {text}"))),
+        }
+    }
+    Ok(HOLDS)
 }
 
 /// The works that a session's description declares.

@@ -8,6 +8,7 @@ use crate::{Failure, words};
 use diapason_abi::Nanos;
 use diapason_core::{Kernel, ThreadId};
 use diapason_sim::Moment;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -58,30 +59,32 @@ impl Perfetto {
         }
     }
 
+    fn event(&mut self, event: Value) {
+        self.put(&format!("{event},\n"));
+    }
+
     fn head(&mut self) {
         for (group, name) in [(CORE, "core 0"), (THREADS, "threads"), (VCPUS, "budgets (us)")] {
-            self.put(&format!(
-                "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{group},\"args\":{{\"name\":\"{name}\"}}}},\n"
-            ));
+            let arguments = json!({"name": name});
+            self.event(json!({"ph": "M", "name": "process_name", "pid": group, "args": arguments}));
         }
         self.track(CORE, RUNS, "runs");
         self.track(CORE, KERNEL, "kernel");
     }
 
     fn track(&mut self, group: u32, track: usize, name: &str) {
-        let name = serde_json::Value::from(name);
-        self.put(&format!(
-            "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{group},\"tid\":{track},\"args\":{{\"name\":{name}}}}},\n"
-        ));
+        let arguments = json!({"name": name});
+        let (kind, what) = ("M", "thread_name");
+        self.event(
+            json!({"ph": kind, "name": what, "pid": group, "tid": track, "args": arguments}),
+        );
     }
 
     fn slice(&mut self, group: u32, track: usize, name: &str, from: Nanos, to: Nanos) {
-        let name = serde_json::Value::from(name);
-        self.put(&format!(
-            "{{\"ph\":\"X\",\"name\":{name},\"pid\":{group},\"tid\":{track},\"ts\":{},\"dur\":{}}},\n",
-            micros(from),
-            micros(to - from)
-        ));
+        let (from, span) = (micros(from), micros(to - from));
+        self.event(
+            json!({"ph": "X", "name": name, "pid": group, "tid": track, "ts": from, "dur": span}),
+        );
     }
 
     fn close_open(&mut self, cast: &Cast) {
@@ -121,22 +124,18 @@ impl Perfetto {
             }
             self.budgets[index] = budget;
             let name = self.names.vcpu(index as u64, None);
-            let (name, value) = (serde_json::Value::from(name), budget.unwrap_or_default());
-            self.put(&format!(
-                "{{\"ph\":\"C\",\"name\":{name},\"pid\":{VCPUS},\"ts\":{},\"args\":{{\"us\":{}}}}},\n",
-                micros(now),
-                micros(value)
-            ));
+            let (at, left) = (micros(now), json!({"us": micros(budget.unwrap_or_default())}));
+            self.event(json!({"ph": "C", "name": name, "pid": VCPUS, "ts": at, "args": left}));
         }
     }
 
     /// Something was said.
     pub fn said(&mut self, now: Nanos, line: &Line) {
-        let text = serde_json::Value::from(words::sentence(line, &self.names).trim());
-        self.put(&format!(
-            "{{\"ph\":\"i\",\"s\":\"p\",\"name\":{text},\"pid\":{CORE},\"tid\":{KERNEL},\"ts\":{}}},\n",
-            micros(now)
-        ));
+        let (text, at) = (words::sentence(line, &self.names), micros(now));
+        let (kind, name) = ("i", text.trim());
+        self.event(
+            json!({"ph": kind, "s": "p", "name": name, "pid": CORE, "tid": KERNEL, "ts": at}),
+        );
     }
 
     /// The end of the file.
@@ -156,7 +155,7 @@ impl Perfetto {
     }
 }
 
-/// Microseconds, exact to the nanosecond.
-fn micros(time: Nanos) -> String {
-    format!("{}.{:03}", time.0 / 1_000, time.0 % 1_000)
+/// Microseconds, exact to the nanosecond for a hundred days.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1_000.0
 }

@@ -8,6 +8,9 @@ use diapason_abi::record::{KernelCause, Record};
 /// Causes are numbers of calls, or this and a vector.
 pub const VECTORS_FROM: u64 = 256;
 
+/// Numbers of calls are below this.
+const CALLS: usize = 64;
+
 /// The paths of one cause.
 #[derive(Clone, Copy)]
 struct Spent {
@@ -20,6 +23,8 @@ struct Spent {
 /// All paths so far.
 pub struct Paths {
     spent: [Spent; 4],
+    /// Of each call by number: the longest that went on with somebody else, and of the others.
+    calls: [[u32; 2]; CALLS],
     /// What caused the longest.
     pub longest_cause: u64,
 }
@@ -28,6 +33,7 @@ impl Paths {
     /// Nothing yet.
     pub const NONE: Paths = Paths {
         spent: [Spent { entries: 0, instructions: 0, longest: [0; 2] }; 4],
+        calls: [[0; 2]; CALLS],
         longest_cause: 0,
     };
 
@@ -44,6 +50,10 @@ impl Paths {
         spent.instructions += length;
         let longest = &mut spent.longest[usize::from(stayed)];
         *longest = length.max(*longest);
+        if let Some(call) = self.calls.get_mut(cause as usize) {
+            let longest = &mut call[usize::from(stayed)];
+            *longest = (length as u32).max(*longest);
+        }
     }
 
     /// Say all of it.
@@ -52,6 +62,11 @@ impl Paths {
             let [leaving, staying] = spent.longest;
             let words = [cause, spent.entries, spent.instructions, staying, leaving];
             announce(Record::KernelTime, &words);
+        }
+        for (call, [leaving, staying]) in (0..).zip(&self.calls) {
+            if (*leaving, *staying) != (0, 0) {
+                announce(Record::CallPath, &[call, (*staying).into(), (*leaving).into()]);
+            }
         }
     }
 }

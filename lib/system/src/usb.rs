@@ -1,7 +1,8 @@
 //! `[[usb]]` and `[[work]]`: what stands around a host, and how long what its programs do takes.
 //!
-//! Neither reaches the boot archive. A USB device is plugged into the simulated controller or, behind
-//! QEMU, into its controller; a work takes its time in the simulator, where nothing else would.
+//! Neither reaches the boot archive. A USB device is plugged into the simulated controller or,
+//! behind QEMU, into its controller; a work takes its time in the simulator, where nothing else
+//! would.
 
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};

@@ -18,8 +18,8 @@ use diapason_usb::register::runtime;
 use diapason_usb::trb::{Completion, Kind, Trb};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes of the register window. A page more, and it would be as large as that of QEMU's controller,
-/// whose last page is the table of messages.
+/// Bytes of the register window. A page more, and it would be as large as that of QEMU's
+/// controller, whose last page is the table of messages.
 pub const WINDOW: u64 = 0x3000;
 
 /// A part of the register window.

@@ -7,25 +7,27 @@ use std::collections::BTreeMap;
 /// One thread's view of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Life {
-    /// What it did, in order: kind of entry and number of the call.
-    pub deeds: Vec<(EntryKind, u16)>,
-    /// When each of its jobs ended.
-    pub ends: Vec<u64>,
+    /// What it did, in order: the number of each call, or that it faulted. Whether somebody waited
+    /// for what a call gave, so that it took the long way, is not its doing.
+    pub deeds: Vec<Option<u16>>,
+    /// When each of its jobs ended, and how often the kernel had been entered up to then.
+    pub ends: Vec<(u64, u64)>,
 }
 
 /// The lives of all threads, by number.
 pub fn lives(entries: &[Entry]) -> BTreeMap<u16, Life> {
     const NOBODY: u16 = u16::MAX;
     let mut lives: BTreeMap<u16, Life> = BTreeMap::new();
-    let mut running = NOBODY;
+    let (mut running, mut entered) = (NOBODY, 0);
     for entry in entries {
+        entered += u64::from(!matches!(entry.kind, EntryKind::Bytes | EntryKind::Quick));
         match entry.kind {
             EntryKind::Bytes => continue,
             EntryKind::Quick | EntryKind::Syscall | EntryKind::Fault if running != NOBODY => {
                 let life = lives.entry(running).or_default();
-                life.deeds.push((entry.kind, entry.detail));
+                life.deeds.push((entry.kind != EntryKind::Fault).then_some(entry.detail));
                 if entry.kind == EntryKind::Syscall && entry.detail == CallNumber::JobWait as u16 {
-                    life.ends.push(entry.now);
+                    life.ends.push((entry.now, entered));
                 }
             }
             _ => {}

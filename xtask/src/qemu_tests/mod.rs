@@ -1,4 +1,5 @@
-//! Tests that boot a described system, in QEMU or on the simulated machine, and look at what it did.
+//! Tests that boot a described system, in QEMU or on the simulated machine, and look at what it
+//! did.
 //!
 //! A test is a description, a length of time, and a predicate on what was observed. To add one:
 //! write the description under `tests/systems/` (or use one of `examples/`), add a [`QemuTest`] to

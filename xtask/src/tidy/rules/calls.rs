@@ -59,12 +59,13 @@ pub fn floating_point(source: &Source) -> Vec<Problem> {
     banned(source, &["f32", "f64"], "the kernel has no floating point: use integers")
 }
 
-/// Where assembly may be: two homes, the memory routines both share, and programs that must do what
-/// no compiler would.
-const ASSEMBLY: [&str; 6] = [
+/// Where assembly may be: two homes, the memory routines both share, the simulator's way into
+/// programs, and programs that must do what no compiler would.
+const ASSEMBLY: [&str; 7] = [
     "kernel/x86_64/",
     "user/rt/",
     "lib/routines/",
+    "sim/src/",
     "user/apps/bench/",
     "user/apps/hostile/",
     "user/apps/trials/",

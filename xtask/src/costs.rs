@@ -1,0 +1,115 @@
+//! `cargo xtask costs`: the longest kernel paths by cause, counted in QEMU, for the simulator.
+//!
+//! Watched runs of everything there is, with and without the flight record; what each path took at
+//! most goes into the tables that the simulator charges.
+
+use crate::compare;
+use diapason::metal::{self, Built};
+use diapason::session::{RECORD_BYTES, Session, describe};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace};
+use diapason_abi::record::KernelCause;
+use diapason_system::{RunOptions, System};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+
+/// Systems that are watched, below the workspace's root, and for how long. Their programs make no
+/// mistakes: a call that ends its process costs what a fault costs.
+const WATCHED: [(&str, u64); 4] = [
+    ("examples/engine.toml", 2_000_000_000),
+    ("examples/vcpus.toml", 2_000_000_000),
+    ("examples/share.toml", 1_000_000_000),
+    ("examples/bench.toml", 20_000_000_000),
+];
+/// Systems whose programs do little else.
+const MISTAKEN: [(&str, u64); 3] = [
+    ("examples/storm.toml", 1_000_000_000),
+    ("tests/systems/trials.toml", 2_000_000_000),
+    ("tests/systems/faults.toml", 1_000_000_000),
+];
+/// Random sets besides, and how long each runs.
+const SETS: u64 = 12;
+const SET_NS: u64 = 300_000_000;
+
+type Paths = BTreeMap<String, [u64; 2]>;
+
+/// Measures and writes both tables.
+pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
+    QEMU.require(Missing::Install)?;
+    let built = metal::build(workspace)?;
+    for (name, record_bytes) in [("plain", 0), ("recording", RECORD_BYTES)] {
+        let paths = measure(workspace, &built, record_bytes)?;
+        let path = workspace.root().join(format!("sim/src/costs/{name}.txt"));
+        fs::write(&path, table(&paths))
+            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+        println!("{} kinds of paths in {}", paths.len(), path.display());
+    }
+    Ok(diapason::failure::HOLDS)
+}
+
+fn measure(workspace: &Workspace, built: &Built, record_bytes: u32) -> Result<Paths, Failure> {
+    let mut paths = Paths::new();
+    let mut watch = |system: System, horizon_ns, mistaken| {
+        let options = RunOptions { horizon_ns, record_bytes, watch: true };
+        match Session::assemble(system, built.clone(), options) {
+            Ok(session) => gather(workspace, &session, mistaken, &mut paths),
+            Err(Failure::NotAdmitted(_)) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    };
+    for (system, horizon_ns) in WATCHED {
+        watch(describe(&workspace.root().join(system))?, horizon_ns, false)?;
+    }
+    for (system, horizon_ns) in MISTAKEN {
+        watch(describe(&workspace.root().join(system))?, horizon_ns, true)?;
+    }
+    for system in compare::systems(SETS)? {
+        watch(system, SET_NS, false)?;
+    }
+    Ok(paths)
+}
+
+fn gather(
+    workspace: &Workspace,
+    session: &Session,
+    mistaken: bool,
+    paths: &mut Paths,
+) -> Result<(), Failure> {
+    let run = session.run(workspace, &mut |_| {})?;
+    let mut note = |what: String, staying: u64, leaving: u64| {
+        let longest = paths.entry(what).or_default();
+        *longest = [longest[0].max(staying), longest[1].max(leaving)];
+    };
+    let longest = run.outcome.longest_path.map_or(0, |path| path.instructions);
+    if mistaken {
+        note("fault".into(), 0, longest);
+        return Ok(());
+    }
+    for [call, staying, leaving] in run.outcome.calls {
+        note(format!("{call}"), staying, leaving);
+    }
+    for row in &run.outcome.kernel {
+        let what = match row.cause {
+            KernelCause::Call => continue,
+            KernelCause::Fault => "fault",
+            KernelCause::Timer => "timer",
+            KernelCause::Interrupt => "interrupt",
+        };
+        note(what.into(), row.longest_staying, row.longest_leaving);
+    }
+    Ok(())
+}
+
+fn table(paths: &Paths) -> String {
+    let mut text = String::from(
+        "# Longest kernel paths in instructions, counted in QEMU; `cargo xtask costs` writes this.\n\
+         # number of the call, or what else; when the same thread went on; when another did\n",
+    );
+    let mut rows: Vec<(&String, &[u64; 2])> = paths.iter().collect();
+    rows.sort_by_key(|(what, _)| (what.parse::<u64>().unwrap_or(u64::MAX), what.as_str()));
+    for (what, [staying, leaving]) in rows {
+        let _ = writeln!(text, "{what} {staying} {leaving}");
+    }
+    text
+}
