@@ -143,7 +143,8 @@ impl Bus {
         for number in function.take_interrupts(now) {
             let is_it = |(index, slot): (usize, &Slot)| match slot.record.location {
                 Location::Message { of, vector } => usize::from(of) == device && vector == number,
-                Location::Address(_) | Location::Pci(_) => index == device,
+                Location::Address(_) => index == device,
+                Location::Pci(_) => false,
             };
             if let Some(index) = self.slots.iter().enumerate().position(is_it) {
                 let slot = &mut self.slots[index];

@@ -31,7 +31,9 @@ dia_sim_resume:
     rdfsbase rax
     mov [rip + dia_sim_host_fs], rax
     mov [rip + dia_sim_running], rdi
-    # Nothing that somebody left in vector registers reaches it.
+    # Nothing that somebody left in registers reaches it.
+    xor r9d, r9d
+    xor r10d, r10d
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     xorps xmm\n, xmm\n
     .endr

@@ -12,6 +12,8 @@ const TICK: u64 = 10;
 const CAPABILITIES: u64 = 0x00;
 const CONFIGURATION: u64 = 0x10;
 const COUNTER: u64 = 0xf0;
+/// Comparators, of which one at a time is used; each has its registers.
+const COMPARATORS: std::ops::Range<u64> = 0x100..0x160;
 const COMPARATOR_CONFIGURATION: u64 = 0x100;
 const COMPARATOR: u64 = 0x108;
 const ENABLE: u64 = 1;
@@ -47,11 +49,16 @@ impl Hpet {
     }
 }
 
+/// The register at an offset; those of all comparators are those of the one that is used.
+fn register(offset: u64) -> u64 {
+    if COMPARATORS.contains(&offset) { COMPARATORS.start + offset % 0x20 } else { offset }
+}
+
 impl Function for Hpet {
     fn read(&mut self, now: Nanos, offset: u64, _bytes: u8) -> u64 {
-        match offset {
-            // Femtoseconds of a tick, a 64-bit counter, one comparator.
-            CAPABILITIES => (TICK * 1_000_000) << 32 | 1 << 13,
+        match register(offset) {
+            // Femtoseconds of a tick, a 64-bit counter, three comparators.
+            CAPABILITIES => (TICK * 1_000_000) << 32 | 1 << 13 | 2 << 8,
             CONFIGURATION => u64::from(self.on),
             COUNTER => self.counter(now),
             // Any line of the I/O APIC will do.
@@ -62,7 +69,7 @@ impl Function for Hpet {
     }
 
     fn write(&mut self, now: Nanos, offset: u64, _: u8, value: u64, _: &mut dyn Memory) {
-        match offset {
+        match register(offset) {
             CONFIGURATION => {
                 (self.counted, self.since) = (self.counter(now), now);
                 self.on = value & ENABLE != 0;

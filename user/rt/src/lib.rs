@@ -24,10 +24,13 @@
 use diapason_routines as _;
 
 pub mod event;
+pub mod heap;
 pub mod hint;
+pub mod locked;
 pub mod log;
 pub mod mailbox;
 pub mod memory;
+pub mod pipe;
 pub mod process;
 pub mod start;
 pub mod sync;

@@ -34,6 +34,11 @@ impl Mutex {
         call2(CallNumber::SemCreate, Key::PRIVATE.0, MUTEX).map(Mutex)
     }
 
+    /// The handle as the kernel knows it.
+    pub(crate) const fn raw(self) -> u64 {
+        self.0
+    }
+
     /// What a blocking call passes if this mutex is locked next.
     #[must_use]
     #[inline(always)]

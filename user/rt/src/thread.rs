@@ -3,6 +3,7 @@
 use crate::hint::Hint;
 use crate::sys::{self, call0, call1, call3, call4};
 use crate::vcpu::Vcpu;
+use core::marker::PhantomData;
 use diapason_abi::key::pack_name;
 use diapason_abi::{CallNumber, Errno, Nanos, decode_result};
 
@@ -45,6 +46,35 @@ pub fn spawn_on<B: Body>(
     // SAFETY: the entry is code of this program and takes any argument.
     decode_result(unsafe { sys::raw5(call, entry, argument, priority, name, vcpu.raw()) })
         .map(JoinHandle)
+}
+
+/// A thread's work on something that lives as long as the process.
+pub trait Task: Sync + 'static {
+    /// The thread's work; what it returns is its exit code.
+    fn run(&'static self) -> u64;
+}
+
+/// The thread behind a task; its argument is where the task is.
+struct Running<T>(PhantomData<T>);
+
+impl<T: Task> Body for Running<T> {
+    fn run(task: u64) -> u64 {
+        // SAFETY: `start` made it from a reference that lives as long, to what may be shared.
+        unsafe { &*(task as *const T) }.run()
+    }
+}
+
+/// Start `task` on a thread of its own, as [`spawn_on`] does.
+///
+/// # Errors
+/// As of [`spawn_on`].
+pub fn start<T: Task>(
+    vcpu: Vcpu,
+    name: &str,
+    priority: u8,
+    task: &'static T,
+) -> Result<JoinHandle, Errno> {
+    spawn_on::<Running<T>>(vcpu, name, priority, core::ptr::from_ref(task) as u64)
 }
 
 /// Declares a unit type that is the [`Body`] of a thread: `body!(Pump = pump)` for a function

@@ -32,6 +32,7 @@ const NOT_READY: u32 = 1 << 11;
 /// Registers of interrupter 0; those of the next lie 32 bytes further.
 const INTERRUPTER: usize = 0x20;
 const MANAGEMENT: usize = 0x00;
+const MODERATION: usize = 0x04;
 const TABLE_SIZE: usize = 0x08;
 const TABLE: usize = 0x10;
 const DEQUEUE: usize = 0x18;
@@ -100,7 +101,8 @@ impl Controller {
     }
 
     fn until(&self, done: impl Fn() -> bool) -> Result<(), Errno> {
-        for _ in 0..100 {
+        // Ten milliseconds: real controllers need one.
+        for _ in 0..1_000 {
             if done() {
                 return Ok(());
             }
@@ -121,6 +123,7 @@ impl Controller {
             self.rings.write32(table, self.rings.bus_address(events) as u32);
             self.rings.write32(table + 8, ENTRIES as u32);
             let at = INTERRUPTER + which * 0x20;
+            self.runtime.write32(at + MODERATION, 0);
             self.runtime.write32(at + TABLE_SIZE, 1);
             self.runtime.write64(at + DEQUEUE, self.rings.bus_address(events));
             self.runtime.write64(at + TABLE, self.rings.bus_address(table));

@@ -1,0 +1,67 @@
+//! Reads one CAN channel of the USB server: counts its frames, looks for gaps, measures delays.
+//!
+//! Once a second it says `CAN channel frames missing peak us us`: frames since the start, how many
+//! numbers were skipped, the most that ever waited in the pipe, and the longest delays of this
+//! second (see `tally`). Arguments: channel, and after how many seconds it ends with a verdict (0:
+//! never).
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod tally;
+
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_usbd::{Inlet, inlet};
+use tally::Tally;
+
+entry!(main);
+
+/// How often it says how it goes.
+const REPORT: Nanos = Nanos::from_secs(1);
+
+fn main(Arguments([channel, seconds, ..]): Arguments) {
+    if let Err(errno) = read(channel as usize, seconds) {
+        log!("can{channel}: not read: {errno:?}");
+    }
+}
+
+fn read(channel: usize, seconds: u64) -> Result<(), Errno> {
+    let (mut inlet, ready) = inlet(channel)?;
+    let mut tally = Tally::default();
+    let (mut report_at, mut reports) = (time::now() + REPORT, 0);
+    while seconds == 0 || reports < seconds {
+        match ready.take(report_at) {
+            Ok(()) => drain(&mut inlet, &mut tally),
+            Err(Errno::TimedOut) => {
+                report(channel, &mut tally, &inlet);
+                report_at += REPORT;
+                reports += 1;
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+    let lost = inlet.lost();
+    let fine = tally.is_whole() && lost == 0;
+    let verdict = if fine { "WHOLE" } else { "NOT WHOLE" };
+    log!("CAN {channel} {verdict} {} frames, dropped {lost}, {}", tally.frames, tally.faults);
+    Ok(())
+}
+
+fn drain(inlet: &mut Inlet, tally: &mut Tally) {
+    let now = time::now();
+    while let Some(arrival) = inlet.pop() {
+        tally.count(&arrival, now);
+    }
+}
+
+fn report(channel: usize, tally: &mut Tally, inlet: &Inlet) {
+    let (reading, moving) = tally.take_delays();
+    let (missing, peak) = (tally.faults.missing + inlet.lost(), inlet.peak());
+    log!(
+        "CAN {channel} {} {missing} {peak} {} {}",
+        tally.frames,
+        reading.0 / 1_000,
+        moving.0 / 1_000
+    );
+}

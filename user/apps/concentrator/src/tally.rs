@@ -1,0 +1,99 @@
+//! What came of a channel: every sender numbers its messages, so what is missing shows.
+
+use core::fmt;
+use diapason_rt::Nanos;
+use diapason_usbd::{Arrival, LOST_BEFORE};
+
+/// Most identifiers that are told apart; the article's buses have four each.
+const SENDERS: usize = 16;
+
+/// One identifier and the number its next message must have.
+#[derive(Clone, Copy, Default)]
+struct Sender {
+    id: u32,
+    next: u64,
+}
+
+/// What was not as it should be.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    /// Numbers that were passed over.
+    pub missing: u64,
+    /// Numbers that came again, or late.
+    pub disordered: u64,
+    /// Times the interface said that it had lost something.
+    pub overruns: u64,
+    /// Frames of identifiers that there was no room for, or without a number.
+    pub unknown: u64,
+}
+
+/// What came so far.
+#[derive(Default)]
+pub struct Tally {
+    senders: [Sender; SENDERS],
+    known: usize,
+    /// Frames in all.
+    pub frames: u64,
+    /// What was wrong with them.
+    pub faults: Faults,
+    /// The longest from the server to here, since the last look.
+    reading: Nanos,
+    /// The same from the bus to the server, beyond the fastest there ever was: the clock of the
+    /// interface began at a time nobody here knows.
+    moving: Nanos,
+    /// The smallest difference of the two clocks, since the channel was opened so many times.
+    fastest: Option<(u16, u64)>,
+}
+
+impl Tally {
+    /// A frame that was read at `now`.
+    pub fn count(&mut self, arrival: &Arrival, now: Nanos) {
+        self.frames += 1;
+        self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
+        self.reading = self.reading.max(now - Nanos(arrival.taken));
+        // Of two clocks: only differences between such differences mean anything.
+        let distance = arrival.taken.wrapping_sub(arrival.time);
+        let before = self.fastest.filter(|(opened, _)| *opened == arrival.opened);
+        let fastest = before.map_or(distance, |(_, fastest)| fastest.min(distance));
+        self.fastest = Some((arrival.opened, fastest));
+        self.moving = self.moving.max(Nanos(distance - fastest));
+        self.check(arrival.id, u64::from_le_bytes(arrival.data), arrival.code);
+    }
+
+    fn check(&mut self, id: u32, number: u64, code: u8) {
+        let known = &mut self.senders[..self.known];
+        match known.iter_mut().find(|sender| sender.id == id) {
+            Some(sender) if number >= sender.next => {
+                self.faults.missing += number - sender.next;
+                sender.next = number + 1;
+            }
+            Some(_) => self.faults.disordered += 1,
+            // The channel was opened while it was talking: its first number may be any.
+            None if self.known < SENDERS && code >= 8 => {
+                self.senders[self.known] = Sender { id, next: number + 1 };
+                self.known += 1;
+            }
+            None => self.faults.unknown += 1,
+        }
+    }
+
+    /// Was everything as it should be, and anything at all?
+    pub fn is_whole(&self) -> bool {
+        let Faults { missing, disordered, overruns, unknown } = self.faults;
+        self.frames > 0 && missing + disordered + overruns + unknown == 0
+    }
+
+    /// The longest delays since the last look: from the server to here, and from the bus to the
+    /// server.
+    pub fn take_delays(&mut self) -> (Nanos, Nanos) {
+        (core::mem::take(&mut self.reading), core::mem::take(&mut self.moving))
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Faults { missing, disordered, overruns, unknown } = self;
+        write!(f, "missing {missing}, disordered {disordered}, ")?;
+        write!(f, "overruns {overruns}, unknown {unknown}")
+    }
+}

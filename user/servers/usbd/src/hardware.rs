@@ -1,0 +1,70 @@
+//! The driver's two traits on what the kernel grants: registers, and memory devices see, too.
+
+use diapason_rt::memory::{Dma, Registers};
+use diapason_usb::xhci;
+
+/// The controller's registers.
+pub struct Bar(pub Registers);
+
+impl xhci::Mmio for Bar {
+    fn length(&self) -> u64 {
+        self.0.bytes() as u64
+    }
+
+    fn read32(&mut self, offset: u64) -> u32 {
+        self.0.read32(offset as usize)
+    }
+
+    fn write32(&mut self, offset: u64, value: u32) {
+        self.0.write32(offset as usize, value);
+    }
+}
+
+/// Memory that is shared with it. On the processors served here, loads happen in program order, and
+/// so do stores; the accesses of [`Dma`] keep the compiler from changing that.
+pub struct Shared(pub Dma);
+
+impl xhci::Dma for Shared {
+    fn base(&self) -> u64 {
+        self.0.bus_address(0)
+    }
+
+    fn length(&self) -> u64 {
+        self.0.bytes() as u64
+    }
+
+    fn load(&self, offset: u64) -> u32 {
+        self.0.read32(offset as usize)
+    }
+
+    fn store(&mut self, offset: u64, value: u32) {
+        self.0.write32(offset as usize, value);
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) {
+        copy_out(&self.0, offset as usize, bytes);
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        copy_in(&self.0, offset as usize, bytes);
+    }
+}
+
+/// Copies from memory for devices, word by word where there are whole ones.
+pub fn copy_out(memory: &Dma, offset: usize, bytes: &mut [u8]) {
+    let whole = if offset.is_multiple_of(4) { bytes.len() & !3 } else { 0 };
+    let (words, rest) = bytes.split_at_mut(whole);
+    for (at, word) in (offset..).step_by(4).zip(words.as_chunks_mut().0) {
+        *word = memory.read32(at).to_le_bytes();
+    }
+    for (at, byte) in (offset + whole..).zip(rest) {
+        *byte = memory.read8(at);
+    }
+}
+
+/// Copies to it.
+pub fn copy_in(memory: &Dma, offset: usize, bytes: &[u8]) {
+    for (at, byte) in (offset..).zip(bytes) {
+        memory.write8(at, *byte);
+    }
+}
