@@ -10,24 +10,29 @@ pub struct Life {
     /// What it did, in order: the number of each call, or that it faulted. Whether somebody waited
     /// for what a call gave, so that it took the long way, is not its doing.
     pub deeds: Vec<Option<u16>>,
-    /// When each of its jobs ended, and how often the kernel had been entered up to then.
-    pub ends: Vec<(u64, u64)>,
+    /// When each of its jobs ended.
+    pub ends: Vec<u64>,
+}
+
+/// How often the kernel was entered from one instant to another.
+pub fn entered(entries: &[Entry], from: u64, to: u64) -> i64 {
+    let timed = entries.iter().filter(|e| !matches!(e.kind, EntryKind::Bytes | EntryKind::Quick));
+    timed.filter(|entry| (from..=to).contains(&entry.now)).count() as i64
 }
 
 /// The lives of all threads, by number.
 pub fn lives(entries: &[Entry]) -> BTreeMap<u16, Life> {
     const NOBODY: u16 = u16::MAX;
     let mut lives: BTreeMap<u16, Life> = BTreeMap::new();
-    let (mut running, mut entered) = (NOBODY, 0);
+    let mut running = NOBODY;
     for entry in entries {
-        entered += u64::from(!matches!(entry.kind, EntryKind::Bytes | EntryKind::Quick));
         match entry.kind {
             EntryKind::Bytes => continue,
             EntryKind::Quick | EntryKind::Syscall | EntryKind::Fault if running != NOBODY => {
                 let life = lives.entry(running).or_default();
                 life.deeds.push((entry.kind != EntryKind::Fault).then_some(entry.detail));
                 if entry.kind == EntryKind::Syscall && entry.detail == CallNumber::JobWait as u16 {
-                    life.ends.push((entry.now, entered));
+                    life.ends.push(entry.now);
                 }
             }
             _ => {}

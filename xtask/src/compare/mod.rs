@@ -19,10 +19,12 @@ use diapason_abi::recorder::Entry;
 use diapason_random::Random;
 use diapason_sim::{Costs, Observer, Options};
 use diapason_system::{RunOptions, System};
-use events::{Life, lives};
+use events::{Life, entered, lives};
 
 /// QEMU's clock: an instruction is a nanosecond.
 const CLOCK_HZ: u64 = 1_000_000_000;
+/// When the programs' first releases begin, as `user/apps/tasks` has it.
+const START_NS: u64 = 100_000_000;
 /// Longest timer entry, with what is around it.
 const ENTRY_MAX: i64 = 1_800;
 /// How long each set runs.
@@ -122,12 +124,32 @@ fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread
     let mut spread = Spread::EMPTY;
     for (thread, life) in &metal {
         let other = sim.get(thread).ok_or(format!("thread {thread} never ran in the simulator"))?;
-        compare(life, other, &mut spread).map_err(|(at, wrong)| {
+        let task = Task::of(&session, *thread);
+        let flights = [&flight[..], &recording.0[..]];
+        compare(task, flights, [life, other], &mut spread).map_err(|(at, wrong)| {
             let (metal, sim) = (around(&flight, at), around(&recording.0, at));
             format!("thread {thread}: {wrong}\non the metal:\n{metal}in the simulator:\n{sim}")
         })?;
     }
     Ok(Some(spread))
+}
+
+/// When the jobs of a thread are released. Every process has one thread.
+#[derive(Clone, Copy)]
+struct Task {
+    first: u64,
+    period: u64,
+}
+
+impl Task {
+    fn of(session: &Session, thread: u16) -> Task {
+        let [phase, period, ..] = session.system.processes[usize::from(thread)].arguments;
+        Task { first: START_NS + phase * 1_000, period: period * 1_000 }
+    }
+
+    fn release(self, job: u64) -> u64 {
+        self.first + job * self.period
+    }
 }
 
 /// The entries up to an instant, as they were decided.
@@ -142,7 +164,12 @@ fn around(entries: &[Entry], at: u64) -> String {
 }
 
 /// One thread's two lives. The metal boots later, so its run may end a few events earlier.
-fn compare(metal: &Life, sim: &Life, spread: &mut Spread) -> Result<(), (u64, String)> {
+fn compare(
+    task: Task,
+    flights: [&[Entry]; 2],
+    [metal, sim]: [&Life; 2],
+    spread: &mut Spread,
+) -> Result<(), (u64, String)> {
     for (index, (a, b)) in metal.deeds.iter().zip(&sim.deeds).enumerate() {
         if a != b {
             let wrong = format!("event {index}: {a:?} on the metal, {b:?} in the simulator");
@@ -153,18 +180,16 @@ fn compare(metal: &Life, sim: &Life, spread: &mut Spread) -> Result<(), (u64, St
         let (metal, sim) = (metal.ends.len(), sim.ends.len());
         return Err((u64::MAX, format!("{metal} jobs on the metal, {sim} in the simulator")));
     }
-    let (mut before_metal, mut before_sim) = (0, 0);
     for (job, (a, b)) in metal.ends.iter().zip(&sim.ends).enumerate() {
-        let later = b.0 as i64 - a.0 as i64;
-        // Entries since the job before: a budget in more pieces rings the timer more often.
-        let more = (a.1 - before_metal) as i64 - (b.1 - before_sim) as i64;
-        (before_metal, before_sim) = (a.1, b.1);
-        if later < 0 && -later > more.max(0) * ENTRY_MAX {
-            let wrong = format!(
-                "job {job} ended {} ns earlier in the simulator, with {more} entries less",
-                -later
-            );
-            return Err((a.0, wrong));
+        let later = *b as i64 - *a as i64;
+        if later < 0 {
+            let release = task.release(job as u64);
+            let more = entered(flights[0], release, *a) - entered(flights[1], release, *b);
+            if -later > more.max(0) * ENTRY_MAX {
+                let wrong =
+                    format!("job {job} ended {} ns earlier, with {more} entries less", -later);
+                return Err((*a, wrong));
+            }
         }
         spread.note(later);
     }

@@ -6,6 +6,7 @@
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
 mod alarms;
+mod concentrator;
 mod devices;
 mod engine;
 mod faults;
@@ -129,9 +130,10 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 8] {
+fn topics() -> [&'static [QemuTest]; 9] {
     [
         alarms::TESTS,
+        concentrator::TESTS,
         devices::TESTS,
         engine::TESTS,
         faults::TESTS,
