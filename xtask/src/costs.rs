@@ -103,7 +103,7 @@ fn gather(
 
 fn table(paths: &Paths) -> String {
     let mut text = String::from(
-        "# Longest kernel paths in instructions, counted in QEMU; `cargo xtask costs` writes this.\n\
+        "# Longest kernel paths in instructions, counted in QEMU by `cargo xtask costs`.\n\
          # number of the call, or what else; when the same thread went on; when another did\n",
     );
     let mut rows: Vec<(&String, &[u64; 2])> = paths.iter().collect();

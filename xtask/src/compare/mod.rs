@@ -3,8 +3,9 @@
 //! Three things must hold for every set. What QEMU recorded replays through the core to the last
 //! decision; every thread does the same things in the same order on both machines; and no job ends
 //! earlier in the simulator than on the metal, because its costs are maxima. But for one thing: a
-//! budget that lies in more pieces on one machine (start-up takes another time there) rings the timer
-//! more often. Where the metal was entered more often, its jobs may take that much longer.
+//! budget that lies in more pieces on one machine (start-up takes another time there) rings the
+//! timer more often. Where the metal was entered more often during a job, that job may take that
+//! much longer.
 
 mod events;
 mod sets;
