@@ -64,6 +64,9 @@ enum Command {
         /// Draw what may vary (times between best and worst); without it everything takes longest.
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
+        /// Break things around the host, as the seed says: interrupts, packets, plugs, controllers.
+        #[arg(long)]
+        faults: bool,
         /// Run so many seeds on all cores, up to the first that breaks a promise.
         #[arg(long, value_name = "N", conflicts_with_all = ["trace", "explain", "json"])]
         search: Option<u64>,
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
             system,
             horizon,
             seed,
+            faults,
             search,
             seeds,
             clock,
@@ -141,6 +145,7 @@ fn main() -> ExitCode {
             horizon_ns: horizon,
             clock_hz: clock,
             seed,
+            faults,
             search,
             seeds,
             json,

@@ -25,9 +25,9 @@ pub fn device(model: UsbModel) -> Box<dyn Device> {
 }
 
 /// The PCI functions of a simulated host: a controller for each that is described and has
-/// something plugged into it, or may be without.
+/// something plugged into it, or may be without. With the seed in `faults`, things go wrong.
 #[must_use]
-pub fn functions(system: &System) -> Vec<(u32, Box<dyn Function>)> {
+pub fn functions(system: &System, faults: Option<u64>) -> Vec<(u32, Box<dyn Function>)> {
     let controllers = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == XHCI)
     });
@@ -35,6 +35,9 @@ pub fn functions(system: &System) -> Vec<(u32, Box<dyn Function>)> {
         let mut controller = Controller::new();
         for plug in system.usb.iter().filter(|plug| plug.device == index) {
             controller.plug(plug.port, device(plug.model));
+        }
+        if let Some(seed) = faults {
+            controller.suffer(seed);
         }
         (XHCI, Box::new(controller))
     };

@@ -36,6 +36,12 @@ pub(crate) struct Bus {
 }
 
 impl Bus {
+    /// What devices have to say since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        let functions = self.slots.iter_mut().filter_map(|slot| slot.function.as_mut());
+        functions.flat_map(|function| function.take_notes()).collect()
+    }
+
     /// The devices of `archive`, as far as there are models: `functions` are those of PCI
     /// functions, by class, in order.
     pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {

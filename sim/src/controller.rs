@@ -1,10 +1,11 @@
 //! A host controller among the devices of a host.
 
+use crate::faults::{Fault, Faults};
 use crate::function::Function;
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::Speed;
-use diapason_xhc::{Config, Denied, Group, Interrupt, Memory, Protocol, Xhc};
+use diapason_xhc::{Config, Denied, Disturbance, Group, Interrupt, Memory, Protocol, Xhc};
 use std::collections::VecDeque;
 
 /// The class of an xHCI controller.
@@ -31,6 +32,12 @@ pub struct Controller {
     xhc: Xhc,
     /// Interrupts on their way, in order of time.
     coming: VecDeque<Interrupt>,
+    /// Ports that something was plugged into.
+    ports: Vec<u8>,
+    faults: Option<Faults>,
+    /// What was pulled: when it comes back, and into which port.
+    pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
+    notes: Vec<String>,
 }
 
 impl Controller {
@@ -40,7 +47,14 @@ impl Controller {
         let ports = |protocol| Group { protocol, ports: CONNECTORS };
         let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
         let xhc = Xhc::new(Config { groups, ..Config::default() });
-        Controller { xhc, coming: VecDeque::new() }
+        Controller {
+            xhc,
+            coming: VecDeque::new(),
+            ports: Vec::new(),
+            faults: None,
+            pulled: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Plug a device into a connector, from 1, before anything runs.
@@ -48,6 +62,46 @@ impl Controller {
         let super_speed = device.speed() == Speed::Super;
         let port = if super_speed { connector + CONNECTORS } else { connector };
         self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
+        self.ports.push(port);
+    }
+
+    /// From now on things go wrong, as the seed says.
+    pub fn suffer(&mut self, seed: u64) {
+        self.faults = Some(Faults::new(seed));
+    }
+
+    /// Faults and returns that are due.
+    fn happen(&mut self, now: Nanos, memory: &mut dyn Memory) {
+        if let Some(fault) = self.faults.as_mut().and_then(|faults| faults.take(now)) {
+            self.notes.push(format!("fault: {fault}"));
+            self.inflict(fault, now, memory);
+        }
+        while let Some(index) = self.pulled.iter().position(|(back, ..)| *back <= now) {
+            let (_, port, device) = self.pulled.swap_remove(index);
+            self.notes.push(format!("port {port} has its device again"));
+            self.xhc.attach(port, device, now, memory);
+        }
+    }
+
+    fn inflict(&mut self, fault: Fault, now: Nanos, memory: &mut dyn Memory) {
+        match fault {
+            Fault::LoseInterrupt => self.xhc.disturb(Disturbance::Lost),
+            Fault::DelayInterrupt(by) => self.xhc.disturb(Disturbance::Delayed(by)),
+            Fault::RepeatInterrupt(after) => self.xhc.disturb(Disturbance::Twice(after)),
+            Fault::DamagePackets(slot, endpoint, packets) => {
+                self.xhc.fail_packets(slot, endpoint, packets);
+            }
+            Fault::Unplug(which, back) => {
+                let port = self.ports.get(which % self.ports.len().max(1)).copied();
+                let pulled =
+                    port.and_then(|port| Some((port, self.xhc.detach(port, now, memory)?)));
+                if let Some((port, device)) = pulled {
+                    self.pulled.push((now + back, port, device));
+                }
+            }
+            Fault::SystemError => self.xhc.system_error(),
+            Fault::ControllerError => self.xhc.controller_error(),
+        }
     }
 
     fn gather(&mut self) {
@@ -78,16 +132,23 @@ impl Function for Controller {
 
     fn next_change(&self) -> Nanos {
         let coming = self.coming.front().map_or(Nanos::FOREVER, |interrupt| interrupt.at);
-        coming.min(self.xhc.next_event())
+        let fault = self.faults.as_ref().map_or(Nanos::FOREVER, Faults::next);
+        let back = self.pulled.iter().map(|(back, ..)| *back).min().unwrap_or(Nanos::FOREVER);
+        coming.min(self.xhc.next_event()).min(fault).min(back)
     }
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
         self.xhc.advance(now, memory);
+        self.happen(now, memory);
         self.gather();
     }
 
     fn take_interrupts(&mut self, now: Nanos) -> Vec<u16> {
         let risen = self.coming.iter().take_while(|interrupt| interrupt.at <= now).count();
         self.coming.drain(..risen).map(|interrupt| interrupt.vector).collect()
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 }

@@ -20,4 +20,9 @@ pub trait Function {
 
     /// The interrupts that have risen by `now`, by the number of their message (0 for a line).
     fn take_interrupts(&mut self, now: Nanos) -> Vec<u16>;
+
+    /// What somebody who watches should know, since the last call.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

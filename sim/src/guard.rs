@@ -154,6 +154,7 @@ macro_rules! handlers {
     ($($entry:ident => $handler:path;)*) => {
         global_asm!(
             $(
+                concat!(".globl ", stringify!($entry)),
                 concat!(stringify!($entry), ":"),
                 "push {flags}",
                 "popfq",

@@ -10,7 +10,7 @@
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |
-//! | `hpet`, `controller` | those there are models of |
+//! | `hpet`, `controller`, `faults` | those there are models of; what goes wrong around them |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `costs`, `works` | how long things take |
 //! | `observe`, `bill` | what watchers are told; why a job took so long |
@@ -20,6 +20,7 @@ mod bus;
 mod context;
 mod controller;
 mod costs;
+mod faults;
 mod function;
 mod guard;
 mod hpet;

@@ -41,6 +41,8 @@ pub struct SimRequest {
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
+    /// Do things go wrong around the host, as the seed says?
+    pub faults: bool,
     /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
     pub search: Option<u64>,
     /// Run these seeds: one process of a search.
@@ -57,6 +59,9 @@ impl SimRequest {
         let mut options = vec![String::from("--for"), format!("{}ns", self.horizon_ns)];
         if let Some(clock) = self.clock_hz {
             options.extend([String::from("--clock"), format!("{}kHz", clock / 1_000)]);
+        }
+        if self.faults {
+            options.push(String::from("--faults"));
         }
         if self.strict {
             options.push(String::from("--strict"));
@@ -95,6 +100,7 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         let line = match said {
             Said::Record(record, words) => Line::Record(record, words),
             Said::Log(process, text) => Line::Log { process, text },
+            Said::Note(text) => Line::Raw(text),
         };
         self.outcome.note(&line);
         if let Some(perfetto) = &mut self.perfetto {
@@ -174,7 +180,9 @@ fn once(
         perfetto: request.trace.as_ref().map(open).transpose()?,
         ..Listener::new(live(request.json, names.clone()))
     };
-    let ending = drive(session, &options(session, request, clock, request.seed), &mut listener)?;
+    let how = options(session, request, clock, request.seed);
+    let faults = request.faults.then(|| request.seed.unwrap_or(0));
+    let ending = drive(session, &how, faults, &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
     let run = Run { ending, outcome, flight: None, served: None };
@@ -197,7 +205,8 @@ fn through(
 ) -> Result<u8, Failure> {
     for seed in seeds.each() {
         let how = options(session, request, clock, Some(seed));
-        match session.judge(&run(session, &how, &mut |_| {})?) {
+        let faults = request.faults.then_some(seed);
+        match session.judge(&run(session, &how, faults, &mut |_| {})?) {
             Verdict::Holds => {}
             Verdict::Broken(findings) => {
                 println!("{BROKE}{seed} {}", findings.first().map_or("", String::as_str));
@@ -225,24 +234,27 @@ fn works(session: &Session, seed: Option<u64>) -> Works {
 pub fn run(
     session: &Session,
     how: &Options,
+    faults: Option<u64>,
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
     let mut listener = Listener::new(observer);
-    let ending = drive(session, how, &mut listener)?;
+    let ending = drive(session, how, faults, &mut listener)?;
     Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
-/// Runs a session on the simulated machine.
+/// Runs a session on the simulated machine; with the seed in `faults`, things go wrong around it.
 ///
 /// # Errors
 /// If it cannot be run at all.
 pub fn drive(
     session: &Session,
     how: &Options,
+    faults: Option<u64>,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended = diapason_sim::run(&session.archive, how, functions(&session.system), observer)
-        .map_err(|error| Failure::Ours(error.to_string()))?;
+    let ended =
+        diapason_sim::run(&session.archive, how, functions(&session.system, faults), observer)
+            .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,

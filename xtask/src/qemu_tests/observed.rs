@@ -42,7 +42,7 @@ impl Observed {
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let how = Options { check: true, isolate: true, ..Options::default() };
-        let run = simulate::run(session, &how, &mut |line| lines.push(line.clone()));
+        let run = simulate::run(session, &how, None, &mut |line| lines.push(line.clone()));
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 
