@@ -72,6 +72,21 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A call that changed no schedule; nobody read the clock for it.
+    #[must_use]
+    pub const fn quick(number: u64, arguments: [u64; 5], result: u64) -> Entry {
+        Entry {
+            kind: EntryKind::Quick,
+            detail: number as u16,
+            run: u16::MAX,
+            has_result: false,
+            now: 0,
+            arguments,
+            result,
+            alarm: 0,
+        }
+    }
+
     /// As words. The last word is spare.
     #[must_use]
     pub fn to_words(&self) -> [u64; ENTRY_WORDS] {

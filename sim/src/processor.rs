@@ -12,7 +12,7 @@ use crate::machine::Simulated;
 use crate::observe::{Moment, Observer, Said};
 use crate::works::Works;
 use diapason_abi::record::Record;
-use diapason_abi::recorder::{Entry, EntryKind};
+use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
 
@@ -159,7 +159,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
             self.machine.contexts[slot].answer(result);
             self.owe(self.costs.quick(number));
-            self.observer.entry(&quick(number, arguments, result));
+            self.observer.entry(&Entry::quick(number, arguments, result));
             return;
         }
         self.enter(Cause::Syscall(number, arguments));
@@ -249,19 +249,5 @@ impl<O: Observer> Processor<'_, O> {
         emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses]);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
-    }
-}
-
-/// A call that changed no schedule, for the record.
-fn quick(number: u64, arguments: Arguments, result: u64) -> Entry {
-    Entry {
-        kind: EntryKind::Quick,
-        detail: number as u16,
-        run: ThreadId::NONE.index(),
-        has_result: false,
-        now: 0,
-        arguments,
-        result,
-        alarm: 0,
     }
 }

@@ -16,7 +16,7 @@ use crate::percpu::shell;
 use crate::tables::{FIRST_DEVICE, TIMER};
 use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
-use diapason_abi::recorder::{Entry, EntryKind};
+use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
 
@@ -380,16 +380,7 @@ impl Shell {
     /// Keep a call that changed no schedule.
     fn record_quick(&mut self, number: u64, arguments: Arguments, result: u64) {
         if self.metal.observe.record {
-            self.metal.recorder.entry(&Entry {
-                kind: EntryKind::Quick,
-                detail: number as u16,
-                run: ThreadId::NONE.index(),
-                has_result: false,
-                now: 0,
-                arguments,
-                result,
-                alarm: 0,
-            });
+            self.metal.recorder.entry(&Entry::quick(number, arguments, result));
         }
     }
 

@@ -3,13 +3,15 @@
 
 use crate::console::announce;
 use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT};
+use diapason_abi::CallNumber;
 use diapason_abi::record::{KernelCause, Record};
 
 /// Causes are numbers of calls, or this and a vector.
 pub const VECTORS_FROM: u64 = 256;
 
 /// Numbers of calls are below this.
-const CALLS: usize = 64;
+const CALLS: usize = 48;
+const _: () = assert!((CallNumber::ALL[CallNumber::ALL.len() - 1] as usize) < CALLS);
 
 /// The paths of one cause.
 #[derive(Clone, Copy)]
@@ -24,7 +26,7 @@ struct Spent {
 pub struct Paths {
     spent: [Spent; 4],
     /// Of each call by number: the longest that went on with somebody else, and of the others.
-    calls: [[u32; 2]; CALLS],
+    calls: [[u16; 2]; CALLS],
     /// What caused the longest.
     pub longest_cause: u64,
 }
@@ -52,7 +54,7 @@ impl Paths {
         *longest = length.max(*longest);
         if let Some(call) = self.calls.get_mut(cause as usize) {
             let longest = &mut call[usize::from(stayed)];
-            *longest = (length as u32).max(*longest);
+            *longest = (length.min(u16::MAX.into()) as u16).max(*longest);
         }
     }
 
