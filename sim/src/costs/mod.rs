@@ -42,8 +42,11 @@ pub struct Costs {
 /// The rest of the path is counted behind it, so this decides at what time an entry happens and
 /// not how long it takes.
 const BEFORE: u64 = 80;
-/// What the assembly around a path adds to what is timed.
-const AROUND: u64 = 64;
+/// What the assembly around the path of a call adds to what is timed.
+const AROUND_CALL: u64 = 64;
+/// The same around other entries, which keep and restore every register, and the way from the due
+/// instant to their first instruction.
+const AROUND: u64 = 120;
 /// The program's own instructions from one trap to the next.
 const USER: u64 = 60;
 
@@ -79,7 +82,8 @@ impl Costs {
         let path = if stays { longest.staying } else { longest.leaving };
         // A way that was never measured is as long as the other.
         let path = if path == 0 { longest.staying.max(longest.leaving) } else { path };
-        Cost { before: BEFORE, after: (path + AROUND).saturating_sub(BEFORE) }
+        let around = if matches!(cause, Cause::Syscall(..)) { AROUND_CALL } else { AROUND };
+        Cost { before: BEFORE, after: (path + around).saturating_sub(BEFORE) }
     }
 
     /// Until the clock is read, whatever is decided then.
@@ -91,7 +95,7 @@ impl Costs {
     /// A call that changes no schedule.
     #[must_use]
     pub fn quick(&self, number: u64) -> u64 {
-        self.paths.call(number).staying + AROUND
+        self.paths.call(number).staying + AROUND_CALL
     }
 
     /// The program's own instructions around a trap.

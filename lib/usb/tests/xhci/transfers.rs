@@ -270,7 +270,7 @@ fn an_isochronous_transfer_of_two_blocks_ends_with_the_second() {
     let device = bench.device(&[0x84]);
     let memory = [buffer(0, 500), buffer(1, 500)];
     bench.driver.submit(&Request::new(device, 0x84, &memory)).unwrap();
-    let mut take = || bench.fake.0.borrow_mut().next_block(1, ISOCH).unwrap();
+    let take = || bench.fake.0.borrow_mut().next_block(1, ISOCH).unwrap();
     let blocks = [take(), take()];
     let code = Completion::IsochBufferOverrun;
     bench.fake.0.borrow_mut().transfer_event(1, ISOCH, blocks[0].0, code, 0);
