@@ -2,10 +2,13 @@
 //!
 //! Three things must hold for every set. What QEMU recorded replays through the core to the last
 //! decision; every thread does the same things in the same order on both machines; and no job ends
-//! earlier in the simulator than on the metal, because its costs are maxima. But for one thing: a
-//! budget that lies in more pieces on one machine (start-up takes another time there) rings the
-//! timer more often. Where the metal was entered more often during a job, that job may take that
-//! much longer.
+//! earlier in the simulator than on the metal, because its costs are maxima. But for two things.
+//!
+//! A budget that lies in more pieces on one machine (start-up takes another time there) rings the
+//! timer more often: where the metal was entered more often during a job, that job may take that
+//! much longer. And where threads lock a mutex, a microsecond decides who is first, so an entry
+//! that takes longer can make a job end earlier (the old anomaly of sections that nothing
+//! preempts): in such sets, times are reported and not judged.
 
 mod events;
 mod sets;
@@ -140,12 +143,15 @@ fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread
 struct Task {
     first: u64,
     period: u64,
+    /// Some thread of the set locks a mutex.
+    locks: bool,
 }
 
 impl Task {
     fn of(session: &Session, thread: u16) -> Task {
         let [phase, period, ..] = session.system.processes[usize::from(thread)].arguments;
-        Task { first: START_NS + phase * 1_000, period: period * 1_000 }
+        let locks = session.system.processes.iter().any(|process| process.arguments[3] > 0);
+        Task { first: START_NS + phase * 1_000, period: period * 1_000, locks }
     }
 
     fn release(self, job: u64) -> u64 {
@@ -186,7 +192,7 @@ fn compare(
         if later < 0 {
             let release = task.release(job as u64);
             let more = entered(flights[0], release, *a) - entered(flights[1], release, *b);
-            if -later > more.max(0) * ENTRY_MAX {
+            if !task.locks && -later > more.max(0) * ENTRY_MAX {
                 let wrong =
                     format!("job {job} ended {} ns earlier, with {more} entries less", -later);
                 return Err((*a, wrong));
