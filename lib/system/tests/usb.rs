@@ -1,0 +1,69 @@
+//! The rules of `[[usb]]` and `[[work]]`: what stands around a host, and how long its works take.
+
+mod common;
+
+use common::{built, refused};
+use diapason_system::{UsbModel, parse};
+
+/// A system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in line 14.
+fn system(tables: &str) -> String {
+    format!(
+        "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+         [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+         [[device]]\nname = \"hpet\"\naddress = 0xfed00000\nsize = \"4K\"\n{tables}\n"
+    )
+}
+
+/// With these tables, something in the line (from their first) is refused.
+#[track_caller]
+fn bad(tables: &str, (line, column): (usize, usize), title: &str, help: &str) {
+    refused(&system(tables), (13 + line, column), title, help);
+}
+
+#[test]
+fn devices_are_plugged_in_and_no_part_of_what_boots() {
+    let plug = |model: &str, port| {
+        format!("[[usb]]\nname = \"d{port}\"\non = \"xhci\"\nport = {port}\nmodel = \"{model}\"\n")
+    };
+    let plugs: String =
+        UsbModel::ALL.iter().zip(1..).map(|(model, port)| plug(model.name(), port)).collect();
+    let with = parse("f", &system(&plugs)).unwrap();
+    let found: Vec<(usize, u8, UsbModel)> =
+        with.usb.iter().map(|plug| (plug.device, plug.port, plug.model)).collect();
+    let expected: Vec<(usize, u8, UsbModel)> =
+        UsbModel::ALL.iter().zip(1..).map(|(model, port)| (0, port, *model)).collect();
+    assert_eq!(found, expected);
+    let without = parse("f", &system("")).unwrap();
+    assert_eq!(built(&with).unwrap(), built(&without).unwrap());
+}
+
+#[test]
+fn works_have_a_worst_time_and_perhaps_a_best() {
+    let tables = "[[work]]\nname = \"a\"\nworst = \"3us\"\n\
+                  [[work]]\nname = \"b\"\nworst = \"3us\"\nbest = \"1us\"";
+    let system = parse("f", &system(tables)).unwrap();
+    let times: Vec<(u64, u64)> =
+        system.works.iter().map(|work| (work.best_ns, work.worst_ns)).collect();
+    assert_eq!(times, [(3_000, 3_000), (1_000, 3_000)]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_where_it_stands() {
+    let usb = |rest: &str| format!("[[usb]]\nname = \"a\"\n{rest}");
+    let model = "model = \"sensor\"";
+    let help = "name a `[[device]]` with `pci = \"0c0330\"`";
+    bad(&usb(&format!("on = \"usb\"\n{model}")), (3, 6), "no device is called `usb`", help);
+    let help = "USB devices are plugged into a `[[device]]` with `pci = \"0c0330\"`";
+    let title = "`hpet` is no USB controller";
+    bad(&usb(&format!("on = \"hpet\"\n{model}")), (3, 6), title, help);
+    let title = "`model` cannot be `senser`";
+    bad(&usb("on = \"xhci\"\nmodel = \"senser\""), (4, 9), title, "did you mean `\"sensor\"`?");
+    let one = usb(&format!("on = \"xhci\"\n{model}"));
+    let two = format!("{one}\n[[usb]]\nname = \"b\"\non = \"xhci\"\nport = 1\n{model}");
+    bad(&two, (8, 8), "port 1 has two devices", "give each a `port` of its own");
+    let work = "[[work]]\nname = \"w\"\nworst = \"1us\"\nbest = \"2us\"";
+    let help = "write a `best` of at most `worst`";
+    bad(work, (4, 8), "the best case is worse than the worst", help);
+    let twice = "[[work]]\nname = \"w\"\nworst = \"1us\"\n[[work]]\nname = \"w\"\nworst = \"1us\"";
+    bad(twice, (5, 8), "the work `w` is declared twice", "remove one of the two");
+}
