@@ -6,13 +6,13 @@ use diapason_abi::Nanos;
 use diapason_usb::register::extended;
 
 /// Length of the capability registers.
-pub(crate) const OPERATIONAL: u64 = 0x80;
+pub const OPERATIONAL: u64 = 0x80;
 /// Where the runtime registers begin.
-pub(crate) const RUNTIME: u64 = 0x1480;
+pub const RUNTIME: u64 = 0x1480;
 /// Where the doorbells begin.
-pub(crate) const DOORBELLS: u64 = 0x2500;
+pub const DOORBELLS: u64 = 0x2500;
 /// Where the extended capabilities begin.
-pub(crate) const EXTENDED: u64 = 0x2900;
+pub const EXTENDED: u64 = 0x2900;
 /// Version 1.1.
 const VERSION: u32 = 0x0110;
 /// Supported protocol: "USB ".

@@ -28,7 +28,7 @@ fn the_cycle_state_of_the_register_counts() {
     driver.write64(op(operational::COMMAND_RING), ring.base);
     driver.commands = ring;
     // Zeroed memory belongs to a ring that begins with cycle 0: kind 0 makes no sense.
-    driver.write(0x2500, 0);
+    driver.write(diapason_xhc::DOORBELLS, 0);
     driver.run_for(Nanos::from_micros(10));
     assert_eq!(driver.take(0)[0].completion(), Some(Completion::Trb));
 }
@@ -65,7 +65,7 @@ fn stop_ends_after_the_command_and_abort_within_it() {
         let mut ring = driver.commands;
         let first = driver.push(&mut ring, NO_OP);
         let second = driver.push(&mut ring, NO_OP);
-        driver.write(0x2500, 0);
+        driver.write(diapason_xhc::DOORBELLS, 0);
         assert_eq!(driver.read(op(operational::COMMAND_RING)), command_ring::RUNNING);
         driver.write64(op(operational::COMMAND_RING), u64::from(flag));
         assert_eq!(driver.read(op(operational::COMMAND_RING)), 0);
@@ -74,7 +74,7 @@ fn stop_ends_after_the_command_and_abort_within_it() {
         assert_eq!(told(&events[0]), (first, code));
         assert_eq!(told(&events[1]), (second, Completion::CommandRingStopped));
         // The ring goes on where it stopped.
-        driver.write(0x2500, 0);
+        driver.write(diapason_xhc::DOORBELLS, 0);
         driver.run_for(Nanos::from_micros(10));
         assert_eq!(told(&driver.take(0)[0]), (second, Completion::Success));
     }
@@ -86,7 +86,7 @@ fn a_ring_of_links_ends() {
     let base = driver.commands.base;
     let link = Trb::new(Kind::Link, base, 0, 0).with_cycle(true);
     driver.ram.put_words(base, &link.words());
-    driver.write(0x2500, 0);
+    driver.write(diapason_xhc::DOORBELLS, 0);
     driver.run_for(Nanos::from_micros(10));
     assert_eq!(driver.take(0)[0].completion(), Some(Completion::Trb));
     assert_eq!(driver.read(op(operational::STATUS)) & status::HALTED, 0);

@@ -33,7 +33,7 @@ struct Cable {
 }
 
 fn find(driver: &Driver) -> u64 {
-    let mut at = 0x8000;
+    let mut at = diapason_xhc::EXTENDED;
     while driver.read(at) & 0xff != u32::from(extended::DEBUG) {
         let next = driver.read(at) >> 8 & 0xff;
         assert_ne!(next, 0, "no debug capability");

@@ -17,7 +17,7 @@ fn no_ops(driver: &mut Driver, count: usize) {
         driver.push(&mut ring, NO_OP);
     }
     driver.commands = ring;
-    driver.write(0x2500, 0);
+    driver.write(diapason_xhc::DOORBELLS, 0);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn interrupts_get_lost_come_late_and_come_twice() {
 fn memory_out_of_reach_halts_the_controller() {
     let mut driver = Driver::running(Config::default());
     driver.write64(op(operational::COMMAND_RING), 0x4000_0000 | 1);
-    driver.write(0x2500, 0);
+    driver.write(diapason_xhc::DOORBELLS, 0);
     let state = driver.read(op(operational::STATUS));
     assert_eq!(state & (status::SYSTEM_ERROR | status::HALTED), status::SYSTEM_ERROR | 1);
     let [denial] = driver.xhc.denials() else { panic!() };

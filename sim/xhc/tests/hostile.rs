@@ -34,11 +34,11 @@ fn chaos(random: &mut Random) -> Shared {
 /// Offsets that mean something more often than not.
 fn offset(random: &mut Random) -> u64 {
     match random.below(7) {
-        6 => 0x2900 + 4 * random.below(30),
+        6 => diapason_xhc::EXTENDED + 4 * random.below(30),
         0 => 0x80 + 4 * random.below(16),
         1 => portsc(1 + random.below(9) as u8) + 4 * random.below(4),
-        2 => 0x1480 + 4 * random.below(80),
-        3 | 4 => 0x2500 + 4 * random.below(6),
+        2 => diapason_xhc::RUNTIME + 4 * random.below(80),
+        3 | 4 => diapason_xhc::DOORBELLS + 4 * random.below(6),
         _ => random.below(0x1_0100),
     }
 }
@@ -169,13 +169,13 @@ fn recover(driver: &mut Driver, random: &mut Random, slot: u8, index: u8) -> boo
         let mut commands = driver.commands;
         driver.push(&mut commands, block);
         driver.commands = commands;
-        driver.write(0x2500, 0);
+        driver.write(diapason_xhc::DOORBELLS, 0);
         driver.run_for(Nanos::from_micros(10));
     }
     true
 }
 
-const BASE: u64 = 0x8030;
+const BASE: u64 = diapason_xhc::EXTENDED + 0x30;
 
 /// A debug capability that is on, its rings in random memory; where its events go.
 fn debug_target(random: &mut Random) -> (Driver, u64) {

@@ -51,10 +51,10 @@ fn stopping_takes_a_microframe() {
     assert_eq!(driver.read(STATUS) & status::HALTED, 0);
     driver.run_for(Nanos::from_micros(125));
     assert_eq!(driver.read(STATUS) & status::HALTED, 1);
-    let before = driver.read(0x2000);
+    let before = driver.read(diapason_xhc::RUNTIME);
     driver.run_for(Nanos::from_millis(3));
-    assert_eq!(driver.read(0x2000), before, "the counter stands still");
-    driver.write(0x2500, 0);
+    assert_eq!(driver.read(diapason_xhc::RUNTIME), before, "the counter stands still");
+    driver.write(diapason_xhc::DOORBELLS, 0);
     assert_eq!(driver.xhc.counts().idle_doorbells, 1);
 }
 
@@ -88,12 +88,12 @@ fn capabilities_name_the_parts() {
 fn the_firmware_lets_go_in_its_time() {
     let mut driver = Driver::cold(Config { firmware: true, ..Config::default() });
     let own = 1 << 24;
-    assert_eq!(driver.read(0x8000) >> 16 & 1, 1);
-    driver.write(0x8000, driver.read(0x8000) | own);
+    assert_eq!(driver.read(diapason_xhc::EXTENDED) >> 16 & 1, 1);
+    driver.write(diapason_xhc::EXTENDED, driver.read(diapason_xhc::EXTENDED) | own);
     driver.run_for(Nanos(4_999_999));
-    assert_eq!(driver.read(0x8000) >> 16, 0x101);
+    assert_eq!(driver.read(diapason_xhc::EXTENDED) >> 16, 0x101);
     driver.run_for(Nanos(1));
-    assert_eq!(driver.read(0x8000) >> 16, 0x100);
+    assert_eq!(driver.read(diapason_xhc::EXTENDED) >> 16, 0x100);
 }
 
 #[test]
@@ -176,13 +176,16 @@ fn ports_without_power_see_nothing() {
 fn the_microframe_counter_counts_and_tells_that_it_wrapped() {
     let mut driver = Driver::running(Config::default());
     driver.run_to(Nanos::from_millis(100));
-    assert_eq!(driver.read(0x2000), 800);
+    assert_eq!(driver.read(diapason_xhc::RUNTIME), 800);
     driver.write(COMMAND, command::RUN | command::WRAP_EVENTS);
     driver.run_to(Nanos(2_047_999_999));
-    assert_eq!((driver.read(0x2000), driver.take(0).len()), (0x3fff, 0));
+    assert_eq!((driver.read(diapason_xhc::RUNTIME), driver.take(0).len()), (0x3fff, 0));
     driver.run_to(Nanos::from_millis(2_048));
     let events = driver.take(0);
-    assert_eq!((driver.read(0x2000), events[0].kind()), (0, Some(Kind::MicroframeWrap)));
+    assert_eq!(
+        (driver.read(diapason_xhc::RUNTIME), events[0].kind()),
+        (0, Some(Kind::MicroframeWrap))
+    );
     driver.run_to(Nanos::from_secs(21));
     assert_eq!(driver.take(0).len(), 9);
 }

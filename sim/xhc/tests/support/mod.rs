@@ -66,11 +66,11 @@ pub struct Driver {
 }
 
 pub fn op(offset: u64) -> u64 {
-    0x80 + offset
+    diapason_xhc::OPERATIONAL + offset
 }
 
 pub fn rt(which: u64, offset: u64) -> u64 {
-    0x2000 + runtime::INTERRUPTERS + which * runtime::INTERRUPTER_STRIDE + offset
+    diapason_xhc::RUNTIME + runtime::INTERRUPTERS + which * runtime::INTERRUPTER_STRIDE + offset
 }
 
 pub fn portsc(number: u8) -> u64 {
@@ -220,7 +220,7 @@ impl Driver {
         let mut ring = self.commands;
         let at = self.push(&mut ring, block);
         self.commands = ring;
-        self.write(0x4000, 0);
+        self.write(diapason_xhc::DOORBELLS, 0);
         for _ in 0..1000 {
             self.run_for(Nanos::from_micros(1));
             let mut events = self.take(0);
@@ -355,6 +355,6 @@ impl Driver {
     }
 
     pub fn doorbell(&mut self, slot: u8, index: u8) {
-        self.write(0x4000 + 4 * u64::from(slot), u32::from(index));
+        self.write(diapason_xhc::DOORBELLS + 4 * u64::from(slot), u32::from(index));
     }
 }
