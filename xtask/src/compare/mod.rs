@@ -65,10 +65,11 @@ impl Spread {
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mean = self.sum / i64::try_from(self.jobs.max(1)).unwrap_or(1);
-        let Spread { jobs, least, most, .. } = self;
+        let Spread { jobs, earlier, least, most, .. } = self;
         write!(
             f,
-            "{jobs} jobs ended {least} to {most} ns later in the simulator, {mean} on average"
+            "{jobs} jobs ended {least} to {most} ns later in the simulator, {mean} on average; \
+             {earlier} ended earlier, with more entries on the metal or another order of locks"
         )
     }
 }
