@@ -27,7 +27,7 @@ pub fn sentence(line: &Line, names: &Names) -> String {
     }
 }
 
-fn stamped(time: Option<u64>, text: &str) -> String {
+pub(crate) fn stamped(time: Option<u64>, text: &str) -> String {
     match time {
         Some(ns) => format!("[{:>14}] {text}", duration::seconds(ns)),
         None => format!("{:16} {text}", ""),

@@ -129,9 +129,8 @@ impl Simulated {
     /// Devices do what they do by themselves up to `now`.
     pub fn advance_devices(&mut self, now: Nanos) {
         self.bus.advance(now, &mut Segments(&mut self.segments));
-        let time = format!("[{:4}.{:09}]", now.0 / 1_000_000_000, now.0 % 1_000_000_000);
         let notes = self.bus.take_notes().into_iter();
-        self.said.extend(notes.map(|note| Said::Note(format!("{time} {note}"))));
+        self.said.extend(notes.map(|note| Said::Note(now, note)));
     }
 
     /// A message for the process that is visible; false if it has no memory there.

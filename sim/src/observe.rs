@@ -10,8 +10,8 @@ use diapason_core::{Cause, Decision, Kernel, ThreadId};
 pub enum Said {
     /// A numbered record.
     Record(Record, Vec<u64>),
-    /// What happened outside the host.
-    Note(String),
+    /// What happened outside the host, and when.
+    Note(Nanos, String),
     /// A line of text from the process with this number.
     Log(u16, String),
 }

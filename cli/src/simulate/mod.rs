@@ -14,7 +14,7 @@ use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
 use crate::surroundings::functions;
-use crate::{Failure, Workspace, metal, plan};
+use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
@@ -100,7 +100,7 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         let line = match said {
             Said::Record(record, words) => Line::Record(record, words),
             Said::Log(process, text) => Line::Log { process, text },
-            Said::Note(text) => Line::Raw(text),
+            Said::Note(time, text) => Line::Raw(words::stamped(Some(time.0), &text)),
         };
         self.outcome.note(&line);
         if let Some(perfetto) = &mut self.perfetto {

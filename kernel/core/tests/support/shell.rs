@@ -4,7 +4,7 @@
 use diapason_abi::CallNumber as Call;
 use diapason_abi::archive::DeviceRecord;
 use diapason_abi::record::Record;
-use diapason_abi::recorder::{ENTRY_WORDS, Entry, EntryKind, access_words};
+use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
 use diapason_abi::{FaultCause, Nanos, PAGE, layout};
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
@@ -322,17 +322,7 @@ impl<'a> Shell<'a> {
         };
         self.mix(&[number, result]);
         self.checked();
-        let entry = Entry {
-            kind: EntryKind::Quick,
-            detail: number as u16,
-            run: u16::MAX,
-            has_result: false,
-            now: 0,
-            arguments,
-            result,
-            alarm: 0,
-        };
-        self.memory.keep(entry.to_words());
+        self.memory.keep(Entry::quick(number, arguments, result).to_words());
         Some(result)
     }
 }
