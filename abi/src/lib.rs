@@ -17,6 +17,7 @@ pub mod fault;
 pub mod handle;
 pub mod key;
 pub mod layout;
+pub mod pipe;
 pub mod record;
 pub mod recorder;
 pub mod time;

@@ -5,6 +5,7 @@ use crate::declared::{
 };
 use crate::diagnostics::Report;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
+use crate::pipe;
 use crate::queues::{self, Queues};
 use crate::source::{At, Source};
 use crate::supervision;
@@ -50,6 +51,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         vcpus: vcpus(declared, &names, &queues),
         usb: plugs(declared),
         works: works(declared),
+        pipes: pipe::pipes(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };
@@ -119,6 +121,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         memory: declared.memory.span.clone(),
         programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
+        pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {
             nowhere if nowhere.is_empty() => declared.top.clone(),
             place => place.clone(),

@@ -20,6 +20,7 @@ pub(crate) struct Declared {
     pub vcpus: Vec<Named<DeclaredVcpu>>,
     pub usb: Vec<DeclaredUsb>,
     pub works: Vec<DeclaredWork>,
+    pub pipes: Vec<DeclaredPipe>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
@@ -99,6 +100,22 @@ pub(crate) struct DeclaredWork {
     pub name: Option<At<String>>,
     pub best: At<u64>,
     pub worst: At<u64>,
+}
+
+/// `[[pipe]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredPipe {
+    pub name: At<String>,
+    /// Name of the USB device.
+    pub from: Option<At<String>>,
+    pub channel: At<u64>,
+    /// Name of the process.
+    pub reader: Option<At<String>>,
+    pub rate: u64,
+    pub burst: u64,
+    pub jitter_ns: u64,
+    pub work_ns: u64,
+    pub latency: Option<At<u64>>,
 }
 
 /// `[[process]]`.

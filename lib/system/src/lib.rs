@@ -25,6 +25,7 @@ mod hardware;
 mod limits;
 mod memory;
 mod names;
+mod pipe;
 mod queues;
 mod read;
 mod source;
@@ -41,8 +42,8 @@ mod vcpus;
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use system::{
-    Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling, Segment, Semaphore,
-    SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
+    Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart, Scheduling, Segment,
+    Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
 };
 
 use diagnostics::Report;
@@ -57,7 +58,8 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
     let whole = report.is_empty();
-    let declared = read::declarations(&table, &mut report);
+    let mut declared = read::declarations(&table, &mut report);
+    pipe::expand(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);
     } else {

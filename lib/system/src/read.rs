@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{device, units, usb, vcpu};
+use crate::{device, pipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -46,11 +46,22 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "vcpu",
         "usb",
         "work",
+        "pipe",
     ];
     let lists = keys.map(|key| top.list(key));
     top.report_unknown();
-    let [processes, semaphores, conditions, mailboxes, segments, devices, vcpus, plugs, works] =
-        lists;
+    let [
+        processes,
+        semaphores,
+        conditions,
+        mailboxes,
+        segments,
+        devices,
+        vcpus,
+        plugs,
+        works,
+        pipes,
+    ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
     declared.semaphores = semaphores.into_iter().map(|raw| semaphore(raw, report)).collect();
@@ -61,6 +72,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.vcpus = vcpus.into_iter().map(|raw| vcpu::vcpu(raw, report)).collect();
     declared.usb = plugs.into_iter().map(|raw| usb::usb(raw, report)).collect();
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
+    declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
@@ -101,6 +113,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         vcpus: Vec::new(),
         usb: Vec::new(),
         works: Vec::new(),
+        pipes: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };

@@ -32,6 +32,8 @@ pub struct System {
     pub usb: Vec<UsbPlug>,
     /// Works that its programs declare.
     pub works: Vec<Work>,
+    /// Pipes from devices to its processes.
+    pub pipes: Vec<Pipe>,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,
@@ -47,6 +49,8 @@ pub(crate) struct Origin {
     pub programs: Vec<Span>,
     /// Of each VCPU, its name.
     pub vcpus: Vec<Span>,
+    /// Of each pipe, its name.
+    pub pipes: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,
 }
@@ -206,6 +210,15 @@ impl UsbModel {
     pub const ALL: [UsbModel; 5] =
         [UsbModel::UsbCan, UsbModel::Sensor, UsbModel::Camera, UsbModel::Keyboard, UsbModel::Disk];
 
+    /// Channels that pipes can come from.
+    #[must_use]
+    pub const fn channels(self) -> u64 {
+        match self {
+            UsbModel::UsbCan => 5,
+            UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
+        }
+    }
+
     /// As a description writes it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -228,6 +241,31 @@ pub struct Work {
     pub best_ns: u64,
     /// The longest.
     pub worst_ns: u64,
+}
+
+/// Messages from a device to the thread that wants them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pipe {
+    /// Its name.
+    pub name: String,
+    /// The USB device: a number of [`System::usb`].
+    pub usb: usize,
+    /// The channel of the device.
+    pub channel: u8,
+    /// Number of the process that drives the device.
+    pub server: u16,
+    /// Number of the process that reads, on the VCPU of its first thread.
+    pub reader: u16,
+    /// Most messages a second, in the long run.
+    pub rate: u64,
+    /// Most messages at once.
+    pub burst: u64,
+    /// How long after its nominal time a message may come, in ns.
+    pub jitter_ns: u64,
+    /// Longest time the reader takes for a message, in ns.
+    pub work_ns: u64,
+    /// The longest that a message may take, in ns, if that matters.
+    pub latency_ns: Option<u64>,
 }
 
 /// An interrupt.
@@ -298,6 +336,8 @@ pub struct Scheduling {
 pub enum Place {
     /// The VCPU of this number.
     Vcpu(u16),
+    /// The pipe of this number.
+    Pipe(u16),
     /// The scheduling as a whole.
     Scheduling,
 }
@@ -358,6 +398,7 @@ impl System {
         let nowhere = 0..0;
         let span = match place {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Scheduling => &self.origin.scheduling,
         };
         let mut problem = Problem::new(span, title, help).label(label);

@@ -1,0 +1,109 @@
+//! What the two ends of a pipe of CAN frames, descriptions and tools agree on: names and sizes of
+//! its buffer, and the line in which a program says how its pipe does.
+//!
+//! The line is text because the console carries text; it is written and read here and nowhere else.
+
+use crate::Nanos;
+use core::fmt;
+
+/// Records in the buffer of a pipe.
+pub const SLOTS: usize = 256;
+/// Most bytes of a record.
+pub const RECORD_BYTES: usize = 40;
+/// Bytes of the segment with the buffer, in whole pages: two lines of counts, then the records.
+pub const BYTES: u64 = (128 + SLOTS * RECORD_BYTES).next_multiple_of(crate::PAGE) as u64;
+
+/// How a pipe does, as its reader sees it. It fits into a line of the console.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PipeReport {
+    /// The channel it comes from.
+    pub channel: u8,
+    /// Messages read so far.
+    pub messages: u64,
+    /// Messages that were lost so far, on whatever part of the way.
+    pub lost: u64,
+    /// Most that ever waited in the buffer.
+    pub peak: u64,
+    /// The longest that one took from the server to the reader, since the last report.
+    pub reading: Nanos,
+    /// The longest that one took from the device to the server, beyond the fastest there ever was:
+    /// the two have clocks of their own.
+    pub moving: Nanos,
+}
+
+/// How the line begins.
+const PREFIX: &str = "pipe can";
+
+impl fmt::Display for PipeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PipeReport { channel, messages, lost, peak, reading, moving } = self;
+        write!(f, "{PREFIX}{channel}: {messages} read, {lost} lost, {peak} at once, ")?;
+        write!(f, "{} ns read, {} ns moved", reading.0, moving.0)
+    }
+}
+
+impl PipeReport {
+    /// The report in a line, if it is one.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<PipeReport> {
+        let (channel, rest) = line.strip_prefix(PREFIX)?.split_once(": ")?;
+        let mut parts = rest.split(", ");
+        let mut number = |unit: &str| parts.next()?.strip_suffix(unit)?.parse::<u64>().ok();
+        let report = PipeReport {
+            channel: channel.parse().ok()?,
+            messages: number(" read")?,
+            lost: number(" lost")?,
+            peak: number(" at once")?,
+            reading: Nanos(number(" ns read")?),
+            moving: Nanos(number(" ns moved")?),
+        };
+        parts.next().is_none().then_some(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let report = PipeReport {
+            channel: 4,
+            messages: 31_447,
+            lost: 2,
+            peak: 7,
+            reading: Nanos(22_180),
+            moving: Nanos(999_750),
+        };
+        let line = report.to_string();
+        assert_eq!(
+            line,
+            "pipe can4: 31447 read, 2 lost, 7 at once, 22180 ns read, 999750 ns moved"
+        );
+        assert_eq!(PipeReport::parse(&line), Some(report));
+    }
+
+    #[test]
+    fn other_lines_are_none() {
+        let line = PipeReport::default().to_string();
+        for cut in 0..line.len() {
+            assert_eq!(PipeReport::parse(&line[..cut]), None, "{cut}");
+        }
+        for other in [format!("{line}, 3"), format!(" {line}"), line.replace('0', "x")] {
+            assert_eq!(PipeReport::parse(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_longest_fits_into_a_line() {
+        let long = PipeReport {
+            channel: 4,
+            messages: 1 << 40,
+            lost: 1 << 40,
+            peak: SLOTS as u64,
+            reading: Nanos::from_secs(100),
+            moving: Nanos::from_secs(100),
+        };
+        assert!(long.to_string().len() <= 112);
+    }
+}

@@ -1,0 +1,108 @@
+//! The rules of `[[pipe]]`: what follows from one, and what cannot be one.
+
+mod common;
+
+use common::{built, refused};
+use diapason_system::{Pipe, parse};
+
+/// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
+/// more tables; those begin in line 27.
+fn system(tables: &str) -> String {
+    format!(
+        "[system]\nname = \"s\"\n[[process]]\nname = \"usbd\"\npriority = 1\nuses = [\"xhci\"]\n\
+         [[process]]\nname = \"r\"\npriority = 1\nvcpu = \"v\"\n\
+         [[process]]\nname = \"bare\"\npriority = 1\n\
+         [[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n\
+         [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+         [[usb]]\nname = \"can\"\non = \"xhci\"\nmodel = \"usb-can\"\n{tables}\n"
+    )
+}
+
+/// The lines of a pipe: 1 the header, 2 name, 3 from, 4 channel, 5 reader, 6 rate, 7 more.
+fn pipe([from, channel, reader]: [&str; 3], more: &str) -> String {
+    format!(
+        "[[pipe]]\nname = \"p{channel}\"\nfrom = \"{from}\"\nchannel = {channel}\n\
+         reader = \"{reader}\"\nrate = 3000\n{more}\n"
+    )
+}
+
+#[track_caller]
+fn bad(tables: &str, (line, column): (usize, usize), title: &str, help: &str) {
+    refused(&system(tables), (25 + line, column), title, help);
+}
+
+#[test]
+fn a_pipe_says_what_the_parts_would() {
+    let piped = parse("f", &system(&pipe(["can", "2", "r"], ""))).unwrap();
+    let spelt_out = system(
+        "[[segment]]\nname = \"can2\"\nsize = \"12K\"\n\
+         [[semaphore]]\nname = \"can2.ready\"\nkind = \"counting\"",
+    );
+    let ends = "\"can2\", \"can2.ready\"]\n";
+    let spelt_out = spelt_out
+        .replace("uses = [\"xhci\"]\n", &format!("uses = [\"xhci\", {ends}"))
+        .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
+    let spelt_out = parse("f", &spelt_out).unwrap();
+    assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
+}
+
+#[test]
+fn every_key_arrives() {
+    let more = "burst = 3\njitter = \"2ms\"\nwork = \"4us\"\nlatency = \"30ms\"";
+    let system = parse("f", &system(&pipe(["can", "4", "r"], more))).unwrap();
+    let expected = Pipe {
+        name: "p4".to_owned(),
+        usb: 0,
+        channel: 4,
+        server: 0,
+        reader: 1,
+        rate: 3_000,
+        burst: 3,
+        jitter_ns: 2_000_000,
+        work_ns: 4_000,
+        latency_ns: Some(30_000_000),
+    };
+    assert_eq!(system.pipes, [expected]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_where_it_stands() {
+    let title = "no USB device is called `cam`";
+    bad(&pipe(["cam", "0", "r"], ""), (3, 8), title, "did you mean `can`?");
+    let title = "`can` has no channel 5";
+    let help = "it has 5: write `channel = 0` to `channel = 4`";
+    bad(&pipe(["can", "5", "r"], ""), (4, 11), title, help);
+    let title = "`bare` reads a pipe and has no VCPU";
+    let help = "add `vcpu = \"…\"` to the process: without one no time is promised to it";
+    bad(&pipe(["can", "0", "bare"], ""), (5, 10), title, help);
+    let title = "no process named `reader` is declared";
+    let help = "declare it: `[[process]]` with `name = \"reader\"`";
+    bad(&pipe(["can", "0", "reader"], ""), (5, 10), title, help);
+    let sensor = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
+    let title = "`s` has nothing that a pipe could carry";
+    let help = "pipes come from `model = \"usb-can\"`; other devices are read otherwise";
+    bad(&format!("{sensor}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
+    let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";
+    let help = "add `rate = 3000`: the most messages a second, in the long run";
+    bad(without, (2, 8), "pipe `p` has no `rate`", help);
+}
+
+#[test]
+fn a_channel_has_one_pipe_and_its_buffer_one_name() {
+    let two = format!("{}{}", pipe(["can", "1", "r"], ""), pipe(["can", "1", "r"], ""));
+    let found = parse("f", &system(&two)).unwrap_err();
+    let items = found.items();
+    let titles: Vec<&str> = items.iter().map(|item| item.title).collect();
+    assert!(titles.contains(&"channel 1 has two pipes"), "{titles:?}");
+    let taken =
+        format!("[[segment]]\nname = \"can1\"\nsize = \"4K\"\n{}", pipe(["can", "1", "r"], ""));
+    let found = parse("f", &system(&taken)).unwrap_err();
+    assert!(found.items()[0].title.contains("`can1` is declared twice"), "{found:?}");
+}
+
+#[test]
+fn somebody_has_to_serve_the_device() {
+    let text = system(&pipe(["can", "0", "r"], "")).replace("uses = [\"xhci\"]\n", "\n");
+    let help = "add `xhci` to the `uses` of the process that drives it";
+    refused(&text, (28, 8), "nobody serves `can`", help);
+}
