@@ -29,6 +29,8 @@ pub struct PipeReport {
     /// The longest that one took from the device to the server, beyond the fastest there ever was:
     /// the two have clocks of their own.
     pub moving: Nanos,
+    /// The longest sum of the two for one message, since the last report.
+    pub whole: Nanos,
 }
 
 /// How the line begins.
@@ -36,9 +38,9 @@ const PREFIX: &str = "pipe can";
 
 impl fmt::Display for PipeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PipeReport { channel, messages, lost, peak, reading, moving } = self;
+        let PipeReport { channel, messages, lost, peak, reading, moving, whole } = self;
         write!(f, "{PREFIX}{channel}: {messages} read, {lost} lost, {peak} at once, ")?;
-        write!(f, "{} ns read, {} ns moved", reading.0, moving.0)
+        write!(f, "{} + {}, {} ns", moving.0, reading.0, whole.0)
     }
 }
 
@@ -48,14 +50,19 @@ impl PipeReport {
     pub fn parse(line: &str) -> Option<PipeReport> {
         let (channel, rest) = line.strip_prefix(PREFIX)?.split_once(": ")?;
         let mut parts = rest.split(", ");
-        let mut number = |unit: &str| parts.next()?.strip_suffix(unit)?.parse::<u64>().ok();
+        let mut part = |unit: &str| parts.next()?.strip_suffix(unit);
+        let [messages, lost, peak] = [part(" read")?, part(" lost")?, part(" at once")?];
+        let (moving, reading) = part("")?.split_once(" + ")?;
+        let whole = part(" ns")?;
+        let time = |text: &str| text.parse().ok().map(Nanos);
         let report = PipeReport {
             channel: channel.parse().ok()?,
-            messages: number(" read")?,
-            lost: number(" lost")?,
-            peak: number(" at once")?,
-            reading: Nanos(number(" ns read")?),
-            moving: Nanos(number(" ns moved")?),
+            messages: messages.parse().ok()?,
+            lost: lost.parse().ok()?,
+            peak: peak.parse().ok()?,
+            reading: time(reading)?,
+            moving: time(moving)?,
+            whole: time(whole)?,
         };
         parts.next().is_none().then_some(report)
     }
@@ -74,12 +81,10 @@ mod tests {
             peak: 7,
             reading: Nanos(22_180),
             moving: Nanos(999_750),
+            whole: Nanos(1_000_120),
         };
         let line = report.to_string();
-        assert_eq!(
-            line,
-            "pipe can4: 31447 read, 2 lost, 7 at once, 22180 ns read, 999750 ns moved"
-        );
+        assert_eq!(line, "pipe can4: 31447 read, 2 lost, 7 at once, 999750 + 22180, 1000120 ns");
         assert_eq!(PipeReport::parse(&line), Some(report));
     }
 
@@ -103,6 +108,7 @@ mod tests {
             peak: SLOTS as u64,
             reading: Nanos::from_secs(100),
             moving: Nanos::from_secs(100),
+            whole: Nanos::from_secs(200),
         };
         assert!(long.to_string().len() <= 112);
     }

@@ -1,9 +1,10 @@
 //! The commands: what they do, what they print, what they exit with.
 
-use crate::console::{Line, Splitter};
+use crate::console::Splitter;
 use crate::failure::{BROKEN, HOLDS};
+use crate::live::{live, say};
 use crate::names::Names;
-use crate::outcome::Verdict;
+use crate::outcome::{Verdict, render_pipes};
 use crate::session::{RECORD_BYTES, Run, Session, describe};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -45,47 +46,13 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
         watch: request.watch,
     };
     let session = Session::assemble(system, built, options)?;
-    let run = session.run(&workspace, &mut live(request.json, session.names.clone()))?;
+    let promises = session.promises();
+    let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;
     save_record(request.record.as_deref(), &run)?;
     if let Some(served) = run.served {
         eprintln!("USB devices {served:016x}");
     }
     report(request.json, &session, &run)
-}
-
-/// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
-pub(crate) fn live(json: bool, names: Names) -> impl FnMut(&Line) {
-    move |line| {
-        let is_table = matches!(line, Line::Record(record, _) if is_final(*record));
-        if is_table {
-            return;
-        }
-        let text = words::sentence(line, &names);
-        if json { eprintln!("{text}") } else { say(&text) }
-    }
-}
-
-/// A line on standard output. A reader who has seen enough (`| head`) does not end the run.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-/// Records that the final table shows better.
-fn is_final(record: diapason_abi::record::Record) -> bool {
-    use diapason_abi::record::Record;
-    matches!(
-        record,
-        Record::Thread
-            | Record::Vcpu
-            | Record::VcpuTerms
-            | Record::Irq
-            | Record::Process
-            | Record::End
-            | Record::LongestPath
-            | Record::Job
-            | Record::KernelTime
-            | Record::CallPath
-    )
 }
 
 fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
@@ -101,6 +68,7 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
 pub(crate) fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
     let verdict = session.judge(run);
     let alarms = session.alarms(run);
+    let promises = session.assumptions(run).pipes;
     let findings = match &verdict {
         Verdict::Holds => Vec::new(),
         Verdict::Broken(findings) => findings.clone(),
@@ -108,16 +76,35 @@ pub(crate) fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Fai
     };
     if json {
         let name = &session.system.name;
-        let json = run.outcome.to_json(name, &session.names, &findings, &alarms);
+        let json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
         say(&format!("{json:#}"));
     } else {
         say(&format!("\n{}", run.outcome.render(&session.names)));
+        let pipes = render_pipes(&promises, &run.outcome, &session.names);
+        if !pipes.is_empty() {
+            say(&pipes);
+        }
         findings.iter().for_each(|finding| say(&format!("broken: {finding}")));
+        say(&sentence(&session.system.name, &verdict, run));
     }
     match verdict {
         Verdict::Holds => Ok(HOLDS),
         Verdict::Broken(_) => Ok(BROKEN),
         Verdict::Bug(text) => Err(Failure::Ours(text)),
+    }
+}
+
+/// The verdict in a sentence.
+fn sentence(system: &str, verdict: &Verdict, run: &Run) -> String {
+    let pipes = &run.outcome.pipes;
+    let messages: u64 = pipes.iter().map(|pipe| pipe.messages).sum();
+    match verdict {
+        Verdict::Holds if pipes.is_empty() => format!("{system}: holds"),
+        Verdict::Holds => {
+            let count = pipes.len();
+            format!("{system}: holds; {messages} messages in {count} pipes, none lost, none late")
+        }
+        Verdict::Broken(_) | Verdict::Bug(_) => format!("{system}: does not hold"),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod flight;
 pub mod hints;
 pub mod image;
 pub mod linkage;
+mod live;
 pub mod metal;
 pub mod names;
 pub mod outcome;

@@ -3,7 +3,8 @@
 use crate::console::Line;
 use crate::metal::{self, Built};
 use crate::names::Names;
-use crate::outcome::{Alarm, Assumptions, Outcome, Verdict, judge};
+use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
+use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, plan};
 use diapason_system::{Diagnostics, Restart, RunOptions, System, UsbModel, UsbPlug};
@@ -133,7 +134,23 @@ impl Session {
     /// What the analysis assumes and a run of this system contradicts.
     #[must_use]
     pub fn alarms(&self, run: &Run) -> Vec<Alarm> {
-        Assumptions::of(&self.system).against(&run.outcome, &self.names)
+        self.assumptions(run).against(&run.outcome, &self.names)
+    }
+
+    /// What is promised of its pipes.
+    #[must_use]
+    pub fn promises(&self) -> Vec<PipePromise> {
+        Assumptions::of(&self.system).pipes
+    }
+
+    /// What the analysis assumes of this system where it ran.
+    #[must_use]
+    pub fn assumptions(&self, run: &Run) -> Assumptions {
+        // Devices behind QEMU see a request at one stop of the clock and answer at the next.
+        let stops = if run.served.is_some() { 2 } else { 0 };
+        let mut assumptions = Assumptions::of(&self.system);
+        assumptions.slack_ns = SLICE.0 * stops;
+        assumptions
     }
 
     /// Judges a run of this system.

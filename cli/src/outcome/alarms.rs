@@ -6,7 +6,7 @@
 //! makes or changes while the system runs was not in the plan: of that, only what the kernel itself
 //! promised is expected.
 
-use super::{DeviceRow, Outcome, Terms, ThreadRow, VcpuRow};
+use super::{DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -48,6 +48,10 @@ pub struct Assumptions {
     vcpus: Vec<Assumed>,
     /// Of each device, the shortest time between two of its interrupts, if one was described.
     intervals: Vec<Option<u64>>,
+    /// Of each pipe with a bill.
+    pub pipes: Vec<PipePromise>,
+    /// So much later may messages be that come from devices outside the machine.
+    pub slack_ns: u64,
 }
 
 /// What is assumed of one described VCPU.
@@ -85,6 +89,8 @@ impl Assumptions {
                 .map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
+            pipes: PipePromise::of(system, &plan),
+            slack_ns: 0,
         }
     }
 
@@ -102,7 +108,8 @@ impl Assumptions {
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
-        kernel.chain(of_vcpus).chain(of_devices).chain(of_jobs).collect()
+        let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, self.slack_ns));
+        kernel.chain(of_vcpus).chain(of_devices).chain(of_jobs).chain(of_pipes).collect()
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.

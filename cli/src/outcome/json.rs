@@ -2,8 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, DeviceRow, FaultEvent, KernelRow, Outcome, ProcessRow, Terms, ThreadRow, VcpuRow,
-    state_word,
+    Alarm, DeviceRow, FaultEvent, KernelRow, Outcome, PipePromise, PipeRow, ProcessRow, Terms,
+    ThreadRow, VcpuRow, state_word,
 };
 use crate::names::{self, Names};
 use crate::words;
@@ -20,12 +20,14 @@ impl Outcome {
         names: &Names,
         findings: &[String],
         alarms: &[Alarm],
+        promises: &[PipePromise],
     ) -> Value {
         let threads: Vec<Value> = self.threads.iter().map(|row| thread(row, names)).collect();
         let processes: Vec<Value> = self.processes.iter().map(|row| process(row, names)).collect();
         let vcpus: Vec<Value> = self.vcpus.iter().map(|row| vcpu(row, names)).collect();
         let devices: Vec<Value> = self.devices.iter().map(|row| device(row, names)).collect();
         let alarms: Vec<Value> = alarms.iter().map(alarm).collect();
+        let pipes: Vec<Value> = promises.iter().map(|promise| pipe(promise, self, names)).collect();
         let faults: Vec<Value> = self.faults.iter().map(|event| fault(event, names)).collect();
         let end = self.end.map(|end| {
             json!({
@@ -49,6 +51,7 @@ impl Outcome {
             "threads": threads,
             "vcpus": vcpus,
             "devices": devices,
+            "pipes": pipes,
             "processes": processes,
             "faults": faults,
         })
@@ -110,6 +113,26 @@ fn device(row: &DeviceRow, names: &Names) -> Value {
     })
 }
 
+fn pipe(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Value {
+    let row = promise.row(outcome);
+    let seen = |value: fn(&PipeRow) -> u64| row.map(value);
+    json!({
+        "pipe": promise.name,
+        "reader": names.process(promise.reader),
+        "channel": promise.channel,
+        "bound_ns": promise.bound_ns,
+        "least_ns": promise.least_ns,
+        "slots": promise.slots,
+        "messages": seen(|row| row.messages),
+        "lost": seen(|row| row.lost),
+        "between_reports": row.and_then(|row| row.between).map(|(least, most)| [least, most]),
+        "peak": seen(|row| row.peak),
+        "moving_max_ns": seen(|row| row.moving_max_ns),
+        "reading_max_ns": seen(|row| row.reading_max_ns),
+        "longest_ns": seen(|row| row.whole_max_ns),
+    })
+}
+
 fn alarm(alarm: &Alarm) -> Value {
     json!({
         "alarm": alarm.name,
@@ -157,7 +180,8 @@ mod tests {
             assumed: 1,
             text: "late".into(),
         };
-        let json = sample::outcome().to_json("demo", &sample::names(), &["late".into()], &[alarm]);
+        let json =
+            sample::outcome().to_json("demo", &sample::names(), &["late".into()], &[alarm], &[]);
         assert_eq!(json["alarms"][0]["alarm"], "late-supply");
         assert_eq!(json["alarms"][0]["observed"], 2);
         let control = &json["vcpus"][0];

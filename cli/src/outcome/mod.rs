@@ -3,12 +3,14 @@
 mod alarms;
 mod json;
 mod kernel;
+mod pipes;
 mod render;
 mod vcpus;
 mod verdict;
 
 pub use alarms::{Alarm, Assumptions};
 pub use kernel::KernelRow;
+pub use pipes::{PipePromise, PipeRow, render as render_pipes};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
 
@@ -125,6 +127,8 @@ pub struct Outcome {
     pub vcpus: Vec<VcpuRow>,
     /// Those that interrupted.
     pub devices: Vec<DeviceRow>,
+    /// What their readers said, in the order in which they spoke first.
+    pub pipes: Vec<PipeRow>,
     /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
@@ -153,10 +157,12 @@ pub struct Outcome {
 impl Outcome {
     /// Takes in one console line; lines that carry no result are ignored.
     pub fn note(&mut self, line: &Line) {
-        if let Line::Record(record, words) = line
-            && words.len() == record.fields().len()
-        {
-            self.note_record(*record, words);
+        match line {
+            Line::Record(record, words) if words.len() == record.fields().len() => {
+                self.note_record(*record, words);
+            }
+            Line::Log { process, text } => pipes::note(&mut self.pipes, (*process).into(), text),
+            Line::Record(..) | Line::Raw(_) => {}
         }
     }
 

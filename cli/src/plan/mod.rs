@@ -5,9 +5,11 @@
 //! boots asks the same [`objection`] first, so nothing boots that `plan` refuses.
 
 mod allocate;
+mod bills;
 mod core;
 pub mod counts;
 mod json;
+pub mod pipes;
 mod refusal;
 mod render;
 mod verdict;

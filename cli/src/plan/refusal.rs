@@ -2,12 +2,14 @@
 
 use super::allocate;
 use super::core::queue_name;
+use super::pipes::{KEPT, NoBill, Piped};
 use super::verdict::{Plan, Sum};
 use crate::duration::human;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
+use diapason_abi::pipe::SLOTS;
 use diapason_analysis::server::{Failure, Queue, Refusal, Unfit, first_failure};
-use diapason_system::{Diagnostics, Place, System};
+use diapason_system::{Diagnostics, Pipe, Place, System};
 
 /// The problem of a plan that does not hold.
 pub(super) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
@@ -20,6 +22,63 @@ pub(super) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
         }
         Ok(_) => of_closed(plan, system),
     }
+}
+
+/// The problems of pipes: no bound, one that is too long, a buffer that is too small.
+pub(super) fn of_pipes<'a>(
+    plan: &'a Plan,
+    system: &'a System,
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let numbered = (0u16..).zip(system.pipes.iter().zip(&plan.pipes));
+    numbered.filter_map(|(number, (pipe, piped))| {
+        let [title, note, help] = of_pipe(pipe, piped)?;
+        Some(system.problem(Place::Pipe(number), [&title, "", &note, &help]))
+    })
+}
+
+fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
+    let name = &pipe.name;
+    let bill = match &piped.bill {
+        Ok(bill) => bill,
+        Err(NoBill::Missing(what, remedy)) => {
+            return Some([format!("`{name}` has no bound: {what}"), String::new(), remedy.clone()]);
+        }
+        Err(NoBill::Refused(refusal)) => {
+            let help = "give the stage more of the processor, or make the traffic less";
+            return Some([format!("`{name}` has no bound: {refusal}"), String::new(), help.into()]);
+        }
+    };
+    let items: Vec<String> =
+        bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();
+    let note = items.join(", ");
+    let (slots, kept) = (SLOTS as u64, KEPT);
+    if bill.slots > slots {
+        let title =
+            format!("`{name}` may have {} messages waiting, its buffer holds {slots}", bill.slots);
+        return Some([title, note, "make the bound shorter or the rate smaller".into()]);
+    }
+    if bill.device > kept {
+        let title =
+            format!("{} messages may wait in the device of `{name}`, it keeps {kept}", bill.device);
+        return Some([
+            title,
+            note,
+            "make the wait for a transfer shorter, or the rates smaller".into(),
+        ]);
+    }
+    let wanted = pipe.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
+    let longest = bill.items().iter().max_by_key(|item| item.value)?;
+    let title = format!(
+        "messages of `{name}` may take {}, {} are wanted",
+        human(bill.total.0),
+        human(wanted)
+    );
+    let help = format!(
+        "write `latency = \"{}us\"`, or shorten the longest item, {}",
+        bill.total.0.div_ceil(1_000),
+        longest.what.name()
+    );
+    Some([title, note, help])
 }
 
 /// The exact test admits it, the closed form does not.

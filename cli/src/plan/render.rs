@@ -17,7 +17,14 @@ impl Plan {
         if system.vcpus.is_empty() {
             return "no VCPUs: threads run by priority, and nothing is promised\n".to_owned();
         }
-        [self.vcpu_table(system), self.bounds_table(), self.remarks(system)].join("\n")
+        let parts = [
+            self.vcpu_table(system),
+            self.pipe_table(system),
+            self.bounds_table(),
+            self.remarks(system),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n")
     }
 
     fn vcpu_table(&self, system: &System) -> String {

@@ -3,6 +3,7 @@
 use super::allocate;
 use super::core::{self, Core, is_by_period};
 use super::counts::{Costs, KERNEL};
+use super::pipes::{self, Piped};
 use super::refusal;
 use diapason_analysis::server::{
     Admission, ClosedForm, Queue, Unfit, admit, breakdown, equation_one, wide,
@@ -35,6 +36,8 @@ pub struct Plan {
     pub margin: Option<u64>,
     /// The cheapest queues that hold, one for each Main VCPU.
     pub cheapest: Option<Vec<Queue>>,
+    /// The bill of every pipe.
+    pub pipes: Vec<Piped>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
 }
@@ -72,6 +75,7 @@ impl Plan {
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         Plan {
+            pipes: pipes::pipes(system, &core, &costs),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
@@ -96,7 +100,8 @@ impl Plan {
 
     fn judged(&self, system: &System) -> Vec<Diagnostics> {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
-        refused.into_iter().chain(system.overcrowded()).collect()
+        let refused = refused.into_iter().chain(system.overcrowded());
+        refused.chain(refusal::of_pipes(self, system)).collect()
     }
 }
 
@@ -105,7 +110,7 @@ impl Plan {
 pub fn objection(system: &System) -> Option<Diagnostics> {
     let plan = Plan::tests(system, system.clock_hz);
     if plan.is_admitted(system) {
-        return system.overcrowded();
+        return system.overcrowded().or_else(|| refusal::of_pipes(&plan, system).next());
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

@@ -7,9 +7,10 @@ mod explain;
 mod perfetto;
 mod search;
 
-use crate::commands::{live, report};
+use crate::commands::report;
 use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS};
+use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
@@ -178,7 +179,7 @@ fn once(
     let mut listener = Listener {
         ledger: wanted.map(Ledger::new),
         perfetto: request.trace.as_ref().map(open).transpose()?,
-        ..Listener::new(live(request.json, names.clone()))
+        ..Listener::new(live(request.json, names.clone(), session.promises()))
     };
     let how = options(session, request, clock, request.seed);
     let faults = request.faults.then(|| request.seed.unwrap_or(0));

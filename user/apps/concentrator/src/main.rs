@@ -1,9 +1,7 @@
 //! Reads one CAN channel of the USB server: counts its frames, looks for gaps, measures delays.
 //!
-//! Once a second it says `CAN channel frames missing peak us us`: frames since the start, how many
-//! numbers were skipped, the most that ever waited in the pipe, and the longest delays of this
-//! second (see `tally`). Arguments: channel, and after how many seconds it ends with a verdict (0:
-//! never).
+//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments: channel,
+//! and after how many seconds it ends with a verdict (0: never).
 
 #![no_std]
 #![no_main]
@@ -11,9 +9,10 @@
 
 mod tally;
 
+use diapason_abi::pipe::PipeReport;
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usbd::{Inlet, RECORDS, inlet};
-use tally::Tally;
+use tally::{Delays, Tally};
 
 entry!(main);
 
@@ -58,12 +57,15 @@ fn drain(inlet: &mut Inlet, tally: &mut Tally) {
 }
 
 fn report(channel: usize, tally: &mut Tally, inlet: &Inlet) {
-    let (reading, moving) = tally.take_delays();
-    let (missing, peak) = (tally.faults.missing + inlet.lost(), inlet.peak());
-    log!(
-        "CAN {channel} {} {missing} {peak} {} {}",
-        tally.frames,
-        reading.0 / 1_000,
-        moving.0 / 1_000
-    );
+    let Delays { reading, moving, whole } = tally.take_delays();
+    let report = PipeReport {
+        channel: channel as u8,
+        messages: tally.frames,
+        lost: tally.faults.missing + inlet.lost(),
+        peak: inlet.peak(),
+        reading,
+        moving,
+        whole,
+    };
+    log!("{report}");
 }

@@ -27,6 +27,18 @@ pub struct Faults {
     pub unknown: u64,
 }
 
+/// The longest delays of a message.
+#[derive(Clone, Copy, Default)]
+pub struct Delays {
+    /// From the server to here.
+    pub reading: Nanos,
+    /// From the bus to the server, beyond the fastest there ever was: the clock of the interface
+    /// began at a time nobody here knows.
+    pub moving: Nanos,
+    /// The two together.
+    pub whole: Nanos,
+}
+
 /// What came so far.
 #[derive(Default)]
 pub struct Tally {
@@ -36,11 +48,7 @@ pub struct Tally {
     pub frames: u64,
     /// What was wrong with them.
     pub faults: Faults,
-    /// The longest from the server to here, since the last look.
-    reading: Nanos,
-    /// The same from the bus to the server, beyond the fastest there ever was: the clock of the
-    /// interface began at a time nobody here knows.
-    moving: Nanos,
+    delays: Delays,
     /// The smallest difference of the two clocks, since the channel was opened so many times.
     fastest: Option<(u16, u64)>,
 }
@@ -50,13 +58,17 @@ impl Tally {
     pub fn count(&mut self, arrival: &Arrival, now: Nanos) {
         self.frames += 1;
         self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
-        self.reading = self.reading.max(now - Nanos(arrival.taken));
+        let reading = now - Nanos(arrival.taken);
         // Of two clocks: only differences between such differences mean anything.
         let distance = arrival.taken.wrapping_sub(arrival.time);
         let before = self.fastest.filter(|(opened, _)| *opened == arrival.opened);
         let fastest = before.map_or(distance, |(_, fastest)| fastest.min(distance));
         self.fastest = Some((arrival.opened, fastest));
-        self.moving = self.moving.max(Nanos(distance - fastest));
+        let moving = Nanos(distance - fastest);
+        let longest = &mut self.delays;
+        longest.reading = longest.reading.max(reading);
+        longest.moving = longest.moving.max(moving);
+        longest.whole = longest.whole.max(moving + reading);
         self.check(arrival.id, u64::from_le_bytes(arrival.data), arrival.code);
     }
 
@@ -83,10 +95,9 @@ impl Tally {
         self.frames > 0 && missing + disordered + overruns + unknown == 0
     }
 
-    /// The longest delays since the last look: from the server to here, and from the bus to the
-    /// server.
-    pub fn take_delays(&mut self) -> (Nanos, Nanos) {
-        (core::mem::take(&mut self.reading), core::mem::take(&mut self.moving))
+    /// The longest delays since the last look.
+    pub fn take_delays(&mut self) -> Delays {
+        core::mem::take(&mut self.delays)
     }
 }
 

@@ -14,7 +14,9 @@ pub const CHANNELS: usize = 5;
 
 /// Records in the pipe of a channel. Channel 4 is the fastest, with 3,194 frames a second: this is
 /// room for 80 ms of it.
-pub const RECORDS: usize = 256;
+pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
+
+const _: () = assert!(size_of::<Arrival>() <= diapason_abi::pipe::RECORD_BYTES);
 
 /// The segments with the pipes, and the semaphores that are given when something was put in.
 const NAMES: [(&str, &str); CHANNELS] = [

@@ -1,0 +1,218 @@
+//! What the readers of pipes said about them, over the whole run.
+
+use super::{Alarm, Outcome};
+use crate::duration::human;
+use crate::names::Names;
+use crate::plan::Plan;
+use crate::table::{Align, Table};
+use diapason_abi::pipe::PipeReport;
+use diapason_system::System;
+
+/// One pipe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipeRow {
+    /// The place of its reader in the description.
+    pub reader: u64,
+    /// The channel it comes from.
+    pub channel: u8,
+    /// Messages read.
+    pub messages: u64,
+    /// Messages lost on whatever part of the way.
+    pub lost: u64,
+    /// Most that ever waited in the buffer.
+    pub peak: u64,
+    /// The longest from the server to the reader.
+    pub reading_max_ns: u64,
+    /// The longest from the device to the server, beyond the fastest.
+    pub moving_max_ns: u64,
+    /// The longest sum of the two.
+    pub whole_max_ns: u64,
+    /// Messages between two reports, the fewest and the most, once it ran.
+    pub between: Option<(u64, u64)>,
+    /// Reports with messages so far.
+    reports: u64,
+}
+
+impl PipeRow {
+    fn new(reader: u64, channel: u8) -> PipeRow {
+        PipeRow {
+            reader,
+            channel,
+            messages: 0,
+            lost: 0,
+            peak: 0,
+            reading_max_ns: 0,
+            moving_max_ns: 0,
+            whole_max_ns: 0,
+            between: None,
+            reports: 0,
+        }
+    }
+
+    fn note(&mut self, report: &PipeReport) {
+        let messages = report.messages.saturating_sub(self.messages);
+        // In the first interval with messages the channel was opened.
+        if self.reports > 0 {
+            let (fewest, most) = self.between.unwrap_or((messages, messages));
+            self.between = Some((fewest.min(messages), most.max(messages)));
+        }
+        self.reports += u64::from(report.messages > 0);
+        self.messages = report.messages;
+        self.lost = report.lost;
+        self.peak = self.peak.max(report.peak);
+        self.reading_max_ns = self.reading_max_ns.max(report.reading.0);
+        self.moving_max_ns = self.moving_max_ns.max(report.moving.0);
+        self.whole_max_ns = self.whole_max_ns.max(report.whole.0);
+    }
+}
+
+/// Takes in what the process in place `reader` said; lines that are no report are ignored.
+pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
+    let Some(report) = PipeReport::parse(text) else { return };
+    let known = rows.iter().position(|row| (row.reader, row.channel) == (reader, report.channel));
+    let index = known.unwrap_or_else(|| {
+        rows.push(PipeRow::new(reader, report.channel));
+        rows.len() - 1
+    });
+    rows[index].note(&report);
+}
+
+/// What `plan` promises of a pipe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipePromise {
+    /// The pipe's name.
+    pub name: String,
+    /// The place of its reader in the description.
+    pub reader: u64,
+    /// The channel it comes from.
+    pub channel: u8,
+    /// The longest a message takes.
+    pub bound_ns: u64,
+    /// The shortest.
+    pub least_ns: u64,
+    /// Most messages in its buffer.
+    pub slots: u64,
+}
+
+impl PipePromise {
+    /// Of every pipe with a bill.
+    #[must_use]
+    pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
+        let pipes = system.pipes.iter().zip(&plan.pipes);
+        let promise = pipes.filter_map(|(pipe, piped)| {
+            let bill = piped.bill.as_ref().ok()?;
+            Some(PipePromise {
+                name: pipe.name.clone(),
+                reader: pipe.reader.into(),
+                channel: pipe.channel,
+                bound_ns: bill.total.0,
+                least_ns: bill.least.0,
+                slots: bill.slots,
+            })
+        });
+        promise.collect()
+    }
+
+    /// What its reader said, if it said anything.
+    #[must_use]
+    pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o PipeRow> {
+        let is = |row: &&PipeRow| (row.reader, row.channel) == (self.reader, self.channel);
+        outcome.pipes.iter().find(is)
+    }
+
+    /// What a run contradicts. `slack_ns` more than the bound is borne where the devices are not
+    /// of the machine's own time.
+    pub(super) fn alarms(&self, outcome: &Outcome, slack_ns: u64) -> Vec<Alarm> {
+        let Some(row) = self.row(outcome) else { return Vec::new() };
+        let name = &self.name;
+        // What was measured leaves out the fastest way there is.
+        let longest = (self.bound_ns - self.least_ns.min(self.bound_ns)).saturating_add(slack_ns);
+        let alarm = |kind, observed, assumed, text| {
+            (observed > assumed).then(|| Alarm {
+                name: kind,
+                of: name.clone(),
+                observed,
+                assumed,
+                text,
+            })
+        };
+        let late = format!(
+            "a message of {name} took {} longer than the fastest; at most {} was promised",
+            human(row.whole_max_ns),
+            human(longest)
+        );
+        let full = format!(
+            "{} messages waited in the buffer of {name}; at most {} were expected",
+            row.peak, self.slots
+        );
+        let lost = format!("{} messages of {name} were lost", row.lost);
+        [
+            alarm("pipe-late", row.whole_max_ns, longest, late),
+            alarm("pipe-buffer", row.peak, self.slots, full),
+            alarm("pipe-loss", row.lost, 0, lost),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// What was seen of every pipe beside what was promised; nothing without pipes.
+#[must_use]
+pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
+    let mut table = Table::new(&[
+        ("pipe", Align::Left),
+        ("reader", Align::Left),
+        ("messages", Align::Right),
+        ("lost", Align::Right),
+        ("a second", Align::Right),
+        ("at once", Align::Right),
+        ("to server", Align::Right),
+        ("to reader", Align::Right),
+        ("longest", Align::Right),
+        ("bound", Align::Right),
+    ]);
+    for promise in promises {
+        let head = vec![promise.name.clone(), names.process(promise.reader)];
+        let cells = match promise.row(outcome) {
+            Some(row) => vec![
+                row.messages.to_string(),
+                row.lost.to_string(),
+                row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
+                format!("{} of {}", row.peak, promise.slots),
+                human(row.moving_max_ns),
+                human(row.reading_max_ns),
+                human(row.whole_max_ns),
+            ],
+            None => vec!["-".into(); 7],
+        };
+        table.row([head, cells, vec![human(promise.bound_ns)]].concat());
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_abi::Nanos;
+
+    fn said(messages: u64, whole: u64) -> String {
+        let channel = 3;
+        let (peak, whole) = (messages % 5, Nanos(whole));
+        PipeReport { channel, messages, peak, whole, ..PipeReport::default() }.to_string()
+    }
+
+    #[test]
+    fn reports_add_up_to_a_row() {
+        let mut rows = Vec::new();
+        for (messages, whole) in [(0, 0), (40, 7), (140, 9), (239, 8)] {
+            note(&mut rows, 2, &said(messages, whole));
+        }
+        note(&mut rows, 2, "CAN interface 1 with 5 channels");
+        note(&mut rows, 1, &said(1, 1));
+        assert_eq!(rows.len(), 2);
+        let row = &rows[0];
+        assert_eq!((row.reader, row.channel, row.messages, row.lost), (2, 3, 239, 0));
+        assert_eq!((row.peak, row.whole_max_ns, row.between), (4, 9, Some((99, 100))));
+    }
+}
