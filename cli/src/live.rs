@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::outcome::PipePromise;
 use crate::words;
-use diapason_abi::pipe::PipeReport;
+use diapason_abi::pipe::{PipeDelays, PipeReport};
 use diapason_abi::record::Record;
 use std::io::Write;
 
@@ -83,6 +83,9 @@ impl Pipes {
 
     fn note(&mut self, line: &Line) -> Heard {
         let Line::Log { process, text } = line else { return Heard::Sentence };
+        if PipeDelays::parse(text).is_some() {
+            return Heard::Part;
+        }
         let Some(report) = PipeReport::parse(text) else { return Heard::Sentence };
         let from = (u64::from(*process), report.channel);
         let is = |column: &Column| (column.promise.reader, column.promise.channel) == from;

@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::PipeReport;
+use diapason_abi::pipe::{PipeDelays, PipeReport, SIZES};
 use diapason_system::System;
 
 /// One pipe.
@@ -29,6 +29,10 @@ pub struct PipeRow {
     pub whole_max_ns: u64,
     /// Messages between two reports, the fewest and the most, once it ran.
     pub between: Option<(u64, u64)>,
+    /// How many messages took how long, by size.
+    pub delays: Vec<u32>,
+    /// Messages between one report and the next.
+    pub rates: Vec<u64>,
     /// Reports with messages so far.
     reports: u64,
 }
@@ -45,6 +49,8 @@ impl PipeRow {
             moving_max_ns: 0,
             whole_max_ns: 0,
             between: None,
+            delays: vec![0; SIZES],
+            rates: Vec::new(),
             reports: 0,
         }
     }
@@ -56,6 +62,7 @@ impl PipeRow {
             let (fewest, most) = self.between.unwrap_or((messages, messages));
             self.between = Some((fewest.min(messages), most.max(messages)));
         }
+        self.rates.push(messages);
         self.reports += u64::from(report.messages > 0);
         self.messages = report.messages;
         self.lost = report.lost;
@@ -68,13 +75,21 @@ impl PipeRow {
 
 /// Takes in what the process in place `reader` said; lines that are no report are ignored.
 pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
-    let Some(report) = PipeReport::parse(text) else { return };
-    let known = rows.iter().position(|row| (row.reader, row.channel) == (reader, report.channel));
+    if let Some(report) = PipeReport::parse(text) {
+        row(rows, reader, report.channel).note(&report);
+    } else if let Some(PipeDelays { channel, first, counts }) = PipeDelays::parse(text) {
+        let sizes = row(rows, reader, channel).delays.iter_mut().skip(first);
+        sizes.zip(counts).for_each(|(size, count)| *size = count);
+    }
+}
+
+fn row(rows: &mut Vec<PipeRow>, reader: u64, channel: u8) -> &mut PipeRow {
+    let known = rows.iter().position(|row| (row.reader, row.channel) == (reader, channel));
     let index = known.unwrap_or_else(|| {
-        rows.push(PipeRow::new(reader, report.channel));
+        rows.push(PipeRow::new(reader, channel));
         rows.len() - 1
     });
-    rows[index].note(&report);
+    &mut rows[index]
 }
 
 /// What `plan` promises of a pipe.

@@ -9,7 +9,7 @@
 
 mod tally;
 
-use diapason_abi::pipe::PipeReport;
+use diapason_abi::pipe::{PipeDelays, PipeReport};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usbd::{Inlet, RECORDS, inlet};
 use tally::{Delays, Tally};
@@ -68,4 +68,5 @@ fn report(channel: usize, tally: &mut Tally, inlet: &Inlet) {
         whole,
     };
     log!("{report}");
+    PipeDelays::lines(channel as u8, tally.spread()).for_each(|line| log!("{line}"));
 }

@@ -1,6 +1,7 @@
 //! What came of a channel: every sender numbers its messages, so what is missing shows.
 
 use core::fmt;
+use diapason_abi::pipe::{SIZES, size_of_delay};
 use diapason_rt::Nanos;
 use diapason_usbd::{Arrival, LOST_BEFORE};
 
@@ -40,7 +41,6 @@ pub struct Delays {
 }
 
 /// What came so far.
-#[derive(Default)]
 pub struct Tally {
     senders: [Sender; SENDERS],
     known: usize,
@@ -49,8 +49,24 @@ pub struct Tally {
     /// What was wrong with them.
     pub faults: Faults,
     delays: Delays,
+    /// How many messages took how long, by size.
+    spread: [u32; SIZES],
     /// The smallest difference of the two clocks, since the channel was opened so many times.
     fastest: Option<(u16, u64)>,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            senders: [Sender::default(); SENDERS],
+            known: 0,
+            frames: 0,
+            faults: Faults::default(),
+            delays: Delays::default(),
+            spread: [0; SIZES],
+            fastest: None,
+        }
+    }
 }
 
 impl Tally {
@@ -69,6 +85,8 @@ impl Tally {
         longest.reading = longest.reading.max(reading);
         longest.moving = longest.moving.max(moving);
         longest.whole = longest.whole.max(moving + reading);
+        let size = &mut self.spread[size_of_delay(moving + reading)];
+        *size = size.saturating_add(1);
         self.check(arrival.id, u64::from_le_bytes(arrival.data), arrival.code);
     }
 
@@ -93,6 +111,11 @@ impl Tally {
     pub fn is_whole(&self) -> bool {
         let Faults { missing, disordered, overruns, unknown } = self.faults;
         self.frames > 0 && missing + disordered + overruns + unknown == 0
+    }
+
+    /// How many messages took how long, by size.
+    pub fn spread(&self) -> &[u32; SIZES] {
+        &self.spread
     }
 
     /// The longest delays since the last look.

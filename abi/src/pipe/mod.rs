@@ -3,6 +3,10 @@
 //!
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
+mod delays;
+
+pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
+
 use crate::Nanos;
 use core::fmt;
 

@@ -1,0 +1,104 @@
+//! Curves: which share of a pipe's messages took at most how long, and how many came each second.
+
+use super::Facts;
+use super::bills::key;
+use super::svg::{COLOURS, Picture, escaped, rounded};
+use crate::duration::human;
+use crate::outcome::PipeRow;
+use diapason_abi::Nanos;
+use diapason_abi::pipe::longest_of;
+
+const LEFT: f64 = 60.0;
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 260.0;
+const BOTTOM: f64 = HEIGHT - 34.0;
+
+/// The pipes' names with what their readers said.
+fn rows<'a>(facts: &'a Facts<'_>) -> Vec<(String, &'a PipeRow)> {
+    let promises = facts.session.promises();
+    let outcome = facts.outcome();
+    promises.iter().filter_map(|promise| Some((promise.name.clone(), promise.row(outcome)?))).collect()
+}
+
+fn legend(rows: &[(String, &PipeRow)]) -> String {
+    let keys = rows.iter().enumerate();
+    let keys = keys.map(|(index, (name, _))| key(&format!("c{}", index % COLOURS), &escaped(name)));
+    format!("<p class=\"legend\">{}</p>\n", keys.collect::<String>())
+}
+
+fn frame(picture: &mut Picture) {
+    picture.line((LEFT, BOTTOM), (WIDTH - 20.0, BOTTOM), "axis");
+    picture.line((LEFT, 10.0), (LEFT, BOTTOM), "axis");
+}
+
+/// Delays beyond the fastest message, as the readers counted them; nothing without any.
+pub fn delays(facts: &Facts<'_>) -> String {
+    let rows = rows(facts);
+    let counted = rows.iter().filter(|(_, row)| row.delays.iter().any(|count| *count > 0));
+    let sizes = counted.flat_map(|(_, row)| {
+        row.delays.iter().enumerate().filter(|(_, count)| **count > 0).map(|(size, _)| size)
+    });
+    let Some(last) = sizes.max() else { return String::new() };
+    let longest = longest_of(last).0 as f64 / 1e6;
+    let (end, step) = rounded(longest);
+    let x = |time: Nanos| LEFT + time.0 as f64 / 1e6 / end * (WIDTH - LEFT - 20.0);
+    let y = |share: f64| BOTTOM - share * (BOTTOM - 12.0);
+    let mut picture = Picture::new(WIDTH, HEIGHT);
+    for percent in [0, 25, 50, 75, 100] {
+        let at = y(f64::from(percent) / 100.0);
+        picture.line((LEFT, at), (WIDTH - 20.0, at), "grid");
+        picture.text((LEFT - 6.0, at + 4.0), "end", "small", &format!("{percent} %"));
+    }
+    let mut mark = 0.0;
+    while mark <= end + step / 2.0 {
+        let at = x(Nanos((mark * 1e6) as u64));
+        let digits = if step < 1.0 { 2 } else { 0 };
+        picture.text((at, BOTTOM + 16.0), "middle", "small", &format!("{mark:.digits$} ms"));
+        mark += step;
+    }
+    frame(&mut picture);
+    for (index, (name, row)) in rows.iter().enumerate() {
+        let all: u64 = row.delays.iter().map(|count| u64::from(*count)).sum();
+        let mut sum = 0;
+        let mut points = vec![(x(Nanos::ZERO), y(0.0))];
+        for (size, count) in row.delays.iter().enumerate().take(last + 1) {
+            let before = y(sum as f64 / all.max(1) as f64);
+            sum += u64::from(*count);
+            let at = x(longest_of(size));
+            points.extend([(at, before), (at, y(sum as f64 / all.max(1) as f64))]);
+        }
+        let hint = format!("{name}: at most {}", human(row.whole_max_ns));
+        picture.path(&points, &format!("c{}", index % COLOURS), &hint);
+    }
+    picture.finish("delays beyond the fastest message") + &legend(&rows)
+}
+
+/// Messages a second over the run; nothing without any.
+pub fn rates(facts: &Facts<'_>) -> String {
+    let rows = rows(facts);
+    let most = rows.iter().flat_map(|(_, row)| row.rates.iter()).max().copied().unwrap_or(0);
+    let seconds = rows.iter().map(|(_, row)| row.rates.len()).max().unwrap_or(0);
+    if most == 0 || seconds < 2 {
+        return String::new();
+    }
+    let (end, step) = rounded(most as f64);
+    let x = |at: usize| LEFT + at as f64 / (seconds - 1) as f64 * (WIDTH - LEFT - 20.0);
+    let y = |rate: f64| BOTTOM - rate / end * (BOTTOM - 12.0);
+    let mut picture = Picture::new(WIDTH, HEIGHT);
+    let mut mark = 0.0;
+    while mark <= end + step / 2.0 {
+        picture.line((LEFT, y(mark)), (WIDTH - 20.0, y(mark)), "grid");
+        picture.text((LEFT - 6.0, y(mark) + 4.0), "end", "small", &format!("{mark:.0}"));
+        mark += step;
+    }
+    for second in (0..seconds).step_by(seconds.div_ceil(12)) {
+        picture.text((x(second), BOTTOM + 16.0), "middle", "small", &format!("{} s", second + 1));
+    }
+    frame(&mut picture);
+    for (index, (name, row)) in rows.iter().enumerate() {
+        let points = row.rates.iter().enumerate().map(|(at, rate)| (x(at), y(*rate as f64)));
+        let points: Vec<(f64, f64)> = points.collect();
+        picture.path(&points, &format!("c{}", index % COLOURS), name);
+    }
+    picture.finish("messages a second") + &legend(&rows)
+}

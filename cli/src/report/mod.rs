@@ -1,0 +1,95 @@
+//! `diapason report`: one page that says everything about a system, for a browser without network.
+//!
+//! The page has what `plan` proves and what a simulated run shows beside it. Whatever is drawn is
+//! also a table, and the page follows the browser's light or dark.
+
+mod bills;
+mod curves;
+mod page;
+mod svg;
+mod tables;
+mod timeline;
+mod topology;
+mod watch;
+
+use crate::console::Line;
+use crate::failure::{BROKEN, HOLDS};
+use crate::outcome::{Outcome, Verdict};
+use crate::plan::{self, Plan};
+use crate::session::{Run, Session, describe};
+use crate::simulate;
+use crate::{Failure, Workspace, metal};
+use diapason_abi::Nanos;
+use diapason_sim::{Costs, Options, Works};
+use diapason_system::RunOptions;
+use std::path::PathBuf;
+use watch::{Watch, Window};
+
+/// What `report` was asked to do.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    /// The description.
+    pub system: PathBuf,
+    /// Length of the simulated run in ns.
+    pub horizon_ns: u64,
+    /// Draws what may vary; nothing does without.
+    pub seed: Option<u64>,
+    /// Where to put the page.
+    pub out: PathBuf,
+}
+
+/// Everything the page is made of.
+struct Facts<'a> {
+    session: &'a Session,
+    plan: &'a Plan,
+    run: &'a Run,
+    watch: &'a Watch,
+    verdict: &'a Verdict,
+    request: &'a ReportRequest,
+}
+
+impl Facts<'_> {
+    fn outcome(&self) -> &Outcome {
+        &self.run.outcome
+    }
+}
+
+/// Plans a system, simulates it, and writes the page.
+///
+/// # Errors
+/// If the description makes no sense, does not hold, or the page cannot be written.
+pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
+    let system = describe(&request.system)?;
+    plan::insist(&system)?;
+    let plan = Plan::of(&system, system.clock_hz);
+    eprintln!("building the programs");
+    let built = metal::build(&Workspace::find()?)?;
+    let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
+    let session = Session::assemble(system, built, options)?;
+    eprintln!("simulating {}", crate::duration::human(request.horizon_ns));
+    let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
+    let works = simulate::works(&session, request.seed);
+    let costs = Costs::at(session.system.clock_hz);
+    let how = Options { costs, works, check: false, isolate: false };
+    let ending = simulate::drive(&session, &how, None, &mut watch)?;
+    let outcome = std::mem::take(&mut watch.outcome);
+    let run = Run { ending, outcome, flight: None, served: None };
+    let verdict = session.judge(&run);
+    let facts = Facts {
+        session: &session,
+        plan: &plan,
+        run: &run,
+        watch: &watch,
+        verdict: &verdict,
+        request,
+    };
+    let out = &request.out;
+    std::fs::write(out, page::page(&facts))
+        .map_err(|error| Failure::io(format!("write {}", out.display()), &error))?;
+    eprintln!("{}", out.display());
+    match verdict {
+        Verdict::Holds => Ok(HOLDS),
+        Verdict::Broken(_) => Ok(BROKEN),
+        Verdict::Bug(text) => Err(Failure::Ours(text)),
+    }
+}

@@ -1,0 +1,154 @@
+//! The page: its parts in order, and its style.
+
+use super::svg::escaped;
+use super::{Facts, bills, curves, tables, timeline, topology};
+use crate::duration::human;
+use crate::outcome::{Verdict, share};
+
+/// The whole page.
+pub fn page(facts: &Facts<'_>) -> String {
+    let system = &facts.session.system;
+    let name = escaped(&system.name);
+    let sections = [
+        section("What is connected", "", topology::topology(facts)),
+        section(
+            "How long messages take at most",
+            "Each bar is the bill of a pipe: what a message may have to wait for, one after the \
+             other. The mark is the longest that the simulated run showed.",
+            bills::bills(facts) + &tables::pipes(facts),
+        ),
+        section(
+            "How long they took",
+            "The share of messages that took at most so long, beyond the fastest one.",
+            curves::delays(facts),
+        ),
+        section("Messages a second", "", curves::rates(facts)),
+        section("Who ran when", "A part of the run.", timeline::timeline(facts)),
+        section("Budgets", "", tables::vcpus(facts)),
+        section("Threads", "", tables::threads(facts)),
+        section("What the bills rest on", "", tables::bills(facts)),
+    ];
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{name} – Diapason</title>\n<style>{STYLE}</style></head>\n<body><main>\n\
+         {}{}</main></body></html>\n",
+        head(facts),
+        sections.concat()
+    )
+}
+
+fn section(title: &str, words: &str, content: String) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    let words = if words.is_empty() { String::new() } else { format!("<p>{words}</p>\n") };
+    format!("<section><h2>{title}</h2>\n{words}{content}</section>\n")
+}
+
+/// Name, verdict and the numbers that matter most.
+fn head(facts: &Facts<'_>) -> String {
+    let (class, verdict, findings) = match facts.verdict {
+        Verdict::Holds => ("good", "holds", Vec::new()),
+        Verdict::Broken(findings) => ("bad", "does not hold", findings.clone()),
+        Verdict::Bug(text) => ("bad", "ended by a bug of ours", vec![text.clone()]),
+    };
+    let findings: String =
+        findings.iter().map(|finding| format!("<li>{}</li>", escaped(finding))).collect();
+    let findings = if findings.is_empty() { findings } else { format!("<ul>{findings}</ul>") };
+    let seed = facts.request.seed.map_or_else(
+        || "everything takes longest".to_owned(),
+        |seed| format!("seed {seed}"),
+    );
+    format!(
+        "<header><h1>{} <span class=\"badge {class}\">{verdict}</span></h1>\n\
+         <p>Planned, and simulated for {} of its own time at {} MHz; {seed}.</p>\n{findings}\
+         <div class=\"tiles\">{}</div></header>\n",
+        escaped(&facts.session.system.name),
+        human(facts.request.horizon_ns),
+        facts.session.system.clock_hz / 1_000_000,
+        tiles(facts)
+    )
+}
+
+fn tiles(facts: &Facts<'_>) -> String {
+    let outcome = facts.outcome();
+    let mut tiles = Vec::new();
+    let promises = facts.session.promises();
+    if !promises.is_empty() {
+        let messages: u64 = outcome.pipes.iter().map(|row| row.messages).sum();
+        let lost: u64 = outcome.pipes.iter().map(|row| row.lost).sum();
+        tiles.push(("messages".to_owned(), messages.to_string()));
+        tiles.push(("lost".to_owned(), lost.to_string()));
+        let nearest = promises.iter().filter_map(|promise| {
+            let seen = promise.row(outcome)?.whole_max_ns;
+            Some((seen * 1_000 / promise.bound_ns.max(1), seen, promise.bound_ns))
+        });
+        if let Some((_, seen, bound)) = nearest.max() {
+            tiles.push((format!("longest, of {}", human(bound)), human(seen)));
+        }
+    }
+    let misses = outcome.misses();
+    tiles.push(("deadlines missed".to_owned(), misses.to_string()));
+    if let Some(end) = outcome.end {
+        tiles.push(("processor idle".to_owned(), share(end.idle_ns, end.time_ns)));
+    }
+    if let Some(margin) = facts.plan.margin.filter(|margin| *margin >= 1_000) {
+        let percent = format!("{}.{} %", (margin - 1_000) / 10, margin % 10);
+        tiles.push(("every budget could grow by".to_owned(), percent));
+    }
+    let tile = |(what, value): &(String, String)| {
+        format!("<div><b>{}</b><span>{}</span></div>", escaped(value), escaped(what))
+    };
+    tiles.iter().map(tile).collect()
+}
+
+const STYLE: &str = "
+:root { --bg: #fbfbf9; --fg: #1b1c1e; --soft: #6a6d72; --line: #dcdcd6; --card: #ffffff;
+  --c0: #3b6fb6; --c1: #d5762b; --c2: #2f8f6b; --c3: #8a5fb0; --c4: #c2497c; --c5: #5aa9c9;
+  --c6: #b59a2a; --c7: #7a7f87; --good: #1d7a4b; --bad: #b3261e; --kernel: #8d8f94; }
+@media (prefers-color-scheme: dark) { :root { --bg: #16181b; --fg: #e7e7e4; --soft: #9a9ea5;
+  --line: #33373d; --card: #1e2125; --c0: #6fa3e8; --c1: #f0a25e; --c2: #5cc39a; --c3: #b795dc;
+  --c4: #e87fab; --c5: #86cfe8; --c6: #dcc45a; --c7: #a6abb3; --good: #59c88d; --bad: #ff8a80;
+  --kernel: #70747b; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--bg); color: var(--fg);
+  font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', sans-serif; }
+main { max-width: 1040px; margin: 0 auto; padding: 32px 20px 64px; }
+h1 { font-size: 28px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 0 0 6px; }
+p { margin: 0 0 12px; color: var(--soft); }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+  padding: 18px 20px; margin-top: 18px; }
+.badge { font-size: 14px; padding: 3px 12px; border-radius: 999px; vertical-align: middle;
+  border: 1px solid currentColor; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; }
+.tiles div { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+  padding: 10px 14px; }
+.tiles b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; }
+.tiles span { color: var(--soft); font-size: 13px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 13px; margin-top: 12px;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child { text-align: left; }
+section:last-of-type td, section:last-of-type th { text-align: left; }
+svg { width: 100%; height: auto; display: block; } svg text { fill: var(--fg); font-size: 13px; }
+svg text.small { font-size: 11px; fill: var(--soft); }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 0 0; font-size: 13px; }
+.legend .key { width: 11px; height: 11px; display: inline-block; margin-right: 6px; }
+.grid { stroke: var(--line); } .axis { stroke: var(--soft); }
+.wire { stroke: var(--soft); stroke-width: 1.2; }
+.box { fill: var(--card); stroke: var(--soft); rx: 6px; } .process { stroke: var(--c0); }
+.kernel { fill: var(--kernel); }
+.seen { stroke: var(--fg); fill: var(--fg); stroke-width: 2; }
+.nine { stroke: var(--bad); fill: var(--bad); stroke-dasharray: 3 2; }
+.wanted { stroke: var(--good); fill: var(--good); stroke-width: 2; }
+.c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); }
+.c4 { fill: var(--c4); } .c5 { fill: var(--c5); } .c6 { fill: var(--c6); } .c7 { fill: var(--c7); }
+.curve { fill: none; stroke-width: 2; }
+.curve.c0 { stroke: var(--c0); } .curve.c1 { stroke: var(--c1); } .curve.c2 { stroke: var(--c2); }
+.curve.c3 { stroke: var(--c3); } .curve.c4 { stroke: var(--c4); } .curve.c5 { stroke: var(--c5); }
+.curve.c6 { stroke: var(--c6); } .curve.c7 { stroke: var(--c7); }
+";

@@ -1,0 +1,116 @@
+//! Pieces of pictures. Colours are classes, so that the page's style decides about light and dark.
+
+use std::fmt::Write;
+
+/// Classes of colours there are, `c0` to `c7`.
+pub const COLOURS: usize = 8;
+
+/// Text as it may stand in HTML and SVG.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// A picture being drawn.
+pub struct Picture {
+    width: f64,
+    height: f64,
+    content: String,
+}
+
+impl Picture {
+    /// An empty one.
+    pub fn new(width: f64, height: f64) -> Picture {
+        Picture { width, height, content: String::new() }
+    }
+
+    /// A box, which shows `hint` under the pointer.
+    pub fn rectangle(&mut self, corner: (f64, f64), size: (f64, f64), class: &str, hint: &str) {
+        let ((x, y), (width, height)) = (corner, size);
+        let hint = escaped(hint);
+        let _ = writeln!(
+            self.content,
+            "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \
+             class=\"{class}\"><title>{hint}</title></rect>"
+        );
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = writeln!(
+            self.content,
+            "<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" class=\"{class}\"/>"
+        );
+    }
+
+    /// A line through points.
+    pub fn path(&mut self, points: &[(f64, f64)], class: &str, hint: &str) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.2},{y:.2}")).collect();
+        let (points, hint) = (points.join(" "), escaped(hint));
+        let _ = writeln!(
+            self.content,
+            "<polyline points=\"{points}\" class=\"curve {class}\"><title>{hint}</title></polyline>"
+        );
+    }
+
+    /// Words; `anchor` is `start`, `middle` or `end`.
+    pub fn text(&mut self, at: (f64, f64), anchor: &str, class: &str, words: &str) {
+        let ((x, y), words) = (at, escaped(words));
+        let _ = writeln!(
+            self.content,
+            "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" class=\"{class}\">{words}</text>"
+        );
+    }
+
+    /// The picture as a part of a page.
+    pub fn finish(self, label: &str) -> String {
+        let Picture { width, height, content } = self;
+        format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">\n{content}\
+             </svg>\n",
+            escaped(label)
+        )
+    }
+}
+
+/// A scale whose marks are round: from 0 to at least `most`, and how far the marks are apart.
+pub fn rounded(most: f64) -> (f64, f64) {
+    let rough = (most / 6.0).max(f64::MIN_POSITIVE);
+    let power = 10f64.powf(rough.log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let step = factors.into_iter().map(|f| f * power).find(|step| *step >= rough * 0.999);
+    let step = step.unwrap_or(power * 10.0);
+    ((most / step).ceil().max(1.0) * step, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_round_and_long_enough() {
+        assert_eq!(rounded(6.1), (7.0, 1.0).clone());
+        for most in [0.0, 0.001, 1.0, 9.9, 12_345.0] {
+            let (end, step) = rounded(most);
+            assert!(end >= most && step > 0.0 && end / step < 8.0, "{most}: {end} {step}");
+        }
+    }
+
+    #[test]
+    fn words_cannot_break_the_page() {
+        let mut picture = Picture::new(10.0, 10.0);
+        picture.text((0.0, 0.0), "start", "", "<script>&\"");
+        let svg = picture.finish("a \"b\"");
+        assert!(svg.contains("&lt;script&gt;&amp;&quot;") && svg.contains("a &quot;b&quot;"));
+    }
+}

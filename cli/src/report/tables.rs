@@ -1,0 +1,115 @@
+//! The tables of the page.
+
+use super::Facts;
+use super::svg::escaped;
+use crate::duration::human;
+use crate::outcome::share;
+use diapason_system::Server;
+
+/// A table of HTML; the first column is text, the others are numbers.
+fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head: String = columns.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
+    let row = |cells: &Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!("<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n")
+}
+
+/// Pipes: what was promised, item by item, and what was seen.
+pub fn pipes(facts: &Facts<'_>) -> String {
+    let promises = facts.session.promises();
+    let rows: Vec<Vec<String>> = promises
+        .iter()
+        .map(|promise| {
+            let row = promise.row(facts.outcome());
+            let of = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+            vec![
+                promise.name.clone(),
+                of(row.map(|row| row.messages.to_string())),
+                of(row.map(|row| row.lost.to_string())),
+                of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
+                of(row.map(|row| human(row.moving_max_ns))),
+                of(row.map(|row| human(row.reading_max_ns))),
+                of(row.map(|row| human(row.whole_max_ns))),
+                human(promise.bound_ns),
+            ]
+        })
+        .collect();
+    let columns =
+        ["pipe", "messages", "lost", "at once", "to server", "to reader", "longest", "bound"];
+    table(&columns, &rows)
+}
+
+/// The items of every bill.
+pub fn bills(facts: &Facts<'_>) -> String {
+    let named = facts.session.system.pipes.iter().zip(&facts.plan.pipes);
+    let rows: Vec<Vec<String>> = named
+        .filter_map(|(pipe, piped)| Some((pipe, piped.bill.as_ref().ok()?)))
+        .flat_map(|(pipe, bill)| {
+            bill.items().iter().map(|item| {
+                let (what, assumption) = (item.what.name(), item.what.assumption());
+                let (basis, time) = (item.basis.to_string(), human(item.value.0));
+                vec![pipe.name.clone(), what.to_owned(), time, basis, assumption.to_owned()]
+            })
+        })
+        .collect();
+    table(&["pipe", "item", "at most", "why", "as long as"], &rows)
+}
+
+/// VCPUs: promised and used.
+pub fn vcpus(facts: &Facts<'_>) -> String {
+    let (system, plan) = (&facts.session.system, facts.plan);
+    let time = facts.outcome().end.map_or(0, |end| end.time_ns);
+    let rows: Vec<Vec<String>> = (0u64..)
+        .zip(&system.vcpus)
+        .map(|(number, vcpu)| {
+            let row = facts.outcome().vcpus.iter().find(|row| row.vcpu == number);
+            let main = plan.core.mains.iter().position(|main| u64::from(*main) == number);
+            let response = main.and_then(|main| plan.response(main));
+            let (budget, period) = match &vcpu.server {
+                Server::Main { budget_ns, period_ns, .. } => (human(*budget_ns), human(*period_ns)),
+                Server::Io { utilization_ppm, .. } => {
+                    (format!("{} %", f64::from(*utilization_ppm) / 1e4), "as served".into())
+                }
+            };
+            vec![
+                vcpu.name.clone(),
+                budget,
+                period,
+                response.map_or("–".into(), |response| human(response.response.0)),
+                row.map_or("–".into(), |row| human(row.late_max_ns)),
+                row.map_or("–".into(), |row| share(row.cpu_ns(), time)),
+            ]
+        })
+        .collect();
+    table(&["VCPU", "budget", "period", "response at most", "latest seen", "CPU"], &rows)
+}
+
+/// Threads: jobs and processor time.
+pub fn threads(facts: &Facts<'_>) -> String {
+    let names = &facts.session.names;
+    let time = facts.outcome().end.map_or(0, |end| end.time_ns);
+    let rows: Vec<Vec<String>> = facts
+        .outcome()
+        .threads
+        .iter()
+        .map(|row| {
+            let periodic = row.jobs > 0 || row.misses > 0 || row.skipped > 0;
+            let of_jobs = |text: String| if periodic { text } else { "–".into() };
+            let thread = crate::names::thread(row.name, row.slot);
+            vec![
+                format!("{}.{thread}", names.process(row.process)),
+                of_jobs(row.jobs.to_string()),
+                of_jobs(row.misses.to_string()),
+                of_jobs(human(row.response_max_ns)),
+                share(row.cpu_ns, time),
+            ]
+        })
+        .collect();
+    table(&["thread", "jobs", "misses", "longest response", "CPU"], &rows)
+}
