@@ -34,6 +34,7 @@
 
 #![cfg_attr(not(test), no_std)]
 
+pub mod bill;
 mod reader;
 mod ring;
 pub mod size;

@@ -66,6 +66,18 @@ impl Bucket {
         narrowed(refilled.saturating_add(self.burst as u128))
     }
 
+    /// The shortest window longer than `window` in which more may arrive; for ever if there is
+    /// none.
+    pub(crate) const fn next_step(&self, window: Nanos) -> Nanos {
+        if self.messages == 0 || self.per.0 == 0 || self.jitter.0 == u64::MAX {
+            return Nanos::FOREVER;
+        }
+        let length = window.0 as u128 + self.jitter.0 as u128;
+        let refilled = length.saturating_mul(self.messages as u128) / self.per.0 as u128;
+        let tokens = refilled.saturating_add(1).saturating_mul(self.per.0 as u128);
+        Nanos(narrowed(tokens.div_ceil(self.messages as u128) - self.jitter.0 as u128))
+    }
+
     /// The longest window in which no more than `messages` arrive.
     const fn longest_window(&self, messages: u64) -> Option<Nanos> {
         let Some(refilled) = messages.checked_sub(self.burst) else { return None };

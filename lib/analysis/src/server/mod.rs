@@ -19,6 +19,7 @@ mod io;
 mod level;
 mod model;
 mod response;
+mod service;
 mod stream;
 mod supply;
 pub mod tasks;

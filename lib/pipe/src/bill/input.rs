@@ -1,0 +1,317 @@
+//! The bill of an input pipe: from a message's arrival at the device until its user is done.
+
+use super::item::{Basis, Bill, What};
+use super::refusal::Refusal;
+use super::rounds::{Queued, Sampling};
+use super::service::Service;
+use super::stages::{Stage, Stages, Taking, Telling, Traffic, User, Work};
+use super::steps::{self, Demand, Least, Messages, OneMore, Overload, Spaced, Steps};
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// Steps to a fixed point before it is given up.
+pub(super) const STEPS_MAX: u32 = 256;
+
+/// How long a message of the pipe takes at most, and what its buffers must hold.
+///
+/// # Errors
+/// Why there is no bound.
+pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, Refusal> {
+    let Some(own) = traffic.of_the_pipe() else {
+        return Err(Refusal::NoChannel { own: traffic.own, channels: traffic.channels.len() });
+    };
+    if stages.bus.queued == 0 || stages.bus.messages == 0 {
+        return Err(Refusal::NoTransfers);
+    }
+    let input = Input { stages, channels: traffic.channels, own };
+    let enough = input.settle(input.transfer_only()?)?;
+    let needed = input.transfers_within(enough.round, enough.wait);
+    let queued = stages.bus.queued;
+    if needed <= queued {
+        return input.bill(&enough, Basis::EnoughQueued { queued, needed });
+    }
+    let rounds = input.settle(Queued::InRounds)?;
+    input.bill(&rounds, Basis::Round { queued, needed, round: rounds.round })
+}
+
+/// What is computed with.
+struct Input<'a> {
+    stages: &'a Stages<'a>,
+    channels: &'a [&'a [Bucket]],
+    own: &'a [&'a [Bucket]],
+}
+
+/// A stage's longest delay, and why.
+#[derive(Clone, Copy)]
+struct Delay {
+    value: Nanos,
+    basis: Basis,
+}
+
+/// Everything up to the ring.
+struct Settled {
+    wait: Nanos,
+    bottom_half: Delay,
+    receiver: Option<Delay>,
+    /// From the begin of a transfer until its request is queued again.
+    round: Nanos,
+}
+
+/// A stage that handles transfers, and what is known before it.
+struct Handling<'a> {
+    stage: &'a Stage<'a>,
+    wait: Nanos,
+    round: Nanos,
+    /// By how much the time from the begin of a transfer until it is told varies.
+    varies: Nanos,
+    merges: bool,
+    /// Whether it is woken at most once per interrupt, or perhaps for each transfer.
+    once_per_interrupt: bool,
+}
+
+impl<'a> Input<'a> {
+    fn messages(&self, ahead: Nanos) -> Messages<'a> {
+        Messages { channels: self.channels, ahead }
+    }
+
+    fn owns(&self, ahead: Nanos) -> Messages<'a> {
+        Messages { channels: self.own, ahead }
+    }
+
+    /// The wait of messages for the transfers before theirs, if a request is always queued.
+    fn transfer_only(&self) -> Result<Queued, Refusal> {
+        let bus = self.stages.bus;
+        self.wait(&Sampling { queued: 1, round: bus.worst, bus }).map(Queued::Enough)
+    }
+
+    fn wait(&self, sampling: &Sampling) -> Result<Nanos, Refusal> {
+        let demand: &Demand<'_> = &[(Nanos(1), &self.messages(Nanos::ZERO))];
+        steps::longest_delay(sampling, demand).map_err(|late| Refusal::of(What::Request, late))
+    }
+
+    /// The least round that is not shorter than what follows from it: by induction over rounds, no
+    /// round is longer.
+    fn settle(&self, queued: Queued) -> Result<Settled, Refusal> {
+        let Stages { bus, interrupts, .. } = self.stages;
+        let told = bus.worst + interrupts.moderation + interrupts.top_half;
+        let mut round = told;
+        for _ in 0..STEPS_MAX {
+            let wait = match queued {
+                Queued::Enough(wait) => wait,
+                Queued::InRounds => {
+                    self.wait(&Sampling { queued: bus.queued, round, bus: *bus })?
+                }
+            };
+            let bottom_half = self.bottom_half(wait, round)?;
+            let receiver = match &self.stages.receiver {
+                Some(stage) => Some(self.receiver(stage, wait, round, bottom_half.value)?),
+                None => None,
+            };
+            let last = receiver.map_or(Nanos::ZERO, |delay| delay.value);
+            let next = told + bottom_half.value + last;
+            if next <= round {
+                return Ok(Settled { wait, bottom_half, receiver, round });
+            }
+            round = next;
+        }
+        Err(Refusal::Endless { what: What::Request, beyond: round })
+    }
+
+    /// Calls `then` with most transfers that begin in a window longer by `ahead`, if no message
+    /// waits longer than `wait` for its own.
+    fn with_transfers<R>(
+        &self,
+        wait: Nanos,
+        ahead: Nanos,
+        then: impl FnOnce(&dyn Steps) -> R,
+    ) -> R {
+        let bus = self.stages.bus;
+        let spaced = Spaced { gap: bus.least, ahead };
+        let carried = self.messages(wait + ahead);
+        // Each takes all that wait, so each but the first has one that came after the first.
+        let fresh = OneMore(self.messages(ahead));
+        if self.messages(wait).most(0) <= bus.messages {
+            then(&Least(&[&spaced, &carried, &fresh]))
+        } else {
+            then(&Least(&[&spaced, &carried]))
+        }
+    }
+
+    fn transfers_within(&self, window: Nanos, wait: Nanos) -> u64 {
+        self.with_transfers(wait, Nanos::ZERO, |transfers| transfers.most(window.0))
+    }
+
+    /// By how much the time from the begin of a transfer to its bottom half varies.
+    fn varies(&self) -> Nanos {
+        let Stages { bus, interrupts, .. } = self.stages;
+        bus.worst - bus.least + interrupts.moderation + interrupts.top_half
+    }
+
+    /// Interrupts for transfers that begin in a window longer by `ahead`.
+    fn interrupts(&self, ahead: Nanos) -> Spaced {
+        Spaced { gap: self.stages.interrupts.gap, ahead: self.varies() + ahead }
+    }
+
+    fn bottom_half(&self, wait: Nanos, round: Nanos) -> Result<Delay, Refusal> {
+        let stage = &self.stages.bottom_half;
+        // An I/O VCPU has no list of replenishments that could be full.
+        let varies = self.varies();
+        let handling =
+            Handling { stage, wait, round, varies, merges: false, once_per_interrupt: true };
+        self.handle(&handling).map_err(|overload| Refusal::of(What::BottomHalf, overload))
+    }
+
+    fn receiver(
+        &self,
+        stage: &Stage<'_>,
+        wait: Nanos,
+        round: Nanos,
+        bottom_half: Nanos,
+    ) -> Result<Delay, Refusal> {
+        let window = Nanos(stage.service.period().0.saturating_sub(1));
+        let varies = self.varies() + bottom_half;
+        let mut wakeups = self.transfers_within(window + varies, wait);
+        let once_per_interrupt = self.stages.bottom_half.telling == Telling::All;
+        if once_per_interrupt {
+            wakeups = wakeups.min(self.told(bottom_half).most(window.0));
+        }
+        let merges = wakeups > stage.service.wakeups();
+        let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt };
+        self.handle(&handling).map_err(|overload| Refusal::of(What::Driver, overload))
+    }
+
+    /// How often a bottom half passes on what it handled, if it does so once per interrupt.
+    fn told(&self, bottom_half: Nanos) -> Spaced {
+        let interrupts = self.stages.interrupts;
+        Spaced { gap: interrupts.gap, ahead: interrupts.top_half + bottom_half }
+    }
+
+    /// The delay of a stage from the time at which it has heard of a transfer that took as long as
+    /// it may.
+    fn handle(&self, handling: &Handling<'_>) -> Result<Delay, Overload> {
+        let stage = handling.stage;
+        let (stream, batches) = match stage.telling {
+            Telling::Each => (self.stream(handling, Nanos::ZERO), 1),
+            Telling::All => {
+                // What has ended when it begins was there, or came until then.
+                let begun = self.stream(handling, handling.varies);
+                (begun.and_then(|begun| self.stream(handling, handling.varies + begun.value)), 2)
+            }
+        };
+        // Whatever was before: no more transfers are open than were queued, in each batch.
+        let bus = self.stages.bus;
+        let open = bus.queued.saturating_mul(batches);
+        let window = handling.round.0.saturating_mul(batches);
+        let carried = self.messages(handling.wait).most(window);
+        let carried = carried.min(open.saturating_mul(bus.messages));
+        let Work { activation, transfer, message } = stage.work;
+        let each = (activation + transfer).0.saturating_mul(open);
+        let open = Nanos(each.saturating_add(message.0.saturating_mul(carried)));
+        let most = whatever_before(stage.service, open, handling.merges);
+        match stream {
+            Ok(delay) if delay.value <= most => Ok(delay),
+            // Without any budget there is no bound either.
+            Err(overload) if stage.service.budget() == Nanos::ZERO => Err(overload),
+            _ => Ok(Delay { value: most, basis: Basis::Outstanding }),
+        }
+    }
+
+    /// The longest delay if the demand of each window is that of one longer by `ahead`.
+    fn stream(&self, handling: &Handling<'_>, ahead: Nanos) -> Result<Delay, Overload> {
+        let Handling { stage, wait, merges, once_per_interrupt, .. } = *handling;
+        let Work { activation, transfer, message } = stage.work;
+        self.with_transfers(wait, ahead, |transfers| {
+            let per_interrupt = self.interrupts(ahead);
+            let activations: [&dyn Steps; 2] = [transfers, &per_interrupt];
+            let activations =
+                Least(if once_per_interrupt { &activations } else { &activations[..1] });
+            let messages = self.messages(wait + ahead);
+            let demand: &Demand<'_> =
+                &[(activation, &activations), (transfer, transfers), (message, &messages)];
+            delay(stage.service, demand, merges)
+        })
+    }
+
+    fn bill(&self, settled: &Settled, basis: Basis) -> Result<Bill, Refusal> {
+        let Stages { bus, interrupts, user, .. } = self.stages;
+        let mut bill = Bill::new();
+        bill.least = bus.least;
+        bill.put(What::Request, settled.wait, basis);
+        bill.put(What::Bus, bus.worst, Basis::Given);
+        bill.put(What::Moderation, interrupts.moderation, Basis::Given);
+        bill.put(What::TopHalf, interrupts.top_half, Basis::Given);
+        bill.put(What::BottomHalf, settled.bottom_half.value, settled.bottom_half.basis);
+        if let Some(receiver) = settled.receiver {
+            bill.put(What::Driver, receiver.value, receiver.basis);
+        }
+        let last = self.user(user, settled, bill.total)?;
+        bill.put(What::User, last.value, last.basis);
+        bill.slots = self.owns(Nanos::ZERO).most((bill.total - bill.least).0);
+        bill.device = self.messages(Nanos::ZERO).most(settled.wait.0);
+        Ok(bill)
+    }
+
+    /// The user's delay behind what takes `before` at most.
+    fn user(&self, user: &User<'_>, settled: &Settled, before: Nanos) -> Result<Delay, Refusal> {
+        let Stages { bus, bottom_half, receiver, .. } = self.stages;
+        let once_per_interrupt = receiver.is_none() && bottom_half.telling == Telling::All;
+        let unknown = Spaced { gap: Nanos::ZERO, ahead: Nanos::ZERO };
+        let known = |spaced| if once_per_interrupt { spaced } else { unknown };
+        let varies = before - bus.least;
+        let own = self.owns(Nanos::ZERO);
+        let transfers = Spaced { gap: bus.least, ahead: settled.wait };
+        let woken = known(self.interrupts(settled.wait));
+        let wakes = Least(&[&own, &transfers, &woken]);
+        let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, &own)];
+
+        let window = user.service.period().0.saturating_sub(1);
+        let wakeups = known(self.told(settled.bottom_half.value)).most(window);
+        let wakeups = wakeups.min(self.owns(varies).most(window));
+        let merges = wakeups > user.service.wakeups();
+        let overload = |overload| Refusal::of(What::User, overload);
+        let each = delay(user.service, demand, merges).map_err(overload)?;
+        match user.taking {
+            Taking::Each => Ok(each),
+            Taking::All => {
+                batches(user.service, merges, |time| steps::work(demand, (varies + time).0))
+            }
+        }
+    }
+}
+
+/// Two batches one after the other: the least time in which all is done that came in it.
+fn batches(
+    service: &dyn Service,
+    merges: bool,
+    work: impl Fn(Nanos) -> Nanos,
+) -> Result<Delay, Refusal> {
+    let mut value = Nanos::ZERO;
+    for _ in 0..STEPS_MAX {
+        let next = whatever_before(service, work(value), merges);
+        if next <= value {
+            return Ok(Delay { value, basis: Basis::Outstanding });
+        }
+        value = next;
+    }
+    Err(Refusal::Endless { what: What::User, beyond: value })
+}
+
+/// D_any, or D_merge.
+fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {
+    match work {
+        Nanos::ZERO => Nanos::ZERO,
+        work if merges => service.period() + service.sync(work),
+        work => service.any(work),
+    }
+}
+
+/// The longest delay of a stream on a server of its own.
+fn delay(service: &dyn Service, demand: &Demand<'_>, merges: bool) -> Result<Delay, Overload> {
+    let value = steps::longest_delay(service, demand)?;
+    if merges {
+        return Ok(Delay { value: value + service.period(), basis: Basis::Merged });
+    }
+    let in_a_period = steps::work(demand, service.period().0.saturating_sub(1));
+    let waits = in_a_period > service.budget();
+    Ok(Delay { value, basis: if waits { Basis::Backlog } else { Basis::Conformant } })
+}

@@ -1,0 +1,185 @@
+//! A bill: what a message waits for, how long at most, and under which condition.
+
+use super::refusal::Time;
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// What a message waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum What {
+    /// A transfer to be possible: for one that is in progress, and for requests to come back.
+    Request,
+    /// The transfer.
+    Bus,
+    /// The interrupt.
+    Moderation,
+    /// The kernel to see the interrupt.
+    TopHalf,
+    /// The driver's bottom half, on an I/O VCPU.
+    BottomHalf,
+    /// The driver's thread.
+    Driver,
+    /// The user's thread.
+    User,
+    /// The device to put it on its own bus.
+    Drain,
+}
+
+impl What {
+    /// A few words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            What::Request => "wait for a transfer",
+            What::Bus => "bus",
+            What::Moderation => "interrupt moderation",
+            What::TopHalf => "top half",
+            What::BottomHalf => "bottom half",
+            What::Driver => "driver's thread",
+            What::User => "user's thread",
+            What::Drain => "the device's own bus",
+        }
+    }
+
+    /// What the value rests on and a running system has to watch.
+    #[must_use]
+    pub const fn assumption(self) -> &'static str {
+        match self {
+            What::Request => "requests are queued again as soon as their transfer is handled",
+            What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
+            What::Moderation => "the controller interrupts within its interval",
+            What::TopHalf => "kernel paths and interrupts take no longer than measured",
+            What::BottomHalf | What::Driver | What::User => {
+                "the VCPU serves this stream only; work per message is as measured"
+            }
+            What::Drain => "the device sends at its rate, and others on its bus keep theirs",
+        }
+    }
+}
+
+/// Why a value holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// It was given.
+    Given,
+    /// Enough requests are queued: at most the transfers before it are waited for.
+    EnoughQueued {
+        /// So many are.
+        queued: u64,
+        /// So many have to be.
+        needed: u64,
+    },
+    /// Too few requests are queued: one comes back after a round of all stages.
+    Round {
+        /// So many are.
+        queued: u64,
+        /// So many would have to be.
+        needed: u64,
+        /// Longest time from the begin of a transfer until its request is queued again.
+        round: Nanos,
+    },
+    /// The stage never asks for more than its budget in a period, so it never waits for budget.
+    Conformant,
+    /// Bursts wait for budget, on a server that nothing else drains.
+    Backlog,
+    /// Whatever drained the server, no more than this can be before it: so many transfers are
+    /// queued, or so much was taken at once.
+    Outstanding,
+    /// Bursts wait for budget, and a full list of replenishments may merge some of it: one period
+    /// more.
+    Merged,
+}
+
+/// One line of a bill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// What is waited for.
+    pub what: What,
+    /// How long at most.
+    pub value: Nanos,
+    /// Why.
+    pub basis: Basis,
+}
+
+/// Most items of a bill.
+const ITEMS: usize = 7;
+
+/// How long a message takes at most, item by item in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bill {
+    items: [Item; ITEMS],
+    count: usize,
+    /// E: the sum of all items.
+    pub total: Nanos,
+    /// d_min: the shortest time into the last buffer, for an input pipe the ring.
+    pub least: Nanos,
+    /// Slots of the ring for which it cannot overflow.
+    pub slots: u64,
+    /// Messages of all channels that wait in the device, at most.
+    pub device: u64,
+}
+
+impl Bill {
+    pub(super) const fn new() -> Bill {
+        let none = Item { what: What::Bus, value: Nanos::ZERO, basis: Basis::Given };
+        let (total, least) = (Nanos::ZERO, Nanos::ZERO);
+        Bill { items: [none; ITEMS], count: 0, total, least, slots: 0, device: 0 }
+    }
+
+    pub(super) fn put(&mut self, what: What, value: Nanos, basis: Basis) {
+        if let Some(item) = self.items.get_mut(self.count) {
+            *item = Item { what, value, basis };
+            self.count += 1;
+        }
+        self.total += value;
+    }
+
+    /// The items, in the order in which a message meets them.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        self.items.get(..self.count).unwrap_or_default()
+    }
+
+    /// The item of a stage, if the pipe has that stage.
+    #[must_use]
+    pub fn item(&self, what: What) -> Option<Item> {
+        self.items().iter().find(|item| item.what == what).copied()
+    }
+
+    /// Whether no stage ever waits for budget.
+    #[must_use]
+    pub fn conforms(&self) -> bool {
+        let waits = |basis| matches!(basis, Basis::Backlog | Basis::Outstanding | Basis::Merged);
+        !self.items().iter().any(|item| waits(item.basis))
+    }
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Basis::Given => write!(f, "given"),
+            Basis::EnoughQueued { queued, needed } => {
+                write!(f, "{queued} queued, {needed} are enough")
+            }
+            Basis::Round { queued, needed, round } => {
+                let round = Time(*round);
+                write!(f, "{queued} queued, a round takes {round}; {needed} would be enough")
+            }
+            Basis::Conformant => write!(f, "never waits for budget"),
+            Basis::Backlog => write!(f, "bursts wait for budget"),
+            Basis::Outstanding => write!(f, "whatever drained the budget"),
+            Basis::Merged => write!(f, "bursts wait for budget, replenishments may merge"),
+        }
+    }
+}
+
+impl fmt::Display for Bill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for item in self.items() {
+            let Item { what, value, basis } = item;
+            writeln!(f, "{:24}{:>12}  {basis}", what.name(), Time(*value))?;
+        }
+        writeln!(f, "{:24}{:>12}", "in all", Time(self.total))?;
+        write!(f, "{} slots; at most {} in the device", self.slots, self.device)
+    }
+}

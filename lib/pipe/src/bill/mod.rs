@@ -1,0 +1,53 @@
+//! The bill of a pipe: an end-to-end bound that holds at every phase, item by item.
+//!
+//! A message that arrives at a device waits for a transfer, is carried over the bus, waits for the
+//! interrupt and the top half, is handled by the driver's bottom half (and its thread, if it has
+//! one), and then by the user's thread. [`input`] adds the longest times of all of it, from the
+//! contracts of the traffic and from what each stage gets of a processor ([`Service`]).
+//! [`output()`] does the same the other way, down to the bus behind the device, and [`chain`] for
+//! users that pass messages on.
+//!
+//! Everything is integer arithmetic that saturates: what cannot be computed is too long, never
+//! short. `docs/pipes.md` of the workspace has the theorems.
+//!
+//! ```
+//! use diapason_abi::Nanos;
+//! use diapason_pipe::bill::*;
+//! use diapason_pipe::size::Bucket;
+//!
+//! const US: fn(u64) -> Nanos = Nanos::from_micros;
+//! let frames = [Bucket::per_second(2752)];
+//! let interface = Promised::io(100_000, US(5_000), US(990));
+//! let reader = Promised::main(US(200), US(5_000));
+//! let work = Work::new(US(10), US(5));
+//! let stages = Stages {
+//!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96 },
+//!     interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(10) },
+//!     bottom_half: Stage { work, telling: Telling::All, service: &interface },
+//!     receiver: None,
+//!     user: User { message: US(4), wake: US(2), taking: Taking::Each, service: &reader },
+//! };
+//! let bill = input(&stages, &Traffic::alone(&[&frames])).unwrap();
+//! assert_eq!(bill.items().iter().map(|item| item.value.0).sum::<u64>(), bill.total.0);
+//! assert_eq!(bill.total, US(16_260));
+//! assert_eq!(bill.slots, 45);
+//! ```
+
+mod input;
+mod item;
+mod paper;
+mod rate;
+mod refusal;
+mod rounds;
+mod service;
+mod stages;
+mod steps;
+
+pub use input::input;
+pub use item::{Basis, Bill, Item, What};
+pub use paper::equation_nine;
+pub use refusal::Refusal;
+pub use service::{Promised, Service};
+pub use stages::{
+    Interrupts, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, top_half,
+};

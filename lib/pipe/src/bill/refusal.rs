@@ -1,0 +1,126 @@
+//! Why a pipe has no bill.
+
+use super::item::What;
+use super::rate::Rate;
+use super::steps::Overload;
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// Why there is no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The traffic has no such channel.
+    NoChannel {
+        /// The one asked for.
+        own: usize,
+        /// How many there are.
+        channels: usize,
+    },
+    /// Nothing can be transferred: no request is queued, or one carries no message.
+    NoTransfers,
+    /// Nothing limits what arrives.
+    NoContract,
+    /// A stage gets less than it needs in the long run. In millionths: for a stage on a
+    /// processor, of its time; for transfers and the device, messages per second.
+    TooSlow {
+        /// Which.
+        what: What,
+        /// What it needs, rounded up.
+        wanted: u64,
+        /// What it gets, rounded down.
+        given: u64,
+    },
+    /// Rounds of requests, or batches of the user, become longer without end, although no stage is
+    /// too slow alone.
+    Endless {
+        /// Which.
+        what: What,
+        /// What was reached when the search was given up.
+        beyond: Nanos,
+    },
+    /// The device can hold fewer messages than may wait in it.
+    DeviceBuffer {
+        /// What it can hold.
+        holds: u64,
+        /// What may wait.
+        needed: u64,
+    },
+}
+
+impl Refusal {
+    pub(super) fn of(what: What, overload: Overload) -> Refusal {
+        let Some(wanted) = overload.wanted else { return Refusal::NoContract };
+        let (wanted, given) = match what {
+            What::Request | What::Bus | What::Drain => {
+                (per_second(wanted).within(1), per_second(overload.given).within(1))
+            }
+            _ => {
+                let (wanted, given) = (wanted.millionths_up(), overload.given.millionths_down());
+                (u128::from(wanted), u128::from(given))
+            }
+        };
+        let narrow = |rate| u64::try_from(rate).unwrap_or(u64::MAX);
+        Refusal::TooSlow { what, wanted: narrow(wanted), given: narrow(given) }
+    }
+}
+
+/// A rate per nanosecond as a rate per second.
+fn per_second(rate: Rate) -> Rate {
+    rate.times(1_000_000_000)
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Refusal::NoChannel { own, channels } => {
+                write!(f, "there is no channel {own}, only {channels}")
+            }
+            Refusal::NoTransfers => {
+                write!(f, "nothing can be transferred: queue a request, of at least one message")
+            }
+            Refusal::NoContract => write!(f, "nothing limits what arrives: give each channel one"),
+            Refusal::TooSlow { what, wanted, given } => {
+                let name = what.name();
+                match what {
+                    What::Request | What::Bus | What::Drain => {
+                        write!(f, "{name}: {wanted} messages a second, but at most {given} can be")
+                    }
+                    _ => {
+                        let (wanted, given) = (Percent(wanted), Percent(given));
+                        write!(f, "{name}: needs {wanted} of the processor and has {given}")
+                    }
+                }
+            }
+            Refusal::Endless { what, beyond } => {
+                write!(f, "{}: no bound below {} was found", what.name(), Time(beyond))
+            }
+            Refusal::DeviceBuffer { holds, needed } => {
+                write!(f, "{needed} messages may wait in the device, which holds {holds}")
+            }
+        }
+    }
+}
+
+/// Millionths, written as a percentage.
+struct Percent(u64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:04} %", self.0 / 10_000, self.0 % 10_000)
+    }
+}
+
+/// A time in the largest unit that leaves at least two digits before the point.
+pub(crate) struct Time(pub(crate) Nanos);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0.0 {
+            0..10_000 => return write!(f, "{} ns", self.0.0),
+            10_000..10_000_000 => (1_000, "us"),
+            _ => (1_000_000, "ms"),
+        };
+        let tenths = self.0.0.div_ceil(unit / 10);
+        write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
+    }
+}

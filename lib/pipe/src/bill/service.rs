@@ -1,0 +1,98 @@
+//! What a stage of a pipe gets from a processor, as far as a bill must know it.
+
+use diapason_abi::Nanos;
+
+/// A budget C that comes back once per period T, for one stage alone. All bounds count budget time
+/// and hold for a server that was admitted.
+pub trait Service {
+    /// C, or the grant of an I/O VCPU.
+    fn budget(&self) -> Nanos;
+
+    /// T, or the time in which a grant is the share of an I/O VCPU.
+    fn period(&self) -> Nanos;
+
+    /// D_sync: the time that `work` takes on a server which nothing else has drained. It never
+    /// falls with `work`, and C more takes exactly T longer.
+    fn sync(&self, work: Nanos) -> Nanos;
+
+    /// D_any: the time that `work` takes whatever happened before.
+    fn any(&self, work: Nanos) -> Nanos;
+
+    /// Most wake-ups in a period for which the server keeps all its replenishments apart.
+    fn wakeups(&self) -> u64;
+}
+
+/// What a running system knows of a VCPU that a closed form admitted: each part of its budget is
+/// used within one period of becoming eligible. R := T, whatever the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promised {
+    /// C.
+    pub budget: Nanos,
+    /// T.
+    pub period: Nanos,
+    /// Places in its list of replenishments; `u32::MAX` for an I/O VCPU, which needs no list.
+    pub chunks: u32,
+}
+
+impl Promised {
+    /// A Main VCPU with a list of eight.
+    #[must_use]
+    pub const fn main(budget: Nanos, period: Nanos) -> Promised {
+        Promised { budget, period, chunks: 8 }
+    }
+
+    /// An I/O VCPU with `ppm` millionths of the processor that works for threads of one period and
+    /// is woken at least `wake_gap` apart.
+    #[must_use]
+    pub const fn io(ppm: u32, period: Nanos, wake_gap: Nanos) -> Promised {
+        let budget = (period.0 as u128 * ppm as u128 / 1_000_000) as u64;
+        // A share that is not one divided by a whole number is rounded at each stop, by less than
+        // a nanosecond; there is at most one stop per wake-up, and per nanosecond of a grant.
+        let stops = if ppm != 0 && 1_000_000 % ppm == 0 {
+            0
+        } else {
+            let gap = if wake_gap.0 == 0 { 1 } else { wake_gap.0 };
+            let wakes = (period.0 / gap).saturating_add(2);
+            if wakes < budget { wakes } else { budget }
+        };
+        let period = Nanos(period.0.saturating_add(stops));
+        Promised { budget: Nanos(budget), period, chunks: u32::MAX }
+    }
+
+    /// Whole periods before the last part of `work`, and that part; none if there is no work.
+    fn split(&self, work: Nanos) -> Option<(u64, u64)> {
+        let before = work.0.checked_sub(1)?;
+        match before.checked_div(self.budget.0) {
+            Some(whole) => Some((whole, before % self.budget.0 + 1)),
+            None => Some((u64::MAX, 1)),
+        }
+    }
+}
+
+impl Service for Promised {
+    fn budget(&self) -> Nanos {
+        self.budget
+    }
+
+    fn period(&self) -> Nanos {
+        self.period
+    }
+
+    fn sync(&self, work: Nanos) -> Nanos {
+        let Some((whole, _)) = self.split(work) else { return Nanos::ZERO };
+        Nanos(self.period.0.saturating_mul(whole)) + self.period
+    }
+
+    fn any(&self, work: Nanos) -> Nanos {
+        let Some((_, rest)) = self.split(work) else { return Nanos::ZERO };
+        // Units that became eligible one after the other each have a period of their own.
+        (self.period - self.budget) + self.sync(work) + Nanos(rest - 1)
+    }
+
+    fn wakeups(&self) -> u64 {
+        match self.chunks {
+            u32::MAX => u64::MAX,
+            chunks => u64::from(chunks).saturating_sub(1),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a pipe is made of, as its bill needs it.
+
+use super::service::Service;
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// Transfers between the device and the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfers {
+    /// Longest time of one: from when it could begin (it was requested, the one before it has
+    /// ended, and a message is there) until its last byte is in memory.
+    pub worst: Nanos,
+    /// Shortest time between the beginnings of two, and from the beginning of one to its end.
+    pub least: Nanos,
+    /// Requests the driver keeps queued.
+    pub queued: u64,
+    /// Most messages in one. It takes what is there when it begins, up to this.
+    pub messages: u64,
+}
+
+/// How ended transfers are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interrupts {
+    /// Longest time from the end of a transfer to its interrupt. A thread that polls has its
+    /// period here.
+    pub moderation: Nanos,
+    /// Least distance of two, if it is enforced; zero if it is not.
+    pub gap: Nanos,
+    /// Longest time from an interrupt until its bottom half is told: kernel paths that cannot be
+    /// preempted, and top halves. See [`top_half`].
+    pub top_half: Nanos,
+}
+
+/// An interrupt that takes the processor for `cost`, at most once per `gap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// τ.
+    pub gap: Nanos,
+    /// h.
+    pub cost: Nanos,
+}
+
+/// The longest time until a top half has run: the least w = B + Σ ⌈w/τ⌉·h over all sources of the
+/// core, its own among them. `None` if they take the whole processor.
+#[must_use]
+pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
+    let mut time = section.0 as u128 + 1;
+    loop {
+        let (mut next, mut at) = (section.0 as u128, 0);
+        while at < sources.len() {
+            let Source { gap, cost } = sources[at];
+            if gap.0 <= cost.0 {
+                return None;
+            }
+            next += time.div_ceil(gap.0 as u128) * cost.0 as u128;
+            at += 1;
+        }
+        if next <= time {
+            return Some(Nanos(next as u64));
+        }
+        if next >= u64::MAX as u128 {
+            return None;
+        }
+        time = next;
+    }
+}
+
+/// Longest execution times of a stage. What a holder of its locks runs meanwhile belongs in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Of being woken, once whatever is found.
+    pub activation: Nanos,
+    /// Per transfer, that it is requested again included.
+    pub transfer: Nanos,
+    /// Per message.
+    pub message: Nanos,
+}
+
+impl Work {
+    /// So much per transfer and per message, nothing for being woken.
+    #[must_use]
+    pub const fn new(transfer: Nanos, message: Nanos) -> Work {
+        Work { activation: Nanos::ZERO, transfer, message }
+    }
+}
+
+/// When a stage passes on what it handled: messages, and requests that are queued again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Telling {
+    /// After each transfer.
+    Each,
+    /// When it has handled everything that had ended when it began.
+    All,
+}
+
+/// A thread of the driver on a server of its own, that handles all channels of the endpoint.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// What it does.
+    pub work: Work,
+    /// When it passes that on.
+    pub telling: Telling,
+    /// Where.
+    pub service: &'a dyn Service,
+}
+
+/// When a user's thread is done with a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taking {
+    /// It takes one message at a time and is done with it before it takes the next.
+    Each,
+    /// It takes all there is, and is done with it only when it is done with all of it.
+    All,
+}
+
+/// The thread of the pipe, on a server of its own.
+#[derive(Clone, Copy)]
+pub struct User<'a> {
+    /// Longest time per message.
+    pub message: Nanos,
+    /// Longest time per wake-up. The driver wakes it when it passes messages on to it.
+    pub wake: Nanos,
+    /// When it is done with a message.
+    pub taking: Taking,
+    /// Where it runs.
+    pub service: &'a dyn Service,
+}
+
+/// An input pipe from the device to the user.
+#[derive(Clone, Copy)]
+pub struct Stages<'a> {
+    /// Transfers from the device.
+    pub bus: Transfers,
+    /// Their interrupts.
+    pub interrupts: Interrupts,
+    /// What handles ended transfers.
+    pub bottom_half: Stage<'a>,
+    /// The thread that distributes messages and queues requests, if that is not the bottom half.
+    pub receiver: Option<Stage<'a>>,
+    /// Who takes the messages.
+    pub user: User<'a>,
+}
+
+/// What may arrive: a contract for each channel of the endpoint, of which all limits hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic<'a> {
+    /// Of each channel.
+    pub channels: &'a [&'a [Bucket]],
+    /// Which of them is the pipe's own.
+    pub own: usize,
+}
+
+impl<'a> Traffic<'a> {
+    /// A device with one channel, given as a list of its only contract.
+    #[must_use]
+    pub const fn alone(channel: &'a [&'a [Bucket]]) -> Traffic<'a> {
+        Traffic { channels: channel, own: 0 }
+    }
+
+    /// The contract of the pipe, as a list.
+    pub(super) fn of_the_pipe(&self) -> Option<&'a [&'a [Bucket]]> {
+        self.channels.get(self.own..)?.get(..1)
+    }
+}

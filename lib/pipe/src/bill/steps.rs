@@ -1,0 +1,191 @@
+//! Step functions: most events of a kind in a closed window, and the longest delay of their work.
+
+use super::rate::{Line, Rate};
+use super::service::Service;
+use crate::size::{self, Bucket};
+use diapason_abi::Nanos;
+
+/// Steps looked at one by one; beyond, the line above them serves as the bound.
+const STEPS_MAX: u32 = 1_024;
+/// No further step.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// Most events of a kind in a closed window.
+pub(super) trait Steps {
+    /// In a window of this length.
+    fn most(&self, window: u64) -> u64;
+    /// The next longer window that may hold more, or [`NEVER`].
+    fn next(&self, window: u64) -> u64;
+    /// Above [`Steps::most`] everywhere; `None` if nothing bounds it.
+    fn line(&self) -> Option<Line>;
+}
+
+/// Messages of several channels, in windows that are all longer by `ahead`.
+#[derive(Clone, Copy)]
+pub(super) struct Messages<'a> {
+    pub(super) channels: &'a [&'a [Bucket]],
+    pub(super) ahead: Nanos,
+}
+
+/// One event in each `gap`; no bound if it is zero. In windows that are longer by `ahead`.
+#[derive(Clone, Copy)]
+pub(super) struct Spaced {
+    pub(super) gap: Nanos,
+    pub(super) ahead: Nanos,
+}
+
+/// One more than another.
+pub(super) struct OneMore<S>(pub(super) S);
+
+/// The least of several that all hold.
+pub(super) struct Least<'a>(pub(super) &'a [&'a dyn Steps]);
+
+impl Steps for Messages<'_> {
+    fn most(&self, window: u64) -> u64 {
+        let window = Nanos(window) + self.ahead;
+        let each = self.channels.iter().map(|contract| size::arrivals(contract, window));
+        each.fold(0, u64::saturating_add)
+    }
+
+    fn next(&self, window: u64) -> u64 {
+        let window = window.saturating_add(self.ahead.0);
+        let buckets = self.channels.iter().flat_map(|contract| contract.iter());
+        let next = buckets.map(|bucket| bucket.next_step(Nanos(window)).0).min();
+        next.map_or(NEVER, |next| later(next, self.ahead))
+    }
+
+    fn line(&self) -> Option<Line> {
+        self.channels.iter().try_fold(Line::ZERO, |sum, contract| {
+            let lines = contract.iter().map(|bucket| {
+                let rate = if bucket.messages == 0 {
+                    Rate::ZERO
+                } else {
+                    Rate::new(bucket.messages, bucket.per)
+                };
+                let before = rate.within(self.ahead.0.saturating_add(bucket.jitter.0));
+                Line { base: u128::from(bucket.burst) + before, rate }
+            });
+            lines.reduce(Line::lower).map(|line| sum.plus(line))
+        })
+    }
+}
+
+impl Steps for Spaced {
+    fn most(&self, window: u64) -> u64 {
+        let window = window.saturating_add(self.ahead.0);
+        window.checked_div(self.gap.0).map_or(u64::MAX, |gaps| gaps.saturating_add(1))
+    }
+
+    fn next(&self, window: u64) -> u64 {
+        let window = window.saturating_add(self.ahead.0);
+        let Some(gaps) = window.checked_div(self.gap.0) else { return NEVER };
+        let next = gaps.checked_add(1).and_then(|gaps| gaps.checked_mul(self.gap.0));
+        next.map_or(NEVER, |next| later(next, self.ahead))
+    }
+
+    fn line(&self) -> Option<Line> {
+        let rate = Rate::new(1, self.gap);
+        (self.gap.0 > 0).then(|| Line { base: 1 + rate.within(self.ahead.0), rate })
+    }
+}
+
+impl<S: Steps> Steps for OneMore<S> {
+    fn most(&self, window: u64) -> u64 {
+        self.0.most(window).saturating_add(1)
+    }
+
+    fn next(&self, window: u64) -> u64 {
+        self.0.next(window)
+    }
+
+    fn line(&self) -> Option<Line> {
+        self.0.line().map(|line| Line { base: line.base + 1, ..line })
+    }
+}
+
+impl Steps for Least<'_> {
+    fn most(&self, window: u64) -> u64 {
+        self.0.iter().map(|steps| steps.most(window)).min().unwrap_or(u64::MAX)
+    }
+
+    fn next(&self, window: u64) -> u64 {
+        self.0.iter().map(|steps| steps.next(window)).min().unwrap_or(NEVER)
+    }
+
+    fn line(&self) -> Option<Line> {
+        self.0.iter().filter_map(|steps| steps.line()).reduce(Line::lower)
+    }
+}
+
+/// A step of a window that is longer by `ahead`, as a step of the window.
+fn later(next: u64, ahead: Nanos) -> u64 {
+    if next == NEVER { NEVER } else { next - ahead.0.min(next) }
+}
+
+/// Work per event of each kind.
+pub(super) type Demand<'a> = [(Nanos, &'a dyn Steps)];
+
+/// u(d): most work that is asked for in a closed window.
+pub(super) fn work(demand: &Demand<'_>, window: u64) -> Nanos {
+    let each = demand.iter().map(|(cost, steps)| match cost.0 {
+        0 => 0,
+        cost => cost.saturating_mul(steps.most(window)),
+    });
+    Nanos(each.fold(0, u64::saturating_add))
+}
+
+/// A line above [`work`]; `None` if nothing bounds it.
+fn line(demand: &Demand<'_>) -> Option<Line> {
+    let costly = demand.iter().filter(|(cost, _)| cost.0 > 0);
+    let mut lines = costly.map(|(cost, steps)| steps.line().map(|line| line.times(cost.0)));
+    lines.try_fold(Line::ZERO, |sum, line| line.map(|line| sum.plus(line)))
+}
+
+/// Work that is asked for faster than a stage is served; `None`: nothing bounds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Overload {
+    pub(super) wanted: Option<Rate>,
+    pub(super) given: Rate,
+}
+
+/// max over d of D_sync(u(d)) − d: the longest delay on a server of its own, from the moment the
+/// work may begin.
+pub(super) fn longest_delay(service: &dyn Service, demand: &Demand<'_>) -> Result<Nanos, Overload> {
+    let (budget, period) = (service.budget(), service.period());
+    let given = if budget == Nanos::ZERO { Rate::ZERO } else { Rate::new(budget.0, period) };
+    let Some(line) = line(demand) else { return Err(Overload { wanted: None, given }) };
+    if line.base == 0 {
+        return Ok(Nanos::ZERO);
+    }
+    if budget == Nanos::ZERO || line.rate.is_above(given) {
+        return Err(Overload { wanted: Some(line.rate), given });
+    }
+    let last_part = service.sync(budget);
+    // D_sync(u) ≤ T·u/C + R(C): it falls from here on, or never rises.
+    let above = |window: u64| {
+        let wide = u128::from(budget.0);
+        let periods = line.at(window).checked_mul(u128::from(period.0));
+        let done = periods.map_or(u128::MAX, |all| all.div_ceil(wide));
+        let late = done.saturating_add(u128::from(last_part.0));
+        Nanos(u64::try_from(late.saturating_sub(u128::from(window))).unwrap_or(u64::MAX))
+    };
+    Ok(highest(demand, |work| service.sync(work), above))
+}
+
+/// max over d of `done`(u(d)) − d, where `above` is never less, from any d on.
+fn highest(
+    demand: &Demand<'_>,
+    done: impl Fn(Nanos) -> Nanos,
+    above: impl Fn(u64) -> Nanos,
+) -> Nanos {
+    let (mut window, mut longest) = (0, Nanos::ZERO);
+    for _ in 0..STEPS_MAX {
+        longest = longest.max(done(work(demand, window)) - Nanos(window));
+        let steps = demand.iter().filter(|(cost, _)| cost.0 > 0);
+        window = steps.map(|(_, steps)| steps.next(window)).min().unwrap_or(NEVER);
+        if window == NEVER || above(window) <= longest {
+            return longest;
+        }
+    }
+    longest.max(above(window))
+}

@@ -1,0 +1,210 @@
+//! Random endpoints that the exact test admits, their bills, and traffic within contract.
+
+use crate::pipe::{Driver, Endpoint, Mood, Outcome, Reader, Setup};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{
+    IoSupply, IoVcpu, MainVcpu, Share, Source as Interrupt, Supply, System, admit,
+};
+use diapason_pipe::bill::*;
+use diapason_pipe::size::{Bucket, arrivals};
+use diapason_random::Random;
+
+/// An endpoint with what arrives at it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub setup: Setup,
+    pub contracts: Vec<Vec<Bucket>>,
+}
+
+/// The servers of a case.
+pub struct Supplies {
+    pub io: IoSupply,
+    pub receiver: Option<Supply>,
+    pub readers: Vec<Supply>,
+}
+
+impl Case {
+    pub fn random(random: &mut Random) -> Case {
+        let channels = random.between(1, 3) as usize;
+        let slow = channels as u64 * random.between(2, 12);
+        let bucket = |random: &mut Random| Bucket {
+            burst: random.between(1, 3),
+            messages: random.between(1, 2),
+            per: Nanos(random.between(1, 8) + 2 * slow),
+            jitter: Nanos(random.below(2) * random.below(20)),
+        };
+        let contracts = (0..channels)
+            .map(|_| (0..random.between(1, 2)).map(|_| bucket(random)).collect::<Vec<_>>());
+        let contracts: Vec<_> = contracts.collect();
+        let mut setup = setup(random, channels);
+        setup.bus.queued = match random.below(3) {
+            0 => 1,
+            1 => random.between(2, 6),
+            _ => 64,
+        };
+        Case { setup, contracts }
+    }
+
+    /// What shares the core: receiver, readers, others, and an I/O VCPU.
+    pub fn system(&self) -> System {
+        let Setup { receiver, readers, others, chunks, .. } = &self.setup;
+        let mains = receiver.iter().map(|(_, vcpu)| *vcpu);
+        let mains = mains.chain(readers.iter().map(|reader| reader.vcpu));
+        let main = |(budget, period)| MainVcpu {
+            chunks: *chunks,
+            ..MainVcpu::new(Nanos(budget), Nanos(period))
+        };
+        let mains: Vec<_> = mains.chain(others.iter().copied()).map(main).collect();
+        let share = Share::from_ppm(1_000_000 / self.setup.io.0).unwrap();
+        let serves = if receiver.is_some() { vec![0] } else { (0..readers.len()).collect() };
+        let mut system = System::new(mains, vec![IoVcpu::new(share, serves)]);
+        system.kernel_section = Nanos(self.setup.section);
+        if self.setup.top_half > 0 {
+            let (gap, cost) = (Nanos(self.setup.gap), Nanos(self.setup.top_half));
+            system.sources = vec![Interrupt { gap, cost }];
+        }
+        system
+    }
+
+    /// The servers, if the core can keep all promises.
+    pub fn supplies(&self) -> Option<Supplies> {
+        let system = self.system();
+        admit(&system).ok()?;
+        let first = usize::from(self.setup.receiver.is_some());
+        let readers = 0..self.setup.readers.len();
+        Some(Supplies {
+            io: IoSupply::of(&system, 0)?,
+            receiver: (first > 0).then(|| Supply::of(&system, 0)).flatten(),
+            readers: readers.map(|i| Supply::of(&system, first + i)).collect::<Option<_>>()?,
+        })
+    }
+
+    /// The stages of a channel's pipe.
+    pub fn stages<'a>(&self, supplies: &'a Supplies, channel: usize) -> Stages<'a> {
+        let setup = &self.setup;
+        let stage =
+            |driver: Driver, service| Stage { work: driver.work, telling: driver.telling, service };
+        let source = Source { gap: Nanos(setup.gap), cost: Nanos(setup.top_half) };
+        let sources = if setup.top_half > 0 { &[source][..] } else { &[] };
+        let reader = setup.readers[channel];
+        Stages {
+            bus: setup.bus,
+            interrupts: Interrupts {
+                moderation: Nanos(setup.moderation),
+                gap: Nanos(setup.gap),
+                top_half: top_half(Nanos(setup.section), sources).unwrap(),
+            },
+            bottom_half: stage(setup.bottom_half, &supplies.io),
+            receiver: setup
+                .receiver
+                .as_ref()
+                .zip(supplies.receiver.as_ref())
+                .map(|((driver, _), supply)| stage(*driver, supply)),
+            user: User {
+                message: Nanos(reader.message),
+                wake: Nanos(reader.wake),
+                taking: reader.taking,
+                service: &supplies.readers[channel],
+            },
+        }
+    }
+
+    /// The bill of each channel, or why there is none.
+    pub fn bills(&self, supplies: &Supplies) -> Result<Vec<Bill>, Refusal> {
+        let contracts: Vec<&[Bucket]> = self.contracts.iter().map(Vec::as_slice).collect();
+        let bill = |own| {
+            let stages = self.stages(supplies, own);
+            input(&stages, &Traffic { channels: &contracts, own })
+        };
+        (0..contracts.len()).map(bill).collect()
+    }
+
+    /// A run, with arrivals within contract but for `loud`, a channel that keeps none.
+    pub fn run(&self, random: &mut Random, length: u64, loud: Option<usize>) -> Outcome {
+        let mut times = vec![];
+        let together = random.below(40);
+        for (channel, contract) in self.contracts.iter().enumerate() {
+            let greedy = !random.one_in(3);
+            let from = if random.one_in(2) { together } else { random.below(60) };
+            let mut arrivals = within(contract, from, length, greedy, random);
+            if loud == Some(channel) {
+                arrivals = (from..length).flat_map(|at| [at; 2]).collect();
+            }
+            times.extend(arrivals.into_iter().map(|at| (at, channel)));
+        }
+        times.sort_unstable();
+        let mood = if random.one_in(4) { Mood::WORST } else { Mood::any(random) };
+        Endpoint::new(&self.setup, mood, random.clone()).run(&times, length + length / 2)
+    }
+}
+
+/// Arrivals in `from..end` that keep a contract in every closed window, as early as it allows, or
+/// with pauses.
+fn within(contract: &[Bucket], from: u64, end: u64, greedy: bool, random: &mut Random) -> Vec<u64> {
+    let mut times: Vec<u64> = vec![];
+    let mut pause = 0;
+    for now in from..end {
+        if now < pause {
+            continue;
+        }
+        loop {
+            let mut windows = times.iter().rev().zip(2..);
+            if !windows.all(|(then, count)| arrivals(contract, Nanos(now - then)) >= count) {
+                break;
+            }
+            times.push(now);
+        }
+        if !greedy && random.one_in(6) {
+            pause = now + random.below(50);
+        }
+    }
+    times
+}
+
+fn driver(random: &mut Random, activation: u64, transfer: u64, message: u64) -> Driver {
+    let work = Work {
+        activation: Nanos(random.between(0, activation)),
+        transfer: Nanos(random.between(0, transfer)),
+        message: Nanos(random.between(0, message)),
+    };
+    let telling = if random.one_in(2) { Telling::Each } else { Telling::All };
+    Driver { work, telling }
+}
+
+fn setup(random: &mut Random, channels: usize) -> Setup {
+    let worst = random.between(1, 8);
+    let least = Nanos(random.between(1, worst));
+    let messages = if random.one_in(3) { random.between(1, 4) } else { 64 };
+    let moderation = random.below(2) * random.between(1, 12);
+    let top_half = random.below(2) * u64::from(moderation > 2);
+    let gap = if top_half > 0 || random.one_in(2) { moderation } else { 0 };
+    let period = random.between(12, 40);
+    let receiver = random.one_in(2).then(|| {
+        let vcpu = (random.between(3, 8), random.between(12, 40));
+        (driver(random, 1, 1, 1), vcpu)
+    });
+    let inherited = receiver.map_or(period, |(_, (_, period))| period);
+    let taking = if random.one_in(4) { Taking::All } else { Taking::Each };
+    let readers = (0..channels).map(|_| Reader {
+        message: random.between(1, 2),
+        wake: random.below(2),
+        taking,
+        vcpu: (random.between(2, 8), period),
+    });
+    let readers = readers.collect();
+    let others = (0..random.below(3)).map(|_| (random.between(1, 4), random.between(7, 60)));
+    let others = others.collect();
+    Setup {
+        bus: Transfers { worst: Nanos(worst), least, queued: 1, messages },
+        moderation,
+        gap,
+        top_half,
+        section: random.below(2) * random.below(3),
+        bottom_half: driver(random, 1, 1, 1),
+        io: (random.pick(&[2, 4, 5, 8]), inherited),
+        receiver,
+        readers,
+        others,
+        chunks: if random.one_in(4) { random.within(2, 4) } else { 8 },
+    }
+}

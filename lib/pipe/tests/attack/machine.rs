@@ -1,0 +1,123 @@
+//! One processor, tick by tick: the kernel's servers, sections and top halves.
+
+use diapason_abi::Nanos;
+use diapason_vcpu::{Pibs, SporadicServer};
+
+/// A VCPU and the work its thread has at the moment.
+pub enum Server {
+    Main(SporadicServer),
+    /// An I/O VCPU and the period it inherits.
+    Io(Pibs, Nanos),
+}
+
+pub struct Vcpu {
+    pub server: Server,
+    /// Ticks of work left; at 0 the thread has nothing to do.
+    pub left: u64,
+    awake: bool,
+}
+
+impl Vcpu {
+    pub fn new(server: Server) -> Vcpu {
+        Vcpu { server, left: 0, awake: false }
+    }
+
+    fn wake(&mut self, now: Nanos) {
+        if self.awake {
+            return;
+        }
+        self.awake = true;
+        match &mut self.server {
+            Server::Main(server) => server.wake(now),
+            Server::Io(server, period) => server.wake(now, *period),
+        }
+    }
+
+    fn block(&mut self, now: Nanos) {
+        if !self.awake {
+            return;
+        }
+        self.awake = false;
+        match &mut self.server {
+            Server::Main(server) => server.block(now),
+            Server::Io(server, _) => server.stop(),
+        }
+    }
+
+    fn may_run(&self, now: Nanos) -> bool {
+        let available = match &self.server {
+            Server::Main(server) => server.available(now),
+            Server::Io(server, _) => server.available(now),
+        };
+        self.left > 0 && available > Nanos::ZERO
+    }
+
+    /// Smaller is more urgent: by period, and an I/O VCPU before a Main VCPU.
+    fn rank(&self) -> (Nanos, bool) {
+        match &self.server {
+            Server::Main(server) => (server.period(), true),
+            Server::Io(_, period) => (*period, false),
+        }
+    }
+}
+
+/// The processor.
+pub struct Machine {
+    pub vcpus: Vec<Vcpu>,
+    /// Ticks of a kernel section left, and whose it is.
+    section: Option<(usize, u64)>,
+}
+
+impl Machine {
+    pub fn new(vcpus: Vec<Vcpu>) -> Machine {
+        Machine { vcpus, section: None }
+    }
+
+    /// Whether interrupts are off.
+    pub fn in_section(&self) -> bool {
+        self.section.is_some()
+    }
+
+    /// Tell the servers who has work.
+    pub fn tell(&mut self, now: u64) {
+        for vcpu in &mut self.vcpus {
+            if vcpu.left > 0 { vcpu.wake(Nanos(now)) } else { vcpu.block(Nanos(now)) }
+        }
+    }
+
+    /// One tick of whoever is first; a section of `section` ticks begins if none is going on. Who
+    /// finished its work.
+    pub fn tick(&mut self, now: u64, section: u64) -> Option<usize> {
+        let now = Nanos(now);
+        let held = self.section.filter(|(who, _)| self.vcpus[*who].may_run(now));
+        let first = |vcpus: &[Vcpu]| {
+            let ready = (0..vcpus.len()).filter(|i| vcpus[*i].may_run(now));
+            ready.min_by_key(|i| (vcpus[*i].rank(), *i))
+        };
+        let who = match held {
+            Some((who, _)) => who,
+            None => {
+                self.section = None;
+                let who = first(&self.vcpus);
+                let who = who?;
+                self.section = (section > 0).then_some((who, section));
+                who
+            }
+        };
+        if let Some((_, left)) = &mut self.section {
+            *left -= 1;
+        }
+        let end = now + Nanos(1);
+        let vcpu = &mut self.vcpus[who];
+        vcpu.left -= 1;
+        match &mut vcpu.server {
+            Server::Main(server) => server.charge(Nanos(1), end),
+            Server::Io(server, _) => server.charge(Nanos(1), end),
+        }
+        let done = self.vcpus[who].left == 0;
+        if done || self.section.is_some_and(|(_, left)| left == 0) {
+            self.section = None;
+        }
+        done.then_some(who)
+    }
+}

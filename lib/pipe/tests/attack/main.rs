@@ -1,0 +1,6 @@
+//! Bills under attack: endpoints simulated tick by tick, on the servers of the kernel.
+
+mod campaigns;
+mod case;
+mod machine;
+mod pipe;

@@ -1,0 +1,65 @@
+//! Bills to check with a pencil: the article's concentrator, and where equation 9 breaks.
+
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, Supply, System};
+use diapason_pipe::bill::*;
+use diapason_pipe::size::Bucket;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+const US: fn(u64) -> Nanos = Nanos::from_micros;
+
+/// Three tasks of (1, 7) ms, a receiver of (2, 14) and five users of (2, 46) with an I/O VCPU of
+/// 1 %, kernel paths of 60 µs.
+fn concentrator(chunks: u32) -> System {
+    let mut mains = vec![MainVcpu::new(MS(1), MS(7)); 3];
+    mains.push(MainVcpu::new(MS(2), MS(14)));
+    mains.extend([MainVcpu::new(MS(2), MS(46)); 5]);
+    mains.iter_mut().for_each(|main| main.chunks = chunks);
+    let io = IoVcpu::new(Share::from_ppm(10_000).unwrap(), vec![3]);
+    System { kernel_section: US(60), ..System::new(mains, vec![io]) }
+}
+
+/// The article's pipes, with work so small that every stage conforms; of one user.
+fn article(user: usize, queued: u64, chunks: u32) -> Bill {
+    let system = concentrator(chunks);
+    let io = IoSupply::of(&system, 0).unwrap();
+    let receiver = Supply::of(&system, 3).unwrap();
+    let user = Supply::of(&system, user).unwrap();
+    let stages = Stages {
+        bus: Transfers { worst: MS(1), least: US(500), queued, messages: 128 },
+        interrupts: Interrupts { moderation: MS(1), gap: Nanos::ZERO, top_half: Nanos::ZERO },
+        bottom_half: Stage {
+            work: Work::new(US(3), Nanos::ZERO),
+            telling: Telling::Each,
+            service: &io,
+        },
+        receiver: Some(Stage {
+            work: Work::new(US(0), US(10)),
+            telling: Telling::Each,
+            service: &receiver,
+        }),
+        user: User { message: US(24), wake: Nanos::ZERO, taking: Taking::Each, service: &user },
+    };
+    let channels = [1000, 1000, 1200, 1605, 1752].map(|rate| [Bucket::per_second(rate)]);
+    let channels = channels.each_ref().map(|contract| contract.as_slice());
+    let bill = input(&stages, &Traffic { channels: &channels, own: 4 }).unwrap();
+    println!("{bill}\neq. 9: {:?}", equation_nine(&stages, MS(1)));
+    assert_eq!(equation_nine(&stages, MS(1)), MS(75));
+    bill
+}
+
+#[test]
+fn the_article_s_concentrator() {
+    let long_list = 200;
+    let bill = article(8, 64, long_list);
+    assert!(bill.conforms());
+    assert_eq!((bill.total.0.div_ceil(100_000), bill.slots), (339, 59));
+    // One request at a time costs a round of the stages.
+    let one = article(8, 1, long_list);
+    assert_eq!((one.total.0.div_ceil(100_000), one.device), (423, 60));
+    // With the list of eight that kernels have, a user woken by every frame waits for merged
+    // replenishments: longer than equation 9 says.
+    let short = article(8, 64, 8);
+    assert_eq!(short.item(What::User).map(|item| item.basis), Some(Basis::Merged));
+    assert!(short.total > MS(75), "{short}");
+}
