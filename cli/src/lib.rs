@@ -27,6 +27,7 @@ pub mod outcome;
 pub mod plan;
 pub mod plugged;
 pub mod qemu;
+pub mod report;
 pub mod reproduce;
 pub mod session;
 pub mod simulate;

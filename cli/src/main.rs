@@ -5,6 +5,7 @@ use diapason::commands::{self, RunRequest};
 use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
+use diapason::report::{self, ReportRequest};
 use diapason::reproduce::{self, ReproduceRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
@@ -90,6 +91,21 @@ enum Command {
         #[arg(long, value_name = "JOB")]
         explain: Option<String>,
     },
+    /// Write one page about a described system: what is promised, and what a simulated run showed.
+    Report {
+        /// The system's description.
+        system: PathBuf,
+        /// How long the simulated run is, in the system's own time.
+        #[arg(long = "for", value_name = "TIME", default_value = "10s",
+              value_parser = duration::parse)]
+        horizon: u64,
+        /// Draw what may vary (times between best and worst); without it everything takes longest.
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// The page.
+        #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+        out: PathBuf,
+    },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
         /// What to reproduce: csd, semaphores, decisions, fig12 [default: everything].
@@ -153,6 +169,9 @@ fn main() -> ExitCode {
             strict,
             explain,
         }),
+        Command::Report { system, horizon, seed, out } => {
+            report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
+        }
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { names, quick, json, out } => {
             reproduce::reproduce(&ReproduceRequest { names, quick, json, out })

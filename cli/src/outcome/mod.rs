@@ -11,6 +11,7 @@ mod verdict;
 pub use alarms::{Alarm, Assumptions};
 pub use kernel::KernelRow;
 pub use pipes::{PipePromise, PipeRow, render as render_pipes};
+pub use render::share;
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
 

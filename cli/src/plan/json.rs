@@ -3,9 +3,11 @@
 
 use super::allocate;
 use super::core::queue_name;
+use super::pipes::Piped;
 use super::verdict::{Plan, Sum};
 use diapason_analysis::server::Queue;
-use diapason_system::{Diagnostics, Server, System};
+use diapason_pipe::bill::Item;
+use diapason_system::{Diagnostics, Pipe, Server, System};
 use serde_json::{Value, json};
 
 impl Plan {
@@ -26,6 +28,7 @@ impl Plan {
                 "switch_ns": core.switch.0,
             },
             "vcpus": self.vcpus(system),
+            "pipes": self.piped(system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {
                 "exact": { "holds": self.exact.is_ok() },
@@ -35,6 +38,33 @@ impl Plan {
             "margin_permille": self.margin,
             "cheapest_queues": self.cheapest.as_ref().map(|queues| self.queues(system, queues)),
         })
+    }
+
+    fn piped(&self, system: &System) -> Vec<Value> {
+        let named = system.pipes.iter().zip(&self.pipes);
+        let pipe = |(pipe, piped): (&Pipe, &Piped)| {
+            let bill = piped.bill.as_ref().ok();
+            let items = bill.map(|bill| {
+                let item = |item: &Item| {
+                    let (what, basis) = (item.what.name(), item.basis.to_string());
+                    json!({ "item": what, "ns": item.value.0, "basis": basis })
+                };
+                bill.items().iter().map(item).collect::<Vec<Value>>()
+            });
+            json!({
+                "pipe": pipe.name,
+                "channel": pipe.channel,
+                "rate": pipe.rate,
+                "wanted_ns": pipe.latency_ns,
+                "bound_ns": bill.map(|bill| bill.total.0),
+                "least_ns": bill.map(|bill| bill.least.0),
+                "slots": bill.map(|bill| bill.slots),
+                "in_device": bill.map(|bill| bill.device),
+                "equation_9_ns": piped.equation_nine.map(|time| time.0),
+                "items": items,
+            })
+        };
+        named.map(pipe).collect()
     }
 
     fn vcpus(&self, system: &System) -> Vec<Value> {

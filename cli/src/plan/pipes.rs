@@ -11,8 +11,8 @@ use diapason_analysis::server::{IoSupply, Server as Supplying, Supply};
 use diapason_bus::{Async, Bus, Direction, EndpointId, Speed, Transfer, packet_time};
 use diapason_core::Cause;
 use diapason_pipe::bill::{
-    Bill, Interrupts, Refusal, Service, Source, Stage, Stages, Taking, Traffic, Transfers, User,
-    Work, equation_nine, input, top_half,
+    Bill, Interrupts, Refusal, Service, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
+    User, Work, equation_nine, input, top_half,
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel};
@@ -128,7 +128,11 @@ impl Parts {
         Stages {
             bus: self.bus,
             interrupts: self.interrupts,
-            bottom_half: Stage { work: self.bottom_half_work, service: &self.bottom_half },
+            bottom_half: Stage {
+                work: self.bottom_half_work,
+                telling: Telling::All,
+                service: &self.bottom_half,
+            },
             receiver: None,
             user: User {
                 message: self.user_message,

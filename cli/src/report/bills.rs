@@ -52,12 +52,19 @@ pub fn bills(facts: &Facts<'_>) -> String {
             from = to;
         }
         let seen = promises.iter().find(|promise| promise.name == *name);
-        let seen = seen.and_then(|p: &PipePromise| Some(p.row(facts.outcome())?.whole_max_ns + p.least_ns));
-        let marks = [(seen, "seen", "seen"), (*nine, "nine", "eq. 9"), (*wanted, "wanted", "wanted")];
+        let seen = seen
+            .and_then(|p: &PipePromise| Some(p.row(facts.outcome())?.whole_max_ns + p.least_ns));
+        let marks =
+            [(seen, "seen", "seen"), (*nine, "nine", "eq. 9"), (*wanted, "wanted", "wanted")];
         for (at, class, what) in marks {
             let Some(at) = at else { continue };
             picture.line((x(at), y - 5.0), (x(at), y + 29.0), class);
-            picture.rectangle((x(at) - 3.0, y - 8.0), (6.0, 4.0), class, &format!("{what}: {}", human(at)));
+            picture.rectangle(
+                (x(at) - 3.0, y - 8.0),
+                (6.0, 4.0),
+                class,
+                &format!("{what}: {}", human(at)),
+            );
         }
     }
     picture.finish("the bill of every pipe") + &legend(piped[0].1)

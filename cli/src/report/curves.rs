@@ -17,7 +17,10 @@ const BOTTOM: f64 = HEIGHT - 34.0;
 fn rows<'a>(facts: &'a Facts<'_>) -> Vec<(String, &'a PipeRow)> {
     let promises = facts.session.promises();
     let outcome = facts.outcome();
-    promises.iter().filter_map(|promise| Some((promise.name.clone(), promise.row(outcome)?))).collect()
+    promises
+        .iter()
+        .filter_map(|promise| Some((promise.name.clone(), promise.row(outcome)?)))
+        .collect()
 }
 
 fn legend(rows: &[(String, &PipeRow)]) -> String {

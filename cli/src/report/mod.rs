@@ -12,15 +12,13 @@ mod timeline;
 mod topology;
 mod watch;
 
-use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS};
 use crate::outcome::{Outcome, Verdict};
 use crate::plan::{self, Plan};
 use crate::session::{Run, Session, describe};
 use crate::simulate;
 use crate::{Failure, Workspace, metal};
-use diapason_abi::Nanos;
-use diapason_sim::{Costs, Options, Works};
+use diapason_sim::{Costs, Options};
 use diapason_system::RunOptions;
 use std::path::PathBuf;
 use watch::{Watch, Window};

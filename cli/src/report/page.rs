@@ -57,10 +57,10 @@ fn head(facts: &Facts<'_>) -> String {
     let findings: String =
         findings.iter().map(|finding| format!("<li>{}</li>", escaped(finding))).collect();
     let findings = if findings.is_empty() { findings } else { format!("<ul>{findings}</ul>") };
-    let seed = facts.request.seed.map_or_else(
-        || "everything takes longest".to_owned(),
-        |seed| format!("seed {seed}"),
-    );
+    let seed = facts
+        .request
+        .seed
+        .map_or_else(|| "everything takes longest".to_owned(), |seed| format!("seed {seed}"));
     format!(
         "<header><h1>{} <span class=\"badge {class}\">{verdict}</span></h1>\n\
          <p>Planned, and simulated for {} of its own time at {} MHz; {seed}.</p>\n{findings}\

@@ -13,11 +13,14 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     }
     let head: String = columns.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
     let row = |cells: &Vec<String>| {
-        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let cells: String =
+            cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
         format!("<tr>{cells}</tr>\n")
     };
     let body: String = rows.iter().map(row).collect();
-    format!("<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n")
+    format!(
+        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
+    )
 }
 
 /// Pipes: what was promised, item by item, and what was seen.

@@ -15,8 +15,9 @@ pub fn topology(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.reader)).collect();
     let servers: Vec<usize> = servers(system);
-    let others: Vec<usize> =
-        (0..system.processes.len()).filter(|p| !piped.contains(p) && !servers.contains(p)).collect();
+    let others: Vec<usize> = (0..system.processes.len())
+        .filter(|p| !piped.contains(p) && !servers.contains(p))
+        .collect();
     let right = piped.len().max(system.usb.len()).max(1);
     let rows = right + others.len().div_ceil(4);
     let mut picture = Picture::new(WIDTH, ROW * rows as f64 + 20.0);
@@ -27,20 +28,13 @@ pub fn topology(facts: &Facts<'_>) -> String {
     };
     for (row, reader) in piped.iter().enumerate() {
         let at = place(3, row as f64);
-        for server in &servers {
-            let _ = server;
-            join(&mut picture, (COLUMNS[2], middle), at);
-        }
+        join(&mut picture, (COLUMNS[2], middle), at);
         let pipe = &system.pipes[row];
-        let label = format!("{} · {}/s", pipe.name, pipe.rate);
-        let (x, y) = (COLUMNS[2] + BOX.0 + 18.0, at.1 + BOX.1 / 2.0 - 3.0);
-        picture.text((x, y), "start", "small", &label);
-        process(&mut picture, at, system, *reader);
+        process(&mut picture, at, system, *reader, &format!("{}, {}/s", pipe.name, pipe.rate));
     }
-    for usb in &system.usb {
-        let row = f64::from(usb.port.saturating_sub(1));
-        let row = row.min(right as f64 - 1.0) + if system.usb.len() == 1 { (right as f64 - 1.0) / 2.0 } else { 0.0 };
-        let at = place(0, row);
+    let above = right.saturating_sub(system.usb.len()) as f64 / 2.0;
+    for (row, usb) in system.usb.iter().enumerate() {
+        let at = place(0, above + row as f64);
         join(&mut picture, at, (COLUMNS[1], middle));
         picture.rectangle(at, BOX, "box", &usb.name);
         picture.text((at.0 + 10.0, at.1 + 15.0), "start", "", &usb.name);
@@ -54,11 +48,11 @@ pub fn topology(facts: &Facts<'_>) -> String {
         let (x, y) = (COLUMNS[1] + 10.0, middle);
         picture.text((x, y + 15.0), "start", "", &controller.name);
         picture.text((x, y + 28.0), "start", "small", "host controller");
-        process(&mut picture, (COLUMNS[2], middle), system, *server);
+        process(&mut picture, (COLUMNS[2], middle), system, *server, &budget(system, *server));
     }
     for (index, other) in others.iter().enumerate() {
         let at = (COLUMNS[index % 4], 10.0 + ROW * (right + index / 4) as f64);
-        process(&mut picture, at, system, *other);
+        process(&mut picture, at, system, *other, &budget(system, *other));
     }
     picture.finish("what is connected with what")
 }
@@ -74,10 +68,16 @@ fn servers(system: &System) -> Vec<usize> {
     (0..system.processes.len()).filter(|process| driven(*process)).collect()
 }
 
-fn process(picture: &mut Picture, at: (f64, f64), system: &System, index: usize) {
+fn process(picture: &mut Picture, at: (f64, f64), system: &System, index: usize, below: &str) {
     let process = &system.processes[index];
     picture.rectangle(at, BOX, "box process", &process.program);
     picture.text((at.0 + 10.0, at.1 + 15.0), "start", "", &process.name);
+    picture.text((at.0 + 10.0, at.1 + 28.0), "start", "small", below);
+}
+
+/// What a process is promised.
+fn budget(system: &System, index: usize) -> String {
+    let process = &system.processes[index];
     let vcpu = process.vcpu.and_then(|number| system.vcpus.get(usize::from(number)));
     let budget = vcpu.map(|vcpu| match &vcpu.server {
         Server::Main { budget_ns, period_ns, .. } => {
@@ -86,6 +86,5 @@ fn process(picture: &mut Picture, at: (f64, f64), system: &System, index: usize)
         }
         Server::Io { utilization_ppm, .. } => format!("{} %", f64::from(*utilization_ppm) / 1e4),
     });
-    let budget = budget.unwrap_or_else(|| format!("priority {}", process.priority));
-    picture.text((at.0 + 10.0, at.1 + 28.0), "start", "small", &budget);
+    budget.unwrap_or_else(|| format!("priority {}", process.priority))
 }

@@ -21,7 +21,7 @@ use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
 use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
 use diapason_system::RunOptions;
-use explain::Cast;
+pub(crate) use explain::Cast;
 use perfetto::Perfetto;
 use search::BROKE;
 pub use search::Seeds;
@@ -227,7 +227,7 @@ fn through(
 }
 
 /// The works that a session's description declares.
-fn works(session: &Session, seed: Option<u64>) -> Works {
+pub(crate) fn works(session: &Session, seed: Option<u64>) -> Works {
     let mut works = Works::new(seed);
     for work in &session.system.works {
         works.declare(&work.name, Nanos(work.best_ns), Nanos(work.worst_ns));

@@ -1,6 +1,7 @@
 //! The CAN concentrator: every frame of five channels, on both machines.
 
 use super::{Observed, QemuTest};
+use diapason_abi::pipe::PipeReport;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 const NAME: &str = "the concentrator reads every frame of five channels";
@@ -30,11 +31,8 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     for channel in 0..CHANNELS {
         let log = boot.log(&format!("reader-{channel}"));
         let last = log.last().ok_or(format!("reader {channel} said nothing"))?;
-        // CAN, channel, frames, missing, …
-        let words: Vec<&str> = last.split_whitespace().collect();
-        let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok());
-        match (number(2), number(3)) {
-            (Some(read), Some(0)) => frames += read,
+        match log.iter().rev().find_map(|line| PipeReport::parse(line)) {
+            Some(report) if report.lost == 0 => frames += report.messages,
             _ => return Err(format!("reader {channel}: {last}")),
         }
     }
