@@ -23,7 +23,9 @@ use diapason::{Failure, Workspace, bench, duration};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The first application, and the default of every command that boots one.
+/// The main job: what `run` boots unless it is told otherwise.
+const CONCENTRATOR: &str = "examples/can-concentrator.toml";
+/// The first application, and what the debugger looks at.
 const ENGINE: &str = "examples/engine.toml";
 
 /// Build, run, test, measure and debug Diapason. Works from any folder of the checkout.
@@ -38,7 +40,7 @@ struct Arguments {
 enum Command {
     /// Boot a described system in QEMU (installed if missing) and report.
     Run {
-        /// The system's description [default: examples/engine.toml].
+        /// The system's description [default: examples/can-concentrator.toml].
         system: Option<PathBuf>,
         /// How long the system runs, in its own time.
         #[arg(long = "for", value_name = "TIME", default_value = "10s",
@@ -120,10 +122,10 @@ fn main() -> ExitCode {
 }
 
 fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
-    let described = |system: Option<PathBuf>| system.unwrap_or(workspace.root().join(ENGINE));
+    let or = |system: Option<PathBuf>, default| system.unwrap_or(workspace.root().join(default));
     match arguments.command {
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
-            system: described(system),
+            system: or(system, CONCENTRATOR),
             horizon_ns: horizon,
             json,
             record,
@@ -138,7 +140,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Costs => costs::command(workspace),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
-            gdb::start(workspace, &described(system), batch_check)
+            gdb::start(workspace, &or(system, ENGINE), batch_check)
         }
         Command::Tidy { bless } => tidy::command(workspace, bless),
     }
