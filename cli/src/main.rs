@@ -108,7 +108,7 @@ enum Command {
     },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
-        /// What to reproduce: csd, semaphores, decisions, fig12 [default: everything].
+        /// What to reproduce: csd, semaphores, decisions, fig12, linux-twin [default: everything].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Fewer workloads: seconds instead of minutes.

@@ -9,6 +9,7 @@ pub mod counts;
 mod csd;
 mod decisions;
 pub mod fig12;
+mod linux_twin;
 mod parallel;
 mod progress;
 mod report;
@@ -45,11 +46,12 @@ enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 4] = [
+const ALL: [(&str, Reproduction); 5] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
     ("fig12", fig12::reproduce),
+    ("linux-twin", linux_twin::reproduce),
 ];
 
 /// Reproduces and reports.
@@ -119,7 +121,7 @@ mod tests {
         assert_eq!(refused.exit_code(), 2);
         assert_eq!(
             refused.to_string(),
-            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12"
+            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, linux-twin"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

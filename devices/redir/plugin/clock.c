@@ -93,6 +93,8 @@ enum { QUIET_ROUNDS = 2 };
 
 static int server = -1;
 static int64_t slice, next;
+/* Time that was skipped because the processors had nothing to do. */
+static int64_t idle;
 static Timer boundary;
 static bool begun;
 /* The processors' thread asks for idle time to be skipped; nobody else can see it set. */
@@ -189,9 +191,10 @@ static ssize_t send_some(int to, void *bytes, size_t count)
 
 static unsigned char ask(int64_t now)
 {
+    int64_t stop[2] = {now, idle};
     unsigned char answer;
 
-    transfer(send_some, &now, sizeof now);
+    transfer(send_some, stop, sizeof stop);
     transfer(read, &answer, sizeof answer);
     return answer;
 }
@@ -254,7 +257,7 @@ static void at_boundary(void *nothing)
  * thread calls it before each turn, before it looks at timers, with QEMU's lock held. */
 static void before_turn(void)
 {
-    int64_t now;
+    int64_t now = qemu_clock_get_ns(VIRTUAL_CLOCK);
 
     if (!runstate_is_running()) {
         return;
@@ -271,8 +274,9 @@ static void before_turn(void)
         if (qemu_clock_deadline_ns_all(VIRTUAL_CLOCK, -1) != 0) {
             give_up("idle time was not skipped: start QEMU with -icount shift=N,sleep=off");
         }
+        idle += qemu_clock_get_ns(VIRTUAL_CLOCK) - now;
+        now = qemu_clock_get_ns(VIRTUAL_CLOCK);
     }
-    now = qemu_clock_get_ns(VIRTUAL_CLOCK);
     if (now >= next) {
         hold(now);
         next += slice;

@@ -2,13 +2,17 @@
 //!
 //! [`protocol`] is usbredir as bytes; [`Redirected`] answers a guest with a device model, at
 //! explicit time; [`plugin`] builds what makes QEMU wait; [`Server`] joins them: the guest stands
-//! still at every slice until the devices have caught up. How to use it: this crate's README.
+//! still at every slice until the devices have caught up. [`linux`] is a guest with somebody else's
+//! drivers. How to use it: this crate's README.
 #![forbid(unsafe_code)]
 
+mod emulator;
+pub mod linux;
 pub mod plugin;
 pub mod protocol;
 mod redirected;
 mod server;
 
+pub use emulator::Emulator;
 pub use redirected::{Journal, Redirected, Trouble};
-pub use server::{Ending, Failure, Plan, Report, Server};
+pub use server::{Ending, Failure, Plan, Report, Server, Stop};

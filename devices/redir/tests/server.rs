@@ -5,7 +5,7 @@ mod support;
 use diapason_abi::Nanos;
 use diapason_redir::plugin::{self, Unavailable};
 use diapason_redir::protocol::{CAPABILITIES, Message, Packet, encode};
-use diapason_redir::{Ending, Failure, Plan, Report, Server, Trouble};
+use diapason_redir::{Ending, Failure, Plan, Report, Server, Stop, Trouble};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ fn hello(clock: &mut UnixStream, device: &mut UnixStream, time: u64) -> u8 {
 
 fn stop(clock: &mut UnixStream, time: u64) -> u8 {
     let mut answer = [0];
-    clock.write_all(&time.to_le_bytes()).unwrap();
+    clock.write_all(&[time, 0].map(u64::to_le_bytes).concat()).unwrap();
     clock.read_exact(&mut answer).unwrap();
     answer[0]
 }
@@ -120,14 +120,14 @@ fn an_emulator_that_ends_falls_silent_or_goes_astray_is_told_apart() {
     let astray = run("astray", |folder| {
         let (mut clock, mut device) = connect(folder);
         hello(&mut clock, &mut device, 0);
-        clock.write_all(&(MS.0 + 7).to_le_bytes()).unwrap();
+        clock.write_all(&[MS.0 + 7, 0].map(u64::to_le_bytes).concat()).unwrap();
         let _ = clock.read(&mut [0]);
     });
     assert!(matches!(astray, Err(Failure::Astray(MS, Nanos(1_000_007)))), "{astray:?}");
     let rude = run("rude", |folder| {
         let (mut clock, mut device) = connect(folder);
         device.write_all(&[9; 100]).unwrap();
-        clock.write_all(&[0; 8]).unwrap();
+        clock.write_all(&[0; 16]).unwrap();
         let _ = clock.read(&mut [0]);
     });
     assert!(matches!(rude, Err(Failure::Device(0, Nanos::ZERO, Trouble::Malformed(_)))));
@@ -169,7 +169,14 @@ fn firmware(name: &str, slice: Nanos) -> Report {
     command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
     command.args(server.arguments()).stdin(Stdio::null());
     let mut emulator = Emulator(command.spawn().unwrap());
-    let (report, devices) = server.run(|_, _| {}).unwrap();
+    let mut idle = Nanos::ZERO;
+    let look = |stop: Stop, _: &mut [_]| {
+        assert!(idle <= stop.idle && stop.idle <= stop.now, "{stop:?}");
+        idle = stop.idle;
+    };
+    let (report, devices) = server.run(look).unwrap();
+    // The firmware halts while it waits for a key.
+    assert!(idle > Nanos::ZERO && idle < end, "{idle:?}");
     assert_eq!(emulator.0.wait().unwrap().code(), Some(5));
     assert!(devices[0].device().resets > 1);
     assert_eq!((report.ending, report.time), (Ending::Planned, end));

@@ -18,6 +18,16 @@ pub enum Answer {
     End(u8),
 }
 
+/// The guest stands still.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// When.
+    pub now: Nanos,
+    /// How much of the time so far its processors had nothing to do. With `shift=0` the rest is
+    /// the number of instructions they executed.
+    pub idle: Nanos,
+}
+
 /// The connection.
 pub struct Clock(UnixStream);
 
@@ -30,12 +40,15 @@ impl Clock {
         Ok(Clock(stream))
     }
 
-    /// Waits until the guest stands still; when it does so, or `None` if QEMU has ended.
-    /// `expected` is for the message if it does not.
-    pub fn wait(&mut self, expected: Nanos) -> Result<Option<Nanos>, Failure> {
-        let mut time = [0; 8];
-        match self.0.read_exact(&mut time) {
-            Ok(()) => Ok(Some(Nanos(u64::from_le_bytes(time)))),
+    /// Waits until the guest stands still; `None` if QEMU has ended. `expected` is for the message
+    /// if it does neither.
+    pub fn wait(&mut self, expected: Nanos) -> Result<Option<Stop>, Failure> {
+        let (mut now, mut idle) = ([0; 8], [0; 8]);
+        match self.0.read_exact(&mut now).and_then(|()| self.0.read_exact(&mut idle)) {
+            Ok(()) => {
+                let [now, idle] = [now, idle].map(|time| Nanos(u64::from_le_bytes(time)));
+                Ok(Some(Stop { now, idle }))
+            }
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err(Failure::Silent(expected))

@@ -10,6 +10,7 @@ mod link;
 
 use crate::plugin;
 use crate::redirected::{Journal, Redirected, Trouble};
+pub use clock::Stop;
 use clock::{Answer, Clock};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
@@ -186,21 +187,22 @@ impl<D: Device + ?Sized> Server<D> {
     /// If QEMU falls silent or does not keep to the protocol. The caller ends it then.
     pub fn run(
         mut self,
-        mut at_stop: impl FnMut(Nanos, &mut [Redirected<D>]),
+        mut at_stop: impl FnMut(Stop, &mut [Redirected<D>]),
     ) -> Result<(Report, Vec<Redirected<D>>), Failure> {
         let (mut clock, mut links) = self.accept()?;
         let mut expected = Nanos::ZERO;
         let (mut stops, mut exchanges) = (0, 0);
         let (ending, time) = loop {
-            let Some(now) = clock.wait(expected)? else {
+            let Some(stop) = clock.wait(expected)? else {
                 break (Ending::Guest, expected - self.plan.slice);
             };
+            let now = stop.now;
             if now != expected {
                 return Err(Failure::Astray(expected, now));
             }
             stops += 1;
             self.advance(now);
-            at_stop(now, &mut self.devices);
+            at_stop(stop, &mut self.devices);
             exchanges += self.exchange(now, &mut clock, &mut links)?;
             if now >= self.plan.end {
                 clock.answer(Answer::End(self.plan.status))?;
@@ -241,7 +243,7 @@ impl<D: Device + ?Sized> Server<D> {
                 return Ok(u64::from(count));
             }
             clock.answer(Answer::Again)?;
-            if clock.wait(now)? != Some(now) {
+            if clock.wait(now)?.map(|stop| stop.now) != Some(now) {
                 // It ended, or was stopped: the next wait says so.
                 return Ok(u64::from(count));
             }

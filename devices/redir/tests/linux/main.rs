@@ -4,20 +4,21 @@
 //! Not in the normal run: it downloads a kernel once and boots it again and again.
 //! `cargo test -p diapason-redir --test linux -- --ignored --nocapture --test-threads 1`
 
-mod guest;
-
 use diapason_abi::Nanos;
 use diapason_can::Frame;
 use diapason_devices::can::{CanBus, FIVE_BUSES, Sent};
 use diapason_devices::kvaser::{Hydra, Identity};
-use diapason_redir::{Ending, Plan, Report, Server};
-use guest::Guest;
+use diapason_redir::linux::{Guest, Program};
+use diapason_redir::{Emulator, Ending, Plan, Report, Server};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+const PROGRAM: Program = Program { name: "exchange", source: include_str!("init.c") };
+/// Wall time without a sign of life after which a run is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// When a run ends. The guest is through by then.
 const END: Nanos = Nanos::from_millis(9_000);
 /// Frames that each channel sends, and at which it has received enough.
@@ -77,7 +78,7 @@ fn repeat(guest: &Guest, slice: Nanos, loops: &[usize]) {
 /// The guest's kernel, or a loud word that there is none.
 fn guest() -> Option<Guest> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linux");
-    match guest::prepare(&cache) {
+    match Guest::prepare(&cache, PROGRAM) {
         Ok(guest) => Some(guest),
         Err(why) => {
             say(&format!("SKIPPED, NOTHING WAS TESTED: {why}"));
@@ -89,17 +90,6 @@ fn guest() -> Option<Guest> {
 /// Past the test harness, which keeps what passing tests print to itself.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// An emulator that does not outlive us.
-struct Emulator(Child);
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn folder() -> PathBuf {
@@ -121,35 +111,22 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
     }
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
     let device = Box::new(Hydra::new(Identity::default(), &plugged));
-    let plan = Plan { slice, end: END, status: 7, patience: Duration::from_secs(120) };
+    let plan = Plan { slice, end: END, status: 7, patience: PATIENCE };
     let server = Server::start(&folder, vec![device], plan).unwrap();
     let console = folder.join("console");
     let mut command = qemu(guest, &console);
     command.args(server.arguments());
-    let mut emulator = Emulator(command.spawn().unwrap());
+    let mut emulator = Emulator::start(&mut command).unwrap();
     let (report, _) = server.run(|_, _| {}).unwrap();
-    assert_eq!(emulator.0.wait().unwrap().code(), Some(7));
+    assert_eq!(emulator.wait(PATIENCE).unwrap().unwrap().code(), Some(7));
     let console = String::from_utf8_lossy(&std::fs::read(console).unwrap()).into_owned();
     std::fs::remove_dir_all(folder).unwrap();
     Run { report, console, buses: buses.iter().map(CanBus::take_record).collect() }
 }
 
-/// A PC without anything that runs in host time or is random: no host clock behind the real-time
-/// clock, no random instructions, no seed for the kernel (machines from 7.2 on pass one).
 fn qemu(guest: &Guest, console: &Path) -> Command {
     let rates: Vec<String> = FIVE_BUSES.iter().map(|bus| bus.0.to_string()).collect();
-    let words = format!(
-        "console=ttyS0 quiet norandmaps nokaslr rates={} send={SEND} receive={RECEIVE}",
-        rates.join(",")
-    );
-    let mut command = Command::new(diapason_redir::plugin::QEMU);
-    command.args(["-M", "pc-q35-7.1", "-cpu", "max,-rdrand,-rdseed", "-m", "256M", "-seed", "1"]);
-    command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
-    command.args(["-nodefaults", "-display", "none", "-no-reboot"]);
-    command.arg("-serial").arg(format!("file:{}", console.display()));
-    command.arg("-kernel").arg(&guest.kernel).arg("-initrd").arg(&guest.initramfs);
-    command.arg("-append").arg(words).stdin(Stdio::null());
-    command
+    guest.command(&format!("rates={} send={SEND} receive={RECEIVE}", rates.join(",")), console)
 }
 
 /// Did every frame of every bus arrive, in order, and every frame of the guest's leave?

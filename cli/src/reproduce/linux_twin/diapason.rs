@@ -1,0 +1,255 @@
+//! Diapason in the twin's place: `examples/can-concentrator.toml` in the same lock-step.
+
+use super::lockstep::{self, Seen, Setting, Window};
+use super::measured::{Channel, Latency, Measured, Scenario, System, TASKS};
+use crate::console::{Line, Splitter};
+use crate::metal::{self, Built};
+use crate::outcome::{Outcome, Verdict};
+use crate::qemu::{Ending, RunFolder};
+use crate::reproduce::fig12::Looks;
+use crate::session::{Run, Session};
+use crate::{Failure, Workspace};
+use diapason_abi::Nanos;
+use diapason_devices::kvaser::CHANNELS;
+use diapason_system::{RunOptions, System as Description};
+use std::ffi::OsString;
+
+/// The description, below the workspace's root.
+const SYSTEM: &str = "examples/can-concentrator.toml";
+/// What it says of who watches the tasks. Looks are whole periods apart.
+const MONITOR: &str = r#"
+[[process]]
+name = "twin-monitor"
+program = "spin-monitor"
+priority = 50
+vcpu = "twin-watch"
+uses = ["progress"]
+arguments = [700000]
+
+[[vcpu]]
+name = "twin-watch"
+budget = "50us"
+period = "4ms"
+"#;
+/// The last reports come within this time after the window.
+const REPORT: Nanos = Nanos::from_millis(1_500);
+/// Frames of a second that may still be under way, or come early, where it begins and ends: those
+/// of so many ms of the bus.
+const EDGE_MS: u64 = 20;
+
+/// The built kernel and programs.
+#[derive(Debug)]
+pub struct Ours {
+    built: Built,
+    text: String,
+}
+
+impl Ours {
+    /// Builds what boots.
+    ///
+    /// # Errors
+    /// If something does not compile.
+    pub fn prepare(workspace: &Workspace) -> Result<Ours, Failure> {
+        let path = workspace.root().join(SYSTEM);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Failure::io(format!("read {}", path.display()), &error))?;
+        Ok(Ours { built: metal::build(workspace)?, text: text + MONITOR })
+    }
+
+    /// Boots it for one scenario.
+    ///
+    /// # Errors
+    /// If it cannot be run, or breaks a promise: then nothing it measured can be trusted.
+    pub fn run(
+        &self,
+        workspace: &Workspace,
+        scenario: Scenario,
+        window: Window,
+    ) -> Result<Measured, Failure> {
+        let horizon = window.end + REPORT;
+        let options = RunOptions { horizon_ns: horizon.0, record_bytes: 0, watch: false };
+        let session = Session::assemble(self.describe(scenario)?, self.built.clone(), options)?;
+        let folder = RunFolder::create(&workspace.target())?;
+        let setting = Setting { traffic: scenario.traffic(), window, end: Nanos::FOREVER };
+        let seen = lockstep::run(&folder, setting, |console| {
+            let mut serial = OsString::from("file:");
+            serial.push(console);
+            session.boot().command(&folder, &serial.to_string_lossy())
+        })?;
+        let heard = Heard::of(&seen.console);
+        let ending = Ending::of_status(seen.status);
+        let served = Some(seen.report.hash);
+        let run = Run { ending, outcome: heard.outcome.clone(), flight: None, served };
+        match session.judge(&run) {
+            Verdict::Holds => measured(&heard, &seen, scenario, window)
+                .ok_or_else(|| Failure::Ours("the concentrator did not report all".into())),
+            Verdict::Bug(text) => Err(Failure::Ours(text)),
+            Verdict::Broken(findings) => Err(Failure::Ours(findings.join("; "))),
+        }
+    }
+
+    /// The system with what does not belong to the scenario switched off. Readers never end.
+    fn describe(&self, scenario: Scenario) -> Result<Description, Failure> {
+        let mut system = diapason_system::parse(SYSTEM, &self.text)
+            .map_err(|diagnostics| Failure::Input(diagnostics.plain()))?;
+        for process in &mut system.processes {
+            match process.program.as_str() {
+                "spin" => process.arguments[1] = u64::from(!scenario.tasks()),
+                "can-reader" => process.arguments[1] = 0,
+                _ => {}
+            }
+        }
+        Ok(system)
+    }
+}
+
+/// What a reader says once a second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Second {
+    /// Frames since the start, and numbers that were skipped.
+    frames: u64,
+    missing: u64,
+    /// The longest of this second, in us: from the server, and from the bus to the server beyond
+    /// the fastest.
+    reading: u64,
+    moving: u64,
+}
+
+/// Everything that was printed.
+#[derive(Clone, Default)]
+struct Heard {
+    outcome: Outcome,
+    readers: [Vec<Second>; CHANNELS],
+    looks: Looks,
+}
+
+impl Heard {
+    fn of(console: &[u8]) -> Heard {
+        let mut heard = Heard::default();
+        let mut splitter = Splitter::default();
+        let mut take = |line: Line| {
+            heard.outcome.note(&line);
+            if let Line::Log { text, .. } = &line {
+                heard.looks.hear(text);
+                if let Some((channel, second)) = second(text)
+                    && let Some(reader) = heard.readers.get_mut(channel)
+                {
+                    reader.push(second);
+                }
+            }
+        };
+        splitter.push(console, &mut take);
+        splitter.finish(&mut take);
+        heard
+    }
+}
+
+/// `CAN channel frames missing peak reading moving …`.
+fn second(text: &str) -> Option<(usize, Second)> {
+    let numbers = crate::reproduce::boot::numbers(text, "CAN")?;
+    let [channel, frames, missing, _, reading, moving, ..] = numbers[..] else { return None };
+    Some((usize::try_from(channel).ok()?, Second { frames, missing, reading, moving }))
+}
+
+fn measured(heard: &Heard, seen: &Seen, scenario: Scenario, window: Window) -> Option<Measured> {
+    let within = seen.within();
+    let channel = |index: usize| channel(heard, seen, index, window);
+    let behind = if scenario.tasks() { progress(&heard.looks, window)? } else { Vec::new() };
+    Some(Measured {
+        system: System::Diapason,
+        scenario,
+        channels: (0..CHANNELS).map(channel).collect::<Option<_>>()?,
+        behind,
+        carried: (0..CHANNELS).map(|index| seen.carried(index, window)).sum(),
+        instructions: within.instructions,
+        wire: seen.report.hash,
+    })
+}
+
+/// The reports of a reader from the window's first second to its last. What is missing is counted
+/// from the start of the run; so is what the interface overwrote.
+fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<Channel> {
+    let second = |time: Nanos| (time.0 / 1_000_000_000) as usize;
+    let (begin, end) = (second(window.begin), second(window.end));
+    let reports = heard.readers.get(index)?.get(begin - 1..end)?;
+    let [first, .., last] = reports else { return None };
+    let difference = |pair: &[Second]| match pair {
+        [before, after] => after.frames.checked_sub(before.frames),
+        _ => None,
+    };
+    let received = last.frames.checked_sub(first.frames)?;
+    let carried = seen.carried(index, window);
+    // What the reader says must be what the bus carried in these seconds, give or take an edge.
+    let edge = carried * EDGE_MS / (window.end - window.begin).0.div_ceil(1_000_000) + 1;
+    let looked: &[Second] = reports.get(1..)?;
+    let longest = |of: fn(&Second) -> u64| looked.iter().map(of).max().unwrap_or(0) * 1_000;
+    (received.abs_diff(carried) <= edge).then_some(Channel {
+        sent: received + last.missing,
+        received,
+        overruns: seen.looks[1].overruns.get(index).copied()?,
+        dropped: 0,
+        seconds: reports.windows(2).map(difference).collect::<Option<_>>()?,
+        wait: None,
+        latency: Latency {
+            longest: None,
+            beyond: longest(|second| second.reading) + longest(|second| second.moving),
+        },
+    })
+}
+
+/// By how much each task is behind, from the first look in the window to the last.
+fn progress(looks: &Looks, window: Window) -> Option<Vec<f64>> {
+    let inside = |time: u64| time >= window.begin.0 && time <= window.end.0;
+    let within = Looks {
+        units: looks.units.clone(),
+        looks: looks.looks.iter().filter(|look| inside(look.time)).cloned().collect(),
+    };
+    (0..TASKS).map(|task| within.error(task)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_reader_is_heard_whatever_it_says_besides() {
+        let expected = Second { frames: 463, missing: 2, reading: 40, moving: 900 };
+        assert_eq!(second("CAN 3 463 2 7 40 900"), Some((3, expected)));
+        assert_eq!(second("CAN 3 463 2 7 40 900 8"), Some((3, expected)));
+        for other in ["CAN 3 WHOLE 463 frames", "CAN 3 463 2 7", "CAN", ""] {
+            assert_eq!(second(other), None, "{other}");
+        }
+        let heard = Heard::of(b"=5 CAN 4 1 2 3 4 5\n=6 CAN 5 1 2 3 4 5\n");
+        assert_eq!(heard.readers.map(|reader| reader.len()), [0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn progress_is_that_of_the_window() {
+        let mut looks = Looks::default();
+        looks.hear("UNITS 10000 10000 10000 0 0");
+        for look in 0..=10u64 {
+            // The second task stands still before the window, the third one in it.
+            let full = look * 10_000;
+            let (late, stuck) = (if look < 3 { 20_000 } else { full }, full.min(30_000));
+            looks.hear(&format!("PROGRESS {} 0 0 {full} {late} {stuck} 0 0", look * 700_000_000));
+        }
+        let window = Window { begin: Nanos(2_000_000_000), end: Nanos(7_000_000_000) };
+        let behind = progress(&looks, window).unwrap();
+        assert!(behind[0].abs() < 1e-9 && behind[1].abs() < 1e-9, "{behind:?}");
+        assert!((behind[2] - 100.0).abs() < 1e-9, "{behind:?}");
+        assert!(progress(&Looks::default(), window).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_console_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Heard::of(&bytes);
+        }
+
+        #[test]
+        fn any_words_of_a_reader_are_survived(text in "CAN [0-9 A-Z-]{0,60}") {
+            let _ = second(&text);
+        }
+    }
+}

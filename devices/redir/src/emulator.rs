@@ -1,0 +1,57 @@
+//! An emulator that does not outlive us.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// A started QEMU. It is ended with this value.
+#[derive(Debug)]
+pub struct Emulator(Child);
+
+impl Emulator {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(command: &mut Command) -> io::Result<Emulator> {
+        command.spawn().map(Emulator)
+    }
+
+    /// Its status at its end; `None` if it does not end for so long.
+    ///
+    /// # Errors
+    /// If the host refuses to say.
+    pub fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let status = self.0.try_wait()?;
+            if status.is_some() || Instant::now() >= deadline {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_end_is_waited_for_but_not_for_ever() {
+        let start = |script: &str| Emulator::start(Command::new("sh").args(["-c", script]));
+        let mut ends = start("exit 7").unwrap();
+        let status = ends.wait(Duration::from_secs(60)).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(7));
+        let mut stays = start("exec sleep 600").unwrap();
+        assert_eq!(stays.wait(Duration::from_millis(20)).unwrap(), None);
+    }
+}

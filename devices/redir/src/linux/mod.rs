@@ -1,0 +1,156 @@
+//! A Linux guest beside the device models: Debian's real-time kernel as it is, and an initial file
+//! system made on the spot.
+//!
+//! That holds one static C program and the modules it loads: less than a shell and its tools would
+//! be, and the C compiler is there for the clock plugin anyway. `linux/can.h` has what such a
+//! program does first.
+
+mod archive;
+mod package;
+
+use crate::plugin::QEMU;
+use archive::{Archive, Kind};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a program may include.
+const HEADER: &str = include_str!("../../linux/can.h");
+/// A PC without anything that runs in host time or is random: no host clock behind the real-time
+/// clock, no random instructions, no seed for the kernel (machines from 7.2 on pass one), one
+/// instruction in a nanosecond.
+const MACHINE: [&str; 16] = [
+    "-M",
+    "pc-q35-7.1",
+    "-cpu",
+    "max,-rdrand,-rdseed",
+    "-m",
+    "256M",
+    "-seed",
+    "1",
+    "-icount",
+    "shift=0,sleep=off",
+    "-rtc",
+    "base=2026-01-01T00:00:00,clock=vm",
+    "-nodefaults",
+    "-no-reboot",
+    "-display",
+    "none",
+];
+
+/// The only process of a guest.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Names its files in the cache.
+    pub name: &'static str,
+    /// In C; it may include `can.h`.
+    pub source: &'static str,
+}
+
+/// What boots.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// What the kernel calls itself.
+    pub release: String,
+    /// The package's version.
+    pub version: String,
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    settings: String,
+}
+
+impl Guest {
+    /// Gets and builds everything, into a folder that the next run finds again.
+    ///
+    /// # Errors
+    /// What cannot be had.
+    pub fn prepare(cache: &Path, program: Program) -> Result<Guest, String> {
+        fs::create_dir_all(cache)
+            .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
+        let package = package::find(cache)?;
+        let unexpected = || format!("{} has an unexpected name", package.display());
+        let release = package::release(&package).ok_or_else(unexpected)?;
+        let version = package::version(&package).ok_or_else(unexpected)?;
+        let folder = cache.join(&release);
+        let settings = folder.join(format!("boot/config-{release}"));
+        if !settings.exists() {
+            package::unpack(&package, &release, &folder)?;
+        }
+        let settings = read(&settings)?;
+        let init = compile(cache, program)?;
+        let initramfs = cache.join(format!("{}.cpio", program.name));
+        let modules = folder.join(format!("lib/modules/{release}/kernel"));
+        write(&initramfs, &file_system(&init, &modules)?)?;
+        Ok(Guest {
+            kernel: folder.join(format!("boot/vmlinuz-{release}")),
+            settings: String::from_utf8_lossy(&settings).into_owned(),
+            release,
+            version,
+            initramfs,
+        })
+    }
+
+    /// A setting that the kernel was built with, such as `CONFIG_HZ`.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        setting(&self.settings, name)
+    }
+
+    /// The command that boots it, to be completed with what the server wants: `words` are its
+    /// kernel's, and its program's environment; what it prints goes to the file `console`.
+    #[must_use]
+    pub fn command(&self, words: &str, console: &Path) -> Command {
+        let mut command = Command::new(QEMU);
+        command.args(MACHINE).arg("-serial").arg(format!("file:{}", console.display()));
+        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initramfs);
+        let words = format!("console=ttyS0 loglevel=1 norandmaps nokaslr {words}");
+        command.arg("-append").arg(words).stdin(Stdio::null());
+        command
+    }
+}
+
+fn setting<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
+    settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn compile(cache: &Path, program: Program) -> Result<PathBuf, String> {
+    let source = cache.join(format!("{}.c", program.name));
+    write(&cache.join("can.h"), HEADER.as_bytes())?;
+    write(&source, program.source.as_bytes())?;
+    let init = cache.join(program.name);
+    let flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o"];
+    package::run(Command::new("cc").args(flags).arg(&init).arg(&source))?;
+    Ok(init)
+}
+
+fn file_system(init: &Path, modules: &Path) -> Result<Vec<u8>, String> {
+    let mut archive = Archive::default();
+    archive.add("dev", Kind::Folder, &[]);
+    archive.add("dev/console", Kind::Console, &[]);
+    archive.add("init", Kind::Program, &read(init)?);
+    for module in package::MODULES {
+        let name = module.rsplit('/').next().unwrap_or(module);
+        archive.add(name, Kind::Plain, &read(&modules.join(module))?);
+    }
+    Ok(archive.finish())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fs::write(path, bytes).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_found_by_their_whole_name() {
+        let text = "# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\n";
+        assert_eq!(setting(text, "CONFIG_HZ"), Some("250"));
+        assert_eq!(setting(text, "CONFIG_HZ_100"), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! Debian's real-time kernel, as its package has it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The kernels that will do.
+const PACKAGES: &str = r"^linux-image-6\.1\.0-[0-9]+-rt-amd64$";
+/// Modules in the package, below `kernel/`.
+pub const MODULES: [&str; 8] = [
+    "drivers/usb/common/usb-common.ko",
+    "drivers/usb/core/usbcore.ko",
+    "drivers/usb/host/xhci-hcd.ko",
+    "drivers/usb/host/xhci-pci.ko",
+    "drivers/net/can/dev/can-dev.ko",
+    "drivers/net/can/usb/kvaser_usb/kvaser_usb.ko",
+    "net/can/can.ko",
+    "net/can/can-raw.ko",
+];
+
+/// The kernel's package in the cache, downloaded if there is none.
+pub fn find(cache: &Path) -> Result<PathBuf, String> {
+    if let Some(known) = newest_in(cache) {
+        return Ok(known);
+    }
+    let names = run(Command::new("apt-cache").args(["search", "--names-only", PACKAGES]))?;
+    let names = names.lines().filter_map(|line| line.split_whitespace().next());
+    let newest = names.max_by_key(|name| numbers(name));
+    let newest = newest.ok_or("no real-time kernel in the package lists: apt-get update")?;
+    run(Command::new("apt-get").current_dir(cache).args(["download", newest]))?;
+    newest_in(cache).ok_or_else(|| "apt-get downloaded nothing".into())
+}
+
+fn newest_in(cache: &Path) -> Option<PathBuf> {
+    let files = fs::read_dir(cache).into_iter().flatten().flatten().map(|entry| entry.path());
+    let packages = files.filter(|path| path.extension().is_some_and(|end| end == "deb"));
+    packages.max_by_key(|path| numbers(&path.to_string_lossy()))
+}
+
+/// The numbers of a name: 6.1.0-9 is before 6.1.0-10.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// `6.1.0-1-rt-amd64` of `…/linux-image-6.1.0-1-rt-amd64_6.1.2-3_amd64.deb`.
+pub fn release(package: &Path) -> Option<String> {
+    Some(words(package)?.0.to_string())
+}
+
+/// `6.1.2-3` of the same.
+pub fn version(package: &Path) -> Option<String> {
+    Some(words(package)?.1.split('_').next()?.to_string())
+}
+
+fn words(package: &Path) -> Option<(&str, &str)> {
+    package.file_name()?.to_str()?.strip_prefix("linux-image-")?.split_once('_')
+}
+
+/// Unpacks kernel, its settings and modules only.
+pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String> {
+    let half = folder.with_extension(format!("half-{}", std::process::id()));
+    fs::create_dir_all(&half).map_err(|error| format!("cannot make a folder: {error}"))?;
+    let tar = half.join("all.tar");
+    let file = fs::File::create(&tar).map_err(|error| format!("cannot write: {error}"))?;
+    run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(file))?;
+    let mut names = vec![format!("./boot/vmlinuz-{release}"), format!("./boot/config-{release}")];
+    names.extend(MODULES.iter().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
+    run(Command::new("tar").arg("-C").arg(&half).arg("-xf").arg(&tar).args(names))?;
+    let _ = fs::remove_file(tar);
+    // What an older run left may lack something; what another run made meanwhile is as good.
+    let _ = fs::remove_dir_all(folder);
+    fs::rename(half, folder).map_err(|error| format!("cannot rename: {error}"))
+}
+
+/// Runs a command to its end; what it said.
+pub fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_says_what_it_holds() {
+        let path = Path::new("cache/linux-image-6.1.0-56-rt-amd64_6.1.192-2_amd64.deb");
+        assert_eq!(release(path).as_deref(), Some("6.1.0-56-rt-amd64"));
+        assert_eq!(version(path).as_deref(), Some("6.1.192-2"));
+        assert_eq!((release(Path::new("other.deb")), version(Path::new("x"))), (None, None));
+    }
+
+    #[test]
+    fn ten_comes_after_nine() {
+        let names = ["linux-image-6.1.0-10-rt-amd64", "linux-image-6.1.0-9-rt-amd64"];
+        assert_eq!(names.iter().max_by_key(|name| numbers(name)), Some(&names[0]));
+    }
+
+    #[test]
+    fn a_command_that_fails_is_named_with_what_it_said() {
+        let failed = run(Command::new("sh").args(["-c", "echo no >&2; exit 1"])).unwrap_err();
+        assert!(failed.contains("\"sh\"") && failed.contains("no"), "{failed}");
+        assert!(run(&mut Command::new("no-such-command")).unwrap_err().contains("cannot start"));
+    }
+}
