@@ -66,8 +66,8 @@ impl Twin {
         let seen = lockstep::run(&folder, setting, command)?;
         let console = String::from_utf8_lossy(&seen.console).into_owned();
         measured(&console, &seen, (system, scenario), window).ok_or_else(|| {
-            let end: Vec<&str> = console.lines().rev().take(5).collect();
-            Failure::Ours(format!("the Linux guest did not report all; last: {end:#?}"))
+            let id = (system.id(), scenario.title());
+            Failure::Ours(format!("{id:?}: what the Linux guest says makes no sense:\n{console}"))
         })
     }
 }

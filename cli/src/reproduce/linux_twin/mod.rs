@@ -21,7 +21,7 @@ use lockstep::Window;
 use measured::{Measured, Scenario, System};
 
 /// Both systems have started by then.
-const BEGIN: Nanos = Nanos::from_secs(6);
+const BEGIN: Nanos = Nanos::from_secs(10);
 const FULL: Nanos = Nanos::from_secs(30);
 const QUICK: Nanos = Nanos::from_secs(5);
 
