@@ -2,7 +2,10 @@
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// How often it is asked whether it has ended.
+const STEP: Duration = Duration::from_millis(2);
 
 /// A started QEMU. It is ended with this value.
 #[derive(Debug)]
@@ -22,14 +25,13 @@ impl Emulator {
     /// # Errors
     /// If the host refuses to say.
     pub fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + patience;
-        loop {
-            let status = self.0.try_wait()?;
-            if status.is_some() || Instant::now() >= deadline {
-                return Ok(status);
+        for _ in 0..patience.as_millis() / STEP.as_millis() {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(Some(status));
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(STEP);
         }
+        self.0.try_wait()
     }
 }
 
