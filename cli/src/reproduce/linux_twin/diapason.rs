@@ -187,6 +187,7 @@ fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<C
         sent: received + last.missing,
         received,
         overruns: seen.looks[1].overruns.get(index).copied()?,
+        reported: None,
         dropped: 0,
         seconds: reports.windows(2).map(difference).collect::<Option<_>>()?,
         wait: None,

@@ -133,13 +133,16 @@ fn measured(
 /// drops are counted with the first.
 fn channel(console: &str, seen: &Seen, index: usize, backlog: u64) -> Option<Channel> {
     let said = |what: &str| numbers(console, &format!("guest: can{index} {what}"));
-    let [received, _, disordered, socket, driver, _] = said("received")?[..] else { return None };
+    let [received, _, disordered, socket, driver, told] = said("received")?[..] else {
+        return None;
+    };
     let [wait, stamp, fastest, slowest] = said("wait")?[..] else { return None };
     let [first_id, first, last_id, last] = said("from")?[..] else { return None };
     let dropped = socket + driver + if index == 0 { backlog } else { 0 };
     let common = Channel {
         received,
         overruns: *seen.within().overruns.get(index)?,
+        reported: Some(told),
         dropped,
         seconds: said("seconds")?,
         ..Channel::default()

@@ -9,7 +9,7 @@ use crate::qemu::RunFolder;
 use diapason_abi::Nanos;
 use diapason_devices::can::{CanBus, FIVE_BUSES, Sent, article};
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
-use diapason_redir::{Emulator, Plan, Report, Server, Stop};
+use diapason_redir::{Emulator, Plan, Redirected, Report, Server, Stop};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -38,6 +38,14 @@ pub struct Look {
     pub instructions: u64,
     /// Frames of each channel that the interface overwrote so far.
     pub overruns: [u64; CHANNELS],
+}
+
+impl Look {
+    fn at(stop: Stop, interface: Option<&Hydra>) -> Look {
+        let count = |channel| interface.map_or(0, |interface| interface.overruns(channel));
+        let instructions = (stop.now - stop.idle).0;
+        Look { instructions, overruns: std::array::from_fn(count) }
+    }
 }
 
 /// A run from outside.
@@ -110,10 +118,7 @@ pub fn run(
     let (report, _) = server
         .run(|stop: Stop, devices| {
             for (look, _) in looks.iter_mut().zip(edges).filter(|(_, edge)| *edge == stop.now) {
-                let hydra = devices.first().map(|device| device.device());
-                let count = |channel| hydra.map_or(0, |hydra| hydra.overruns(channel));
-                let instructions = (stop.now - stop.idle).0;
-                *look = Look { instructions, overruns: std::array::from_fn(count) };
+                *look = Look::at(stop, devices.first().map(Redirected::device));
             }
         })
         .map_err(lost)?;

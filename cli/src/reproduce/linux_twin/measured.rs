@@ -98,6 +98,8 @@ pub struct Channel {
     pub received: u64,
     /// Frames the interface overwrote, because nobody fetched them in time.
     pub overruns: u64,
+    /// How often the driver counted that the interface told so, if it counts.
+    pub reported: Option<u64>,
     /// Frames the guest's kernel or server had and dropped.
     pub dropped: u64,
     /// Frames the reader got in each second.

@@ -48,9 +48,7 @@ impl Runs {
     }
 
     fn about(&self) -> Option<&About> {
-        let told =
-            |(run, about): &'_ (Measured, Option<About>)| run.scenario.tasks() && about.is_some();
-        self.all.iter().find(|run| told(run))?.1.as_ref()
+        self.all.iter().find_map(|(run, about)| about.as_ref().filter(|_| run.scenario.tasks()))
     }
 }
 
@@ -86,11 +84,6 @@ fn input(run: &Measured) -> Vec<Row> {
     let ours = run.system == System::Diapason;
     let id = |what: &str| format!("{}.{}.{what}", run.scenario.id(), run.system.id());
     let sent: u64 = run.channels.iter().map(|channel| channel.sent).sum();
-    let overruns = match (run.system, run.scenario) {
-        (System::Diapason, _) => Some(0.0),
-        (System::Shipped, Scenario::Both) => Some(230.0),
-        _ => None,
-    };
     let count = |name: &str, paper, value: u64| {
         Row::numbers(&id(name), "frames", paper, value as f64).holds(!ours || value == 0)
     };
@@ -98,13 +91,22 @@ fn input(run: &Measured) -> Vec<Row> {
         Some(longest) => format!("the longest of all is {} us from the bus", longest / 1_000),
         None => "at most: the sum of the longest to the server and from there".into(),
     };
-    vec![
+    let quest = ours.then_some(0.0);
+    let mut rows = vec![
         count("lost", None, run.lost()).note(format!("of {sent} that the buses carried")),
-        count("overruns", overruns, run.overruns())
-            .note("overwritten in the interface; the article counts times its buffer was full"),
+        count("overruns", quest, run.overruns()).note("overwritten in the interface"),
         Row::numbers(&id("latency"), "us", None, run.beyond() as f64 / 1e3)
             .note(format!("the longest from the bus to the reader, beyond the fastest; {latency}")),
-    ]
+    ];
+    let reported: Option<u64> = run.channels.iter().map(|channel| channel.reported).sum();
+    rows.extend(reported.map(|times| {
+        let paper =
+            (run.scenario == Scenario::Both && run.system == System::Shipped).then_some(230.0);
+        Row::numbers(&id("reported"), "times", paper, times as f64).note(
+            "rx_over_errors; the article's buffer overruns, whose way of counting it does not give",
+        )
+    }));
+    rows
 }
 
 /// How far the worst task is from its share.
@@ -176,6 +178,7 @@ fn channels(all: &[&Measured]) -> String {
         ("received", Align::Right),
         ("lost", Align::Right),
         ("overruns", Align::Right),
+        ("reported", Align::Right),
         ("dropped", Align::Right),
         ("least / s", Align::Right),
         ("most / s", Align::Right),
@@ -192,23 +195,27 @@ fn channels(all: &[&Measured]) -> String {
 }
 
 fn line(system: System, index: usize, channel: &Channel) -> Vec<String> {
+    let micros = |time: Option<u64>| shown(time.map(|ns| ns / 1_000));
     let (least, most) = extremes(&channel.seconds);
-    let micros = |time: Option<u64>| time.map_or("-".into(), |ns| (ns / 1_000).to_string());
-    let counts = [
-        channel.sent,
-        channel.received,
-        channel.lost(),
-        channel.overruns,
-        channel.dropped,
-        least,
-        most,
-    ];
-    let mut cells = vec![system.id().into(), format!("CAN{}", index + 1)];
-    cells.extend(counts.map(|count| count.to_string()));
-    cells.push(micros(channel.latency.longest));
-    cells.push(micros(Some(channel.latency.beyond)));
-    cells.push(micros(channel.wait));
-    cells
+    vec![
+        system.id().into(),
+        format!("CAN{}", index + 1),
+        channel.sent.to_string(),
+        channel.received.to_string(),
+        channel.lost().to_string(),
+        channel.overruns.to_string(),
+        shown(channel.reported),
+        channel.dropped.to_string(),
+        least.to_string(),
+        most.to_string(),
+        micros(channel.latency.longest),
+        micros(Some(channel.latency.beyond)),
+        micros(channel.wait),
+    ]
+}
+
+fn shown(number: Option<u64>) -> String {
+    number.map_or("-".into(), |number| number.to_string())
 }
 
 fn tasks(all: &[&Measured]) -> String {
