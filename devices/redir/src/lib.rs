@@ -10,5 +10,5 @@ pub mod protocol;
 mod redirected;
 mod server;
 
-pub use redirected::{Journal, Redirected, Trouble};
+pub use redirected::{Journal, Redirected, Spoken, Trouble, Way};
 pub use server::{Ending, Failure, Plan, Report, Server};
