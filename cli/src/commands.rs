@@ -1,5 +1,6 @@
 //! The commands: what they do, what they print, what they exit with.
 
+use crate::capture::Request;
 use crate::console::Splitter;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live, say};
@@ -25,6 +26,8 @@ pub struct RunRequest {
     pub record: Option<PathBuf>,
     /// Time every kernel path and report the longest?
     pub watch: bool,
+    /// Which captures of USB devices outside the machine are wanted.
+    pub captures: Request,
     /// What to do about a missing emulator.
     pub missing: Missing,
 }
@@ -45,14 +48,24 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
         record_bytes: if request.record.is_some() { RECORD_BYTES } else { 0 },
         watch: request.watch,
     };
-    let session = Session::assemble(system, built, options)?;
+    let captures = request.captures.clone();
+    let session = Session { captures, ..Session::assemble(system, built, options)? };
     let promises = session.promises();
     let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;
     save_record(request.record.as_deref(), &run)?;
     if let Some(served) = run.served {
         eprintln!("USB devices {served:016x}");
     }
-    report(request.json, &session, &run)
+    report(request.json, &session, &run, Addition::default())
+}
+
+/// What else there is to say at the end of a run.
+#[derive(Default)]
+pub(crate) struct Addition {
+    /// Below the tables.
+    pub text: String,
+    /// The same as fields of the JSON object.
+    pub json: Vec<(String, serde_json::Value)>,
 }
 
 fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
@@ -65,7 +78,12 @@ fn save_record(path: Option<&Path>, run: &Run) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If the run shows a bug of ours.
-pub(crate) fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Failure> {
+pub(crate) fn report(
+    json: bool,
+    session: &Session,
+    run: &Run,
+    addition: Addition,
+) -> Result<u8, Failure> {
     let verdict = session.judge(run);
     let alarms = session.alarms(run);
     let promises = session.assumptions(run).pipes;
@@ -76,13 +94,16 @@ pub(crate) fn report(json: bool, session: &Session, run: &Run) -> Result<u8, Fai
     };
     if json {
         let name = &session.system.name;
-        let json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
+        let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
+        if let Some(object) = json.as_object_mut() {
+            object.extend(addition.json);
+        }
         say(&format!("{json:#}"));
     } else {
         say(&format!("\n{}", run.outcome.render(&session.names)));
         let pipes = render_pipes(&promises, &run.outcome, &session.names);
-        if !pipes.is_empty() {
-            say(&pipes);
+        for text in [pipes, addition.text].into_iter().filter(|text| !text.is_empty()) {
+            say(&text);
         }
         findings.iter().for_each(|finding| say(&format!("broken: {finding}")));
         say(&sentence(&session.system.name, &verdict, run));

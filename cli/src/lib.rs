@@ -4,6 +4,7 @@
 //! puts them into an archive and boots it with [`qemu`], [`console`] and [`words`] turn what the
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
 //! program counts instructions. [`plan`] proves a description without running it.
+//! [`capture`] writes what passes USB and CAN in files for Wireshark.
 //! [`reproduce`] puts the papers' tables and figures beside ours, drawn by [`chart`].
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod capture;
 pub mod chart;
 pub mod commands;
 pub mod console;
@@ -30,6 +32,7 @@ pub mod qemu;
 pub mod report;
 pub mod reproduce;
 pub mod session;
+pub mod signals;
 pub mod simulate;
 pub mod surroundings;
 pub mod table;

@@ -1,12 +1,14 @@
 //! The `diapason` command. What it does is in the library; here are its words.
 
 use clap::{Parser, Subcommand};
+use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
 use diapason::reproduce::{self, ReproduceRequest};
+use diapason::signals::{self, SignalsRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
 use std::path::PathBuf;
@@ -53,6 +55,8 @@ enum Command {
         /// Time every kernel path and report the longest.
         #[arg(long)]
         watch: bool,
+        #[command(flatten)]
+        captures: CaptureArguments,
     },
     /// Simulate a described system: the same kernel core and programs, at virtual time.
     Sim {
@@ -69,7 +73,9 @@ enum Command {
         #[arg(long)]
         faults: bool,
         /// Run so many seeds on all cores, up to the first that breaks a promise.
-        #[arg(long, value_name = "N", conflicts_with_all = ["trace", "explain", "json"])]
+        #[arg(long, value_name = "N", conflicts_with_all = [
+            "trace", "explain", "json", "histogram", "svg", "pcap", "candump",
+        ])]
         search: Option<u64>,
         /// Run these seeds: what each process of a search does.
         #[arg(long, hide = true, value_parser = Seeds::parse)]
@@ -90,6 +96,14 @@ enum Command {
         /// Show where the time of a job went: `worst`, or PROCESS.SLOT:JOB.
         #[arg(long, value_name = "JOB")]
         explain: Option<String>,
+        /// Show how long jobs took from release to end: a histogram for each thread.
+        #[arg(long)]
+        histogram: bool,
+        /// Write the histograms and their distribution functions (SVG) into this folder.
+        #[arg(long, value_name = "DIR")]
+        svg: Option<PathBuf>,
+        #[command(flatten)]
+        captures: CaptureArguments,
     },
     /// Write one page about a described system: what is promised, and what a simulated run showed.
     Report {
@@ -123,6 +137,17 @@ enum Command {
     },
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
+    /// Show the signals in a CAN log (as candump writes it) that a DBC file describes.
+    Signals {
+        /// The log, such as `--candump` writes.
+        log: PathBuf,
+        /// The DBC file.
+        #[arg(long, value_name = "FILE")]
+        dbc: PathBuf,
+        /// Print JSON instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
     /// List what the attribute `#[hints]` inserts into tasks: which mutex follows which wait.
     Hints {
         /// Source files, or folders of them.
@@ -131,19 +156,39 @@ enum Command {
     },
 }
 
+/// Captures that `run` and `sim` make.
+#[derive(clap::Args)]
+struct CaptureArguments {
+    /// Capture USB transfers and CAN frames for Wireshark, into this folder.
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+    /// Write CAN frames as candump does, a file for each bus, into this folder.
+    #[arg(long, value_name = "DIR")]
+    candump: Option<PathBuf>,
+}
+
+impl CaptureArguments {
+    fn request(self) -> Request {
+        Request { pcap: self.pcap, candump: self.candump }
+    }
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Plan { system, clock, json } => {
             plan::plan(&PlanRequest { system, clock_hz: clock, json })
         }
-        Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
-            system,
-            horizon_ns: horizon,
-            json,
-            record,
-            watch,
-            missing: Missing::Say,
-        }),
+        Command::Run { system, horizon, json, record, watch, captures } => {
+            commands::run(&RunRequest {
+                system,
+                horizon_ns: horizon,
+                json,
+                record,
+                watch,
+                captures: captures.request(),
+                missing: Missing::Say,
+            })
+        }
         Command::Sim {
             system,
             horizon,
@@ -156,6 +201,9 @@ fn main() -> ExitCode {
             trace,
             strict,
             explain,
+            histogram,
+            svg,
+            captures,
         } => simulate::simulate(&SimRequest {
             system,
             horizon_ns: horizon,
@@ -168,6 +216,9 @@ fn main() -> ExitCode {
             trace,
             strict,
             explain,
+            captures: captures.request(),
+            histogram,
+            svg,
         }),
         Command::Report { system, horizon, seed, out } => {
             report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
@@ -176,6 +227,7 @@ fn main() -> ExitCode {
         Command::Reproduce { names, quick, json, out } => {
             reproduce::reproduce(&ReproduceRequest { names, quick, json, out })
         }
+        Command::Signals { log, dbc, json } => signals::signals(&SignalsRequest { log, dbc, json }),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
     };
     match result {

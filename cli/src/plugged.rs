@@ -1,10 +1,12 @@
 //! The USB devices of a description behind QEMU: models, served in step with the guest's clock.
 
+use crate::capture::{Captures, Redirection, Request};
 use crate::{Failure, surroundings};
 use diapason_abi::Nanos;
 use diapason_abi::record::exit;
 use diapason_devices::Device;
-use diapason_redir::{Plan, Report, Server};
+use diapason_devices::can::CanBus;
+use diapason_redir::{Plan, Redirected, Report, Server};
 use diapason_system::UsbModel;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,20 +34,23 @@ impl Plugged {
         folder: &Path,
         models: Vec<UsbModel>,
         patience: Duration,
+        wanted: Request,
     ) -> Result<Plugged, Failure> {
         let (sender, receiver) = channel();
         let folder = absolute(folder)?;
         let server = std::thread::spawn(move || {
-            let devices: Vec<Box<dyn Device>> =
-                models.into_iter().map(surroundings::device).collect();
+            let mut buses = Vec::new();
+            let make = |model| surroundings::device(model, &mut buses);
+            let devices: Vec<Box<dyn Device>> = models.into_iter().map(make).collect();
+            let begin = || Log::begin(&wanted, &buses).map_err(|failure| failure.to_string());
+            let log = wanted.is_some().then(begin).transpose()?;
             let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
             let plan = Plan { slice: SLICE, status, patience, ..Plan::default() };
             let server = Server::start(&folder, devices, plan).map_err(|e| e.to_string())?;
             if sender.send(server.arguments()).is_err() {
                 return Err(String::from("nobody wants the devices any more"));
             }
-            let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
-            Ok(report)
+            follow(server, log)
         });
         match receiver.recv() {
             Ok(arguments) => Ok(Plugged { arguments, server }),
@@ -62,6 +67,47 @@ impl Plugged {
             Ok(Ok(report)) => Ok(report.hash),
             ended => Err(Failure::Ours(wrong(ended))),
         }
+    }
+}
+
+/// Serve the devices until QEMU has ended, and capture what they say if that is wanted.
+fn follow(server: Server<dyn Device>, log: Option<Log>) -> Result<Report, String> {
+    let Some(mut log) = log else {
+        let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
+        return Ok(report);
+    };
+    let ended = server.run(|now, devices| log.look(now, devices));
+    let (report, mut devices) = ended.map_err(|failure| failure.to_string())?;
+    log.look(report.time, &mut devices);
+    log.captures.finish().map_err(|failure| failure.to_string())?;
+    Ok(report)
+}
+
+/// The captures of what is served.
+struct Log {
+    captures: Captures,
+    devices: Vec<Redirection>,
+}
+
+impl Log {
+    fn begin(wanted: &Request, buses: &[CanBus]) -> Result<Log, Failure> {
+        Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
+    }
+
+    /// Write what was said up to `now`.
+    fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn Device>]) {
+        if self.devices.is_empty() {
+            // The guest stands still for the first time: nothing but hello was said.
+            devices.iter_mut().for_each(|device| device.record(true));
+            self.devices = (1..).take(devices.len()).map(Redirection::new).collect();
+        }
+        for (device, heard) in devices.iter_mut().zip(&mut self.devices) {
+            for spoken in device.take_record() {
+                heard.hear(&spoken, |event| self.captures.usb(0, event));
+            }
+        }
+        self.captures.settle(0, now);
+        self.captures.frames();
     }
 }
 

@@ -5,6 +5,7 @@
 //! here is the watchdog against hangs.
 
 use crate::Failure;
+use crate::capture::Request;
 use crate::console::{Line, Splitter};
 use crate::plugged::Plugged;
 use diapason_abi::archive::Location;
@@ -55,6 +56,8 @@ pub struct Boot<'a> {
     pub devices: Vec<&'static str>,
     /// USB devices that are plugged into the first controller.
     pub plugged: Vec<UsbModel>,
+    /// Which captures are wanted of them.
+    pub captures: Request,
     /// Keep what the flight recorder sends?
     pub record: bool,
     /// When to give up on a hang, in wall time.
@@ -190,7 +193,8 @@ impl Boot<'_> {
     /// Serves what is plugged in, if something is.
     fn plug(&self, folder: &RunFolder) -> Result<Option<Plugged>, Failure> {
         let some = !self.plugged.is_empty();
-        let serve = || Plugged::serve(folder.path(), self.plugged.clone(), self.patience);
+        let wanted = self.captures.clone();
+        let serve = || Plugged::serve(folder.path(), self.plugged.clone(), self.patience, wanted);
         some.then(serve).transpose()
     }
 

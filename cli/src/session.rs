@@ -1,5 +1,6 @@
 //! One system, from its description to the end of its run.
 
+use crate::capture::Request;
 use crate::console::Line;
 use crate::metal::{self, Built};
 use crate::names::Names;
@@ -28,6 +29,8 @@ pub struct Session {
     pub archive: Vec<u8>,
     /// How the run was asked for.
     pub options: RunOptions,
+    /// Which captures of a run are wanted.
+    pub captures: Request,
 }
 
 /// A run that has ended.
@@ -86,7 +89,8 @@ impl Session {
         plan::insist(&system)?;
         let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
             .map_err(|diagnostics| refused(&diagnostics))?;
-        Ok(Session { names: Names::of(&system), system, built, archive, options })
+        let (names, captures) = (Names::of(&system), Request::default());
+        Ok(Session { names, system, built, archive, options, captures })
     }
 
     /// The machine it boots on.
@@ -98,6 +102,7 @@ impl Session {
             archive: &self.archive,
             devices: qemu::devices(&self.system),
             plugged: self.plugged(),
+            captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
             record: self.options.record_bytes > 0,
             patience: patience(self.options.horizon_ns),

@@ -2,6 +2,7 @@
 
 use crate::faults::{Fault, Faults};
 use crate::function::Function;
+use crate::tap::Tap;
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::Speed;
@@ -38,6 +39,7 @@ pub struct Controller {
     /// What was pulled: when it comes back, and into which port.
     pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
     notes: Vec<String>,
+    tap: Option<Tap>,
 }
 
 impl Controller {
@@ -54,6 +56,7 @@ impl Controller {
             faults: None,
             pulled: Vec::new(),
             notes: Vec::new(),
+            tap: None,
         }
     }
 
@@ -63,6 +66,14 @@ impl Controller {
         let port = if super_speed { connector + CONNECTORS } else { connector };
         self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
         self.ports.push(port);
+    }
+
+    /// Look at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
+    /// else changes.
+    pub fn tap(&mut self, transfers: bool) -> Tap {
+        self.xhc.record(true);
+        self.xhc.record_transfers(transfers);
+        self.tap.insert(Tap::default()).clone()
     }
 
     /// From now on things go wrong, as the seed says.
@@ -107,6 +118,9 @@ impl Controller {
     fn gather(&mut self) {
         self.coming.extend(self.xhc.take_interrupts());
         self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
+        if let Some(tap) = &self.tap {
+            tap.fill(&mut self.xhc);
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |
 //! | `hpet`, `controller`, `faults` | those there are models of; what goes wrong around them |
+//! | `tap` | what passes the buses of a controller |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `costs`, `works` | how long things take |
 //! | `observe`, `bill` | what watchers are told; why a job took so long |
@@ -29,6 +30,7 @@ mod memory;
 mod observe;
 mod processor;
 mod program;
+mod tap;
 mod works;
 
 pub use bill::{Bill, Doing, Item, Ledger, Wanted};
@@ -37,7 +39,10 @@ pub use costs::{Cost, Costs, Longest};
 pub use function::Function;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
+pub use tap::{Passed, Tap};
 pub use works::Works;
+
+pub use diapason_xhc::{Outcome as PacketOutcome, Record as Packet, Transfer};
 
 use bus::Bus;
 use diapason_abi::Nanos;

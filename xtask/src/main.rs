@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod captures;
 mod compare;
 mod costs;
 mod gdb;
@@ -16,6 +17,7 @@ mod storm;
 mod tidy;
 
 use clap::{Parser, Subcommand};
+use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::tools::{Missing, QEMU};
@@ -130,6 +132,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
             json,
             record,
             watch,
+            captures: Request::default(),
             missing: Missing::Install,
         }),
         Command::Test { qemu: None } => steps::everything(workspace),

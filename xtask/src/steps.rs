@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{compare, gdb, qemu_tests, tidy};
+use crate::{captures, compare, gdb, qemu_tests, tidy};
 use diapason::bench::targets::IMAGE_BYTES_MAX;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
@@ -11,6 +11,9 @@ use diapason::{Failure, Workspace};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Simulated, so among what is run by the name's part.
+const CAPTURES: &str = "simulator: captures change nothing and hold every frame";
 
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
@@ -67,6 +70,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     if let Some(built) = build(workspace, &mut tally) {
         kernel_steps(&built, "", &mut tally);
         qemu_tests::run(workspace, &built, "", &mut tally);
+        tally.step(CAPTURES, || captures::check(workspace, &built));
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
         });
@@ -84,6 +88,9 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     if let Some(built) = build(workspace, &mut tally) {
         kernel_steps(&built, part, &mut tally);
         qemu_tests::run(workspace, &built, part, &mut tally);
+        if CAPTURES.contains(part) {
+            tally.step(CAPTURES, || captures::check(workspace, &built));
+        }
     }
     Ok(tally.finish())
 }

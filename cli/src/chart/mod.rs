@@ -1,11 +1,15 @@
-//! Pictures as SVG text: lines, bars and schedules. Nothing but what the reports need.
+//! Pictures as SVG text: lines, bars, schedules, distributions. Nothing but what reports need.
 
 mod axis;
 mod bars;
+pub mod cdf;
+mod distribution;
+pub mod histogram;
 mod lines;
 mod schedule;
 
 pub use bars::{BarChart, Bars};
+pub use distribution::Distribution;
 pub use lines::{LineChart, Series};
 pub use schedule::{ScheduleChart, Stretch};
 

@@ -4,9 +4,15 @@
 //! the outcome is reported and judged by the same code as that of a run.
 
 mod explain;
+mod measured;
 mod perfetto;
+mod progress;
+mod responses;
 mod search;
+mod usage;
+mod watch;
 
+use crate::capture::Request;
 use crate::commands::report;
 use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS};
@@ -14,7 +20,7 @@ use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
-use crate::surroundings::functions;
+use crate::surroundings::{Functions, functions, in_sight};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
@@ -22,10 +28,14 @@ use diapason_core::{Decision, Kernel};
 use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
 use diapason_system::RunOptions;
 pub(crate) use explain::Cast;
+use measured::{addition, pictures};
 use perfetto::Perfetto;
-use search::BROKE;
+use progress::Progress;
+use responses::Responses;
 pub use search::Seeds;
+use search::{BROKE, KEPT};
 use std::path::PathBuf;
+use watch::Watch;
 
 /// What `sim` was asked to do.
 #[derive(Clone, Debug)]
@@ -52,6 +62,12 @@ pub struct SimRequest {
     pub strict: bool,
     /// The job whose time is to be explained, if one is.
     pub explain: Option<String>,
+    /// Which captures are wanted.
+    pub captures: Request,
+    /// Show how long jobs took, as histograms?
+    pub histogram: bool,
+    /// Where to put them as pictures, if that is wanted.
+    pub svg: Option<PathBuf>,
 }
 
 impl SimRequest {
@@ -78,6 +94,9 @@ struct Listener<F> {
     live: F,
     ledger: Option<Ledger>,
     perfetto: Option<Perfetto>,
+    watch: Option<Watch>,
+    responses: Option<Responses>,
+    progress: Option<Progress>,
     cast: Cast,
     now: Nanos,
 }
@@ -90,6 +109,9 @@ impl<F> Listener<F> {
             live,
             ledger: None,
             perfetto: None,
+            watch: None,
+            responses: None,
+            progress: None,
             cast: Cast::default(),
             now: Nanos::ZERO,
         }
@@ -107,6 +129,9 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.said(self.now, &line);
         }
+        if let Some(progress) = &mut self.progress {
+            progress.clear();
+        }
         (self.live)(&line);
     }
 
@@ -122,6 +147,12 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.moment(from, to, what, &self.cast);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.at(to, self.perfetto.as_mut());
+        }
+        if let (Some(progress), Moment::Kernel(_)) = (&mut self.progress, what) {
+            progress.at(to.0, |seconds| format!("{:.1} x real time", to.0 as f64 / 1e9 / seconds));
+        }
     }
 
     fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
@@ -131,7 +162,10 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.budgets(now, kernel);
         }
-        if self.ledger.is_some() || self.perfetto.is_some() {
+        if let Some(responses) = &mut self.responses {
+            responses.look(read, kernel);
+        }
+        if self.ledger.is_some() || self.perfetto.is_some() || self.responses.is_some() {
             self.cast.refresh(kernel);
         }
     }
@@ -175,19 +209,27 @@ fn once(
     wanted: Option<Wanted>,
 ) -> Result<u8, Failure> {
     let names = &session.names;
+    let how = options(session, request, clock, request.seed);
+    let faults = request.faults.then(|| request.seed.unwrap_or(0));
+    let (functions, sights) = in_sight(&session.system, faults, request.captures.pcap.is_some());
     let open = |path: &PathBuf| Perfetto::create(path, names.clone());
+    let pictured = request.histogram || request.svg.is_some();
     let mut listener = Listener {
         ledger: wanted.map(Ledger::new),
         perfetto: request.trace.as_ref().map(open).transpose()?,
+        watch: Some(Watch::begin(sights, &request.captures, names)?),
+        responses: pictured.then(Responses::default),
+        progress: Some(Progress::new(request.horizon_ns, request.json)),
         ..Listener::new(live(request.json, names.clone(), session.promises()))
     };
-    let how = options(session, request, clock, request.seed);
-    let faults = request.faults.then(|| request.seed.unwrap_or(0));
-    let ending = drive(session, &how, faults, &mut listener)?;
-    let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
+    let ending = drive_among(session, &how, functions, &mut listener)?;
+    let Listener { outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
+    let usage = watch.map(|watch| watch.finish(perfetto.as_mut())).transpose()?.unwrap_or_default();
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
     let run = Run { ending, outcome, flight: None, served: None };
-    let code = report(request.json, session, &run)?;
+    let jobs = responses.map(|responses| responses.distributions(&cast, names)).unwrap_or_default();
+    let code = report(request.json, session, &run, addition(&run, &usage, &jobs))?;
+    request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
     eprintln!("trace {:016x}", hash.0);
     if let Some(ledger) = ledger {
         let bill = ledger.bill().map(|bill| explain::render(&bill, &cast, names));
@@ -222,6 +264,7 @@ fn through(
             }
             Verdict::Bug(text) => return Err(Failure::Ours(format!("seed {seed}: {text}"))),
         }
+        println!("{KEPT}");
     }
     Ok(HOLDS)
 }
@@ -250,6 +293,24 @@ pub fn run(
     Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
+/// Runs a session with these captures; the hash of every entry into the core.
+///
+/// # Errors
+/// If it cannot be run, or a capture not be written.
+pub fn hash(
+    session: &Session,
+    how: &Options,
+    faults: Option<u64>,
+    captures: &Request,
+) -> Result<u64, Failure> {
+    let (functions, sights) = in_sight(&session.system, faults, captures.pcap.is_some());
+    let watch = Watch::begin(sights, captures, &session.names)?;
+    let mut listener = Listener { watch: Some(watch), ..Listener::new(|_: &Line| {}) };
+    drive_among(session, how, functions, &mut listener)?;
+    listener.watch.map_or(Ok(Vec::new()), |watch| watch.finish(None))?;
+    Ok(listener.hash.0)
+}
+
 /// Runs a session on the simulated machine; with the seed in `faults`, things go wrong around it.
 ///
 /// # Errors
@@ -260,9 +321,18 @@ pub fn drive(
     faults: Option<u64>,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended =
-        diapason_sim::run(&session.archive, how, functions(&session.system, faults), observer)
-            .map_err(|error| Failure::Ours(error.to_string()))?;
+    drive_among(session, how, functions(&session.system, faults), observer)
+}
+
+/// The same with these PCI functions.
+fn drive_among(
+    session: &Session,
+    how: &Options,
+    functions: Functions,
+    observer: &mut impl Observer,
+) -> Result<Ending, Failure> {
+    let ended = diapason_sim::run(&session.archive, how, functions, observer)
+        .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,

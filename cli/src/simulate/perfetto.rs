@@ -1,14 +1,19 @@
 //! A trace that opens in Perfetto (and in any reader of Chrome's JSON): who runs, what the kernel
-//! does, what budget each VCPU has.
+//! does, what budget each VCPU has, when interrupts are handled, what is on the USB buses, how
+//! pipes do.
 
 use super::explain::{Cast, cause as cause_of};
+use super::usage::{Usage, who};
 use crate::console::Line;
 use crate::names::Names;
 use crate::{Failure, words};
 use diapason_abi::Nanos;
-use diapason_core::{Kernel, ThreadId};
-use diapason_sim::Moment;
+use diapason_abi::pipe::PipeReport;
+use diapason_bus::Picos;
+use diapason_core::{Cause, Kernel, ThreadId};
+use diapason_sim::{Moment, Packet, PacketOutcome};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +22,12 @@ use std::path::{Path, PathBuf};
 const CORE: u32 = 1;
 const THREADS: u32 = 2;
 const VCPUS: u32 = 3;
+const INTERRUPTS: u32 = 4;
+const PIPES: u32 = 5;
+/// The first of those of USB buses.
+const BUSES: u32 = 100;
+/// Track groups of one controller.
+const BUSES_MAX: usize = 100;
 /// Tracks of the core.
 const RUNS: usize = 0;
 const KERNEL: usize = 1;
@@ -29,6 +40,12 @@ pub struct Perfetto {
     /// Who runs since when; merged as long as it is the same thread.
     open: Option<(ThreadId, Nanos, Nanos)>,
     budgets: Vec<Option<Nanos>>,
+    /// Buses and their endpoints that have a track: group, slot and context index.
+    endpoints: BTreeSet<(u32, u8, u8)>,
+    /// Devices whose interrupts have a track.
+    interrupts: BTreeSet<u16>,
+    /// The interrupt handled last: its entry is two moments.
+    handled: Option<(u16, Nanos, Nanos)>,
     failed: Option<std::io::Error>,
 }
 
@@ -46,6 +63,9 @@ impl Perfetto {
             names,
             open: None,
             budgets: Vec::new(),
+            endpoints: BTreeSet::new(),
+            interrupts: BTreeSet::new(),
+            handled: None,
             failed: None,
         };
         trace.put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
@@ -64,12 +84,18 @@ impl Perfetto {
     }
 
     fn head(&mut self) {
-        for (group, name) in [(CORE, "core 0"), (THREADS, "threads"), (VCPUS, "budgets (us)")] {
-            let arguments = json!({"name": name});
-            self.event(json!({"ph": "M", "name": "process_name", "pid": group, "args": arguments}));
+        let groups = [(CORE, "core 0"), (THREADS, "threads"), (VCPUS, "budgets (us)")];
+        let others = [(INTERRUPTS, "interrupts"), (PIPES, "pipes, as their readers report")];
+        for (group, name) in groups.into_iter().chain(others) {
+            self.group(group, name);
         }
         self.track(CORE, RUNS, "runs");
         self.track(CORE, KERNEL, "kernel");
+    }
+
+    fn group(&mut self, group: u32, name: &str) {
+        let arguments = json!({"name": name});
+        self.event(json!({"ph": "M", "name": "process_name", "pid": group, "args": arguments}));
     }
 
     fn track(&mut self, group: u32, track: usize, name: &str) {
@@ -81,7 +107,10 @@ impl Perfetto {
     }
 
     fn slice(&mut self, group: u32, track: usize, name: &str, from: Nanos, to: Nanos) {
-        let (from, span) = (micros(from), micros(to - from));
+        self.stretch(group, track, name, (micros(from), micros(to - from)));
+    }
+
+    fn stretch(&mut self, group: u32, track: usize, name: &str, (from, span): (f64, f64)) {
         self.event(
             json!({"ph": "X", "name": name, "pid": group, "tid": track, "ts": from, "dur": span}),
         );
@@ -107,9 +136,54 @@ impl Perfetto {
             }
             (Moment::Kernel(cause), _) => {
                 self.close_open(cast);
-                self.slice(CORE, KERNEL, &cause_of(cause, &self.names), from, to);
+                let name = cause_of(cause, &self.names);
+                self.slice(CORE, KERNEL, &name, from, to);
+                if let Cause::Irq(device) = cause {
+                    self.interrupt(device, from, to);
+                }
             }
         }
+    }
+
+    fn interrupt(&mut self, device: u16, from: Nanos, to: Nanos) {
+        match &mut self.handled {
+            Some((same, _, end)) if *same == device && *end == from => *end = to,
+            _ => {
+                self.close_interrupt();
+                self.handled = Some((device, from, to));
+            }
+        }
+    }
+
+    fn close_interrupt(&mut self) {
+        let Some((device, from, to)) = self.handled.take() else { return };
+        let (name, track) = (self.names.device(device.into()), usize::from(device));
+        if self.interrupts.insert(device) {
+            self.track(INTERRUPTS, track, &name);
+        }
+        self.slice(INTERRUPTS, track, &name, from, to);
+    }
+
+    /// A packet passed a bus of a controller.
+    pub fn packet(&mut self, controller: usize, usage: &Usage, packet: &Packet) {
+        let group = BUSES + (controller * BUSES_MAX + packet.bus.min(BUSES_MAX - 1)) as u32;
+        let track = usize::from(packet.slot) << 8 | usize::from(packet.endpoint);
+        if !self.endpoints.iter().any(|known| known.0 == group) {
+            self.group(group, &usage.bus(packet.bus));
+        }
+        if self.endpoints.insert((group, packet.slot, packet.endpoint)) {
+            let place = (packet.bus, packet.slot, packet.endpoint);
+            self.track(group, track, &who(place, packet.kind));
+        }
+        let name = match packet.outcome {
+            PacketOutcome::Moved => format!("{} bytes", packet.bytes),
+            PacketOutcome::Nak => String::from("not now"),
+            PacketOutcome::Stall => String::from("stall"),
+            PacketOutcome::Error => String::from("error"),
+            PacketOutcome::Babble => String::from("babble"),
+        };
+        let place = |time: Picos| time.0 as f64 / 1_000_000.0;
+        self.stretch(group, track, &name, (place(packet.start), place(packet.end - packet.start)));
     }
 
     /// Budgets after a decision.
@@ -129,8 +203,23 @@ impl Perfetto {
         }
     }
 
+    /// A reader reported how its pipe does.
+    fn pipe(&mut self, now: Nanos, process: u16, report: &PipeReport) {
+        let name = format!("{}, can{}", self.names.process(process.into()), report.channel);
+        let values = json!({
+            "longest us": micros(report.whole), "most at once": report.peak, "lost": report.lost,
+        });
+        let at = micros(now);
+        self.event(json!({"ph": "C", "name": name, "pid": PIPES, "ts": at, "args": values}));
+    }
+
     /// Something was said.
     pub fn said(&mut self, now: Nanos, line: &Line) {
+        if let Line::Log { process, text } = line
+            && let Some(report) = PipeReport::parse(text)
+        {
+            return self.pipe(now, *process, &report);
+        }
         let (text, at) = (words::sentence(line, &self.names), micros(now));
         let (kind, name) = ("i", text.trim());
         self.event(
@@ -144,6 +233,7 @@ impl Perfetto {
     /// If something could not be written.
     pub fn finish(mut self, cast: &Cast) -> Result<(), Failure> {
         self.close_open(cast);
+        self.close_interrupt();
         for index in 0..cast.0.len() {
             let name = cast.name(ThreadId::new(index as u16), &self.names);
             self.track(THREADS, index, &name);

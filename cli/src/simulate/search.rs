@@ -3,10 +3,13 @@
 //! Programs live at fixed addresses, so a process simulates one system at a time; the search is
 //! several processes, each with every so-manieth seed.
 
+use super::progress::Progress;
 use crate::failure::{BROKEN, HOLDS};
 use crate::{Failure, Workspace, metal};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 
 /// The seeds of one process: from, to (not included), distance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,15 @@ impl std::fmt::Display for Seeds {
 
 /// What a searching process prints when a seed broke a promise.
 pub const BROKE: &str = "broke ";
+/// What it prints when a seed broke none.
+pub const KEPT: &str = "kept";
+
+/// What the search hears of its processes.
+enum Heard {
+    Kept,
+    Broke(u64, String),
+    Failed(String),
+}
 
 /// Searches `count` seeds, from `from` on, with the other arguments as they were given.
 ///
@@ -61,22 +73,53 @@ pub fn search(system: &Path, arguments: &[String], from: u64, count: u64) -> Res
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
-    let mut first: Option<(u64, String)> = None;
+    Ok(say(system, arguments, count, gather(children, count)?))
+}
+
+/// The least seed that broke a promise, when all processes have ended.
+fn gather(children: Vec<Child>, count: u64) -> Result<Option<(u64, String)>, Failure> {
+    let (sender, receiver) = channel();
     for child in children {
-        let output = child.wait_with_output().map_err(|error| Failure::io("search", &error))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found = text.lines().find_map(|line| line.strip_prefix(BROKE)?.split_once(' '));
-        match found.and_then(|(seed, why)| Some((seed.parse().ok()?, why.to_owned()))) {
-            Some(broken) if first.as_ref().is_none_or(|(seed, _)| broken.0 < *seed) => {
-                first = Some(broken);
+        let sender = sender.clone();
+        std::thread::spawn(move || follow(child, &sender));
+    }
+    drop(sender);
+    let mut progress = Progress::new(count, false);
+    let (mut done, mut first) = (0, None::<(u64, String)>);
+    for heard in receiver {
+        match heard {
+            Heard::Kept => done += 1,
+            Heard::Broke(seed, why) if first.as_ref().is_none_or(|(least, _)| seed < *least) => {
+                first = Some((seed, why));
             }
-            None if !output.status.success() => {
-                return Err(Failure::Ours(format!("a search ended with {}", output.status)));
-            }
-            _ => {}
+            Heard::Broke(..) => {}
+            Heard::Failed(text) => return Err(Failure::Ours(text)),
+        }
+        progress.at(done, |seconds| format!("{:.1} seeds a second", done as f64 / seconds));
+    }
+    Ok(first)
+}
+
+/// Tells what a process prints, and if it ends otherwise than it should.
+fn follow(mut child: Child, sender: &Sender<Heard>) {
+    let lines = child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());
+    let mut has_broken = false;
+    // If nobody listens any more, another process has failed, and the search with it.
+    for line in lines.map_while(Result::ok) {
+        let broke = line.strip_prefix(BROKE).and_then(|rest| rest.split_once(' '));
+        if let Some((seed, why)) = broke.and_then(|(seed, why)| Some((seed.parse().ok()?, why))) {
+            has_broken = true;
+            let _ = sender.send(Heard::Broke(seed, why.to_owned()));
+        } else if line == KEPT {
+            let _ = sender.send(Heard::Kept);
         }
     }
-    Ok(say(system, arguments, count, first))
+    let wrong = match child.wait() {
+        Ok(status) if status.success() || has_broken => return,
+        Ok(status) => format!("a search ended with {status}"),
+        Err(error) => format!("a search cannot be waited for: {error}"),
+    };
+    let _ = sender.send(Heard::Failed(wrong));
 }
 
 fn say(system: &Path, arguments: &[String], count: u64, first: Option<(u64, String)>) -> u8 {

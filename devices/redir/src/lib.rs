@@ -14,5 +14,5 @@ mod redirected;
 mod server;
 
 pub use emulator::Emulator;
-pub use redirected::{Journal, Redirected, Trouble};
+pub use redirected::{Journal, Redirected, Spoken, Trouble, Way};
 pub use server::{Ending, Failure, Plan, Report, Server, Stop};

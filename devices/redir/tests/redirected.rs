@@ -4,6 +4,7 @@ mod support;
 
 use diapason_abi::Nanos;
 use diapason_random::Random;
+use diapason_redir::Way;
 use diapason_redir::protocol::{Data, Message, Packet, Status, TransferType, slot};
 use diapason_usb::Setup;
 use support::{
@@ -54,6 +55,25 @@ fn a_device_introduces_itself_and_shows_its_endpoints_once_configured() {
         Packet::ConfigurationStatus(Status::Stall, 9),
     ];
     assert_eq!(answers, expected);
+}
+
+#[test]
+fn what_is_said_can_be_kept_and_that_changes_nothing() {
+    let life = |kept| {
+        let mut guest = Guest::configured();
+        guest.host.record(kept);
+        let id = guest.send(out(&[7; 600]));
+        guest.host.advance(DELAY);
+        guest.hear();
+        (id, *guest.host.journal(), guest.host.take_record())
+    };
+    let (id, journal, spoken) = life(true);
+    assert_eq!(life(false), (id, journal, vec![]));
+    let [asked, told] = &spoken[..] else { panic!("{spoken:?}") };
+    assert_eq!((asked.way, &asked.message.packet), (Way::FromGuest, &out(&[7; 600])));
+    let taken = (id, Status::Success, 600, &[][..]);
+    assert_eq!((told.way, bulk(&told.message)), (Way::ToGuest, taken));
+    assert!(asked.message.id == id && asked.time <= told.time);
 }
 
 #[test]

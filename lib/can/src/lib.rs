@@ -3,7 +3,8 @@
 //!
 //! [`wire`] says what a frame looks like on the wire and how long it is; [`Bus`] is a bus of
 //! controllers with explicit time; [`response`] and [`mts`] bound what it does; [`candump`] reads
-//! and writes logs. The theory and its evidence: `docs/can.md`.
+//! and writes logs, [`dbc`] reads which signals are in frames. The theory and its evidence:
+//! `docs/can.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ extern crate alloc;
 
 pub mod bus;
 pub mod candump;
+pub mod dbc;
 pub mod decode;
 pub mod filter;
 pub mod frame;

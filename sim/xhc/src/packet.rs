@@ -95,12 +95,12 @@ impl Xhc {
     /// A packet is through.
     pub(crate) fn finish(&mut self, memory: &mut dyn Memory, bus: usize, flight: Flight) {
         let Flight { place, start, end, wanted, load } = flight;
-        let (outcome, bytes) = match load {
+        let (outcome, bytes) = match &load {
             Load::Failed => (Outcome::Error, 0),
-            Load::Out(data) => (self.hand_over(place, &data), data.len() as u32),
-            Load::In(Answer::Data(n), _) if n > wanted as usize => (Outcome::Babble, wanted),
-            Load::In(Answer::Data(n), data) => match self.take_in(memory, place, &data[..n]) {
-                Some(()) => (Outcome::Moved, n as u32),
+            Load::Out(data) => (self.hand_over(place, data), data.len() as u32),
+            Load::In(Answer::Data(n), _) if *n > wanted as usize => (Outcome::Babble, wanted),
+            Load::In(Answer::Data(n), data) => match self.take_in(memory, place, &data[..*n]) {
+                Some(()) => (Outcome::Moved, *n as u32),
                 None => return,
             },
             Load::In(Answer::Nak, _) => (Outcome::Nak, 0),
@@ -108,9 +108,11 @@ impl Xhc {
             Load::In(Answer::Error, _) => (Outcome::Error, 0),
         };
         self.counts.packets += 1;
-        if let Some(records) = &mut self.records {
+        self.tape_packet(place, &load, outcome, bytes);
+        let kind = self.endpoint(place.0, place.1).map(|endpoint| endpoint.kind);
+        if let (Some(records), Some(kind)) = (&mut self.records, kind) {
             let (slot, endpoint) = place;
-            records.push(Record { start, end, bus, slot, endpoint, bytes, outcome });
+            records.push(Record { start, end, bus, slot, endpoint, kind, bytes, outcome });
         }
         self.conclude(memory, place, outcome, bytes);
     }

@@ -9,6 +9,7 @@ use diapason_abi::Nanos;
 use diapason_bus::{Coding, Picos, Speed};
 use diapason_devices::Answer;
 use diapason_usb::context;
+use diapason_usb::trb::Completion;
 use std::collections::VecDeque;
 
 /// Slot and context index of an endpoint.
@@ -132,6 +133,7 @@ impl Xhc {
     /// An endpoint leaves its schedule; its packet under way is forgotten.
     pub(crate) fn leave(&mut self, slot: u8, index: u8) {
         let place = (slot, index);
+        self.tape_end(place, Completion::Stopped);
         let Some(bus) = self.endpoint(slot, index).map(|endpoint| endpoint.bus) else { return };
         let (bus, now) = (&mut self.buses[bus], Picos::from_nanos(self.now.0));
         bus.round.retain(|&other| other != place);

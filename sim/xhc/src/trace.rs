@@ -1,6 +1,7 @@
 //! What was on the buses, packet by packet, for whoever wants to draw it.
 
 use diapason_bus::Picos;
+use diapason_usb::context::EndpointKind;
 
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,8 @@ pub struct Record {
     pub slot: u8,
     /// Context index of the endpoint.
     pub endpoint: u8,
+    /// Its kind.
+    pub kind: EndpointKind,
     /// Payload.
     pub bytes: u32,
     /// How it ended.

@@ -95,8 +95,10 @@ impl Xhc {
             take_up(endpoint.resume.take(), &mut td);
             let packets = !td.short && td.pieces[td.current..].iter().any(needs_packet);
             endpoint.td = Some(td);
+            self.tape_begin(place);
             if packets {
-                return endpoint.next_packet().is_some();
+                let ready = |endpoint: &mut Endpoint| endpoint.next_packet().is_some();
+                return self.endpoint(place.0, place.1).is_some_and(ready);
             }
             self.complete(memory, place, false);
             let open = |endpoint: &mut Endpoint| endpoint.td.is_some();
@@ -182,6 +184,7 @@ impl Xhc {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         if let Some(td) = endpoint.td.take_if(|td| !td.open) {
             endpoint.cursor = td.tail;
+            self.tape_end(place, Completion::Success);
         }
     }
 
@@ -190,6 +193,7 @@ impl Xhc {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let Some(td) = endpoint.td.take() else { return };
         endpoint.cursor = td.tail;
+        self.tape_end(place, code);
         if let Some(piece) = td.piece() {
             let residual = piece.end().saturating_sub(td.done) as u32;
             self.report(memory, place, piece, code, residual);
@@ -214,6 +218,7 @@ impl Xhc {
         let td = endpoint.td.clone();
         endpoint.drop_td();
         endpoint.state = state;
+        self.tape_end(place, code.unwrap_or(Completion::Stopped));
         if let Some(td) = td {
             self.report_interrupted(memory, place, &td, code);
         }

@@ -10,6 +10,7 @@ use crate::operational::Operational;
 use crate::port::Port;
 use crate::schedule::Bus;
 use crate::slot::Slot;
+use crate::tape::Tape;
 use crate::trace::{Counts, Record};
 use diapason_abi::Nanos;
 use diapason_bus::Speed;
@@ -67,6 +68,7 @@ pub struct Xhc {
     pub(crate) interrupts: Vec<Interrupt>,
     pub(crate) disturbances: VecDeque<Disturbance>,
     pub(crate) records: Option<Vec<Record>>,
+    pub(crate) tape: Option<Tape>,
     pub(crate) denials: Vec<Denial>,
     pub(crate) counts: Counts,
     pub(crate) debug: Option<Debug>,
@@ -96,6 +98,7 @@ impl Xhc {
             interrupts: Vec::new(),
             disturbances: VecDeque::new(),
             records: None,
+            tape: None,
             denials: Vec::new(),
             counts: Counts::default(),
             wrap: Nanos::FOREVER,
@@ -108,6 +111,7 @@ impl Xhc {
 
     /// Everything a reset forgets.
     fn begin_anew(&mut self) {
+        self.tape_end_all();
         self.operational = Operational::new(self.now + self.config.times.reset);
         self.command = CommandRing::new();
         self.slots = vec![Slot::new(); usize::from(self.config.slots) + 1];
@@ -360,6 +364,12 @@ impl Xhc {
     /// The packets recorded since the last call.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// The speeds of the bus instances, and which are behind a hub that translates. A reset forgets
+    /// the latter.
+    pub fn buses(&self) -> impl Iterator<Item = (Speed, bool)> {
+        self.buses.iter().map(|bus| (bus.speed, bus.is_translator))
     }
 
     /// Accesses to memory that were refused.

@@ -1,5 +1,6 @@
-//! What a device and its guest said to each other, as one number.
+//! What a device and its guest said to each other, as one number; word by word, if it is wanted.
 
+use crate::protocol::Message;
 use diapason_abi::Nanos;
 
 /// FNV-1a, 64 bits.
@@ -13,6 +14,17 @@ pub enum Way {
     FromGuest = 0,
     /// To the guest.
     ToGuest = 1,
+}
+
+/// A message of a device or of its guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spoken {
+    /// When.
+    pub time: Nanos,
+    /// Which way.
+    pub way: Way,
+    /// What.
+    pub message: Message,
 }
 
 /// A hash over every packet and its time, and how many there were.

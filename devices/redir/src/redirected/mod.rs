@@ -10,14 +10,13 @@ mod requests;
 mod stream;
 mod transfer;
 
-pub use journal::Journal;
+pub use journal::{Journal, Spoken, Way};
 
 use crate::protocol::{self, Data, Decoder, Malformed, Message, Packet, Status, TransferType};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::descriptor::Refusal;
 use diapason_usb::setup::IN;
-use journal::Way;
 use layout::{Endpoint, Layout};
 use std::collections::{BTreeMap, VecDeque};
 use stream::Stream;
@@ -71,6 +70,7 @@ pub struct Redirected<D: ?Sized> {
     decoder: Decoder,
     out: Vec<u8>,
     journal: Journal,
+    spoken: Option<Vec<Spoken>>,
     greeted: bool,
     plugged: bool,
     /// Transfers under way by endpoint, oldest first.
@@ -93,6 +93,7 @@ impl<D: Device + ?Sized> Redirected<D> {
             decoder: Decoder::default(),
             out: Vec::new(),
             journal: Journal::default(),
+            spoken: None,
             greeted: false,
             plugged: true,
             pipes: BTreeMap::new(),
@@ -118,6 +119,22 @@ impl<D: Device + ?Sized> Redirected<D> {
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// Keep every message from now on, or no longer.
+    pub fn record(&mut self, on: bool) {
+        self.spoken = on.then(Vec::new);
+    }
+
+    /// The messages kept since the last call.
+    pub fn take_record(&mut self) -> Vec<Spoken> {
+        self.spoken.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn keep(&mut self, way: Way, message: &Message) {
+        if let Some(spoken) = &mut self.spoken {
+            spoken.push(Spoken { time: self.now, way, message: message.clone() });
+        }
     }
 
     /// Has the guest's side said hello?
@@ -148,6 +165,7 @@ impl<D: Device + ?Sized> Redirected<D> {
             let mut whole = Vec::new();
             protocol::encode(&message, &mut whole);
             self.journal.note(self.now, Way::FromGuest, &whole);
+            self.keep(Way::FromGuest, &message);
             self.handle(message)?;
         }
         Ok(())
@@ -285,7 +303,9 @@ impl<D: Device + ?Sized> Redirected<D> {
 
     fn say(&mut self, id: u64, packet: Packet) {
         let start = self.out.len();
-        protocol::encode(&Message { id, packet }, &mut self.out);
+        let message = Message { id, packet };
+        protocol::encode(&message, &mut self.out);
         self.journal.note(self.now, Way::ToGuest, &self.out[start..]);
+        self.keep(Way::ToGuest, &message);
     }
 }

@@ -1,0 +1,44 @@
+//! A file that is written as a run goes on; the first failure is told at its end.
+
+use crate::Failure;
+use std::fs::File;
+use std::io::{BufWriter, Error, Write};
+use std::path::{Path, PathBuf};
+
+/// The file.
+pub struct Output {
+    out: BufWriter<File>,
+    path: PathBuf,
+    failed: Option<Error>,
+}
+
+impl Output {
+    /// A new file, or an old one emptied.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn create(path: &Path) -> Result<Output, Failure> {
+        let file = File::create(path).map_err(|error| refused(path, &error))?;
+        Ok(Output { out: BufWriter::new(file), path: path.to_path_buf(), failed: None })
+    }
+
+    /// These bytes, too.
+    pub fn put(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(bytes).err();
+        }
+    }
+
+    /// The end of the file.
+    ///
+    /// # Errors
+    /// If something could not be written.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        let done = self.failed.take().map_or_else(|| self.out.flush(), Err);
+        done.map_err(|error| refused(&self.path, &error))
+    }
+}
+
+fn refused(path: &Path, error: &Error) -> Failure {
+    Failure::io(format!("write {}", path.display()), error)
+}

@@ -1,0 +1,209 @@
+//! How much of its time each USB bus was used, and by whom.
+
+use crate::table::{Align, Table};
+use diapason_abi::Nanos;
+use diapason_bus::{Picos, Speed};
+use diapason_sim::Passed;
+use diapason_usb::context::EndpointKind;
+use diapason_usb::trb::endpoint_address;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What one endpoint took of a bus.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    kind: EndpointKind,
+    packets: u64,
+    bytes: u64,
+    time: Picos,
+}
+
+impl Share {
+    fn of(packets: impl Iterator<Item = Share>, kind: EndpointKind) -> Share {
+        let none = Share { kind, packets: 0, bytes: 0, time: Picos::ZERO };
+        packets.fold(none, |sum, one| Share {
+            kind,
+            packets: sum.packets + one.packets,
+            bytes: sum.bytes + one.bytes,
+            time: sum.time + one.time,
+        })
+    }
+}
+
+/// The buses of one controller.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    controller: String,
+    buses: Vec<(Speed, bool)>,
+    /// By bus, slot and context index.
+    shares: BTreeMap<(usize, u8, u8), Share>,
+}
+
+impl Usage {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(controller: String) -> Usage {
+        Usage { controller, buses: Vec::new(), shares: BTreeMap::new() }
+    }
+
+    /// What has passed.
+    pub fn add(&mut self, passed: &Passed) {
+        self.buses.clone_from(&passed.buses);
+        for packet in &passed.packets {
+            let place = (packet.bus, packet.slot, packet.endpoint);
+            let kind = packet.kind;
+            let none = Share { kind, packets: 0, bytes: 0, time: Picos::ZERO };
+            let share = self.shares.entry(place).or_insert(none);
+            share.packets += 1;
+            share.bytes += u64::from(packet.bytes);
+            share.time = share.time + (packet.end - packet.start);
+        }
+    }
+
+    /// A bus in words.
+    #[must_use]
+    pub fn bus(&self, bus: usize) -> String {
+        let speed = match self.buses.get(bus) {
+            Some((Speed::Super, _)) => "super speed",
+            Some((Speed::High, _)) => "high speed",
+            Some((_, true)) => "full speed, behind a hub",
+            Some((_, false)) => "full speed",
+            None => "bus",
+        };
+        // A controller has one of each but of those behind hubs.
+        let behind = self.buses.get(bus).is_some_and(|(_, behind)| *behind);
+        let number = if behind { format!(" (bus {bus})") } else { String::new() };
+        format!("{}, {speed}{number}", self.controller)
+    }
+
+    /// A line for each bus that was used, and below it one for each endpoint.
+    #[must_use]
+    pub fn render(all: &[Usage], end: Nanos) -> String {
+        let mut table = Table::new(&[
+            ("bus", Align::Left),
+            ("used by", Align::Left),
+            ("packets", Align::Right),
+            ("bytes", Align::Right),
+            ("of its time", Align::Right),
+        ]);
+        for usage in all {
+            for bus in usage.used() {
+                usage.rows(bus, end, &mut table);
+            }
+        }
+        table.render()
+    }
+
+    fn used(&self) -> Vec<usize> {
+        let mut buses: Vec<usize> = self.shares.keys().map(|place| place.0).collect();
+        buses.dedup();
+        buses
+    }
+
+    fn rows(&self, bus: usize, end: Nanos, table: &mut Table) {
+        let row = |first: String, who: String, share: Share| {
+            let (packets, bytes) = (share.packets.to_string(), share.bytes.to_string());
+            vec![first, who, packets, bytes, percent(share.time, end)]
+        };
+        let [periodic, asynchronous] = self.sums(bus);
+        table.row(row(self.bus(bus), "periodic".into(), periodic));
+        table.row(row(String::new(), "asynchronous".into(), asynchronous));
+        for (place, share) in self.of(bus) {
+            table.row(row(String::new(), format!("  {}", who(*place, share.kind)), *share));
+        }
+    }
+
+    fn of(&self, bus: usize) -> impl Iterator<Item = (&(usize, u8, u8), &Share)> {
+        self.shares.range((bus, 0, 0)..=(bus, u8::MAX, u8::MAX))
+    }
+
+    /// What periodic and asynchronous endpoints took together.
+    fn sums(&self, bus: usize) -> [Share; 2] {
+        [true, false].map(|periodic| {
+            let shares = self.of(bus).map(|(_, share)| *share);
+            let kind = if periodic { EndpointKind::InterruptIn } else { EndpointKind::BulkIn };
+            Share::of(shares.filter(|share| share.kind.is_periodic() == periodic), kind)
+        })
+    }
+
+    /// The same as JSON, shares in millionths.
+    #[must_use]
+    pub fn to_json(all: &[Usage], end: Nanos) -> Value {
+        let line = |who: String, share: &Share| {
+            json!({"used_by": who, "packets": share.packets, "bytes": share.bytes,
+                   "time_ps": share.time.0, "share_ppm": ppm(share.time, end)})
+        };
+        let buses = all.iter().flat_map(|usage| {
+            usage.used().into_iter().map(move |bus| {
+                let [periodic, asynchronous] = usage.sums(bus);
+                let endpoints: Vec<Value> = usage
+                    .of(bus)
+                    .map(|(place, share)| line(who(*place, share.kind), share))
+                    .collect();
+                json!({"bus": usage.bus(bus), "periodic_ppm": ppm(periodic.time, end),
+                       "asynchronous_ppm": ppm(asynchronous.time, end), "endpoints": endpoints})
+            })
+        });
+        Value::Array(buses.collect())
+    }
+}
+
+/// An endpoint in words.
+pub fn who(place: (usize, u8, u8), kind: EndpointKind) -> String {
+    let kind = match kind {
+        EndpointKind::Control => "control",
+        EndpointKind::BulkIn => "bulk in",
+        EndpointKind::BulkOut => "bulk out",
+        EndpointKind::InterruptIn => "interrupt in",
+        EndpointKind::InterruptOut => "interrupt out",
+        EndpointKind::IsochIn => "isochronous in",
+        EndpointKind::IsochOut => "isochronous out",
+    };
+    format!("device {}, {kind} {}", place.1, endpoint_address(place.2) & 0xf)
+}
+
+/// Millionths of the time up to `end`, rounded down.
+fn ppm(time: Picos, end: Nanos) -> u64 {
+    let whole = u128::from(end.0.max(1)) * 1_000;
+    (u128::from(time.0) * 1_000_000 / whole) as u64
+}
+
+fn percent(time: Picos, end: Nanos) -> String {
+    let ppm = ppm(time, end);
+    format!("{}.{:04} %", ppm / 10_000, ppm % 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_sim::{Packet, PacketOutcome};
+
+    fn packet(bus: usize, endpoint: u8, kind: EndpointKind, nanos: u64) -> Packet {
+        let (start, end) = (Picos::ZERO, Picos::from_nanos(nanos));
+        let outcome = PacketOutcome::Moved;
+        Packet { start, end, bus, slot: 1, endpoint, kind, bytes: 512, outcome }
+    }
+
+    #[test]
+    fn times_add_up_by_bus_and_endpoint() {
+        let mut usage = Usage::new("xhci".into());
+        let bulk = packet(0, 5, EndpointKind::BulkIn, 1_000);
+        let buses = vec![(Speed::High, false), (Speed::Full, false), (Speed::Super, false)];
+        let packets = vec![bulk, bulk, packet(2, 3, EndpointKind::IsochIn, 250)];
+        usage.add(&Passed { packets, buses, ..Passed::default() });
+        let expected = "\
+bus                used by                       packets  bytes  of its time
+-----------------  ----------------------------  -------  -----  -----------
+xhci, high speed   periodic                            0      0     0.0000 %
+                   asynchronous                        2   1024    20.0000 %
+                     device 1, bulk in 2               2   1024    20.0000 %
+xhci, super speed  periodic                            1    512     2.5000 %
+                   asynchronous                        0      0     0.0000 %
+                     device 1, isochronous in 1        1    512     2.5000 %
+";
+        assert_eq!(Usage::render(&[usage.clone()], Nanos(10_000)), expected);
+        let json = Usage::to_json(&[usage], Nanos(10_000));
+        assert_eq!(json[0]["asynchronous_ppm"], 200_000);
+        assert_eq!(json[1]["endpoints"][0]["time_ps"], 250_000);
+    }
+}

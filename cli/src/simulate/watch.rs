@@ -1,0 +1,73 @@
+//! What passes around a simulated host: looked at from time to time, counted, captured, drawn.
+
+use super::perfetto::Perfetto;
+use super::usage::Usage;
+use crate::Failure;
+use crate::capture::{self, Captures, Request};
+use crate::names::Names;
+use crate::surroundings::Sights;
+use diapason_abi::Nanos;
+
+/// How often it is looked at: what passed meanwhile is kept in memory.
+const DISTANCE: Nanos = Nanos::from_millis(100);
+
+/// Somebody who looks.
+pub struct Watch {
+    sights: Sights,
+    captures: Option<Captures>,
+    /// By controller.
+    usage: Vec<Usage>,
+    next: Nanos,
+}
+
+impl Watch {
+    /// Look at these from now on, with captures if there is a request for some.
+    ///
+    /// # Errors
+    /// If a capture's file cannot be made.
+    pub fn begin(sights: Sights, request: &Request, names: &Names) -> Result<Watch, Failure> {
+        let begin = || Captures::begin(request, sights.taps.len(), &sights.buses);
+        let captures = request.is_some().then(begin).transpose()?;
+        let name = |(place, _): &(usize, _)| Usage::new(names.device(*place as u64));
+        let usage = sights.taps.iter().map(name).collect();
+        Ok(Watch { sights, captures, usage, next: DISTANCE })
+    }
+
+    /// The time has come to here.
+    pub fn at(&mut self, now: Nanos, perfetto: Option<&mut Perfetto>) {
+        if now >= self.next {
+            self.next = now + DISTANCE;
+            self.look(perfetto);
+        }
+    }
+
+    fn look(&mut self, mut perfetto: Option<&mut Perfetto>) {
+        for (index, (_, tap)) in self.sights.taps.iter().enumerate() {
+            let passed = tap.take();
+            let usage = &mut self.usage[index];
+            usage.add(&passed);
+            if let Some(perfetto) = &mut perfetto {
+                passed.packets.iter().for_each(|packet| perfetto.packet(index, usage, packet));
+            }
+            if let Some(captures) = &mut self.captures {
+                for transfer in &passed.transfers {
+                    captures.usb(index, &capture::event(transfer, index as u16 + 1));
+                }
+                captures.settle(index, passed.settled);
+            }
+        }
+        if let Some(captures) = &mut self.captures {
+            captures.frames();
+        }
+    }
+
+    /// The end: how the buses were used.
+    ///
+    /// # Errors
+    /// If a capture could not be written.
+    pub fn finish(mut self, perfetto: Option<&mut Perfetto>) -> Result<Vec<Usage>, Failure> {
+        self.look(perfetto);
+        self.captures.map_or(Ok(()), Captures::finish)?;
+        Ok(self.usage)
+    }
+}

@@ -1,0 +1,221 @@
+//! DBC files: which signals are in which frames.
+//!
+//! ```text
+//! BO_ 256 Engine: 8 ECU                                    a message: identifier, name, bytes
+//!  SG_ Speed : 7|16@0+ (0.01,0) [0|655.35] "km/h" DASH     bits, scale and offset, unit
+//!  SG_ Mode M : 16|8@1+ (1,0) [0|3] "" DASH                selects …
+//!  SG_ Torque m1 : 24|16@1- (0.5,-10) [0|0] "Nm" DASH      … this one when it is 1
+//! VAL_ 256 Mode 0 "off" 1 "drive" ;                        names of values
+//! ```
+//! Values are exact decimal numbers. Signals that `SIG_VALTYPE_` declares as floating-point numbers
+//! are handed out as their bits.
+//!
+//! | file | topic |
+//! |---|---|
+//! | `line`, `parse` | the text |
+//! | `bits` | where a signal is in a frame |
+//! | `decimal` | numbers |
+//! | `trouble` | what can be wrong |
+
+mod bits;
+mod decimal;
+mod line;
+mod parse;
+mod trouble;
+
+pub use bits::{Order, Place};
+pub use decimal::Decimal;
+pub use trouble::{DbcError, DbcTrouble, EncodeRefusal};
+
+use crate::Id;
+use crate::frame::BYTES_MAX;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What a file says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dbc {
+    /// In the order of the file.
+    pub messages: Vec<Message>,
+}
+
+/// A kind of frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The identifier.
+    pub id: Id,
+    /// The name.
+    pub name: String,
+    /// Bytes of data.
+    pub size: u16,
+    /// In the order of the file.
+    pub signals: Vec<Signal>,
+}
+
+/// What the bits of a signal are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Number {
+    /// A whole number.
+    Integer,
+    /// A floating-point number of 32 bits.
+    Single,
+    /// One of 64 bits.
+    Double,
+}
+
+/// When a signal is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// The place of the signal that selects it.
+    pub by: usize,
+    /// The values of that which do, from … to ….
+    pub ranges: Vec<(u64, u64)>,
+}
+
+/// A value in a frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signal {
+    /// The name.
+    pub name: String,
+    /// Its bits.
+    pub place: Place,
+    /// Is its highest bit a sign?
+    pub signed: bool,
+    /// What the bits are.
+    pub number: Number,
+    /// One step of the bits.
+    pub scale: Decimal,
+    /// The value of no bits.
+    pub offset: Decimal,
+    /// The unit; often empty.
+    pub unit: String,
+    /// Names of raw values.
+    pub labels: Vec<(i128, String)>,
+    /// When it is there, if not always.
+    pub when: Option<Selection>,
+}
+
+/// What a signal says in one frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A number.
+    Exact(Decimal),
+    /// The bits of a floating-point number of 32 bits, before scale and offset.
+    Single(u32),
+    /// The same of 64 bits.
+    Double(u64),
+}
+
+/// A signal and what it says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reading<'a> {
+    /// The signal.
+    pub signal: &'a Signal,
+    /// Its value.
+    pub value: Value,
+    /// The name of the value, if it has one.
+    pub label: Option<&'a str>,
+}
+
+impl Dbc {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The first line that cannot be used, and why.
+    pub fn parse(text: &str) -> Result<Dbc, DbcError> {
+        parse::parse(text)
+    }
+
+    /// The message with this identifier.
+    #[must_use]
+    pub fn message(&self, id: Id) -> Option<&Message> {
+        self.messages.iter().find(|message| message.id == id)
+    }
+}
+
+impl Signal {
+    /// The least and the greatest raw value.
+    #[must_use]
+    pub fn extremes(&self) -> [i128; 2] {
+        let values = 1i128 << self.place.length;
+        if self.signed { [-values / 2, values / 2 - 1] } else { [0, values - 1] }
+    }
+
+    /// The value of a raw one; `None` if it does not fit, which no file that was read allows.
+    #[must_use]
+    pub fn value(&self, raw: i128) -> Option<Decimal> {
+        self.scale.times(raw)?.plus(self.offset)
+    }
+
+    fn signed_raw(&self, bits: u64) -> i128 {
+        let [_, most] = self.extremes();
+        let raw = i128::from(bits);
+        if raw > most { raw - (1 << self.place.length) } else { raw }
+    }
+
+    fn read(&self, data: &[u8]) -> Option<Reading<'_>> {
+        let bits = self.place.get(data)?;
+        let raw = self.signed_raw(bits);
+        let value = match self.number {
+            Number::Integer => Value::Exact(self.value(raw)?),
+            Number::Single => Value::Single(bits as u32),
+            Number::Double => Value::Double(bits),
+        };
+        let label = self.labels.iter().find(|(of, _)| *of == raw);
+        Some(Reading { signal: self, value, label: label.map(|(_, text)| text.as_str()) })
+    }
+
+    /// The bits of a value.
+    fn bits_of(&self, value: Decimal) -> Result<u64, EncodeRefusal> {
+        let name = || self.name.clone();
+        if self.number != Number::Integer {
+            return Err(EncodeRefusal::Float(name()));
+        }
+        let steps = value.minus(self.offset).and_then(|steps| steps.over(self.scale));
+        let raw = steps.ok_or_else(|| EncodeRefusal::Between(name()))?;
+        let [least, most] = self.extremes();
+        if (least..=most).contains(&raw) {
+            Ok(raw as u64)
+        } else {
+            Err(EncodeRefusal::TooLarge(name()))
+        }
+    }
+}
+
+impl Message {
+    /// What the signals say that are in this data, in the order of the file. Those that reach
+    /// beyond the data, or are not selected, are left out.
+    #[must_use]
+    pub fn decode<'a>(&'a self, data: &[u8]) -> Vec<Reading<'a>> {
+        let there = self.signals.iter().filter(|signal| self.is_there(signal, data));
+        there.filter_map(|signal| signal.read(data)).collect()
+    }
+
+    /// Is the signal selected, and what selects it, and so on? Selections in a circle never are.
+    fn is_there<'a>(&'a self, mut signal: &'a Signal, data: &[u8]) -> bool {
+        for _ in 0..=self.signals.len() {
+            let Some(when) = &signal.when else { return true };
+            let Some(by) = self.signals.get(when.by) else { return false };
+            let is_in = |value: u64| when.ranges.iter().any(|r| (r.0..=r.1).contains(&value));
+            if !by.place.get(data).is_some_and(is_in) {
+                return false;
+            }
+            signal = by;
+        }
+        false
+    }
+
+    /// The data in which these signals have these values; all other bits are 0.
+    ///
+    /// # Errors
+    /// A signal that there is not, or that cannot have its value.
+    pub fn encode(&self, values: &[(&str, Decimal)]) -> Result<Vec<u8>, EncodeRefusal> {
+        let mut data = [0; BYTES_MAX];
+        for (name, value) in values {
+            let signal = self.signals.iter().find(|signal| signal.name == *name);
+            let signal = signal.ok_or_else(|| EncodeRefusal::NoSignal((*name).into()))?;
+            signal.place.put(&mut data, signal.bits_of(*value)?);
+        }
+        Ok(data[..usize::from(self.size).min(BYTES_MAX)].into())
+    }
+}

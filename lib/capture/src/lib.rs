@@ -1,0 +1,15 @@
+//! Captures that Wireshark reads: [`pcap`] is the file, [`usb`] and [`can`] are what is in it.
+//!
+//! Nothing here opens files or has a clock: events go in, bytes come out. [`Order`] puts events
+//! into the order of time that a file wants when they become known in another one.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod can;
+mod order;
+pub mod pcap;
+pub mod usb;
+
+pub use order::Order;

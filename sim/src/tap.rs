@@ -1,0 +1,46 @@
+//! What passes the buses of a controller, for whoever watches it. Watching changes nothing.
+
+use diapason_abi::Nanos;
+use diapason_usb::Speed;
+use diapason_xhc::{Record, Transfer, Xhc};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What has passed since somebody looked.
+#[derive(Clone, Debug, Default)]
+pub struct Passed {
+    /// Packets, in the order of their ends.
+    pub packets: Vec<Record>,
+    /// Beginnings and ends of transfers, in the order in which they became known.
+    pub transfers: Vec<Transfer>,
+    /// No transfer before this time will be added.
+    pub settled: Nanos,
+    /// The bus instances: their speeds, and which are behind a hub that translates.
+    pub buses: Vec<(Speed, bool)>,
+}
+
+/// A handle on what passes; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Tap(Rc<RefCell<Passed>>);
+
+impl Tap {
+    /// What has passed since the last call.
+    #[must_use]
+    pub fn take(&self) -> Passed {
+        let passed = &mut *self.0.borrow_mut();
+        let left =
+            Passed { buses: passed.buses.clone(), settled: passed.settled, ..Passed::default() };
+        std::mem::replace(passed, left)
+    }
+
+    pub(crate) fn fill(&self, xhc: &mut Xhc) {
+        let passed = &mut *self.0.borrow_mut();
+        let (transfers, settled) = xhc.take_transfers();
+        passed.packets.extend(xhc.take_records());
+        passed.transfers.extend(transfers);
+        passed.settled = settled;
+        if passed.buses.len() != xhc.buses().count() {
+            passed.buses = xhc.buses().collect();
+        }
+    }
+}
