@@ -39,6 +39,7 @@ mod reader;
 mod ring;
 pub mod size;
 mod slot;
+pub mod tuned;
 mod writer;
 
 pub use reader::Reader;

@@ -47,6 +47,7 @@ pub use input::input;
 pub use item::{Basis, Bill, Item, What};
 pub use paper::equation_nine;
 pub use refusal::Refusal;
+pub(crate) use refusal::Time;
 pub use service::{Promised, Service};
 pub use stages::{
     Interrupts, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, top_half,

@@ -2,5 +2,6 @@
 
 mod campaigns;
 mod case;
+mod counterexamples;
 mod machine;
 mod pipe;
