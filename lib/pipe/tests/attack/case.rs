@@ -143,7 +143,13 @@ impl Case {
 
 /// Arrivals in `from..end` that keep a contract in every closed window, as early as it allows, or
 /// with pauses.
-fn within(contract: &[Bucket], from: u64, end: u64, greedy: bool, random: &mut Random) -> Vec<u64> {
+pub fn within(
+    contract: &[Bucket],
+    from: u64,
+    end: u64,
+    greedy: bool,
+    random: &mut Random,
+) -> Vec<u64> {
     let mut times: Vec<u64> = vec![];
     let mut pause = 0;
     for now in from..end {
