@@ -41,10 +41,10 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
         let demand: &Demand<'_> = &[(link.message, &messages)];
         let delay = steps::longest_delay(link.service, demand);
         let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
-        let window = link.service.period().0.saturating_sub(1);
-        let woken = Messages { channels: &own, ahead: late }.most(window);
-        let fits = woken <= link.service.wakeups();
-        let more = if fits { Nanos::ZERO } else { link.service.period() };
+        let woken = Messages { channels: &own, ahead: late };
+        let asked = |window: u64| steps::work(&[(link.message, &woken)], window);
+        let apart = steps::keeps_apart(link.service, |window| woken.most(window), asked);
+        let more = if apart { Nanos::ZERO } else { link.service.period() };
         (sum, merges, late) = (sum + delay + more, merges + more, late + delay + more);
     }
     let together = together(links, &messages).map_or(sum, |time| (time + merges).min(sum));

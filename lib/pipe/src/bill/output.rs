@@ -100,8 +100,9 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
             let demand: &Demand<'_> = &[(each, &written), (sender.ended, &ended)];
             let window = service.period().0.saturating_sub(1);
             // Every write and every end may wake it.
-            let wakeups = written.most(window).saturating_add(ended.most(window));
-            let merged = if wakeups > service.wakeups() { service.period() } else { Nanos::ZERO };
+            let wakeups = |window| written.most(window).saturating_add(ended.most(window));
+            let apart = steps::keeps_apart(service, wakeups, |w| steps::work(demand, w));
+            let merged = if apart { Nanos::ZERO } else { service.period() };
             let waits = steps::work(demand, window) > service.budget();
             let delay = steps::longest_delay(service, demand);
             let delay = delay.map_err(|overload| Refusal::of(What::Driver, overload))?;

@@ -180,8 +180,8 @@ pub(super) fn longest_delay(service: &dyn Service, demand: &Demand<'_>) -> Resul
 
 /// max over d of D_sync(u(d)) − d, where `above` is never less, from any d on.
 ///
-/// Once a window of k periods asks for at most k budgets, no longer one adds anything: it can be cut
-/// into such windows and a shorter rest, and so can its work and its time.
+/// Once a window of k periods asks for at most k budgets, no longer one adds anything: it can be
+/// cut into such windows and a shorter rest, and so can its work and its time.
 fn highest(service: &dyn Service, demand: &Demand<'_>, above: impl Fn(u64) -> Nanos) -> Nanos {
     let (budget, period) = (service.budget().0, service.period().0.max(1));
     let (mut window, mut longest) = (0, Nanos::ZERO);
@@ -206,4 +206,35 @@ fn highest(service: &dyn Service, demand: &Demand<'_>, above: impl Fn(u64) -> Na
         }
     }
     longest.max(above(window))
+}
+
+/// Whether a server never merges replenishments: it wakes up no more often in a period than its
+/// list has places for, and each time with enough budget for all it does until it blocks. (Wake-ups
+/// alone bound nothing: who waits for budget keeps the parts of it apart for ever.) `wakeups` and
+/// `demand` are of windows of what really comes, jitter included.
+pub(super) fn keeps_apart(
+    service: &dyn Service,
+    wakeups: impl Fn(u64) -> u64,
+    demand: impl Fn(u64) -> Nanos,
+) -> bool {
+    let before = service.period().0.saturating_sub(1);
+    if service.wakeups() == u64::MAX {
+        return true;
+    }
+    if wakeups(before) > service.wakeups() {
+        return false;
+    }
+    let mut busy = Nanos::ZERO;
+    for _ in 0..STEPS_MAX {
+        let asked = demand(before.saturating_add(busy.0));
+        if asked > service.budget() {
+            return false;
+        }
+        let next = service.sync(asked);
+        if next <= busy {
+            return true;
+        }
+        busy = next;
+    }
+    false
 }

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::pipe::{Driver, Endpoint, Mood, Reader, Setup};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, System};
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, Supply, System};
 use diapason_pipe::bill::*;
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
@@ -100,4 +100,25 @@ fn an_io_vcpu_with_several_periods() {
     let done = run.jobs[1].done.unwrap();
     // Equation 9: 1 + 8 + 8 + 8 for all stages together.
     assert!(done - Nanos(12) > Nanos(25), "{done:?}");
+}
+
+/// At most two wake-ups in a period and a list of three, and yet it is full: a thread that waits
+/// for budget keeps the parts of it apart, period after period. D_sync does not hold then.
+#[test]
+fn wake_ups_do_not_bound_the_list() {
+    let contract = [Bucket::periodic(Nanos(27))];
+    let main = MainVcpu { chunks: 3, ..MainVcpu::new(Nanos(4), Nanos(32)) };
+    let supply = Supply::of(&System::new(vec![main], vec![]), 0).unwrap();
+    let link = Link { message: Nanos(3), service: &supply };
+    let bound = chain(&[link], &contract, Nanos::ZERO).unwrap().sum;
+
+    let mut system: sim::System = sim::System::rate_monotonic();
+    system.mains.push(Main::new(SporadicServer::new(Nanos(4), Nanos(32), 3, Nanos::ZERO)));
+    let work = Happening::Work { main: 0, units: Nanos(3) };
+    let arrivals: Vec<_> = (0..20).map(|k| Arrival::new(Nanos(2 + 27 * k), work)).collect();
+    let run = system.run(&arrivals, Nanos(1_000));
+    assert!(run.system.mains[0].server.counters().merges > 0);
+    let latency = run.jobs.iter().map(|job| job.done.unwrap() - job.arrived).max().unwrap();
+    assert_eq!(latency, Nanos(32));
+    assert!(latency <= bound, "{bound:?}");
 }

@@ -246,7 +246,8 @@ fn campaign(seed: u64, sets: u64, runs: u64) {
     ratios.sort_unstable();
     let (median, most) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
     println!(
-        "outputs: {sets} sets; observed/bound in per mille, min / median / max: {} / {median} / {most}",
+        "outputs: {sets} sets; observed/bound in per mille, min / median / max: \
+         {} / {median} / {most}",
         ratios[0]
     );
     assert!(most > 600, "the attack has no teeth");
