@@ -1,4 +1,4 @@
-//! The buffer of a tuned pipe: a bounded ring of records between one writer and one reader.
+//! Tuned pipes: a bounded ring of records between one writer and one reader, and its promises.
 //!
 //! A driver's bottom half puts what a device sent into the ring, a user's thread takes it out.
 //! Neither ever waits, retries or calls the kernel. The two may be different processes, at
@@ -6,6 +6,8 @@
 //!
 //! * [`Ring`] is the shared memory, valid when zeroed; [`Writer`] and [`Reader`] are its ends.
 //! * [`size`] says how many slots make overflow impossible while everybody keeps the contract.
+//! * [`bill`] says how long a message takes at most from end to end, and why.
+//! * [`tuned`] decides whether a pipe can be had, and on which terms.
 //!
 //! ```
 //! use diapason_abi::Nanos;
@@ -39,6 +41,7 @@ mod reader;
 mod ring;
 pub mod size;
 mod slot;
+pub mod tuned;
 mod writer;
 
 pub use reader::Reader;

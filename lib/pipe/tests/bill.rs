@@ -34,11 +34,11 @@ fn article(user: usize, queued: u64, chunks: u32) -> Bill {
             service: &io,
         },
         receiver: Some(Stage {
-            work: Work::new(US(0), US(10)),
+            work: Work::new(US(0), US(7)),
             telling: Telling::Each,
             service: &receiver,
         }),
-        user: User { message: US(24), wake: Nanos::ZERO, taking: Taking::Each, service: &user },
+        user: User { message: US(12), wake: Nanos::ZERO, taking: Taking::Each, service: &user },
     };
     let channels = [1000, 1000, 1200, 1605, 1752].map(|rate| [Bucket::per_second(rate)]);
     let channels = channels.each_ref().map(|contract| contract.as_slice());
@@ -56,7 +56,7 @@ fn the_article_s_concentrator() {
     assert_eq!((bill.total.0.div_ceil(100_000), bill.slots), (339, 59));
     // One request at a time costs a round of the stages.
     let one = article(8, 1, long_list);
-    assert_eq!((one.total.0.div_ceil(100_000), one.device), (423, 60));
+    assert_eq!((one.total.0.div_ceil(100_000), one.device), (419, 59));
     // With the list of eight that kernels have, a user woken by every frame waits for merged
     // replenishments: longer than equation 9 says.
     let short = article(8, 64, 8);

@@ -156,8 +156,8 @@ impl<'a> Input<'a> {
         let stage = &self.stages.bottom_half;
         // An I/O VCPU has no list of replenishments that could be full.
         let varies = self.varies();
-        let handling =
-            Handling { stage, wait, round, varies, merges: false, once_per_interrupt: true };
+        let merges = !steps::keeps_apart(stage.service, |_| u64::MAX, |_| Nanos::FOREVER);
+        let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt: true };
         self.handle(&handling).map_err(|overload| Refusal::of(What::BottomHalf, overload))
     }
 
@@ -168,15 +168,18 @@ impl<'a> Input<'a> {
         round: Nanos,
         bottom_half: Nanos,
     ) -> Result<Delay, Refusal> {
-        let window = Nanos(stage.service.period().0.saturating_sub(1));
         let varies = self.varies() + bottom_half;
-        let mut wakeups = self.transfers_within(window + varies, wait);
         let once_per_interrupt = self.stages.bottom_half.telling == Telling::All;
-        if once_per_interrupt {
-            wakeups = wakeups.min(self.told(bottom_half).most(window.0));
-        }
-        let merges = wakeups > stage.service.wakeups();
-        let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt };
+        let mut handling =
+            Handling { stage, wait, round, varies, merges: false, once_per_interrupt };
+        let wakeups = |window: u64| {
+            let transfers = self.transfers_within(Nanos(window) + varies, wait);
+            let told = self.told(bottom_half).most(window);
+            if once_per_interrupt { transfers.min(told) } else { transfers }
+        };
+        let demand =
+            |window: u64| self.with_demand(&handling, varies, |demand| steps::work(demand, window));
+        handling.merges = !steps::keeps_apart(stage.service, wakeups, demand);
         self.handle(&handling).map_err(|overload| Refusal::of(What::Driver, overload))
     }
 
@@ -218,7 +221,18 @@ impl<'a> Input<'a> {
 
     /// The longest delay if the demand of each window is that of one longer by `ahead`.
     fn stream(&self, handling: &Handling<'_>, ahead: Nanos) -> Result<Delay, Overload> {
-        let Handling { stage, wait, merges, once_per_interrupt, .. } = *handling;
+        let (service, merges) = (handling.stage.service, handling.merges);
+        self.with_demand(handling, ahead, |demand| delay(service, demand, merges))
+    }
+
+    /// Calls `then` with what a stage has to do, in windows longer by `ahead`.
+    fn with_demand<R>(
+        &self,
+        handling: &Handling<'_>,
+        ahead: Nanos,
+        then: impl FnOnce(&Demand<'_>) -> R,
+    ) -> R {
+        let Handling { stage, wait, once_per_interrupt, .. } = *handling;
         let Work { activation, transfer, message } = stage.work;
         self.with_transfers(wait, ahead, |transfers| {
             let per_interrupt = self.interrupts(ahead);
@@ -226,9 +240,7 @@ impl<'a> Input<'a> {
             let activations =
                 Least(if once_per_interrupt { &activations } else { &activations[..1] });
             let messages = self.messages(wait + ahead);
-            let demand: &Demand<'_> =
-                &[(activation, &activations), (transfer, transfers), (message, &messages)];
-            delay(stage.service, demand, merges)
+            then(&[(activation, &activations), (transfer, transfers), (message, &messages)])
         })
     }
 
@@ -264,10 +276,11 @@ impl<'a> Input<'a> {
         let wakes = Least(&[&own, &transfers, &woken]);
         let demand: &Demand<'_> = &[(user.wake, &wakes), (user.message, &own)];
 
-        let window = user.service.period().0.saturating_sub(1);
-        let wakeups = known(self.told(settled.bottom_half.value)).most(window);
-        let wakeups = wakeups.min(self.owns(varies).most(window));
-        let merges = wakeups > user.service.wakeups();
+        let told = known(self.told(settled.bottom_half.value));
+        let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));
+        // Each wake-up is for a message, and so is each that really comes.
+        let asked = |window: u64| steps::work(demand, (varies + Nanos(window)).0);
+        let merges = !steps::keeps_apart(user.service, wakeups, asked);
         let overload = |overload| Refusal::of(What::User, overload);
         let each = delay(user.service, demand, merges).map_err(overload)?;
         match user.taking {

@@ -4,7 +4,7 @@
 //! interrupt and the top half, is handled by the driver's bottom half (and its thread, if it has
 //! one), and then by the user's thread. [`input`] adds the longest times of all of it, from the
 //! contracts of the traffic and from what each stage gets of a processor ([`Service`]).
-//! [`output()`] does the same the other way, down to the bus behind the device, and [`chain`] for
+//! [`output()`] does the same the other way, down to the bus behind the device, and [`chain()`] for
 //! users that pass messages on.
 //!
 //! Everything is integer arithmetic that saturates: what cannot be computed is too long, never
@@ -33,8 +33,10 @@
 //! assert_eq!(bill.slots, 45);
 //! ```
 
+mod chain;
 mod input;
 mod item;
+mod output;
 mod paper;
 mod rate;
 mod refusal;
@@ -43,10 +45,13 @@ mod service;
 mod stages;
 mod steps;
 
+pub use chain::{Link, Passage, chain};
 pub use input::input;
 pub use item::{Basis, Bill, Item, What};
+pub use output::{Drain, OutputStages, Sender, output};
 pub use paper::equation_nine;
 pub use refusal::Refusal;
+pub(crate) use refusal::Time;
 pub use service::{Promised, Service};
 pub use stages::{
     Interrupts, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, top_half,

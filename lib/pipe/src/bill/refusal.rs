@@ -38,6 +38,13 @@ pub enum Refusal {
         /// What was reached when the search was given up.
         beyond: Nanos,
     },
+    /// More transfers to the device may be open than the driver can have.
+    TooFewQueued {
+        /// So many it can have.
+        queued: u64,
+        /// So many may be open.
+        needed: u64,
+    },
     /// The device can hold fewer messages than may wait in it.
     DeviceBuffer {
         /// What it can hold.
@@ -93,6 +100,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Endless { what, beyond } => {
                 write!(f, "{}: no bound below {} was found", what.name(), Time(beyond))
+            }
+            Refusal::TooFewQueued { queued, needed } => {
+                write!(f, "{needed} transfers may be open, but there can be only {queued}")
             }
             Refusal::DeviceBuffer { holds, needed } => {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")

@@ -49,9 +49,12 @@ impl Steps for Messages<'_> {
 
     fn next(&self, window: u64) -> u64 {
         let window = window.saturating_add(self.ahead.0);
-        let buckets = self.channels.iter().flat_map(|contract| contract.iter());
-        let next = buckets.map(|bucket| bucket.next_step(Nanos(window)).0).min();
-        next.map_or(NEVER, |next| later(next, self.ahead))
+        let each = self.channels.iter().map(|contract| {
+            let least = size::arrivals(contract, Nanos(window));
+            let binding = contract.iter().filter(|bucket| bucket.most(Nanos(window)) == least);
+            binding.map(|bucket| bucket.next_step(Nanos(window)).0).max().unwrap_or(NEVER)
+        });
+        each.min().map_or(NEVER, |next| later(next, self.ahead))
     }
 
     fn line(&self) -> Option<Line> {
@@ -109,7 +112,10 @@ impl Steps for Least<'_> {
     }
 
     fn next(&self, window: u64) -> u64 {
-        self.0.iter().map(|steps| steps.next(window)).min().unwrap_or(NEVER)
+        // The least grows when all have grown that are the least.
+        let least = self.most(window);
+        let binding = self.0.iter().filter(|steps| steps.most(window) == least);
+        binding.map(|steps| steps.next(window)).max().unwrap_or(NEVER)
     }
 
     fn line(&self) -> Option<Line> {
@@ -169,23 +175,66 @@ pub(super) fn longest_delay(service: &dyn Service, demand: &Demand<'_>) -> Resul
         let late = done.saturating_add(u128::from(last_part.0));
         Nanos(u64::try_from(late.saturating_sub(u128::from(window))).unwrap_or(u64::MAX))
     };
-    Ok(highest(demand, |work| service.sync(work), above))
+    Ok(highest(service, demand, above))
 }
 
-/// max over d of `done`(u(d)) − d, where `above` is never less, from any d on.
-fn highest(
-    demand: &Demand<'_>,
-    done: impl Fn(Nanos) -> Nanos,
-    above: impl Fn(u64) -> Nanos,
-) -> Nanos {
+/// max over d of D_sync(u(d)) − d, where `above` is never less, from any d on.
+///
+/// Once a window of k periods asks for at most k budgets, no longer one adds anything: it can be
+/// cut into such windows and a shorter rest, and so can its work and its time.
+fn highest(service: &dyn Service, demand: &Demand<'_>, above: impl Fn(u64) -> Nanos) -> Nanos {
+    let (budget, period) = (service.budget().0, service.period().0.max(1));
     let (mut window, mut longest) = (0, Nanos::ZERO);
+    let mut cut = 0;
     for _ in 0..STEPS_MAX {
-        longest = longest.max(done(work(demand, window)) - Nanos(window));
+        longest = longest.max(service.sync(work(demand, window)) - Nanos(window));
         let steps = demand.iter().filter(|(cost, _)| cost.0 > 0);
         window = steps.map(|(_, steps)| steps.next(window)).min().unwrap_or(NEVER);
-        if window == NEVER || above(window) <= longest {
+        if window == NEVER {
+            return longest;
+        }
+        let periods = window / period;
+        if periods > cut {
+            cut = periods;
+            let asked = work(demand, periods.saturating_mul(period) - 1);
+            if asked.0 <= periods.saturating_mul(budget) {
+                return longest;
+            }
+        }
+        if above(window) <= longest {
             return longest;
         }
     }
     longest.max(above(window))
+}
+
+/// Whether a server never merges replenishments: it wakes up no more often in a period than its
+/// list has places for, and each time with enough budget for all it does until it blocks. (Wake-ups
+/// alone bound nothing: who waits for budget keeps the parts of it apart for ever.) `wakeups` and
+/// `demand` are of windows of what really comes, jitter included.
+pub(super) fn keeps_apart(
+    service: &dyn Service,
+    wakeups: impl Fn(u64) -> u64,
+    demand: impl Fn(u64) -> Nanos,
+) -> bool {
+    let before = service.period().0.saturating_sub(1);
+    if service.wakeups() == u64::MAX {
+        return true;
+    }
+    if wakeups(before) > service.wakeups() {
+        return false;
+    }
+    let mut busy = Nanos::ZERO;
+    for _ in 0..STEPS_MAX {
+        let asked = demand(before.saturating_add(busy.0));
+        if asked > service.budget() {
+            return false;
+        }
+        let next = service.sync(asked);
+        if next <= busy {
+            return true;
+        }
+        busy = next;
+    }
+    false
 }

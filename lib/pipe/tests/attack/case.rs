@@ -119,28 +119,37 @@ impl Case {
         (0..contracts.len()).map(bill).collect()
     }
 
-    /// A run, with arrivals within contract but for `loud`, a channel that keeps none.
-    pub fn run(&self, random: &mut Random, length: u64, loud: Option<usize>) -> Outcome {
+    /// A run with arrivals within contract. The thread of the pipe `slow` takes many times longer
+    /// than it said.
+    pub fn run(&self, random: &mut Random, length: u64, slow: Option<usize>) -> Outcome {
         let mut times = vec![];
         let together = random.below(40);
         for (channel, contract) in self.contracts.iter().enumerate() {
             let greedy = !random.one_in(3);
             let from = if random.one_in(2) { together } else { random.below(60) };
-            let mut arrivals = within(contract, from, length, greedy, random);
-            if loud == Some(channel) {
-                arrivals = (from..length).flat_map(|at| [at; 2]).collect();
-            }
+            let arrivals = within(contract, from, length, greedy, random);
             times.extend(arrivals.into_iter().map(|at| (at, channel)));
         }
         times.sort_unstable();
         let mood = if random.one_in(4) { Mood::WORST } else { Mood::any(random) };
-        Endpoint::new(&self.setup, mood, random.clone()).run(&times, length + length / 2)
+        let mut setup = self.setup.clone();
+        if let Some(reader) = slow.and_then(|slow| setup.readers.get_mut(slow)) {
+            reader.message *= 30;
+            reader.wake += 30;
+        }
+        Endpoint::new(&setup, mood, random.clone()).run(&times, length + length / 2)
     }
 }
 
 /// Arrivals in `from..end` that keep a contract in every closed window, as early as it allows, or
 /// with pauses.
-fn within(contract: &[Bucket], from: u64, end: u64, greedy: bool, random: &mut Random) -> Vec<u64> {
+pub fn within(
+    contract: &[Bucket],
+    from: u64,
+    end: u64,
+    greedy: bool,
+    random: &mut Random,
+) -> Vec<u64> {
     let mut times: Vec<u64> = vec![];
     let mut pause = 0;
     for now in from..end {

@@ -2,5 +2,8 @@
 
 mod campaigns;
 mod case;
+mod chains;
+mod counterexamples;
 mod machine;
+mod outputs;
 mod pipe;

@@ -1,0 +1,98 @@
+//! Chains of user threads that pass each message on as soon as they are done with it.
+
+use super::item::What;
+use super::refusal::Refusal;
+use super::service::Service;
+use super::steps::{self, Demand, Messages, Steps};
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// A thread of a chain, on a server of its own.
+#[derive(Clone, Copy)]
+pub struct Link<'a> {
+    /// Longest time per message, waking included.
+    pub message: Nanos,
+    /// Where it runs.
+    pub service: &'a dyn Service,
+}
+
+/// How long a message takes through a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passage {
+    /// Each link by itself, added: a burst is paid for at each.
+    pub sum: Nanos,
+    /// All links together: a burst is paid for once, at the slowest. Never more than the sum.
+    pub together: Nanos,
+}
+
+/// Longest bursts that are looked at as a whole; where more matter, the sum stands.
+const MESSAGES: usize = 128;
+
+/// The longest time of a message through `links`, from when the first may begin with it: that is
+/// at most `varies` longer after its arrival than the shortest time is.
+///
+/// # Errors
+/// The first link that is too slow.
+pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<Passage, Refusal> {
+    let own = [contract];
+    let messages = Messages { channels: &own, ahead: Nanos::ZERO };
+    let (mut sum, mut merges, mut late) = (Nanos::ZERO, Nanos::ZERO, varies);
+    for link in links {
+        let demand: &Demand<'_> = &[(link.message, &messages)];
+        let delay = steps::longest_delay(link.service, demand);
+        let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
+        let woken = Messages { channels: &own, ahead: late };
+        let asked = |window: u64| steps::work(&[(link.message, &woken)], window);
+        let apart = steps::keeps_apart(link.service, |window| woken.most(window), asked);
+        let more = if apart { Nanos::ZERO } else { link.service.period() };
+        (sum, merges, late) = (sum + delay + more, merges + more, late + delay + more);
+    }
+    let together = together(links, &messages).map_or(sum, |time| (time + merges).min(sum));
+    Ok(Passage { sum, together })
+}
+
+/// The longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`] matter.
+///
+/// G(j), how long j messages that come together take at most until the last is done, is D_sync of
+/// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that
+/// begins the busy period of the second link in which the last is done.
+fn together(links: &[Link<'_>], messages: &Messages<'_>) -> Option<Nanos> {
+    let each = links.iter().map(|link| at_once(link, messages));
+    let most = each.reduce(|sum, more| sum?.checked_add(more?)).unwrap_or(Some(0))?;
+    if most > MESSAGES as u64 {
+        return None;
+    }
+    let mut done = [Nanos::ZERO; MESSAGES];
+    for link in links {
+        let alone =
+            |count: usize| link.service.sync(Nanos(link.message.0.saturating_mul(count as u64)));
+        // From the longest burst down, so that what is still needed is not written over.
+        for last in (0..most as usize).rev() {
+            let sums = (0..=last).map(|first| done[first] + alone(last - first + 1));
+            done[last] = sums.max().unwrap_or_default();
+        }
+    }
+    let (mut window, mut longest) = (0, Nanos::ZERO);
+    while window != steps::NEVER {
+        let count = messages.most(window);
+        if count > most {
+            break;
+        }
+        let last = usize::try_from(count.checked_sub(1)?).ok()?;
+        longest = longest.max(*done.get(last)? - Nanos(window));
+        window = messages.next(window);
+    }
+    Some(longest)
+}
+
+/// As many messages as matter at a link: those of a window of whole periods in which they are
+/// served. More can be cut: as many less take so many periods less, and come so much earlier.
+fn at_once(link: &Link<'_>, messages: &Messages<'_>) -> Option<u64> {
+    let (budget, period) = (link.service.budget().0, link.service.period().0);
+    (1..=MESSAGES as u64).find_map(|periods| {
+        let window = period.saturating_mul(periods).saturating_sub(1);
+        let asked = messages.most(window);
+        let served = asked.saturating_mul(link.message.0) <= budget.saturating_mul(periods);
+        served.then_some(asked)
+    })
+}

@@ -1,0 +1,225 @@
+//! What all pipes of an endpoint get together: a pure function of what they ask for.
+
+use super::refused::Reason;
+use super::wish::{Attributes, Driver, Qos};
+use crate::bill::{
+    Basis, Bill, Promised, Refusal, Stage, Stages, Taking, Traffic, User, What, equation_nine,
+    input,
+};
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// The search for a period ends when it is known up to this part of it.
+const PRECISION: u64 = 32;
+
+/// What a pipe gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// C of its thread.
+    pub budget: Nanos,
+    /// T of its thread, for which nothing overflows and no message is late.
+    pub period: Nanos,
+    /// The papers' T, by Little's law.
+    pub little: Nanos,
+    /// Slots of its buffer.
+    pub slots: u64,
+    /// Where its latency comes from; the bound is its total.
+    pub bill: Bill,
+    /// The papers' bound, equation 9, with the same parameters.
+    pub equation_nine: Nanos,
+}
+
+/// What an endpoint and its pipes get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Agreement<const N: usize> {
+    /// Share of its I/O VCPU in millionths.
+    pub share: u32,
+    /// C of the driver's thread; zero if there is none.
+    pub receiver: Nanos,
+    /// What each pipe gets.
+    pub pipes: [Option<Terms>; N],
+}
+
+impl<const N: usize> Agreement<N> {
+    /// Without pipes.
+    pub(super) fn idle(driver: &Driver) -> Agreement<N> {
+        let receiver = driver.receiver.map_or(Nanos::ZERO, |receiver| receiver.budget.0);
+        Agreement { share: driver.io.least, receiver, pipes: [None; N] }
+    }
+}
+
+/// Why there is no agreement: for which pipe, and what.
+pub(super) type Failure = (usize, Reason);
+
+/// What `wishes` get, if there is anything that serves them all.
+pub(super) fn agree<const N: usize>(
+    driver: &Driver,
+    wishes: &[Option<Qos>; N],
+) -> Result<Agreement<N>, Failure> {
+    check(driver, wishes)?;
+    let contracts: [[Bucket; 1]; N] = wishes.map(|wish| {
+        // Nothing comes for a pipe that is not there.
+        let silent = Bucket { burst: 0, messages: 0, per: Nanos(1), jitter: Nanos::ZERO };
+        [wish.map_or(silent, |qos| qos.contract(&driver.attributes))]
+    });
+    let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
+    let mut agreement = Agreement::idle(driver);
+    // What the driver's threads wait for does not depend on the threads of pipes.
+    while !drivers_conform(driver, &agreement, wishes, &channels) && grow(driver, &mut agreement) {}
+    let pipes = all_terms(driver, &agreement, wishes, &channels)?;
+    Ok(Agreement { pipes, ..agreement })
+}
+
+/// Whether no thread of the driver waits for budget.
+fn drivers_conform<const N: usize>(
+    driver: &Driver,
+    agreement: &Agreement<N>,
+    wishes: &[Option<Qos>; N],
+    channels: &[&[Bucket]],
+) -> bool {
+    let Some((own, qos)) = wishes.iter().enumerate().find_map(|(i, qos)| Some((i, qos.as_ref()?)))
+    else {
+        return true;
+    };
+    let traffic = Traffic { channels, own };
+    let search = Search::new(driver, agreement, qos, traffic);
+    let Ok((bill, _)) = search.bill(qos.execution) else { return false };
+    let drivers = [What::BottomHalf, What::Driver].map(|what| bill.item(what));
+    drivers.iter().flatten().all(|item| item.basis == Basis::Conformant)
+}
+
+/// A quarter more for the driver, if the device may take it.
+fn grow<const N: usize>(driver: &Driver, agreement: &mut Agreement<N>) -> bool {
+    let before = (agreement.share, agreement.receiver);
+    let more = agreement.share.saturating_add(agreement.share / 4).saturating_add(1);
+    agreement.share = more.min(driver.io.most).max(agreement.share);
+    if let Some(receiver) = driver.receiver {
+        let more = Nanos(agreement.receiver.0.saturating_add(agreement.receiver.0 / 4 + 1));
+        agreement.receiver = more.min(receiver.budget.1).max(agreement.receiver);
+    }
+    before != (agreement.share, agreement.receiver)
+}
+
+/// Whether each wish makes sense, and the device can do them all.
+fn check<const N: usize>(driver: &Driver, wishes: &[Option<Qos>; N]) -> Result<(), Failure> {
+    let Attributes { packet, .. } = driver.attributes;
+    let given = driver.attributes.bits_per_second();
+    let mut wanted = 0u64;
+    for (pipe, qos) in wishes.iter().enumerate() {
+        let Some(qos) = qos else { continue };
+        let nothing = [qos.latency.0, qos.tput, qos.execution.0, qos.burst].contains(&0);
+        if nothing || packet.0 == 0 || packet.0 > packet.1 {
+            return Err((pipe, Reason::Nothing));
+        }
+        if qos.slots(&driver.attributes) == 0 {
+            let buffer = qos.buffer;
+            return Err((pipe, Reason::SmallBuffer { buffer, packet: packet.1 }));
+        }
+        wanted = wanted.saturating_add(qos.bits_per_second());
+        if wanted > given {
+            return Err((pipe, Reason::Device { wanted, given }));
+        }
+    }
+    Ok(())
+}
+
+fn all_terms<const N: usize>(
+    driver: &Driver,
+    agreement: &Agreement<N>,
+    wishes: &[Option<Qos>; N],
+    channels: &[&[Bucket]],
+) -> Result<[Option<Terms>; N], Failure> {
+    let mut all = [None; N];
+    for (pipe, (wish, terms)) in wishes.iter().zip(&mut all).enumerate() {
+        let Some(qos) = wish else { continue };
+        let traffic = Traffic { channels, own: pipe };
+        let search = Search::new(driver, agreement, qos, traffic);
+        *terms = Some(search.terms().map_err(|reason| (pipe, reason))?);
+    }
+    Ok(all)
+}
+
+/// The search for the period of one pipe's thread.
+struct Search<'a> {
+    driver: &'a Driver,
+    io: Promised,
+    receiver: Option<Promised>,
+    qos: &'a Qos,
+    traffic: Traffic<'a>,
+}
+
+impl<'a> Search<'a> {
+    fn new<const N: usize>(
+        driver: &'a Driver,
+        agreement: &Agreement<N>,
+        qos: &'a Qos,
+        traffic: Traffic<'a>,
+    ) -> Search<'a> {
+        let io = Promised::io(agreement.share, driver.io.period, driver.interrupts.gap);
+        let receiver = driver.receiver.map(|r| Promised::main(agreement.receiver, r.period));
+        Search { driver, io, receiver, qos, traffic }
+    }
+
+    /// The longest period that fits, at most Little's. A longer one makes nothing shorter.
+    fn terms(&self) -> Result<Terms, Reason> {
+        let shortest = self.qos.execution;
+        let mut best = self.at(shortest)?;
+        // All that is known of its thread is that it has its budget within a period.
+        let longest = self.qos.little().min(self.qos.latency).max(shortest);
+        let (mut fits, mut late) = (shortest.0, longest.0);
+        if let Ok(terms) = self.at(Nanos(late)) {
+            return Ok(terms);
+        }
+        while late - fits > 1 + fits / PRECISION {
+            let middle = fits + (late - fits) / 2;
+            match self.at(Nanos(middle)) {
+                Ok(terms) => (best, fits) = (terms, middle),
+                Err(_) => late = middle,
+            }
+        }
+        Ok(best)
+    }
+
+    /// The terms with this period, if they are good enough.
+    fn at(&self, period: Nanos) -> Result<Terms, Reason> {
+        let Search { driver, qos, .. } = self;
+        let (slots, holds) = (qos.slots(&driver.attributes), driver.attributes.buffer);
+        let (bill, equation_nine) = self.bill(period).map_err(Reason::Stage)?;
+        if bill.total > qos.latency {
+            return Err(Reason::Latency { wanted: qos.latency, fixed: bill.total });
+        }
+        if bill.slots > slots {
+            return Err(Reason::Overflow { slots, needed: bill.slots });
+        }
+        if bill.device > holds {
+            return Err(Reason::DeviceBuffer { holds, needed: bill.device });
+        }
+        let (budget, little) = (qos.execution, qos.little());
+        Ok(Terms { budget, period, little, slots, bill, equation_nine })
+    }
+
+    fn bill(&self, period: Nanos) -> Result<(Bill, Nanos), Refusal> {
+        let Driver { bus, interrupts, bottom_half, reader, receiver, attributes, .. } = self.driver;
+        let user = Promised { budget: self.qos.execution, period, chunks: reader.chunks };
+        let (work, telling) = *bottom_half;
+        let receiver = receiver.as_ref().zip(self.receiver.as_ref());
+        let stages = Stages {
+            bus: *bus,
+            interrupts: *interrupts,
+            bottom_half: Stage { work, telling, service: &self.io },
+            receiver: receiver.map(|(receiver, service)| Stage {
+                work: receiver.work,
+                telling: receiver.telling,
+                service,
+            }),
+            user: User {
+                message: self.qos.each(attributes),
+                wake: reader.wake,
+                taking: Taking::Each,
+                service: &user,
+            },
+        };
+        let bill = input(&stages, &self.traffic)?;
+        Ok((bill, equation_nine(&stages, bus.worst)))
+    }
+}

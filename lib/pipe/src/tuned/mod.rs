@@ -1,0 +1,27 @@
+//! `tpipe` as a decision: what a pipe asks for, what its thread gets, or why not.
+//!
+//! A driver states what its device can do ([`Attributes`]) and what its threads cost ([`Driver`]).
+//! Who wants a pipe states a quality of service ([`Qos`]). An [`Endpoint`] holds the pipes that
+//! are open: to open, change or close one it computes everything anew, asks whether the processor
+//! has room for it, and either changes as a whole or not at all.
+//!
+//! The period of a pipe's thread is the papers' T = B/λ ([`little`]), shortened until the bill of
+//! the pipe says that its buffer cannot overflow and its latency is kept, whatever the phase.
+//!
+//! ```
+//! use diapason_abi::Nanos;
+//! use diapason_pipe::tuned::little;
+//! // The worked example of the papers: 128 bytes at 512 kbit/s.
+//! assert_eq!(little(128 * 8, 512_000, Nanos::from_secs(1)), Nanos::from_millis(2));
+//! ```
+
+mod agree;
+mod endpoint;
+mod refused;
+mod suggest;
+mod wish;
+
+pub use agree::{Agreement, Terms};
+pub use endpoint::Endpoint;
+pub use refused::{Reason, Refused, WouldFit};
+pub use wish::{Attributes, Driver, Qos, Reader, Receiver, Shares, little};

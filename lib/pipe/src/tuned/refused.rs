@@ -1,0 +1,131 @@
+//! Why a pipe is not given, in numbers, and what would be.
+
+use crate::bill::{Refusal, Time};
+use core::fmt;
+use diapason_abi::Nanos;
+
+/// What stands in the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// All channels are in use.
+    NoChannel {
+        /// How many there are.
+        channels: u32,
+    },
+    /// There is no such pipe.
+    NoPipe,
+    /// A latency, throughput, execution time or burst of zero.
+    Nothing,
+    /// The buffer does not hold one message.
+    SmallBuffer {
+        /// Bytes asked for.
+        buffer: u64,
+        /// Bytes of a message.
+        packet: u64,
+    },
+    /// The pipes together want more than the device can do, in bits a second.
+    Device {
+        /// What they want.
+        wanted: u64,
+        /// What it can.
+        given: u64,
+    },
+    /// Latency less than what it takes whatever the thread's period.
+    Latency {
+        /// What was asked for.
+        wanted: Nanos,
+        /// The sum of the fixed parts.
+        fixed: Nanos,
+    },
+    /// The buffer can overflow whatever the thread's period.
+    Overflow {
+        /// Slots that the buffer has.
+        slots: u64,
+        /// Slots that are needed.
+        needed: u64,
+    },
+    /// The device can hold fewer messages than may wait in it.
+    DeviceBuffer {
+        /// What it holds.
+        holds: u64,
+        /// What may wait.
+        needed: u64,
+    },
+    /// A stage is too slow.
+    Stage(Refusal),
+    /// The processor has no room for all threads of the endpoint.
+    Processor {
+        /// C and T of the thread that was asked for.
+        thread: (Nanos, Nanos),
+    },
+}
+
+/// The nearest thing that would be given, all else as asked for and at the same rate of messages
+/// unless it is the rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WouldFit {
+    /// This latency, with as many bits in it as gives the same rate.
+    Latency(Nanos),
+    /// A buffer of so many bytes, and the execution time for it in proportion.
+    Buffer(u64),
+    /// So many bits in the latency asked for.
+    Tput(u64),
+    /// Nothing that was tried.
+    Nothing,
+}
+
+/// A pipe that is not given. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Which of the endpoint's pipes it fails for: the new one, or one that is open.
+    pub pipe: usize,
+    /// Why.
+    pub reason: Reason,
+    /// What instead.
+    pub would_fit: WouldFit,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Reason::NoChannel { channels } => write!(f, "all {channels} channels are in use"),
+            Reason::NoPipe => write!(f, "there is no such pipe"),
+            Reason::Nothing => {
+                write!(f, "latency, throughput, execution time and burst must not be zero")
+            }
+            Reason::SmallBuffer { buffer, packet } => {
+                write!(f, "a buffer of {buffer} bytes, but a message has {packet}")
+            }
+            Reason::Device { wanted, given } => {
+                write!(f, "{wanted} bit/s in all, but the device can do {given}")
+            }
+            Reason::Latency { wanted, fixed } => {
+                let (wanted, fixed) = (Time(wanted), Time(fixed));
+                write!(f, "a latency of {wanted}, but {fixed} whatever the thread's period")
+            }
+            Reason::Overflow { slots, needed } => {
+                write!(f, "{slots} slots, but {needed} are needed whatever the thread's period")
+            }
+            Reason::DeviceBuffer { holds, needed } => {
+                write!(f, "{needed} messages may wait in the device, which holds {holds}")
+            }
+            Reason::Stage(refusal) => write!(f, "{refusal}"),
+            Reason::Processor { thread: (budget, period) } => {
+                let (budget, period) = (Time(budget), Time(period));
+                write!(f, "no room on the processor: the thread needs {budget} in each {period}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pipe {}: {}; ", self.pipe, self.reason)?;
+        match self.would_fit {
+            WouldFit::Latency(latency) => write!(f, "a latency of {} would fit", Time(latency)),
+            WouldFit::Buffer(bytes) => write!(f, "a buffer of {bytes} bytes would fit"),
+            WouldFit::Tput(bits) => write!(f, "{bits} bits in that time would fit"),
+            WouldFit::Nothing => write!(f, "nothing near would fit"),
+        }
+    }
+}

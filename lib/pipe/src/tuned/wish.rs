@@ -1,0 +1,143 @@
+//! What a device can do, what its driver costs, and what a user asks for.
+
+use crate::bill::{Interrupts, Telling, Transfers, Work};
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// What a device can do: the entry of the driver's information base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attributes {
+    /// Most pipes at a time.
+    pub max_channels: u32,
+    /// Most bits of all pipes together …
+    pub max_tput: u64,
+    /// … in so much time, which is also the least time between two messages.
+    pub min_latency: Nanos,
+    /// Messages that the device holds for all pipes.
+    pub buffer: u64,
+    /// Smallest and largest message in bytes; a slot of a pipe's buffer holds the largest.
+    pub packet: (u64, u64),
+}
+
+/// How the share of the endpoint's I/O VCPU may grow, in millionths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shares {
+    /// With few pipes.
+    pub least: u32,
+    /// What the device may take.
+    pub most: u32,
+    /// T of the Main VCPUs it works for, all the same.
+    pub period: Nanos,
+}
+
+/// A driver's own thread between bottom half and pipes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Receiver {
+    /// What it does.
+    pub work: Work,
+    /// When it passes messages on.
+    pub telling: Telling,
+    /// T of its Main VCPU.
+    pub period: Nanos,
+    /// C with few pipes, and at most.
+    pub budget: (Nanos, Nanos),
+}
+
+/// What is known of the threads of pipes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reader {
+    /// Longest time of a wake-up.
+    pub wake: Nanos,
+    /// Places in its list of replenishments.
+    pub chunks: u32,
+}
+
+/// An endpoint: its device, and what its driver costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Driver {
+    /// What the device can do.
+    pub attributes: Attributes,
+    /// Its transfers.
+    pub bus: Transfers,
+    /// Their interrupts.
+    pub interrupts: Interrupts,
+    /// What the bottom half does, and when it passes that on.
+    pub bottom_half: (Work, Telling),
+    /// What it runs on.
+    pub io: Shares,
+    /// The driver's thread, if it has one.
+    pub receiver: Option<Receiver>,
+    /// The threads of pipes.
+    pub reader: Reader,
+}
+
+/// What a pipe is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Qos {
+    /// Longest time from arrival at the device until the thread is done with a message.
+    pub latency: Nanos,
+    /// Bits in so much time.
+    pub tput: u64,
+    /// The size of the pipe's buffer in bytes.
+    pub buffer: u64,
+    /// Longest time in which the thread processes a full buffer.
+    pub execution: Nanos,
+    /// Messages that may come at once; at least 1.
+    pub burst: u64,
+}
+
+/// The papers' T: with L = λ·W, a buffer of `amount` is full after this time at `rate` per `per`.
+/// Amount and rate are in the same unit. It sizes nothing: see [`Endpoint`](super::Endpoint).
+#[must_use]
+pub const fn little(amount: u64, rate: u64, per: Nanos) -> Nanos {
+    if rate == 0 {
+        return Nanos::FOREVER;
+    }
+    let time = amount as u128 * per.0 as u128 / rate as u128;
+    if time > u64::MAX as u128 { Nanos::FOREVER } else { Nanos(time as u64) }
+}
+
+impl Qos {
+    /// Slots of the buffer.
+    pub(super) fn slots(&self, attributes: &Attributes) -> u64 {
+        self.buffer.checked_div(attributes.packet.1).unwrap_or(0)
+    }
+
+    /// What arrives: all of the smallest size.
+    pub(super) fn contract(&self, attributes: &Attributes) -> Bucket {
+        let bits = attributes.packet.0.max(1).saturating_mul(8);
+        Bucket {
+            burst: self.burst,
+            messages: self.tput,
+            per: Nanos(self.latency.0.saturating_mul(bits)),
+            jitter: Nanos::ZERO,
+        }
+    }
+
+    /// Time per message, rounded up.
+    pub(super) fn each(&self, attributes: &Attributes) -> Nanos {
+        Nanos(self.execution.0.div_ceil(self.slots(attributes).max(1)))
+    }
+
+    /// T by Little's law.
+    pub(super) fn little(&self) -> Nanos {
+        little(self.buffer.saturating_mul(8), self.tput, self.latency)
+    }
+
+    /// Bits a second, rounded up.
+    pub(super) fn bits_per_second(&self) -> u64 {
+        per_second(self.tput, self.latency)
+    }
+}
+
+impl Attributes {
+    /// Bits a second that the device can do, rounded up.
+    pub(super) fn bits_per_second(&self) -> u64 {
+        per_second(self.max_tput, self.min_latency)
+    }
+}
+
+fn per_second(bits: u64, time: Nanos) -> u64 {
+    let second = u128::from(bits) * 1_000_000_000;
+    u64::try_from(second.div_ceil(u128::from(time.0.max(1)))).unwrap_or(u64::MAX)
+}

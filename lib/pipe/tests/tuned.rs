@@ -1,0 +1,214 @@
+//! `tpipe` as a decision: the worked examples, every refusal with its reason, and pipes that come
+//! and go.
+
+use diapason_abi::Nanos;
+use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
+use diapason_pipe::tuned::*;
+use diapason_random::Random;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+const US: fn(u64) -> Nanos = Nanos::from_micros;
+const SECOND: Nanos = Nanos::from_secs(1);
+
+/// The periods that the papers print, in whole milliseconds.
+#[test]
+fn little_s_law_to_the_digit() {
+    let printed = |amount, rate| little(amount, rate, SECOND).0 / 1_000_000;
+    assert_eq!(printed(128 * 8, 512_000), 2);
+    assert_eq!(printed(4096 * 8, 2_250_000), 14);
+    assert_eq!(printed(128, 2752), 46);
+    assert_eq!(printed(128, 3073), 41);
+    assert_eq!(little(1, 0, SECOND), Nanos::FOREVER);
+}
+
+/// A USB interface with five CAN channels.
+fn interface() -> Driver {
+    Driver {
+        attributes: Attributes {
+            max_channels: 5,
+            max_tput: 2_250,
+            min_latency: MS(1),
+            buffer: 64,
+            packet: (16, 16),
+        },
+        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
+        interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(20) },
+        bottom_half: (Work { activation: US(5), transfer: US(2), message: US(2) }, Telling::All),
+        io: Shares { least: 20_000, most: 200_000, period: MS(2) },
+        receiver: None,
+        reader: Reader { wake: US(2), chunks: 8 },
+    }
+}
+
+/// `frames` of 16 bytes a second, a buffer of `slots`.
+fn frames(frames: u64, slots: u64) -> Qos {
+    Qos {
+        latency: MS(50),
+        tput: frames * 16 * 8 / 20,
+        buffer: slots * 16,
+        execution: US(400),
+        burst: 1,
+    }
+}
+
+type Five = Endpoint<5>;
+
+fn reason(qos: Qos) -> (Reason, WouldFit) {
+    let refused = Five::new(interface()).open(qos, &mut |_| true).unwrap_err();
+    println!("{refused}");
+    (refused.reason, refused.would_fit)
+}
+
+#[test]
+fn a_pipe_gets_a_period_that_is_sound() {
+    let mut endpoint = Five::new(interface());
+    let pipe = endpoint.open(frames(2_000, 128), &mut |_| true).unwrap();
+    let terms = endpoint.agreement().pipes[pipe].unwrap();
+    println!("{}\n{terms:?}", terms.bill);
+    // Little: 128 frames at 2,000 a second.
+    assert_eq!((terms.budget, terms.little), (US(400), MS(64)));
+    assert!(terms.period < terms.little && terms.period > MS(5), "{:?}", terms.period);
+    assert!(terms.bill.total <= MS(50) && terms.bill.slots <= 128);
+}
+
+#[test]
+fn each_refusal_has_its_reason() {
+    let good = frames(1_000, 64);
+    let small = Qos { buffer: 15, ..good };
+    assert_eq!(reason(small).0, Reason::SmallBuffer { buffer: 15, packet: 16 });
+    let (why, instead) = reason(Qos { latency: US(900), tput: 115, ..good });
+    assert!(matches!(why, Reason::Latency { wanted, fixed } if wanted == US(900) && fixed > MS(2)));
+    assert!(matches!(instead, WouldFit::Latency(latency) if latency > MS(2) && latency < MS(20)));
+    let (why, instead) = reason(frames(20_000, 128));
+    assert_eq!(why, Reason::Device { wanted: 2_560_000, given: 2_250_000 });
+    assert!(matches!(instead, WouldFit::Tput(bits) if bits > 60_000 && bits < 112_500));
+    let (why, instead) = reason(frames(2_000, 3));
+    assert!(matches!(why, Reason::Overflow { slots: 3, needed } if needed > 3));
+    assert!(matches!(instead, WouldFit::Buffer(bytes) if bytes > 48), "{instead:?}");
+    assert_eq!(reason(Qos { burst: 0, ..good }).0, Reason::Nothing);
+    assert!(matches!(
+        reason(Qos { burst: 65, buffer: 4096, ..good }).0,
+        Reason::DeviceBuffer { holds: 64, .. }
+    ));
+
+    let mut endpoint = Five::new(interface());
+    let refused = endpoint.open(good, &mut |_| false).unwrap_err();
+    assert!(
+        matches!(refused.reason, Reason::Processor { thread: (budget, _) } if budget == US(400))
+    );
+    for pipe in 0..5 {
+        assert_eq!(endpoint.open(good, &mut |_| true), Ok(pipe));
+    }
+    let sixth = endpoint.open(good, &mut |_| true).unwrap_err();
+    assert_eq!(sixth.reason, Reason::NoChannel { channels: 5 });
+    assert!(endpoint.close(3) && !endpoint.close(3));
+    assert_eq!(endpoint.renegotiate(3, good, &mut |_| true).unwrap_err().reason, Reason::NoPipe);
+    assert_eq!(endpoint.open(good, &mut |_| true), Ok(3));
+}
+
+/// Nothing of the endpoint changed.
+fn same(a: &Five, b: &Five) -> bool {
+    a.agreement() == b.agreement() && (0..5).all(|pipe| a.qos(pipe) == b.qos(pipe))
+}
+
+fn any_qos(random: &mut Random) -> Qos {
+    let slots = random.between(1, 200);
+    Qos {
+        latency: US(random.between(500, 60_000)),
+        tput: random.between(1, 40_000),
+        buffer: slots * 16 + random.below(16),
+        execution: US(random.between(10, 2_000)),
+        burst: random.between(1, 6),
+    }
+}
+
+/// What one core has room for: three quarters of it.
+fn fits(agreement: &Agreement<5>) -> bool {
+    let pipes = agreement.pipes.iter().flatten();
+    let load = pipes.map(|terms| terms.budget.0 * 1_000_000 / terms.period.0.max(1));
+    load.sum::<u64>() + u64::from(agreement.share) <= 750_000
+}
+
+#[test]
+fn pipes_come_and_go_and_keep_what_they_were_promised() {
+    let (mut opened, mut refused, mut suggested) = (0, 0, 0);
+    for life in 0..8 {
+        let mut random = Random::stream(7, life);
+        let mut endpoint = Five::new(interface());
+        for _ in 0..12 {
+            let before = endpoint.clone();
+            let (pipe, qos) = (random.index(5), any_qos(&mut random));
+            let open = random.one_in(2);
+            let answer = if open {
+                endpoint.open(qos, &mut fits)
+            } else if random.one_in(2) {
+                endpoint.renegotiate(pipe, qos, &mut fits).map(|()| pipe)
+            } else {
+                endpoint.close(pipe);
+                continue;
+            };
+            match answer {
+                Ok(pipe) => {
+                    opened += 1;
+                    assert_eq!(endpoint.qos(pipe), Some(qos));
+                }
+                Err(why) => {
+                    refused += 1;
+                    assert!(same(&endpoint, &before), "changed: {why}");
+                    suggested += u32::from(suggestion_is_taken(before, why, qos, open, pipe));
+                }
+            }
+            kept(&endpoint);
+        }
+        for pipe in 0..5 {
+            let was_open = endpoint.qos(pipe).is_some();
+            assert_eq!(endpoint.close(pipe), was_open);
+        }
+        assert!(endpoint.agreement().pipes.iter().all(Option::is_none));
+    }
+    println!("{opened} opened, {refused} refused, {suggested} suggestions taken");
+    assert!(opened > 15 && suggested > 10, "{opened} {suggested}");
+}
+
+/// Every pipe has what it asked for.
+fn kept(endpoint: &Five) {
+    assert!(fits(endpoint.agreement()));
+    for (pipe, terms) in endpoint.agreement().pipes.iter().enumerate() {
+        let Some((terms, qos)) = terms.zip(endpoint.qos(pipe)) else { continue };
+        assert!(terms.bill.total <= qos.latency && terms.bill.slots <= qos.buffer / 16);
+        assert!(terms.period <= terms.little.max(terms.budget) && terms.budget == qos.execution);
+    }
+}
+
+/// What was said to fit fits; whether anything was said.
+fn suggestion_is_taken(
+    mut endpoint: Five,
+    why: Refused,
+    qos: Qos,
+    open: bool,
+    pipe: usize,
+) -> bool {
+    let grown = |part: u64, of: u64, value: u64| {
+        (u128::from(value) * u128::from(part) / u128::from(of)) as u64
+    };
+    let other = match why.would_fit {
+        WouldFit::Latency(latency) => {
+            // As many bits more as gives no higher rate.
+            Qos { latency, tput: grown(latency.0, qos.latency.0, qos.tput).max(1), ..qos }
+        }
+        WouldFit::Buffer(buffer) => {
+            let slots = (qos.buffer / 16).max(1);
+            let execution = Nanos(grown(buffer / 16, slots, qos.execution.0));
+            Qos { buffer, execution, ..qos }
+        }
+        WouldFit::Tput(tput) => Qos { tput, ..qos },
+        WouldFit::Nothing => return false,
+    };
+    let answer = if open {
+        endpoint.open(other, &mut fits).map(|_| ())
+    } else {
+        endpoint.renegotiate(pipe, other, &mut fits)
+    };
+    assert_eq!(answer, Ok(()), "{why}");
+    true
+}
