@@ -76,7 +76,7 @@ fn follow(server: Server<dyn Device>, log: Option<Log>) -> Result<Report, String
         let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
         return Ok(report);
     };
-    let ended = server.run(|now, devices| log.look(now, devices));
+    let ended = server.run(|stop, devices| log.look(stop.now, devices));
     let (report, mut devices) = ended.map_err(|failure| failure.to_string())?;
     log.look(report.time, &mut devices);
     log.captures.finish().map_err(|failure| failure.to_string())?;
