@@ -85,7 +85,7 @@ impl Scenario {
 pub struct Latency {
     /// The longest, if the clocks of both ends are known.
     pub longest: Option<u64>,
-    /// The longest beyond the fastest ever, at most.
+    /// The longest beyond the fastest.
     pub beyond: u64,
 }
 

@@ -89,7 +89,7 @@ fn input(run: &Measured) -> Vec<Row> {
     };
     let latency = match run.channels.iter().filter_map(|channel| channel.latency.longest).max() {
         Some(longest) => format!("the longest of all is {} us from the bus", longest / 1_000),
-        None => "at most: the sum of the longest to the server and from there".into(),
+        None => "the interface's clock is not related to the reader's".into(),
     };
     let quest = ours.then_some(0.0);
     let mut rows = vec![
