@@ -3,7 +3,8 @@
 use crate::Nanos;
 use core::fmt;
 
-/// Sizes that are told apart: up to a microsecond, then a quarter of an octave each, up to a second.
+/// Sizes that are told apart: up to a microsecond, then a quarter of an octave each, up to a
+/// second.
 pub const SIZES: usize = 81;
 /// Sizes in a line.
 const IN_A_LINE: usize = 8;

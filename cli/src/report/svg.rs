@@ -68,7 +68,8 @@ impl Picture {
         let ((x, y), words) = (at, escaped(words));
         let _ = writeln!(
             self.content,
-            "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" class=\"{class}\">{words}</text>"
+            "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" \
+             class=\"{class}\">{words}</text>"
         );
     }
 
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn scales_are_round_and_long_enough() {
-        assert_eq!(rounded(6.1), (7.0, 1.0).clone());
+        assert_eq!(rounded(6.1), (8.0, 2.0));
         for most in [0.0, 0.001, 1.0, 9.9, 12_345.0] {
             let (end, step) = rounded(most);
             assert!(end >= most && step > 0.0 && end / step < 8.0, "{most}: {end} {step}");

@@ -19,7 +19,8 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     };
     let body: String = rows.iter().map(row).collect();
     format!(
-        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
+        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead>\n\
+         <tbody>{body}</tbody></table></div>\n"
     )
 }
 

@@ -1,7 +1,7 @@
 //! Reads one CAN channel of the USB server: counts its frames, looks for gaps, measures delays.
 //!
-//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments: channel,
-//! and after how many seconds it ends with a verdict (0: never).
+//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments:
+//! channel, and after how many seconds it ends with a verdict (0: never).
 
 #![no_std]
 #![no_main]
