@@ -1,8 +1,8 @@
-//! The USB server: drives the host controller, and serves a CAN interface plugged into it.
+//! The USB server: drives the host controller, and serves what is plugged into it.
 //!
-//! Two threads share the server under one mutex. One manages: commands, ports, time. The other is
-//! the bottom half of what CAN channels receive: it runs on a VCPU of its own, puts frames into
-//! pipes and wakes their readers. Both do the same: lock, whatever is due, unlock, wake.
+//! Its threads share the server under one mutex. One manages: commands, ports, time. The others are
+//! bottom halves, one for each service: it runs on a VCPU of its own for those who wait for what
+//! its devices send, and wakes them. All do the same: lock, whatever is due, unlock, wake.
 
 #![no_std]
 #![no_main]
@@ -10,15 +10,17 @@
 
 extern crate alloc;
 
+mod change;
 mod channels;
 mod hardware;
-mod interface;
 mod policy;
+mod served;
 mod server;
+mod services;
 mod slots;
 
 use alloc::boxed::Box;
-use channels::Channels;
+use alloc::vec::Vec;
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
@@ -27,15 +29,16 @@ use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::xhci::{Buses, Controller};
-use diapason_usbd::CHANNELS;
 use hardware::{Bar, Shared};
-use server::{Cause, Server};
-use slots::Slots;
+use policy::Home;
+use server::{Cause, Fresh, Server};
+use services::Offers;
+use slots::Pool;
 
 entry!(main);
 heap!(128 * 1024);
 
-/// The priority of both threads, each on a VCPU of its own.
+/// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
 
 /// What a thread does besides serving its interrupter.
@@ -47,23 +50,15 @@ enum Duty {
     Receive,
 }
 
-impl Duty {
-    /// What the simulator calls its work.
-    const fn work(self) -> &'static str {
-        match self {
-            Duty::Manage => "usbd.manage",
-            Duty::Receive => "usbd.receive",
-        }
-    }
-}
-
-/// A thread of the server: what it waits for.
+/// A thread of the server: what it waits for, and whom it wakes.
 struct Half {
     server: &'static Locked<Server>,
     interrupter: u16,
     message: Event,
     duty: Duty,
-    ready: [Semaphore; CHANNELS],
+    /// What the simulator calls what it does.
+    work: &'static str,
+    bells: &'static [Semaphore],
 }
 
 fn main(_: Arguments) {
@@ -74,30 +69,36 @@ fn main(_: Arguments) {
 
 fn serve() -> Result<(), Errno> {
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
-    let (managing, receiving) = (message(policy::MANAGING)?, message(policy::CAN)?);
-    let (channels, ready) = Channels::new()?;
-    let server = build(channels)?;
-    let half = |interrupter, message, duty| Half { server, interrupter, message, duty, ready };
-    let bottom = Box::leak(Box::new(half(policy::CAN, receiving, Duty::Receive)));
-    thread::start(Vcpu::open(policy::RECEIVING)?, "receive", PRIORITY, bottom)?;
-    let main = Box::leak(Box::new(half(policy::MANAGING, managing, Duty::Manage)));
-    main.run();
+    let managing = message(policy::MANAGING)?;
+    let offers = services::offered()?;
+    let homes: Vec<&'static Home> = offers.iter().map(|(_, home)| *home).collect();
+    let (server, bells) = build(offers)?;
+    for (interrupter, home) in (1..).zip(homes) {
+        let (message, duty, work) = (message(interrupter)?, Duty::Receive, home.work);
+        let bottom = Box::new(Half { server, interrupter, message, duty, work, bells });
+        thread::start(Vcpu::open(home.vcpu)?, home.thread, PRIORITY, Box::leak(bottom))?;
+    }
+    let (interrupter, message, duty) = (policy::MANAGING, managing, Duty::Manage);
+    let work = "usbd.manage";
+    Box::leak(Box::new(Half { server, interrupter, message, duty, work, bells })).run();
     Ok(())
 }
 
-/// The server, its controller being started.
-fn build(channels: Channels) -> Result<&'static Locked<Server>, Errno> {
+/// The server, its controller being started, and all its bells.
+fn build(offers: Offers) -> Result<(&'static Locked<Server>, &'static [Semaphore]), Errno> {
+    let limits = policy::limits(offers.len());
     let registers = Registers::map(policy::DEVICE)?;
     let rings = Shared(Dma::attach(policy::RINGS)?);
-    let slots = Slots::new(Dma::attach(policy::BUFFERS)?).ok_or(Errno::Exhausted)?;
-    let made = Controller::new(Bar(registers), rings, policy::LIMITS, &Buses::default());
+    let pool = Pool::new(Dma::attach(policy::BUFFERS)?, limits.devices.into());
+    let made = Controller::new(Bar(registers), rings, limits, &Buses::default());
     let granted = made.map_err(|why| log!("the limits: {why:?}")).and_then(|mut driver| {
-        let granted = driver.grant(slots.window());
+        let granted = driver.grant(pool.window());
         granted.map(|()| driver).map_err(|why| log!("memory of transfers: {why:?}"))
     });
     let driver = granted.map_err(|()| Errno::Exhausted)?;
-    let server = Server::new(driver, slots, channels, time::now());
-    Ok(Box::leak(Box::new(Locked::new(server))))
+    let server = Server::new(driver, pool, offers, time::now());
+    let bells = server.bells().leak();
+    Ok((Box::leak(Box::new(Locked::new(server))), bells))
 }
 
 impl Task for Half {
@@ -107,12 +108,12 @@ impl Task for Half {
             let (fresh, wake) = match self.server.lock() {
                 Ok(mut server) => {
                     let now = time::now();
-                    let fresh = time::work(self.duty.work(), || server.attend(cause, now));
+                    let fresh = time::work(self.work, || server.attend(cause, now));
                     (fresh, server.next_wake())
                 }
                 Err(errno) => return stop(errno),
             };
-            self.wake_readers(fresh);
+            self.ring(fresh);
             cause = match self.wait(wake) {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
@@ -138,11 +139,11 @@ impl Half {
         }
     }
 
-    fn wake_readers(&self, fresh: channels::Fresh) {
-        for (channel, ready) in self.ready.iter().enumerate() {
-            if fresh & 1 << channel != 0 {
+    fn ring(&self, fresh: Fresh) {
+        for (number, bell) in self.bells.iter().enumerate() {
+            if fresh >> number & 1 != 0 {
                 // A semaphore at its limit has been given often enough.
-                let _ = ready.give();
+                let _ = bell.give();
             }
         }
     }

@@ -9,21 +9,35 @@ pub const DEVICE: &str = "xhci";
 pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
-/// The VCPU of the bottom half that takes what CAN channels receive.
-pub const RECEIVING: &str = "usb-receive";
 
-/// Commands, ports, control transfers, and what goes to devices.
+/// Where a bottom half is at home.
+pub struct Home {
+    /// Its VCPU in the description.
+    pub vcpu: &'static str,
+    /// Its thread.
+    pub thread: &'static str,
+    /// What the simulator calls its work.
+    pub work: &'static str,
+    /// The shortest time between two of its interrupts: the description's interval is a little
+    /// shorter.
+    pub moderation: Nanos,
+}
+
+/// The interrupter of commands, ports, control transfers, and most of what goes to devices. Those
+/// of the services follow it in their order; the same number of messages is in the description.
 pub const MANAGING: u16 = 0;
-/// What comes from CAN channels.
-pub const CAN: u16 = 1;
-/// How many interrupters are used; the same number of messages is in the description.
-pub const INTERRUPTERS: u16 = 2;
+/// Its time between interrupts.
+pub const MANAGED: Nanos = Nanos::from_millis(2);
 
-/// The shortest time between two interrupts, by interrupter: the description's intervals are a
-/// little shorter. Together with the transfers pending it makes batches: what comes meanwhile
-/// stays in the interface, which has room for 64 frames, 9 ms of the article's traffic.
-pub const MODERATION: [Nanos; INTERRUPTERS as usize] =
-    [Nanos::from_millis(2), Nanos::from_millis(1)];
+/// What CAN channels receive. Together with the transfers pending the moderation makes batches:
+/// what comes meanwhile stays in the interface, which has room for 64 frames, 9 ms of the article's
+/// traffic.
+pub const CAN: Home = Home {
+    vcpu: "usb-receive",
+    thread: "receive",
+    work: "usbd.receive",
+    moderation: Nanos::from_millis(1),
+};
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
@@ -42,22 +56,23 @@ pub const REOPEN: Nanos = Nanos::from_millis(100);
 /// the last.
 pub const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(1));
 
-/// Transfers to interfaces that may be pending; those from them are the class's to say.
-pub const SENDING: usize = 16;
-/// Room for one of them.
-pub const SEND_BYTES: usize = 128;
+/// Bytes kept of a configuration.
+pub const CONFIGURATION: usize = 1024;
 
-/// One interface, and a few devices that nobody serves.
-pub const LIMITS: Limits = Limits {
-    devices: 4,
-    pipes: 8,
-    blocks: 64,
-    transfers: 32,
-    interrupters: INTERRUPTERS,
-    events: 128,
-    ports: 30,
-    scratchpads: 32,
-    configuration: 1024,
-    windows: 1,
-    watch: Nanos::from_millis(100),
-};
+/// Room for one device of each service, and for a few that nobody serves.
+pub fn limits(services: usize) -> Limits {
+    let many = services > 1;
+    Limits {
+        devices: services as u8 + 3,
+        pipes: if many { 32 } else { 8 },
+        blocks: 64,
+        transfers: if many { 96 } else { 32 },
+        interrupters: services as u16 + 1,
+        events: if many { 256 } else { 128 },
+        ports: 30,
+        scratchpads: 32,
+        configuration: CONFIGURATION as u16,
+        windows: 1,
+        watch: Nanos::from_millis(100),
+    }
+}
