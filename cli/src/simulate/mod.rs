@@ -14,7 +14,7 @@ use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
-use crate::surroundings::functions;
+use crate::surroundings::{Functions, functions, simulable};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
@@ -245,8 +245,22 @@ pub fn run(
     faults: Option<u64>,
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
+    simulable(&session.system)?;
+    among(session, how, functions(&session.system, faults), observer)
+}
+
+/// The same, among other devices than those of the description.
+///
+/// # Errors
+/// If it cannot be run at all.
+pub fn among(
+    session: &Session,
+    how: &Options,
+    functions: Functions,
+    observer: &mut dyn FnMut(&Line),
+) -> Result<Run, Failure> {
     let mut listener = Listener::new(observer);
-    let ending = drive(session, how, faults, &mut listener)?;
+    let ending = drive_among(session, how, functions, &mut listener)?;
     Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
@@ -260,9 +274,18 @@ pub fn drive(
     faults: Option<u64>,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended =
-        diapason_sim::run(&session.archive, how, functions(&session.system, faults), observer)
-            .map_err(|error| Failure::Ours(error.to_string()))?;
+    simulable(&session.system)?;
+    drive_among(session, how, functions(&session.system, faults), observer)
+}
+
+fn drive_among(
+    session: &Session,
+    how: &Options,
+    functions: Functions,
+    observer: &mut impl Observer,
+) -> Result<Ending, Failure> {
+    let ended = diapason_sim::run(&session.archive, how, functions, observer)
+        .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,

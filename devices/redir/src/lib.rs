@@ -11,4 +11,4 @@ mod redirected;
 mod server;
 
 pub use redirected::{Journal, Redirected, Trouble};
-pub use server::{Ending, Failure, Plan, Report, Server};
+pub use server::{CONTROLLER, Ending, Failure, Plan, Report, Server};

@@ -90,6 +90,8 @@ pub(crate) struct DeclaredUsb {
     pub name: At<String>,
     /// Name of its controller.
     pub on: Option<At<String>>,
+    /// Name of the hub it is plugged into instead.
+    pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
 }

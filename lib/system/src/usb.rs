@@ -15,6 +15,8 @@ use crate::table::{Raw, Table};
 const XHCI: u32 = 0x0c_0330;
 /// Most ports of a controller.
 const PORTS: u64 = 15;
+/// Most hubs between a device and its controller.
+const HUBS: usize = 5;
 /// Longest work.
 const WORK_MAX: u64 = 1_000_000_000_000;
 
@@ -22,10 +24,11 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let mut table = Table::new("[[usb]]", "USB device", raw, report);
     let name = read::name(&mut table);
     let on = table.text("on", "on = \"xhci\"");
-    if on.is_none() {
+    let behind = table.text("behind", "behind = \"hub\"");
+    if on.is_none() && behind.is_none() {
         table.missing("on", "add `on = \"xhci\"`, the `[[device]]` it is plugged into");
     }
-    let port = table.number("port", 1..=PORTS, ", of the controller; 1 is the first");
+    let port = table.number("port", 1..=PORTS, ", of the controller or the hub; 1 is the first");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
     if model.is_none() {
@@ -33,7 +36,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     }
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
-    DeclaredUsb { name, on, port, model: model.map(|model| model.value) }
+    DeclaredUsb { name, on, behind, port, model: model.map(|model| model.value) }
 }
 
 pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
@@ -57,9 +60,13 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
     for (index, usb) in declared.usb.iter().enumerate() {
         controller(declared, usb, report);
+        hub(declared, usb, report);
         let same = |other: &&DeclaredUsb| {
-            let (a, b) = (other.on.as_ref(), usb.on.as_ref());
-            a.map(|on| &on.value) == b.map(|on| &on.value) && other.port.value == usb.port.value
+            let place = |usb: &DeclaredUsb| {
+                let name = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());
+                (name(&usb.on), name(&usb.behind), usb.port.value)
+            };
+            place(other) == place(usb)
         };
         if let Some(first) = declared.usb[..index].iter().find(same) {
             let title = format!("port {} has two devices", usb.port.value);
@@ -82,6 +89,62 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
             report.push(problem.with(&first.span, "first here"));
         }
     }
+}
+
+/// The hub it is plugged into must be one, and lead to a controller.
+fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
+    let Some(behind) = &usb.behind else { return };
+    if let Some(on) = &usb.on {
+        let title = "a device is on a controller or behind a hub, not both";
+        let problem = Problem::new(&behind.span, title, "remove one of the two");
+        report.push(problem.with(&on.span, "the controller"));
+        return;
+    }
+    let Some(hub) = plug(declared, &behind.value) else {
+        let title = format!("no USB device is called `{}`", behind.value);
+        let help = "name a `[[usb]]` with `model = \"hub\"`";
+        report.push(Problem::new(&behind.span, title, help));
+        return;
+    };
+    if hub.model.is_some_and(|model| model != UsbModel::Hub) {
+        let title = format!("`{}` is no hub", behind.value);
+        let help = "devices are behind a `[[usb]]` with `model = \"hub\"`";
+        report.push(Problem::new(&behind.span, title, help).with(&hub.name.span, "this one"));
+    }
+    if usb.port.value > UsbModel::HUB_PORTS.into() {
+        let title = format!("a hub has {} ports", UsbModel::HUB_PORTS);
+        report.push(Problem::new(&usb.port.span, title, "choose another `port`"));
+    }
+    if usb.model == Some(UsbModel::Camera) {
+        let title = "a SuperSpeed device does not fit into a hub of USB 2";
+        report.push(Problem::new(&behind.span, title, "plug it into the controller: `on = …`"));
+    }
+    if chain(declared, usb).count() > HUBS || controller_of(declared, usb).is_none() {
+        let title = format!("more than {HUBS} hubs, or hubs in a circle");
+        report.push(Problem::new(&behind.span, title, "plug one of the hubs into a controller"));
+    }
+}
+
+fn plug<'a>(declared: &'a Declared, name: &str) -> Option<&'a DeclaredUsb> {
+    declared.usb.iter().find(|usb| usb.name.value == name)
+}
+
+/// The hubs between a device and its controller; one more than there may be if there is no end.
+fn chain<'a>(
+    declared: &'a Declared,
+    usb: &'a DeclaredUsb,
+) -> impl Iterator<Item = &'a DeclaredUsb> {
+    let above = |usb: &&'a DeclaredUsb| plug(declared, &usb.behind.as_ref()?.value);
+    std::iter::successors(above(&usb), above).take(HUBS + 1)
+}
+
+/// The controller that a device is plugged into, through however many hubs.
+pub(crate) fn controller_of<'a>(
+    declared: &'a Declared,
+    usb: &'a DeclaredUsb,
+) -> Option<&'a At<String>> {
+    let last = chain(declared, usb).last().unwrap_or(usb);
+    last.on.as_ref().filter(|_| last.behind.is_none())
 }
 
 fn controller(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {

@@ -38,6 +38,46 @@ fn devices_are_plugged_in_and_no_part_of_what_boots() {
 }
 
 #[test]
+fn devices_are_plugged_into_hubs() {
+    let tables = "[[usb]]\nname = \"keys\"\nbehind = \"inner\"\nport = 4\nmodel = \"keyboard\"\n\
+                  [[usb]]\nname = \"inner\"\nbehind = \"outer\"\nmodel = \"hub\"\n\
+                  [[usb]]\nname = \"outer\"\non = \"xhci\"\nport = 7\nmodel = \"hub\"";
+    let system = parse("f", &system(tables)).unwrap();
+    let places: Vec<(Option<usize>, usize, u8)> =
+        system.usb.iter().map(|plug| (plug.behind, plug.device, plug.port)).collect();
+    assert_eq!(places, [(Some(1), 0, 4), (Some(2), 0, 1), (None, 0, 7)]);
+}
+
+#[test]
+fn what_is_behind_no_hub_is_refused_where_it_stands() {
+    let usb = |name: &str, rest: &str| format!("[[usb]]\nname = \"{name}\"\n{rest}\n");
+    let hub = usb("hub", "on = \"xhci\"\nmodel = \"hub\"");
+    let on_hub = |rest: &str| format!("{hub}{}", usb("a", rest));
+    let sensor = "model = \"sensor\"";
+    let help = "name a `[[usb]]` with `model = \"hub\"`";
+    let nowhere = usb("a", &format!("behind = \"hub\"\n{sensor}"));
+    bad(&nowhere, (3, 10), "no USB device is called `hub`", help);
+    let both = on_hub(&format!("on = \"xhci\"\nbehind = \"hub\"\nport = 2\n{sensor}"));
+    let title = "a device is on a controller or behind a hub, not both";
+    bad(&both, (8, 10), title, "remove one of the two");
+    let far = on_hub(&format!("behind = \"hub\"\nport = 5\n{sensor}"));
+    bad(&far, (8, 8), "a hub has 4 ports", "choose another `port`");
+    let fast = on_hub("behind = \"hub\"\nmodel = \"camera\"");
+    let title = "a SuperSpeed device does not fit into a hub of USB 2";
+    bad(&fast, (7, 10), title, "plug it into the controller: `on = …`");
+    let one = usb("one", &format!("on = \"xhci\"\n{sensor}"));
+    let on_sensor = one + &usb("a", &format!("behind = \"one\"\n{sensor}"));
+    let help = "devices are behind a `[[usb]]` with `model = \"hub\"`";
+    bad(&on_sensor, (7, 10), "`one` is no hub", help);
+    let circle = usb("x", "behind = \"x\"\nmodel = \"hub\"");
+    let title = "more than 5 hubs, or hubs in a circle";
+    bad(&circle, (3, 10), title, "plug one of the hubs into a controller");
+    let twice = on_hub(&format!("behind = \"hub\"\n{sensor}"))
+        + &usb("b", &format!("behind = \"hub\"\nport = 1\n{sensor}"));
+    bad(&twice, (12, 8), "port 1 has two devices", "give each a `port` of its own");
+}
+
+#[test]
 fn works_have_a_worst_time_and_perhaps_a_best() {
     let tables = "[[work]]\nname = \"a\"\nworst = \"3us\"\n\
                   [[work]]\nname = \"b\"\nworst = \"3us\"\nbest = \"1us\"";
