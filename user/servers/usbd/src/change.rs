@@ -3,7 +3,7 @@
 
 use crate::policy;
 use crate::server::Driver;
-use crate::services::{Found, Service};
+use crate::services::Found;
 use alloc::vec::Vec;
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
@@ -82,13 +82,12 @@ impl Changes {
         driver: &mut Driver,
         device: DeviceId,
         speed: Speed,
-        service: &dyn Service,
     ) -> Option<(Change, Fault)> {
         let change = self.wanted.filter(|_| !self.asked)?;
         let asked = match change {
             Change::Renew { endpoint } => driver.renew(device, endpoint),
             Change::Alternate { interface, alternate } => {
-                self.choose(driver, (device, speed), (interface, alternate), service)
+                self.choose(driver, (device, speed), (interface, alternate))
             }
         };
         let fault = match asked {
@@ -110,17 +109,16 @@ impl Changes {
         driver: &mut Driver,
         (device, speed): (DeviceId, Speed),
         (interface, alternate): (u8, u8),
-        service: &dyn Service,
     ) -> Result<(), Refused> {
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read(driver, device, speed, &mut bytes).ok_or(Refused::NoDevice)?;
+        let found = Found::read(driver, device, (speed, 0), &mut bytes).ok_or(Refused::NoDevice)?;
         let before = self.settings.get(usize::from(interface)).copied().unwrap_or(0);
         let endpoints = |alternate| {
             let setting = found.set.interface(interface, alternate);
             setting.into_iter().flat_map(|setting| setting.endpoints())
         };
         let gone: Vec<u8> = endpoints(before).map(|endpoint| endpoint.address).collect();
-        let plans: Vec<EndpointPlan> = endpoints(alternate).map(|e| service.plan(e)).collect();
+        let plans: Vec<EndpointPlan> = endpoints(alternate).map(EndpointPlan::critical).collect();
         driver.set_alternate(device, (interface, alternate), &gone, &plans)
     }
 }

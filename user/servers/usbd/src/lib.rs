@@ -1,7 +1,12 @@
-//! What the USB server and its clients agree on: pipes of CAN frames, by name and by layout.
+//! What the USB server and its clients agree on: pipes of CAN frames, by name and by layout; and
+//! what other devices bring.
 
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod clients;
+
+pub use clients::{camera, disk, keyboard, sensor};
 
 use diapason_abi::Errno;
 use diapason_pipe::{Reader, Writer};

@@ -13,6 +13,7 @@ extern crate alloc;
 mod change;
 mod channels;
 mod hardware;
+mod listing;
 mod policy;
 mod served;
 mod server;
@@ -28,11 +29,11 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::xhci::{Buses, Controller};
+use diapason_usb::xhci::{Buses, Controller, Window};
 use hardware::{Bar, Shared};
 use policy::Home;
 use server::{Cause, Fresh, Server};
-use services::Offers;
+use services::{Offers, Service};
 use slots::Pool;
 
 entry!(main);
@@ -44,61 +45,96 @@ const PRIORITY: u8 = 1;
 /// What a thread does besides serving its interrupter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
-    /// It watches the time, and lets its interrupter wait: no controller has to keep the distance.
+    /// It watches the time.
     Manage,
     /// Nothing.
     Receive,
 }
 
+/// What a thread waits for.
+enum Source {
+    /// An interrupter's message.
+    Message(u16, Event),
+    /// Clients that want something.
+    Asked(Semaphore),
+}
+
 /// A thread of the server: what it waits for, and whom it wakes.
 struct Half {
     server: &'static Locked<Server>,
-    interrupter: u16,
-    message: Event,
+    source: Source,
     duty: Duty,
+    /// Its interrupts are handled so much later.
+    pace: Nanos,
     /// What the simulator calls what it does.
     work: &'static str,
     bells: &'static [Semaphore],
 }
 
-fn main(_: Arguments) {
-    if let Err(errno) = serve() {
+/// The arguments are the services that are wanted ([`policy::wanted`]) and what is to be said
+/// ([`policy::tell`]).
+fn main(Arguments([wanted, tell, ..]): Arguments) {
+    let wanted = if wanted == 0 { policy::wanted::CAN } else { wanted };
+    if let Err(errno) = serve(wanted, tell) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve() -> Result<(), Errno> {
+fn serve(wanted: u64, tell: u64) -> Result<(), Errno> {
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
-    let offers = services::offered()?;
-    let homes: Vec<&'static Home> = offers.iter().map(|(_, home)| *home).collect();
-    let (server, bells) = build(offers)?;
-    for (interrupter, home) in (1..).zip(homes) {
-        let (message, duty, work) = (message(interrupter)?, Duty::Receive, home.work);
-        let bottom = Box::new(Half { server, interrupter, message, duty, work, bells });
-        thread::start(Vcpu::open(home.vcpu)?, home.thread, PRIORITY, Box::leak(bottom))?;
+    if wanted != policy::wanted::CAN {
+        HEAP.grow(policy::HEAP_MORE)?;
     }
-    let (interrupter, message, duty) = (policy::MANAGING, managing, Duty::Manage);
-    let work = "usbd.manage";
-    Box::leak(Box::new(Half { server, interrupter, message, duty, work, bells })).run();
+    let offers = services::offered(wanted)?;
+    let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
+    let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
+    let (server, bells) = build(offers, tell)?;
+    for (interrupter, (home, asked)) in (1..).zip(homes) {
+        let (duty, work) = (Duty::Receive, home.work);
+        let pace = home.pace;
+        let start = |source, name| {
+            let half = Box::leak(Box::new(Half { server, source, duty, pace, work, bells }));
+            thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, half)
+        };
+        start(Source::Message(interrupter, message(interrupter)?), home.thread)?;
+        if let Some(asked) = asked {
+            start(Source::Asked(asked), "asked")?;
+        }
+    }
+    let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
+    let (duty, pace) = (Duty::Manage, policy::PACE);
+    Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
     Ok(())
 }
 
 /// The server, its controller being started, and all its bells.
-fn build(offers: Offers) -> Result<(&'static Locked<Server>, &'static [Semaphore]), Errno> {
-    let limits = policy::limits(offers.len());
+fn build(
+    offers: Offers,
+    tell: u64,
+) -> Result<(&'static Locked<Server>, &'static [Semaphore]), Errno> {
+    let own = offers.iter().filter(|(_, home)| home.is_some()).count();
+    let shared: Vec<Window> = offers.iter().filter_map(|(service, _)| window(&**service)).collect();
+    let limits = policy::limits(offers.len(), own, shared.len());
     let registers = Registers::map(policy::DEVICE)?;
     let rings = Shared(Dma::attach(policy::RINGS)?);
     let pool = Pool::new(Dma::attach(policy::BUFFERS)?, limits.devices.into());
     let made = Controller::new(Bar(registers), rings, limits, &Buses::default());
     let granted = made.map_err(|why| log!("the limits: {why:?}")).and_then(|mut driver| {
-        let granted = driver.grant(pool.window());
+        let mut windows = shared.iter().copied().chain([pool.window()]);
+        let granted = windows.try_for_each(|window| driver.grant(window));
         granted.map(|()| driver).map_err(|why| log!("memory of transfers: {why:?}"))
     });
     let driver = granted.map_err(|()| Errno::Exhausted)?;
-    let server = Server::new(driver, pool, offers, time::now());
+    let server = Server::new(driver, pool, (offers, tell), time::now());
     let bells = server.bells().leak();
     Ok((Box::leak(Box::new(Locked::new(server))), bells))
+}
+
+/// Memory that a service shares with clients and the controller.
+fn window(service: &dyn Service) -> Option<Window> {
+    let (memory, _) = service.shared()?;
+    Some(Window { base: memory.bus_address(0), length: memory.bytes() as u64 })
 }
 
 impl Task for Half {
@@ -126,13 +162,19 @@ impl Half {
     fn wait(&self, wake: Nanos) -> Result<Cause, Errno> {
         let managing = self.duty == Duty::Manage;
         let deadline = if managing { wake } else { Nanos::FOREVER };
-        match self.message.wait(deadline) {
-            Ok(_) => {
-                if managing {
+        let (occurred, cause) = match &self.source {
+            Source::Message(interrupter, message) => {
+                (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))
+            }
+            Source::Asked(asked) => (asked.take(deadline), Cause::Asked),
+        };
+        match occurred {
+            Ok(()) => {
+                if matches!(cause, Cause::Interrupt(_)) && self.pace > Nanos::ZERO {
                     // No other interrupt comes until this one is handled.
-                    time::sleep(policy::PACE);
+                    time::sleep(self.pace);
                 }
-                Ok(Cause::Interrupt(self.interrupter))
+                Ok(cause)
             }
             Err(Errno::TimedOut) => Ok(Cause::Time),
             Err(errno) => Err(errno),

@@ -1,9 +1,10 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
 use crate::hardware::{Bar, Shared};
-use crate::policy::{self, BATCH, MANAGED, PAUSES};
-use crate::served::Served;
-use crate::services::{Found, Offers, Service};
+use crate::listing;
+use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
+use crate::served::{Place, Served};
+use crate::services::{Child, Found, Offers, Service};
 use crate::slots::Pool;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -21,10 +22,16 @@ pub enum Cause {
     Interrupt(u16),
     /// Something is due.
     Time,
+    /// A client wants something.
+    Asked,
 }
 
 /// The driver on this machine.
 pub type Driver = Controller<Bar, Shared>;
+
+/// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
+/// at address 0.
+pub type Turn = Option<(DeviceId, u8)>;
 
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
@@ -35,8 +42,13 @@ pub struct Server {
     pool: Pool,
     services: Vec<Box<dyn Service>>,
     served: Vec<Served>,
-    /// Interrupters that have not interrupted since the last look at the time.
-    silent: Vec<bool>,
+    turn: Turn,
+    /// Since when interrupters have had events, but no interrupt.
+    waiting: Vec<Option<Nanos>>,
+    /// A device is gone since the pools were last looked at.
+    left: bool,
+    /// What is to be said, as bits of [`policy::tell`].
+    tell: u64,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
     pause: Nanos,
@@ -44,9 +56,15 @@ pub struct Server {
 
 impl Server {
     /// A server whose controller is being started.
-    pub fn new(mut driver: Driver, pool: Pool, offers: Offers, now: Nanos) -> Server {
+    pub fn new(
+        mut driver: Driver,
+        pool: Pool,
+        (offers, tell): (Offers, u64),
+        now: Nanos,
+    ) -> Server {
         let _ = driver.moderate(policy::MANAGING, MANAGED);
-        for (interrupter, (_, home)) in (1..).zip(&offers) {
+        let homes: Vec<_> = offers.iter().filter_map(|(_, home)| *home).collect();
+        for (interrupter, home) in (1..).zip(&homes) {
             let _ = driver.moderate(interrupter, home.moderation);
         }
         driver.start(now);
@@ -54,7 +72,10 @@ impl Server {
             driver,
             pool,
             served: Vec::with_capacity(offers.len()),
-            silent: vec![false; offers.len() + 1],
+            turn: None,
+            waiting: vec![None; homes.len() + 1],
+            left: false,
+            tell,
             services: offers.into_iter().map(|(service, _)| service).collect(),
             again_at: Nanos::FOREVER,
             pause: PAUSES.0,
@@ -68,12 +89,11 @@ impl Server {
 
     /// Do whatever is due. Bells to be rung when nobody holds the server.
     pub fn attend(&mut self, cause: Cause, now: Nanos) -> Fresh {
-        for (number, silent) in (0..).zip(&mut self.silent) {
-            let lost = cause == Cause::Time && *silent && self.driver.has_events(number);
-            if lost || cause == Cause::Interrupt(number) {
+        for number in 0..self.waiting.len() as u16 {
+            if cause == Cause::Interrupt(number) || cause == Cause::Time && self.lost(number, now) {
                 while self.driver.handle_interrupt(number, BATCH, now).more {}
+                self.waiting[usize::from(number)] = None;
             }
-            *silent = cause == Cause::Time || *silent && cause != Cause::Interrupt(number);
         }
         if now >= self.again_at {
             self.again_at = Nanos::FOREVER;
@@ -90,6 +110,14 @@ impl Server {
         self.fresh()
     }
 
+    /// Has an interrupter had events for so long that its interrupt must be lost?
+    fn lost(&mut self, number: u16, now: Nanos) -> bool {
+        let waiting = &mut self.waiting[usize::from(number)];
+        let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
+        *waiting = since;
+        since.is_some_and(|since| now >= since + LOST)
+    }
+
     /// When something is due if nothing else happens.
     pub fn next_wake(&self) -> Nanos {
         let served = self.served.iter().map(Served::next_wake);
@@ -99,7 +127,7 @@ impl Server {
 
     /// Transfers that ended, and devices that have none left.
     fn collect(&mut self, now: Nanos) {
-        for number in 0..self.silent.len() as u16 {
+        for number in 0..self.waiting.len() as u16 {
             while let Some(done) = self.driver.take_finished(number) {
                 let whose = self.served.iter_mut().find(|served| served.device == done.device);
                 let Some(served) = whose else { continue };
@@ -109,6 +137,9 @@ impl Server {
         }
         while let Some(index) = self.served.iter().position(Served::is_over) {
             self.pool.give_back(self.served.swap_remove(index).into_slots());
+        }
+        if core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
+            listing::pools(&self.driver, &self.pool);
         }
     }
 
@@ -122,7 +153,7 @@ impl Server {
         }
         for served in &mut self.served {
             let service = &mut *self.services[served.service];
-            served.drive(service, &mut self.driver, &self.pool, now);
+            served.drive(service, &mut self.driver, &self.pool, &mut self.turn, now);
         }
     }
 
@@ -138,12 +169,20 @@ impl Server {
     fn hear(&mut self, notice: Notice, now: Nanos) {
         match notice {
             Notice::Found { device, speed, port, route } => {
-                let what = self.adopt(device, speed).unwrap_or("a device nobody serves");
+                let place = Place { port, route };
+                self.tell_hub(place, Child::Found);
+                let what = self.adopt(device, speed, place).unwrap_or("a device nobody serves");
                 log!("port {port}, route {route:x}: {what}, {speed:?} speed");
+                if self.tell & tell::DEVICES != 0 {
+                    listing::device(&self.driver, device, speed, place);
+                }
             }
             Notice::Configured(device) => {
                 if let Some(served) = here(&mut self.served, device) {
                     self.pause = PAUSES.0;
+                    if self.tell & tell::DEVICES != 0 {
+                        listing::schedule(&self.driver, served.speed());
+                    }
                     served.settled(&mut *self.services[served.service], &self.driver, now);
                 }
             }
@@ -157,6 +196,8 @@ impl Server {
                 }
             }
             Notice::Gone(device) => {
+                self.left = true;
+                self.turn.take_if(|(hub, _)| *hub == device);
                 if let Some(served) = here(&mut self.served, device) {
                     let service = &mut *self.services[served.service];
                     served.leave(service);
@@ -165,6 +206,7 @@ impl Server {
             }
             Notice::Failed { port, route, cause } => {
                 log!("port {port}, route {route:x}: does not work: {cause:?}");
+                self.tell_hub(Place { port, route }, Child::Failed);
             }
             Notice::OverCurrent(port) => log!("port {port}: too much current"),
             Notice::Stopped { endpoint, .. } => log!("endpoint {endpoint:#x} was stopped"),
@@ -172,16 +214,27 @@ impl Server {
         }
     }
 
+    /// What became of a device behind a hub; the next one may come.
+    fn tell_hub(&mut self, place: Place, child: Child) {
+        let Some((above, port)) = place.hub() else { return };
+        let hub = self.served.iter().find(|served| served.place == above && !served.is_gone());
+        if let Some(hub) = hub {
+            self.services[hub.service].child(port, child);
+            let device = hub.device;
+            self.turn.take_if(|turn| *turn == (device, port));
+        }
+    }
+
     /// A device was found: what it is to the first service that is free and knows it.
-    fn adopt(&mut self, device: DeviceId, speed: Speed) -> Option<&'static str> {
+    fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read(&self.driver, device, speed, &mut bytes)?;
+        let found = Found::read(&self.driver, device, (speed, place.tier()), &mut bytes)?;
         let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
         let mut free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
         let (number, service) = free.find(|(_, service)| service.fits(&found))?;
         let (driver, pool) = (&mut self.driver, &mut self.pool);
         let of = (number, &**service);
-        let served = Served::adopt((device, speed), of, &found, driver, pool)?;
+        let served = Served::adopt((device, speed, place), of, &found, driver, pool)?;
         self.served.push(served);
         Some(service.name())
     }
@@ -189,6 +242,7 @@ impl Server {
     /// The controller died, and everything with it. It is started again after a pause.
     fn bury(&mut self, death: Death, now: Nanos) {
         log!("the controller died: {death:?}; started again after {} ms", self.pause.0 / 1_000_000);
+        self.turn = None;
         for served in &mut self.served {
             served.leave(&mut *self.services[served.service]);
         }

@@ -46,6 +46,11 @@ impl Pool {
         Window { base: self.memory.bus_address(0), length: self.memory.bytes() as u64 }
     }
 
+    /// How many pieces are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
     /// A piece with places of these shapes, the smallest first.
     pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots> {
         let length = shapes.iter().map(|shape| shape.total()).sum();

@@ -1,23 +1,31 @@
 //! What devices are served by: a class of `lib/usb`, and what becomes of its events for clients.
 //!
 //! A service lives as long as the server, its clients attached to it; devices of its kind come and
-//! go. It serves one at a time.
+//! go. It serves one at a time. Each is a [`Kind`]; [`Offered`] makes a [`Service`] of it, which is
+//! what the server sees.
 
+mod camera;
 mod can;
+mod disk;
+mod hub;
+mod keyboard;
+mod offered;
+mod sensor;
 
 use crate::policy::{self, Home};
-use crate::server::Driver;
+use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_rt::Errno;
+use diapason_rt::memory::Dma;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::Speed;
-use diapason_usb::class::{Completion, Request};
-use diapason_usb::descriptor::{Configuration, Device, Endpoint};
-use diapason_usb::xhci::{DeviceId, EndpointPlan};
+use diapason_usb::class::{Class, Completion, Landed, Request};
+use diapason_usb::descriptor::{Configuration, Device};
+use diapason_usb::xhci::DeviceId;
+use offered::Offered;
 
 /// What a device says it is.
 pub struct Found<'a> {
@@ -25,6 +33,8 @@ pub struct Found<'a> {
     pub about: Device,
     /// Its first configuration.
     pub set: Configuration<'a>,
+    /// Hubs between it and the controller.
+    pub tier: u8,
 }
 
 impl<'a> Found<'a> {
@@ -32,18 +42,115 @@ impl<'a> Found<'a> {
     pub fn read(
         driver: &Driver,
         device: DeviceId,
-        speed: Speed,
+        (speed, tier): (Speed, u8),
         bytes: &'a mut [u8; policy::CONFIGURATION],
     ) -> Option<Found<'a>> {
         let about = driver.device_descriptor(device).ok()?;
         let about = Device::parse(&about, speed).ok()?;
         let length = driver.configuration(device, bytes).ok()?;
         let set = Configuration::parse_once(bytes.get(..length)?, speed).ok()?;
-        Some(Found { about, set })
+        Some(Found { about, set, tier })
     }
 }
 
-/// One kind of device, and those it is for.
+/// What became of a device behind a hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// Its descriptors are read.
+    Found,
+    /// It does not work.
+    Failed,
+}
+
+/// What a class's event means for its device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    On,
+    /// It is of no use; it is asked anew after a while.
+    End,
+}
+
+/// A kind of devices, and those it is for.
+pub trait Kind: Send + 'static {
+    /// What speaks to its devices.
+    type Class: Class + Send;
+
+    /// What its devices are called.
+    const NAME: &'static str;
+
+    /// Memory for transfers of one device.
+    const MEMORY: &'static [Shape];
+
+    /// Is what goes to the device reported by the managing interrupter? Nobody waits for it then.
+    const SENDS_LATE: bool = false;
+
+    /// The class for a device, if it is of this kind.
+    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
+
+    /// Is it?
+    fn fits(&self, found: &Found<'_>) -> bool {
+        self.find(found, Nanos::ZERO).is_some()
+    }
+
+    /// Something happened.
+    fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
+
+    /// What clients want of the class; there may be none.
+    fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
+        let _ = (class, now);
+    }
+
+    /// What it wants of the driver.
+    fn steer(
+        &mut self,
+        class: &mut Self::Class,
+        driver: &mut Driver,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) -> Next {
+        let _ = (class, driver, device, turn);
+        Next::On
+    }
+
+    /// The driver did what it was asked for here.
+    fn settled(&mut self) {}
+
+    /// News of a device behind this one, at this port.
+    fn child(&mut self, port: u8, child: Child) {
+        let _ = (port, child);
+    }
+
+    /// The device is gone, or of no use for a while.
+    fn forget(&mut self) {}
+
+    /// When clients' wishes are due.
+    fn next_wake(&self) -> Nanos {
+        Nanos::FOREVER
+    }
+
+    /// Memory it shares with a client, and the bytes from one place in it to the next.
+    fn shared(&self) -> Option<(&Dma, usize)> {
+        None
+    }
+
+    /// What it gives to clients that have something new.
+    fn bells(&self) -> &[Semaphore] {
+        &[]
+    }
+
+    /// Which of its bells are to be rung: bit n stands for number n. Asking takes them back.
+    fn take_fresh(&mut self) -> u32 {
+        0
+    }
+
+    /// What clients give when they want something.
+    fn asked(&self) -> Option<Semaphore> {
+        None
+    }
+}
+
+/// A kind with its class, as the server sees it.
 pub trait Service: Send {
     /// What its devices are called.
     fn name(&self) -> &'static str;
@@ -53,11 +160,6 @@ pub trait Service: Send {
 
     /// Memory for transfers of one device.
     fn memory(&self) -> &'static [Shape];
-
-    /// How much an endpoint matters to the bus.
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
-        EndpointPlan::new(endpoint)
-    }
 
     /// Who reports transfers of an endpoint.
     fn interrupter(&self, endpoint: u8) -> u16;
@@ -77,26 +179,70 @@ pub trait Service: Send {
     /// How it went.
     fn complete(&mut self, done: Completion<'_>, now: Nanos);
 
+    /// How it went with shared memory.
+    fn landed(&mut self, done: Landed<'_>, now: Nanos);
+
     /// When it wants to be woken.
     fn next_wake(&self) -> Nanos;
 
     /// Time has passed, or clients have asked for something.
     fn wake(&mut self, now: Nanos);
 
-    /// What it gives to clients that have something new.
+    /// As of [`Kind::steer`].
+    fn steer(&mut self, driver: &mut Driver, device: DeviceId, turn: &mut Turn);
+
+    /// As of [`Kind::settled`].
+    fn settled(&mut self);
+
+    /// As of [`Kind::child`].
+    fn child(&mut self, port: u8, child: Child);
+
+    /// As of [`Kind::shared`].
+    fn shared(&self) -> Option<(&Dma, usize)>;
+
+    /// As of [`Kind::bells`].
     fn bells(&self) -> &[Semaphore];
 
-    /// Which of its bells are to be rung: bit n stands for number n. Asking takes them back.
+    /// As of [`Kind::take_fresh`].
     fn take_fresh(&mut self) -> u32;
+
+    /// As of [`Kind::asked`].
+    fn asked(&self) -> Option<Semaphore>;
 }
 
-/// Services, and where the bottom half of each is at home.
-pub type Offers = Vec<(Box<dyn Service>, &'static Home)>;
+/// Services, and where the bottom half of each is at home; `None`: with the managing thread.
+pub type Offers = Vec<(Box<dyn Service>, Option<&'static Home>)>;
 
-/// The services there are; the first has interrupter 1, and so on.
+/// The services that are wanted, as bits of [`policy::wanted`].
 ///
 /// # Errors
 /// What they need is not there.
-pub fn offered() -> Result<Offers, Errno> {
-    Ok(vec![(Box::new(can::Can::new(1)?), &policy::CAN)])
+pub fn offered(wanted: u64) -> Result<Offers, Errno> {
+    let mut all = Offers::new();
+    if wanted & policy::wanted::CAN != 0 {
+        offer(&mut all, can::Can::new()?, Some(&policy::CAN));
+    }
+    if wanted & policy::wanted::SENSOR != 0 {
+        offer(&mut all, sensor::Sensor::new()?, Some(&policy::SENSOR));
+    }
+    if wanted & policy::wanted::KEYBOARD != 0 {
+        offer(&mut all, keyboard::Keys::new()?, Some(&policy::KEYBOARD));
+    }
+    if wanted & policy::wanted::DISK != 0 {
+        offer(&mut all, disk::Disk::new()?, Some(&policy::DISK));
+    }
+    if wanted & policy::wanted::CAMERA != 0 {
+        offer(&mut all, camera::Video::new()?, Some(&policy::CAMERA));
+    }
+    if wanted & policy::wanted::HUBS != 0 {
+        (0..policy::HUBS).for_each(|_| offer(&mut all, hub::Ports::new(), None));
+    }
+    Ok(all)
+}
+
+/// One more; its interrupter is the next that nobody has.
+fn offer<K: Kind>(all: &mut Offers, kind: K, home: Option<&'static Home>) {
+    let before = all.iter().filter(|(_, home)| home.is_some()).count() as u16;
+    let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
+    all.push((Box::new(Offered::new(kind, interrupter)), home));
 }
