@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod bus;
 pub mod candump;
 pub mod decode;
+pub mod exchange;
 pub mod filter;
 pub mod frame;
 pub mod mts;
