@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_abi::record::exit;
 use diapason_devices::Device;
 use diapason_redir::{CONTROLLER, Plan, Report, Server};
-use diapason_system::{System, UsbModel};
+use diapason_system::{CanBus, System, UsbModel, UsbPlug};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -32,6 +32,8 @@ pub struct Plug {
     pub model: UsbModel,
     /// Where.
     pub port: String,
+    /// CAN buses that are not the article's.
+    pub buses: Vec<CanBus>,
 }
 
 /// What is plugged into the first controller that something is plugged into: hubs before what is
@@ -39,17 +41,22 @@ pub struct Plug {
 #[must_use]
 pub fn plugs(system: &System) -> Vec<Plug> {
     let first = system.usb.iter().map(|plug| plug.device).min();
-    let mut found: Vec<(Vec<u8>, UsbModel)> = Vec::new();
+    let mut found: Vec<(Vec<u8>, &UsbPlug)> = Vec::new();
     for plug in system.usb.iter().filter(|plug| Some(plug.device) == first) {
         let above = |hub: &usize| system.usb.get(*hub).and_then(|hub| hub.behind);
         let hubs = std::iter::successors(plug.behind, above).filter_map(|hub| system.usb.get(hub));
         let mut path: Vec<u8> = [plug.port].into_iter().chain(hubs.map(|hub| hub.port)).collect();
         path.reverse();
-        found.push((path, plug.model));
+        found.push((path, plug));
     }
     found.sort_by(|(a, _), (b, _)| (a.len(), a).cmp(&(b.len(), b)));
     let written = |path: Vec<u8>| path.iter().map(u8::to_string).collect::<Vec<_>>().join(".");
-    found.into_iter().map(|(path, model)| Plug { model, port: written(path) }).collect()
+    let plug = |(path, plug): (_, &UsbPlug)| Plug {
+        model: plug.model,
+        port: written(path),
+        buses: plug.buses.clone(),
+    };
+    found.into_iter().map(plug).collect()
 }
 
 /// Devices that are being served.
@@ -70,7 +77,7 @@ impl Plugged {
         for (number, plug) in plugs.iter().enumerate() {
             arguments.extend(own(folder, number, plug)?);
         }
-        let models = |plug: &&Plug| surroundings::device(plug.model).is_some();
+        let models = |plug: &&Plug| surroundings::device(plug.model, &plug.buses).is_some();
         let models: Vec<Plug> = plugs
             .iter()
             .filter(|plug| plug.model != UsbModel::Hub)
@@ -165,7 +172,7 @@ fn serve(folder: &Path, plugs: Vec<Plug>, patience: Duration) -> Result<Serving,
     let folder = absolute(folder)?;
     let server = std::thread::spawn(move || {
         let devices: Vec<Box<dyn Device>> =
-            plugs.iter().filter_map(|plug| surroundings::device(plug.model)).collect();
+            plugs.iter().filter_map(|plug| surroundings::device(plug.model, &plug.buses)).collect();
         let ports: Vec<String> = plugs.into_iter().map(|plug| plug.port).collect();
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
         let plan = Plan { slice: SLICE, status, patience, ..Plan::default() };

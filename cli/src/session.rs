@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace, plan, plugged};
+use crate::{Failure, Workspace, logs, plan, plugged};
 use diapason_system::{Diagnostics, Restart, RunOptions, System};
 use std::fs;
 use std::io::IsTerminal;
@@ -54,7 +54,10 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
     })?;
     let here = std::env::current_dir().unwrap_or_default();
     let shown = path.strip_prefix(here).unwrap_or(path).display().to_string();
-    diapason_system::parse(&shown, &text).map_err(|diagnostics| refused(&diagnostics))
+    let parsed = diapason_system::parse(&shown, &text);
+    let mut system = parsed.map_err(|diagnostics| refused(&diagnostics))?;
+    logs::read(&mut system, path.parent().unwrap_or(Path::new("")))?;
+    Ok(system)
 }
 
 /// What is wrong with a description, in colour where a person reads it.

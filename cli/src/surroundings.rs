@@ -1,16 +1,17 @@
 //! What stands around a host: the USB devices that its description plugs in, as models.
 
-use crate::Failure;
+use crate::{Failure, logs};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_devices::camera::Camera;
+use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
 use diapason_devices::hub::{Hub, NotPlugged};
 use diapason_devices::keyboard::Keyboard;
-use diapason_devices::kvaser::{Hydra, Identity};
+use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::sensor::Sensor;
 use diapason_sim::{Controller, Function, XHCI};
-use diapason_system::{System, UsbModel};
+use diapason_system::{CanTraffic, System, UsbModel};
 
 /// The PCI functions of a host, by class.
 pub type Functions = Vec<(u32, Box<dyn Function>)>;
@@ -22,11 +23,27 @@ const DISK_BLOCKS: u32 = 128 << 10;
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
 
-/// A fresh device of this kind; what only QEMU has there is no model of.
+/// An interface whose buses are the article's, but for these.
+fn interface(described: &[diapason_system::CanBus]) -> Hydra {
+    let bus = |channel: usize| {
+        let described = described.iter().find(|bus| bus.channel == channel);
+        match described.map(|bus| &bus.traffic) {
+            None => CanBus::article(channel),
+            Some(CanTraffic::Receiver) => CanBus::receiving(channel),
+            Some(CanTraffic::Replay { log, .. }) => {
+                CanBus::replaying(channel, logs::frames(channel, log).ok()?)
+            }
+        }
+    };
+    let buses: Vec<Option<CanBus>> = (0..CHANNELS).map(bus).collect();
+    Hydra::new(Identity::default(), &buses)
+}
+
+/// A fresh device of this kind, with these CAN buses; what only QEMU has there is no model of.
 #[must_use]
-pub fn device(model: UsbModel) -> Option<Box<dyn Device>> {
+pub fn device(model: UsbModel, buses: &[diapason_system::CanBus]) -> Option<Box<dyn Device>> {
     Some(match model {
-        UsbModel::UsbCan => Box::new(Hydra::article(Identity::default()).0),
+        UsbModel::UsbCan => Box::new(interface(buses)),
         UsbModel::Sensor => Box::new(Sensor::article()),
         UsbModel::Camera => Box::new(Camera::default()),
         UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
@@ -40,7 +57,7 @@ pub fn device(model: UsbModel) -> Option<Box<dyn Device>> {
 fn plugged(system: &System, index: usize) -> Option<Box<dyn Device>> {
     let plug = system.usb.get(index)?;
     if plug.model != UsbModel::Hub {
-        return device(plug.model);
+        return device(plug.model, &plug.buses);
     }
     let mut hub = Hub::new(false, UsbModel::HUB_PORTS);
     let behind = |other: &usize| system.usb[*other].behind == Some(index);

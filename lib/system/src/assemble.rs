@@ -84,6 +84,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             behind: usb.behind.as_ref().and_then(|hub| number(&hub.value)),
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
+            buses: usb::buses(usb),
         })
     };
     whole.iter().filter_map(plug).collect()

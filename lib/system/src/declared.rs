@@ -94,6 +94,10 @@ pub(crate) struct DeclaredUsb {
     pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
+    /// Channels whose bus has a receiver.
+    pub receivers: Vec<At<String>>,
+    /// `channel=file`.
+    pub replay: Vec<At<String>>,
 }
 
 /// `[[work]]`.

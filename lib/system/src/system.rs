@@ -190,6 +190,31 @@ pub struct UsbPlug {
     pub port: u8,
     /// What it is.
     pub model: UsbModel,
+    /// CAN buses that are not the article's.
+    pub buses: Vec<CanBus>,
+}
+
+/// A CAN bus of an interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CanBus {
+    /// The channel it is connected to, from 0.
+    pub channel: usize,
+    /// Who else is on it.
+    pub traffic: CanTraffic,
+}
+
+/// Who else is on a CAN bus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CanTraffic {
+    /// A receiver that is slower than the bus.
+    Receiver,
+    /// A unit that sends what a candump log says.
+    Replay {
+        /// The log, as the description names it.
+        file: String,
+        /// What is in it. Reading files is not done here: empty until somebody does.
+        log: String,
+    },
 }
 
 /// USB devices there are: models, and some that only QEMU has.

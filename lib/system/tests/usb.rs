@@ -3,7 +3,7 @@
 mod common;
 
 use common::{built, refused};
-use diapason_system::{UsbModel, parse};
+use diapason_system::{CanBus, CanTraffic, UsbModel, parse};
 
 /// A system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in line 14.
 fn system(tables: &str) -> String {
@@ -75,6 +75,35 @@ fn what_is_behind_no_hub_is_refused_where_it_stands() {
     let twice = on_hub(&format!("behind = \"hub\"\n{sensor}"))
         + &usb("b", &format!("behind = \"hub\"\nport = 1\n{sensor}"));
     bad(&twice, (12, 8), "port 1 has two devices", "give each a `port` of its own");
+}
+
+#[test]
+fn buses_of_an_interface_may_be_others_than_the_articles() {
+    let interface =
+        |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
+    let keys = "receivers = [\"can4\", \"can3\"]\nreplay = [\"can0=logs/a=b.log\"]";
+    let system_with = parse("f", &system(&interface(keys))).unwrap();
+    let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver };
+    let (file, log) = (String::from("logs/a=b.log"), String::new());
+    let replay = CanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
+    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), replay]);
+
+    let place = |column| (5, column);
+    let help = "write `\"can0\"` to `\"can4\"`";
+    for name in ["can5", "can", "can04", "CAN1", "can+1"] {
+        let keys = interface(&format!("receivers = [\"{name}\"]"));
+        bad(&keys, place(14), &format!("`{name}` is no channel"), help);
+    }
+    let help = "write `\"can0=traffic.log\"`";
+    for entry in ["can0", "can0=", "can7=a.log", "=a.log"] {
+        let keys = interface(&format!("replay = [\"{entry}\"]"));
+        bad(&keys, place(11), &format!("`{entry}` is no channel and its log"), help);
+    }
+    let twice = interface("receivers = [\"can2\"]\nreplay = [\"can2=a.log\"]");
+    bad(&twice, (6, 11), "the bus of can2 is described twice", "remove one of the two");
+    let sensor = interface("receivers = [\"can2\"]").replace("usb-can", "sensor");
+    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    bad(&sensor, place(14), "a device without CAN buses", help);
 }
 
 #[test]
