@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod change;
 mod channels;
+mod client;
 mod hardware;
 mod listing;
 mod policy;
@@ -57,6 +58,18 @@ enum Source {
     Message(u16, Event),
     /// Clients that want something.
     Asked(Semaphore),
+    /// The same, what they want being in mailboxes.
+    Mailboxes(Event),
+}
+
+impl Source {
+    /// Why it looks for the first time: what is in the mailboxes by then, nobody has heard of.
+    const fn first(&self) -> Cause {
+        match self {
+            Source::Message(..) | Source::Asked(_) => Cause::Time,
+            Source::Mailboxes(_) => Cause::Asked,
+        }
+    }
 }
 
 /// A thread of the server: what it waits for, and whom it wakes.
@@ -71,22 +84,25 @@ struct Half {
     bells: &'static [Semaphore],
 }
 
-/// The arguments are the services that are wanted ([`policy::wanted`]) and what is to be said
-/// ([`policy::tell`]).
-fn main(Arguments([wanted, tell, ..]): Arguments) {
+/// The arguments are the services that are wanted ([`policy::wanted`]), what is to be said
+/// ([`policy::tell`]), and the CAN channels whose clients open and write them, one bit each; the
+/// others are opened as [`policy`] says.
+fn main(Arguments([wanted, tell, clients, _]): Arguments) {
     let wanted = if wanted == 0 { policy::wanted::CAN } else { wanted };
-    if let Err(errno) = serve(wanted, tell) {
+    if let Err(errno) = serve(wanted, tell, clients as u8) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve(wanted: u64, tell: u64) -> Result<(), Errno> {
+fn serve(wanted: u64, tell: u64, clients: u8) -> Result<(), Errno> {
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
     if wanted != policy::wanted::CAN {
         HEAP.grow(policy::HEAP_MORE)?;
     }
-    let offers = services::offered(wanted)?;
+    let mailboxes = if clients == 0 { None } else { Some(Event::new()?) };
+    let asking = mailboxes.as_ref().map(|event| (clients, event));
+    let offers = services::offered(wanted, asking)?;
     let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
     let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
     let (server, bells) = build(offers, tell)?;
@@ -101,6 +117,13 @@ fn serve(wanted: u64, tell: u64) -> Result<(), Errno> {
         if let Some(asked) = asked {
             start(Source::Asked(asked), "asked")?;
         }
+    }
+    if let Some(event) = mailboxes {
+        let (source, duty) = (Source::Mailboxes(event), Duty::Receive);
+        let policy::Home { pace, work, .. } = policy::SENDING;
+        let half = Half { server, source, duty, pace, work, bells };
+        let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
+        thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
     }
     let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
     let (duty, pace) = (Duty::Manage, policy::PACE);
@@ -139,7 +162,7 @@ fn window(service: &dyn Service) -> Option<Window> {
 
 impl Task for Half {
     fn run(&'static self) -> u64 {
-        let mut cause = Cause::Time;
+        let mut cause = self.source.first();
         loop {
             let (fresh, wake) = match self.server.lock() {
                 Ok(mut server) => {
@@ -167,6 +190,11 @@ impl Half {
                 (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))
             }
             Source::Asked(asked) => (asked.take(deadline), Cause::Asked),
+            Source::Mailboxes(event) => {
+                // Who asks is heard at once, but nobody has it look all the time.
+                time::sleep(policy::REST);
+                (event.wait(deadline).map(|_| ()), Cause::Asked)
+            }
         };
         match occurred {
             Ok(()) => {

@@ -74,6 +74,16 @@ pub const CAN: Home = Home {
     moderation: Nanos::from_millis(1),
     pace: Nanos::ZERO,
 };
+/// What clients ask for, and the frames they write; this one has no interrupter.
+pub const SENDING: Home = Home {
+    vcpu: "usb-send",
+    thread: "send",
+    work: "usbd.send",
+    moderation: Nanos::ZERO,
+    pace: Nanos::ZERO,
+};
+/// It rests so long before it listens again.
+pub const REST: Nanos = Nanos::from_millis(1);
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
@@ -119,7 +129,8 @@ pub const CAMERA: Home = Home {
 };
 
 /// Bit rates of the channels: those of the article's five buses.
-pub const BIT_RATES: [u32; diapason_usbd::CHANNELS] = [500_000, 250_000, 500_000, 500_000, 500_000];
+pub const BIT_RATES: [u32; diapason_canlib::agreement::CHANNELS] =
+    [500_000, 250_000, 500_000, 500_000, 500_000];
 /// Where a bit is sampled, in tenths of a per cent.
 pub const SAMPLE_POINT: u32 = 800;
 

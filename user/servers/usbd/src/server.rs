@@ -104,6 +104,9 @@ impl Server {
             self.hear(notice, now);
         }
         self.collect(now);
+        if cause == Cause::Asked {
+            self.services.iter_mut().for_each(|service| service.heed(now));
+        }
         self.serve(now);
         // What was asked for meanwhile is begun.
         self.driver.poll(now);

@@ -1,13 +1,13 @@
 //! CAN interfaces: frames to the pipes of their channels.
 
-use super::{Found, Kind, Next};
+use super::{Asking, Found, Kind, Next};
 use crate::channels::Channels;
 use crate::slots::Shape;
 use diapason_abi::Nanos;
+use diapason_canlib::agreement::CHANNELS;
 use diapason_rt::Errno;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
-use diapason_usbd::CHANNELS;
 
 /// The channels.
 pub struct Can {
@@ -20,8 +20,8 @@ impl Can {
     ///
     /// # Errors
     /// A pipe or a semaphore is not there.
-    pub fn new() -> Result<Can, Errno> {
-        let (channels, ready) = Channels::new()?;
+    pub fn new(asking: Asking<'_>) -> Result<Can, Errno> {
+        let (channels, ready) = Channels::new(asking)?;
         Ok(Can { channels, ready })
     }
 }
@@ -32,7 +32,6 @@ impl Kind for Can {
     const NAME: &'static str = "a CAN interface";
     const MEMORY: &'static [Shape] =
         &[Shape { bytes: 128, count: 16 }, Shape { bytes: TRANSFER.0, count: TRANSFER.1 as u8 }];
-    const SENDS_LATE: bool = true;
 
     fn find(&self, _: &Found<'_>, now: Nanos) -> Option<Kvaser> {
         Some(Kvaser::new(now, true))
@@ -48,9 +47,13 @@ impl Kind for Can {
         if over { Next::End } else { Next::On }
     }
 
+    fn heed(&mut self, now: Nanos) {
+        self.channels.listen(now);
+    }
+
     fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
         if let Some(class) = class {
-            self.channels.open(class, now);
+            self.channels.drive(class, now);
         }
     }
 

@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_rt::Errno;
+use diapason_rt::event::Event;
 use diapason_rt::memory::Dma;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::Speed;
@@ -82,9 +83,6 @@ pub trait Kind: Send + 'static {
     /// Memory for transfers of one device.
     const MEMORY: &'static [Shape];
 
-    /// Is what goes to the device reported by the managing interrupter? Nobody waits for it then.
-    const SENDS_LATE: bool = false;
-
     /// The class for a device, if it is of this kind.
     fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
 
@@ -95,6 +93,11 @@ pub trait Kind: Send + 'static {
 
     /// Something happened.
     fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
+
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos) {
+        let _ = now;
+    }
 
     /// What clients want of the class; there may be none.
     fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
@@ -185,6 +188,9 @@ pub trait Service: Send {
     /// When it wants to be woken.
     fn next_wake(&self) -> Nanos;
 
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos);
+
     /// Time has passed, or clients have asked for something.
     fn wake(&mut self, now: Nanos);
 
@@ -213,14 +219,17 @@ pub trait Service: Send {
 /// Services, and where the bottom half of each is at home; `None`: with the managing thread.
 pub type Offers = Vec<(Box<dyn Service>, Option<&'static Home>)>;
 
+/// CAN channels with a client that asks, one bit each, and what is raised when it does.
+pub type Asking<'a> = Option<(u8, &'a Event)>;
+
 /// The services that are wanted, as bits of [`policy::wanted`].
 ///
 /// # Errors
 /// What they need is not there.
-pub fn offered(wanted: u64) -> Result<Offers, Errno> {
+pub fn offered(wanted: u64, asking: Asking<'_>) -> Result<Offers, Errno> {
     let mut all = Offers::new();
     if wanted & policy::wanted::CAN != 0 {
-        offer(&mut all, can::Can::new()?, Some(&policy::CAN));
+        offer(&mut all, can::Can::new(asking)?, Some(&policy::CAN));
     }
     if wanted & policy::wanted::SENSOR != 0 {
         offer(&mut all, sensor::Sensor::new()?, Some(&policy::SENSOR));

@@ -1,7 +1,6 @@
 //! A kind of devices and the class of the one that is there: a service.
 
 use super::{Child, Found, Kind, Next, Service};
-use crate::policy::MANAGING;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
@@ -39,9 +38,8 @@ impl<K: Kind> Service for Offered<K> {
         K::MEMORY
     }
 
-    fn interrupter(&self, endpoint: u8) -> u16 {
-        let late = K::SENDS_LATE && endpoint & 0x80 == 0;
-        if late { MANAGING } else { self.interrupter }
+    fn interrupter(&self, _: u8) -> u16 {
+        self.interrupter
     }
 
     fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool {
@@ -80,6 +78,10 @@ impl<K: Kind> Service for Offered<K> {
     fn next_wake(&self) -> Nanos {
         let class = self.class.as_ref().map_or(Nanos::FOREVER, |class| class.next_wake());
         class.min(self.kind.next_wake())
+    }
+
+    fn heed(&mut self, now: Nanos) {
+        self.kind.heed(now);
     }
 
     fn wake(&mut self, now: Nanos) {
