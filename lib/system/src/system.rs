@@ -259,6 +259,7 @@ impl UsbModel {
         match self {
             UsbModel::UsbCan => 5,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
+            UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
 
