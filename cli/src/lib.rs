@@ -23,6 +23,7 @@ pub mod hints;
 pub mod image;
 pub mod linkage;
 mod live;
+pub mod logs;
 pub mod metal;
 pub mod names;
 pub mod outcome;

@@ -7,10 +7,10 @@
 use crate::Failure;
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
-use crate::plugged::Plugged;
+use crate::plugged::{Plug, Plugged};
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
-use diapason_system::{System, UsbModel};
+use diapason_system::System;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub struct Boot<'a> {
     /// Devices to plug in besides those of every PC.
     pub devices: Vec<&'static str>,
     /// USB devices that are plugged into the first controller.
-    pub plugged: Vec<UsbModel>,
+    pub plugged: Vec<Plug>,
     /// Which captures are wanted of them.
     pub captures: Request,
     /// Keep what the flight recorder sends?
@@ -194,7 +194,7 @@ impl Boot<'_> {
     fn plug(&self, folder: &RunFolder) -> Result<Option<Plugged>, Failure> {
         let some = !self.plugged.is_empty();
         let wanted = self.captures.clone();
-        let serve = || Plugged::serve(folder.path(), self.plugged.clone(), self.patience, wanted);
+        let serve = || Plugged::serve(folder.path(), &self.plugged, self.patience, wanted);
         some.then(serve).transpose()
     }
 
@@ -211,7 +211,7 @@ impl Boot<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| Failure::io("start QEMU", &error))?;
         let ending = Running { child }.follow(self.patience, observer)?;
-        let served = plugged.map(Plugged::finish).transpose()?;
+        let served = plugged.map(Plugged::finish).transpose()?.flatten();
         let flight = match self.record {
             true => Some(
                 fs::read(folder.path().join(FLIGHT))

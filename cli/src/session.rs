@@ -7,8 +7,8 @@ use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace, plan};
-use diapason_system::{Diagnostics, Restart, RunOptions, System, UsbModel, UsbPlug};
+use crate::{Failure, Workspace, logs, plan, plugged};
+use diapason_system::{Diagnostics, Restart, RunOptions, System};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -57,7 +57,10 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
     })?;
     let here = std::env::current_dir().unwrap_or_default();
     let shown = path.strip_prefix(here).unwrap_or(path).display().to_string();
-    diapason_system::parse(&shown, &text).map_err(|diagnostics| refused(&diagnostics))
+    let parsed = diapason_system::parse(&shown, &text);
+    let mut system = parsed.map_err(|diagnostics| refused(&diagnostics))?;
+    logs::read(&mut system, path.parent().unwrap_or(Path::new("")))?;
+    Ok(system)
 }
 
 /// What is wrong with a description, in colour where a person reads it.
@@ -101,7 +104,7 @@ impl Session {
             kernel: &self.built.kernel,
             archive: &self.archive,
             devices: qemu::devices(&self.system),
-            plugged: self.plugged(),
+            plugged: plugged::plugs(&self.system),
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
             record: self.options.record_bytes > 0,
@@ -125,15 +128,6 @@ impl Session {
         })?;
         let qemu::Booted { ending, flight, served } = booted;
         Ok(Run { ending, outcome, flight, served })
-    }
-
-    /// What is plugged into the first controller, in the order of its ports.
-    fn plugged(&self) -> Vec<UsbModel> {
-        let first = self.system.usb.iter().map(|plug| plug.device).min();
-        let mut plugs: Vec<&UsbPlug> =
-            self.system.usb.iter().filter(|plug| Some(plug.device) == first).collect();
-        plugs.sort_by_key(|plug| plug.port);
-        plugs.into_iter().map(|plug| plug.model).collect()
     }
 
     /// What the analysis assumes and a run of this system contradicts.

@@ -24,6 +24,10 @@ const FROM_INTERFACE: u8 = 0xa1;
 /// Reports that wait for a host that does not ask; the oldest are forgotten.
 const WAITING: usize = 16;
 
+/// Usage of A, and how many letters follow it.
+const FIRST_KEY: u8 = 4;
+const LETTERS: u64 = 26;
+
 /// The layout of the report, as the HID specification gives it for boot keyboards (appendix B.1).
 const LAYOUT: [u8; 63] = [
     0x05, 0x01, 0x09, 0x06, 0xa1, 0x01, 0x05, 0x07, 0x19, 0xe0, 0x29, 0xe7, 0x15, 0x00, 0x25, 0x01,
@@ -68,6 +72,18 @@ impl Keyboard {
             idle: 0,
             protocol: 1,
         }
+    }
+
+    /// A keyboard on which somebody types the alphabet, over and over: `count` keys, one each
+    /// `period`, down for half of it.
+    #[must_use]
+    pub fn typing(period: Nanos, count: u64) -> Keyboard {
+        let keys = |time, key| Keys { time, modifiers: 0, keys: [key, 0, 0, 0, 0, 0] };
+        let both = |n: u64| {
+            let down = Nanos(period.0 * (n + 1));
+            [keys(down, FIRST_KEY + (n % LETTERS) as u8), keys(down + Nanos(period.0 / 2), 0)]
+        };
+        Keyboard::new((0..count).flat_map(both).collect())
     }
 
     /// Its lights: num lock, caps lock, scroll lock, one bit each.

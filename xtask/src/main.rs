@@ -15,6 +15,7 @@ mod qemu_tests;
 mod steps;
 mod storm;
 mod tidy;
+mod usb;
 
 use clap::{Parser, Subcommand};
 use diapason::capture::Request;
@@ -85,6 +86,19 @@ enum Command {
         #[arg(default_value = "")]
         part: String,
     },
+    /// The long campaigns against the USB server in the simulator: devices that come and go, and
+    /// devices that lie and stumble.
+    Usb {
+        /// How often the devices of four ports come and go.
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        cycles: u64,
+        /// How many hostile devices are plugged in.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        hostile: u64,
+        /// Which of them.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
     /// Random task sets in QEMU and in the simulator, held against each other job by job.
     Compare {
         /// How many sets.
@@ -140,6 +154,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
         Command::Attack { part } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
+        Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
         Command::Costs => costs::command(workspace),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {

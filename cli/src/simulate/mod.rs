@@ -20,7 +20,7 @@ use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
-use crate::surroundings::{Functions, functions, in_sight};
+use crate::surroundings::{Functions, functions, in_sight, simulable};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
@@ -211,6 +211,7 @@ fn once(
     let names = &session.names;
     let how = options(session, request, clock, request.seed);
     let faults = request.faults.then(|| request.seed.unwrap_or(0));
+    simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, request.captures.pcap.is_some());
     let open = |path: &PathBuf| Perfetto::create(path, names.clone());
     let pictured = request.histogram || request.svg.is_some();
@@ -288,8 +289,22 @@ pub fn run(
     faults: Option<u64>,
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
+    simulable(&session.system)?;
+    among(session, how, functions(&session.system, faults), observer)
+}
+
+/// The same, among other devices than those of the description.
+///
+/// # Errors
+/// If it cannot be run at all.
+pub fn among(
+    session: &Session,
+    how: &Options,
+    functions: Functions,
+    observer: &mut dyn FnMut(&Line),
+) -> Result<Run, Failure> {
     let mut listener = Listener::new(observer);
-    let ending = drive(session, how, faults, &mut listener)?;
+    let ending = drive_among(session, how, functions, &mut listener)?;
     Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
@@ -303,6 +318,7 @@ pub fn hash(
     faults: Option<u64>,
     captures: &Request,
 ) -> Result<u64, Failure> {
+    simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, captures.pcap.is_some());
     let watch = Watch::begin(sights, captures, &session.names)?;
     let mut listener = Listener { watch: Some(watch), ..Listener::new(|_: &Line| {}) };
@@ -321,6 +337,7 @@ pub fn drive(
     faults: Option<u64>,
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
+    simulable(&session.system)?;
     drive_among(session, how, functions(&session.system, faults), observer)
 }
 

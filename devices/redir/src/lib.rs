@@ -15,4 +15,4 @@ mod server;
 
 pub use emulator::Emulator;
 pub use redirected::{Journal, Redirected, Spoken, Trouble, Way};
-pub use server::{Ending, Failure, Plan, Report, Server, Stop};
+pub use server::{CONTROLLER, Ending, Failure, Plan, Report, Server, Stop};

@@ -3,13 +3,16 @@
 //! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
 
+mod receiver;
 mod traffic;
 
+pub use receiver::{ARDUINO, RECEIPT_ID};
 pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
 use diapason_can::{BitRate, Bus, Frame};
+use receiver::Receiver;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,6 +36,7 @@ pub struct Sent {
 struct Segment {
     bus: Bus,
     sources: Vec<(NodeId, Traffic)>,
+    receivers: Vec<Receiver>,
     /// Which plug each node belongs to.
     plugs: Vec<Option<usize>>,
     mailboxes: Vec<VecDeque<Event>>,
@@ -52,6 +56,7 @@ impl CanBus {
         CanBus(Rc::new(RefCell::new(Segment {
             bus: Bus::new(rate),
             sources: Vec::new(),
+            receivers: Vec::new(),
             plugs: Vec::new(),
             mailboxes: Vec::new(),
             record: VecDeque::new(),
@@ -69,6 +74,35 @@ impl CanBus {
         bus.add_unit(messages);
         bus.add_unit(Vec::new());
         Some(bus)
+    }
+
+    /// The bus of this number with a receiver that is slower than the bus, and nothing else; `None`
+    /// from 5 on. See [`CanBus::add_receiver`].
+    #[must_use]
+    pub fn receiving(number: usize) -> Option<CanBus> {
+        let bus = CanBus::new(article(number)?.0);
+        bus.add_receiver(ARDUINO, number as u64);
+        Some(bus)
+    }
+
+    /// The bus of this number with the frames of a log, and a unit that acknowledges them; `None`
+    /// from 5 on.
+    #[must_use]
+    pub fn replaying(number: usize, frames: VecDeque<(Nanos, Frame)>) -> Option<CanBus> {
+        let bus = CanBus::new(article(number)?.0);
+        bus.add_replay(frames);
+        bus.add_unit(Vec::new());
+        Some(bus)
+    }
+
+    /// One more node, whose program reads a numbered frame in each turn of its loop, which takes a
+    /// time between these two; the seed says which. While its controller is full it asks for
+    /// overload frames, and what it read it says in receipts.
+    pub fn add_receiver(&self, turn: (Nanos, Nanos), seed: u64) -> NodeId {
+        let segment = &mut *self.0.borrow_mut();
+        let node = segment.node(receiver::setup(), None);
+        segment.receivers.push(Receiver::new(node, turn, seed));
+        node
     }
 
     /// Let time pass, also for a bus whose devices are all switched off.
@@ -141,25 +175,33 @@ impl Segment {
     }
 
     fn next_source(&self) -> Nanos {
-        self.sources.iter().map(|(_, source)| source.next()).min().unwrap_or(Nanos::FOREVER)
+        let sources = self.sources.iter().map(|(_, source)| source.next());
+        sources.chain(self.receivers.iter().map(Receiver::next)).fold(Nanos::FOREVER, Nanos::min)
     }
 
     fn advance(&mut self, now: Nanos) {
         loop {
             let time = self.next_source();
-            if time > now {
-                break;
-            }
-            for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
-                let Some(frame) = source.take() else { continue };
-                self.overdue += u64::from(self.bus.send(time, *node, frame).is_err());
+            if time <= now {
+                self.act(time);
+            } else if now > self.bus.now() {
+                self.bus.advance(now);
+            } else {
+                return self.deliver();
             }
             self.deliver();
         }
-        if now > self.bus.now() {
-            self.bus.advance(now);
+    }
+
+    /// What other nodes do at `time`.
+    fn act(&mut self, time: Nanos) {
+        for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
+            let Some(frame) = source.take() else { continue };
+            self.overdue += u64::from(self.bus.send(time, *node, frame).is_err());
         }
-        self.deliver();
+        for receiver in self.receivers.iter_mut().filter(|receiver| receiver.next() == time) {
+            receiver.act(&mut self.bus);
+        }
     }
 
     fn deliver(&mut self) {
@@ -168,6 +210,13 @@ impl Segment {
                 && self.record.len() < self.record_limit
             {
                 self.record.push_back(Sent { time: event.time, node: event.node, frame });
+            }
+            if matches!(event.kind, EventKind::Received { .. }) {
+                let mut receivers = self.receivers.iter_mut();
+                receivers
+                    .find(|r| r.node == event.node)
+                    .into_iter()
+                    .for_each(|r| r.wake(event.time));
             }
             let plug = self.plugs.get(event.node.0).copied().flatten();
             let Some(mailbox) = plug.and_then(|plug| self.mailboxes.get_mut(plug)) else {

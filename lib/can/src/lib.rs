@@ -14,6 +14,7 @@ pub mod bus;
 pub mod candump;
 pub mod dbc;
 pub mod decode;
+pub mod exchange;
 pub mod filter;
 pub mod frame;
 pub mod mts;

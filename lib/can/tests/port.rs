@@ -1,7 +1,8 @@
 //! A driver written against the `embedded-can` traits runs on the bus.
 
 use diapason_abi::Nanos;
-use diapason_can::bus::{PortError, Setup};
+use diapason_can::bus::{EventKind, PortError, Setup};
+use diapason_can::wire::length;
 use diapason_can::{BitRate, Bus, Frame, StandardId};
 use embedded_can::Frame as _;
 use embedded_can::nb::Can;
@@ -47,4 +48,45 @@ fn frames_keep_the_contract_of_the_trait() {
     assert!(coded.is_err(), "a code above eight needs eight bytes");
     let eight = Frame::data(StandardId::ZERO, &[1; 8]).unwrap().with_code(15).unwrap();
     assert_eq!((embedded_can::Frame::dlc(&eight), eight.code()), (8, 15));
+}
+
+#[test]
+fn a_node_without_room_asks_for_overload_frames_and_loses_nothing_meanwhile() {
+    const BIT: u64 = 2_000;
+    // Six bits of the flag, one more of the others' answer to it, eight of the delimiter.
+    const OVERLOAD: u64 = 15 * BIT;
+    for (most, leaping) in [(0, true), (2, true), (2, false), (4, true)] {
+        let mut bus = Bus::new(BitRate::new(500_000).unwrap());
+        bus.leaping(leaping);
+        let a = bus.add_node(Setup::default());
+        let b = bus.add_node(Setup { inbox: 1, overloads: most, ..Setup::default() });
+        let frames = [frame(0x100), frame(0x101), frame(0x102)];
+        for frame in frames {
+            bus.send(Nanos(0), a, frame).unwrap();
+        }
+        let mut ends = Vec::new();
+        while let Some(time) = bus.next_event() {
+            bus.advance(time);
+            while let Some(event) = bus.poll() {
+                assert!(!matches!(event.kind, EventKind::Error { .. }), "{event:?}");
+                if matches!(event.kind, EventKind::Sent { .. }) {
+                    ends.push(event.time.0);
+                    // Before the last it makes room: no reason to ask.
+                    if ends.len() == 2 {
+                        while bus.port(event.time, b).receive().is_ok() {}
+                    }
+                }
+            }
+        }
+        let bits = |index: usize| u64::from(length(&frames[index])) * BIT;
+        let pause = u64::from(most) * OVERLOAD + 3 * BIT;
+        let second = bits(0) + pause + bits(1);
+        // The full node asked once more before it was read, in the very bit the frame ended.
+        let asked = if most > 0 { OVERLOAD } else { 0 };
+        let third = second + asked + 3 * BIT + bits(2);
+        assert_eq!(ends, [bits(0), second, third], "{most} {leaping}");
+        let counts = bus.counts(b);
+        assert_eq!((counts.received, counts.errors), (3, 0));
+        assert_eq!(bus.health(a), bus.health(b));
+    }
 }

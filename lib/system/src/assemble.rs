@@ -13,6 +13,7 @@ use crate::system::{
     Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
     System, UsbPlug, Vcpu, Work,
 };
+use crate::usb;
 use diapason_abi::archive::{Location, MESSAGES};
 
 /// The system `declared` describes. Call it only for what `check` found nothing wrong with;
@@ -65,16 +66,28 @@ fn each<T, U>(list: &[Named<T>], make: impl Fn(&At<String>, &T) -> U) -> Vec<U> 
 
 /// USB devices, as far as they are whole.
 fn plugs(declared: &Declared) -> Vec<UsbPlug> {
-    let plug = |usb: &DeclaredUsb| {
-        let on = usb.on.as_ref()?;
+    let whole: Vec<(&DeclaredUsb, usize)> = declared
+        .usb
+        .iter()
+        .filter_map(|usb| {
+            let on = usb::controller_of(declared, usb)?;
+            let device =
+                declared.devices.iter().position(|device| device.name.value == on.value)?;
+            usb.model.map(|_| (usb, device))
+        })
+        .collect();
+    let number = |name: &str| whole.iter().position(|(usb, _)| usb.name.value == name);
+    let plug = |(usb, device): &(&DeclaredUsb, usize)| {
         Some(UsbPlug {
             name: usb.name.value.clone(),
-            device: declared.devices.iter().position(|device| device.name.value == on.value)?,
+            device: *device,
+            behind: usb.behind.as_ref().and_then(|hub| number(&hub.value)),
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
+            buses: usb::buses(usb),
         })
     };
-    declared.usb.iter().filter_map(plug).collect()
+    whole.iter().filter_map(plug).collect()
 }
 
 fn works(declared: &Declared) -> Vec<Work> {

@@ -90,8 +90,14 @@ pub(crate) struct DeclaredUsb {
     pub name: At<String>,
     /// Name of its controller.
     pub on: Option<At<String>>,
+    /// Name of the hub it is plugged into instead.
+    pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
+    /// Channels whose bus has a receiver.
+    pub receivers: Vec<At<String>>,
+    /// `channel=file`.
+    pub replay: Vec<At<String>>,
 }
 
 /// `[[work]]`.

@@ -42,8 +42,8 @@ mod vcpus;
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use system::{
-    Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart, Scheduling, Segment,
-    Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
+    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
+    Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
 };
 
 use diagnostics::Report;

@@ -184,13 +184,40 @@ pub struct UsbPlug {
     pub name: String,
     /// The controller: a number of a device.
     pub device: usize,
-    /// The controller's port, from 1.
+    /// The hub it is plugged into: a number of a plug. `None`: into the controller itself.
+    pub behind: Option<usize>,
+    /// The port of the one or the other, from 1.
     pub port: u8,
     /// What it is.
     pub model: UsbModel,
+    /// CAN buses that are not the article's.
+    pub buses: Vec<CanBus>,
 }
 
-/// USB devices there are models of.
+/// A CAN bus of an interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CanBus {
+    /// The channel it is connected to, from 0.
+    pub channel: usize,
+    /// Who else is on it.
+    pub traffic: CanTraffic,
+}
+
+/// Who else is on a CAN bus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CanTraffic {
+    /// A receiver that is slower than the bus.
+    Receiver,
+    /// A unit that sends what a candump log says.
+    Replay {
+        /// The log, as the description names it.
+        file: String,
+        /// What is in it. Reading files is not done here: empty until somebody does.
+        log: String,
+    },
+}
+
+/// USB devices there are: models, and some that only QEMU has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsbModel {
     /// An interface to the article's five CAN buses, with their traffic.
@@ -199,16 +226,32 @@ pub enum UsbModel {
     Sensor,
     /// The article's isochronous camera.
     Camera,
-    /// A keyboard on which nobody types.
+    /// A keyboard on which somebody types the alphabet.
     Keyboard,
     /// A disk of 64 MiB.
     Disk,
+    /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
+    Hub,
+    /// QEMU's own disk, of 64 MiB.
+    QemuStorage,
+    /// QEMU's own keyboard.
+    QemuKeyboard,
 }
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 5] =
-        [UsbModel::UsbCan, UsbModel::Sensor, UsbModel::Camera, UsbModel::Keyboard, UsbModel::Disk];
+    pub const ALL: [UsbModel; 8] = [
+        UsbModel::UsbCan,
+        UsbModel::Sensor,
+        UsbModel::Camera,
+        UsbModel::Keyboard,
+        UsbModel::Disk,
+        UsbModel::Hub,
+        UsbModel::QemuStorage,
+        UsbModel::QemuKeyboard,
+    ];
+    /// Ports of a hub.
+    pub const HUB_PORTS: u8 = 4;
 
     /// Channels that pipes can come from.
     #[must_use]
@@ -216,6 +259,7 @@ impl UsbModel {
         match self {
             UsbModel::UsbCan => 5,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
+            UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
 
@@ -228,7 +272,16 @@ impl UsbModel {
             UsbModel::Camera => "camera",
             UsbModel::Keyboard => "keyboard",
             UsbModel::Disk => "disk",
+            UsbModel::Hub => "hub",
+            UsbModel::QemuStorage => "qemu-storage",
+            UsbModel::QemuKeyboard => "qemu-keyboard",
         }
+    }
+
+    /// Is it a device that the simulator does not have?
+    #[must_use]
+    pub const fn only_in_qemu(self) -> bool {
+        matches!(self, UsbModel::QemuStorage | UsbModel::QemuKeyboard)
     }
 }
 

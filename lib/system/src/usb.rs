@@ -8,13 +8,17 @@ use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
 use crate::read;
 use crate::source::At;
-use crate::system::UsbModel;
+use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
 
 /// The class of a controller that USB devices can be plugged into.
 const XHCI: u32 = 0x0c_0330;
 /// Most ports of a controller.
 const PORTS: u64 = 15;
+/// Most hubs between a device and its controller.
+const HUBS: usize = 5;
+/// CAN channels of an interface.
+const CHANNELS: usize = 5;
 /// Longest work.
 const WORK_MAX: u64 = 1_000_000_000_000;
 
@@ -22,10 +26,13 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let mut table = Table::new("[[usb]]", "USB device", raw, report);
     let name = read::name(&mut table);
     let on = table.text("on", "on = \"xhci\"");
-    if on.is_none() {
+    let behind = table.text("behind", "behind = \"hub\"");
+    if on.is_none() && behind.is_none() {
         table.missing("on", "add `on = \"xhci\"`, the `[[device]]` it is plugged into");
     }
-    let port = table.number("port", 1..=PORTS, ", of the controller; 1 is the first");
+    let port = table.number("port", 1..=PORTS, ", of the controller or the hub; 1 is the first");
+    let receivers = table.texts("receivers", "receivers = [\"can3\"]");
+    let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
     if model.is_none() {
@@ -33,7 +40,63 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     }
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
-    DeclaredUsb { name, on, port, model: model.map(|model| model.value) }
+    let model = model.map(|model| model.value);
+    DeclaredUsb { name, on, behind, port, model, receivers, replay }
+}
+
+/// The number of a CAN channel: `can0` to `can4`.
+fn channel(text: &str) -> Option<usize> {
+    let number = text.strip_prefix("can")?.parse().ok()?;
+    (number < CHANNELS && text.len() == 4).then_some(number)
+}
+
+/// The bus that an entry of `replay` describes.
+fn replayed(entry: &str) -> Option<CanBus> {
+    let (name, file) = entry.split_once('=')?;
+    let traffic = CanTraffic::Replay { file: file.into(), log: String::new() };
+    let channel = channel(name).filter(|_| !file.is_empty())?;
+    Some(CanBus { channel, traffic })
+}
+
+/// The buses that are not the article's, each with its place; what is wrong is left out.
+fn described(usb: &DeclaredUsb) -> Vec<(&At<String>, CanBus)> {
+    let receiver =
+        |name: &str| channel(name).map(|channel| CanBus { channel, traffic: CanTraffic::Receiver });
+    let receivers = usb.receivers.iter().filter_map(|at| Some((at, receiver(&at.value)?)));
+    let logs = usb.replay.iter().filter_map(|at| Some((at, replayed(&at.value)?)));
+    receivers.chain(logs).collect()
+}
+
+/// The buses of a checked device.
+pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
+    described(usb).into_iter().map(|(_, bus)| bus).collect()
+}
+
+fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
+    let first = usb.receivers.iter().chain(&usb.replay).next();
+    if let Some(first) = first
+        && usb.model.is_some_and(|model| model != UsbModel::UsbCan)
+    {
+        let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+        report.push(Problem::new(&first.span, "a device without CAN buses", help));
+    }
+    for name in usb.receivers.iter().filter(|name| channel(&name.value).is_none()) {
+        let title = format!("`{}` is no channel", name.value);
+        report.push(Problem::new(&name.span, title, "write `\"can0\"` to `\"can4\"`"));
+    }
+    for entry in usb.replay.iter().filter(|entry| replayed(&entry.value).is_none()) {
+        let title = format!("`{}` is no channel and its log", entry.value);
+        report.push(Problem::new(&entry.span, title, "write `\"can0=traffic.log\"`"));
+    }
+    let described = described(usb);
+    for (index, (place, bus)) in described.iter().enumerate() {
+        let mut before = described[..index].iter();
+        if let Some((first, _)) = before.find(|(_, other)| other.channel == bus.channel) {
+            let title = format!("the bus of can{} is described twice", bus.channel);
+            let problem = Problem::new(&place.span, title, "remove one of the two");
+            report.push(problem.with(&first.span, "first here"));
+        }
+    }
 }
 
 pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
@@ -57,9 +120,14 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
     for (index, usb) in declared.usb.iter().enumerate() {
         controller(declared, usb, report);
+        hub(declared, usb, report);
+        check_buses(usb, report);
         let same = |other: &&DeclaredUsb| {
-            let (a, b) = (other.on.as_ref(), usb.on.as_ref());
-            a.map(|on| &on.value) == b.map(|on| &on.value) && other.port.value == usb.port.value
+            let place = |usb: &DeclaredUsb| {
+                let name = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());
+                (name(&usb.on), name(&usb.behind), usb.port.value)
+            };
+            place(other) == place(usb)
         };
         if let Some(first) = declared.usb[..index].iter().find(same) {
             let title = format!("port {} has two devices", usb.port.value);
@@ -82,6 +150,62 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
             report.push(problem.with(&first.span, "first here"));
         }
     }
+}
+
+/// The hub it is plugged into must be one, and lead to a controller.
+fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
+    let Some(behind) = &usb.behind else { return };
+    if let Some(on) = &usb.on {
+        let title = "a device is on a controller or behind a hub, not both";
+        let problem = Problem::new(&behind.span, title, "remove one of the two");
+        report.push(problem.with(&on.span, "the controller"));
+        return;
+    }
+    let Some(hub) = plug(declared, &behind.value) else {
+        let title = format!("no USB device is called `{}`", behind.value);
+        let help = "name a `[[usb]]` with `model = \"hub\"`";
+        report.push(Problem::new(&behind.span, title, help));
+        return;
+    };
+    if hub.model.is_some_and(|model| model != UsbModel::Hub) {
+        let title = format!("`{}` is no hub", behind.value);
+        let help = "devices are behind a `[[usb]]` with `model = \"hub\"`";
+        report.push(Problem::new(&behind.span, title, help).with(&hub.name.span, "this one"));
+    }
+    if usb.port.value > UsbModel::HUB_PORTS.into() {
+        let title = format!("a hub has {} ports", UsbModel::HUB_PORTS);
+        report.push(Problem::new(&usb.port.span, title, "choose another `port`"));
+    }
+    if usb.model == Some(UsbModel::Camera) {
+        let title = "a SuperSpeed device does not fit into a hub of USB 2";
+        report.push(Problem::new(&behind.span, title, "plug it into the controller: `on = …`"));
+    }
+    if chain(declared, usb).count() > HUBS || controller_of(declared, usb).is_none() {
+        let title = format!("more than {HUBS} hubs, or hubs in a circle");
+        report.push(Problem::new(&behind.span, title, "plug one of the hubs into a controller"));
+    }
+}
+
+fn plug<'a>(declared: &'a Declared, name: &str) -> Option<&'a DeclaredUsb> {
+    declared.usb.iter().find(|usb| usb.name.value == name)
+}
+
+/// The hubs between a device and its controller; one more than there may be if there is no end.
+fn chain<'a>(
+    declared: &'a Declared,
+    usb: &'a DeclaredUsb,
+) -> impl Iterator<Item = &'a DeclaredUsb> {
+    let above = |usb: &&'a DeclaredUsb| plug(declared, &usb.behind.as_ref()?.value);
+    std::iter::successors(above(&usb), above).take(HUBS + 1)
+}
+
+/// The controller that a device is plugged into, through however many hubs.
+pub(crate) fn controller_of<'a>(
+    declared: &'a Declared,
+    usb: &'a DeclaredUsb,
+) -> Option<&'a At<String>> {
+    let last = chain(declared, usb).last().unwrap_or(usb);
+    last.on.as_ref().filter(|_| last.behind.is_none())
 }
 
 fn controller(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{built, refused};
-use diapason_system::{UsbModel, parse};
+use diapason_system::{CanBus, CanTraffic, UsbModel, parse};
 
 /// A system with a USB controller `xhci`, a timer `hpet` and more tables; those begin in line 14.
 fn system(tables: &str) -> String {
@@ -35,6 +35,75 @@ fn devices_are_plugged_in_and_no_part_of_what_boots() {
     assert_eq!(found, expected);
     let without = parse("f", &system("")).unwrap();
     assert_eq!(built(&with).unwrap(), built(&without).unwrap());
+}
+
+#[test]
+fn devices_are_plugged_into_hubs() {
+    let tables = "[[usb]]\nname = \"keys\"\nbehind = \"inner\"\nport = 4\nmodel = \"keyboard\"\n\
+                  [[usb]]\nname = \"inner\"\nbehind = \"outer\"\nmodel = \"hub\"\n\
+                  [[usb]]\nname = \"outer\"\non = \"xhci\"\nport = 7\nmodel = \"hub\"";
+    let system = parse("f", &system(tables)).unwrap();
+    let places: Vec<(Option<usize>, usize, u8)> =
+        system.usb.iter().map(|plug| (plug.behind, plug.device, plug.port)).collect();
+    assert_eq!(places, [(Some(1), 0, 4), (Some(2), 0, 1), (None, 0, 7)]);
+}
+
+#[test]
+fn what_is_behind_no_hub_is_refused_where_it_stands() {
+    let usb = |name: &str, rest: &str| format!("[[usb]]\nname = \"{name}\"\n{rest}\n");
+    let hub = usb("hub", "on = \"xhci\"\nmodel = \"hub\"");
+    let on_hub = |rest: &str| format!("{hub}{}", usb("a", rest));
+    let sensor = "model = \"sensor\"";
+    let help = "name a `[[usb]]` with `model = \"hub\"`";
+    let nowhere = usb("a", &format!("behind = \"hub\"\n{sensor}"));
+    bad(&nowhere, (3, 10), "no USB device is called `hub`", help);
+    let both = on_hub(&format!("on = \"xhci\"\nbehind = \"hub\"\nport = 2\n{sensor}"));
+    let title = "a device is on a controller or behind a hub, not both";
+    bad(&both, (8, 10), title, "remove one of the two");
+    let far = on_hub(&format!("behind = \"hub\"\nport = 5\n{sensor}"));
+    bad(&far, (8, 8), "a hub has 4 ports", "choose another `port`");
+    let fast = on_hub("behind = \"hub\"\nmodel = \"camera\"");
+    let title = "a SuperSpeed device does not fit into a hub of USB 2";
+    bad(&fast, (7, 10), title, "plug it into the controller: `on = …`");
+    let one = usb("one", &format!("on = \"xhci\"\n{sensor}"));
+    let on_sensor = one + &usb("a", &format!("behind = \"one\"\n{sensor}"));
+    let help = "devices are behind a `[[usb]]` with `model = \"hub\"`";
+    bad(&on_sensor, (7, 10), "`one` is no hub", help);
+    let circle = usb("x", "behind = \"x\"\nmodel = \"hub\"");
+    let title = "more than 5 hubs, or hubs in a circle";
+    bad(&circle, (3, 10), title, "plug one of the hubs into a controller");
+    let twice = on_hub(&format!("behind = \"hub\"\n{sensor}"))
+        + &usb("b", &format!("behind = \"hub\"\nport = 1\n{sensor}"));
+    bad(&twice, (12, 8), "port 1 has two devices", "give each a `port` of its own");
+}
+
+#[test]
+fn buses_of_an_interface_may_be_others_than_the_articles() {
+    let interface =
+        |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
+    let keys = "receivers = [\"can4\", \"can3\"]\nreplay = [\"can0=logs/a=b.log\"]";
+    let system_with = parse("f", &system(&interface(keys))).unwrap();
+    let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver };
+    let (file, log) = (String::from("logs/a=b.log"), String::new());
+    let replay = CanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
+    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), replay]);
+
+    let place = |column| (5, column);
+    let help = "write `\"can0\"` to `\"can4\"`";
+    for name in ["can5", "can", "can04", "CAN1", "can+1"] {
+        let keys = interface(&format!("receivers = [\"{name}\"]"));
+        bad(&keys, place(14), &format!("`{name}` is no channel"), help);
+    }
+    let help = "write `\"can0=traffic.log\"`";
+    for entry in ["can0", "can0=", "can7=a.log", "=a.log"] {
+        let keys = interface(&format!("replay = [\"{entry}\"]"));
+        bad(&keys, place(11), &format!("`{entry}` is no channel and its log"), help);
+    }
+    let twice = interface("receivers = [\"can2\"]\nreplay = [\"can2=a.log\"]");
+    bad(&twice, (6, 11), "the bus of can2 is described twice", "remove one of the two");
+    let sensor = interface("receivers = [\"can2\"]").replace("usb-can", "sensor");
+    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    bad(&sensor, place(14), "a device without CAN buses", help);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::memory;
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null_mut};
-use diapason_abi::PAGE;
+use diapason_abi::{Errno, PAGE};
 use linked_list_allocator::Heap;
 
 /// The global allocator of a program; see [`crate::heap!`].
@@ -34,8 +34,25 @@ impl ProgramHeap {
     ///
     /// # Errors
     /// As of [`Locked::lock`].
-    pub fn used(&self) -> Result<usize, diapason_abi::Errno> {
+    pub fn used(&self) -> Result<usize, Errno> {
         self.holes.lock().map(|holes| holes.used())
+    }
+
+    /// So many bytes more, rounded up to pages, from the quota: for programs that learn from their
+    /// arguments how much they do.
+    ///
+    /// # Errors
+    /// `Busy` if something else was allocated behind it.
+    pub fn grow(&self, bytes: usize) -> Result<(), Errno> {
+        let mut holes = self.holes.lock()?;
+        self.fill(&mut holes);
+        let more = memory::allocate(bytes.div_ceil(PAGE))?;
+        if holes.top().addr() != more.as_ptr().addr() {
+            return Err(Errno::Busy);
+        }
+        // SAFETY: these pages lie right behind the heap and are given to nobody else, for ever.
+        unsafe { holes.extend(more.len()) };
+        Ok(())
     }
 
     /// Take the pages, if that has not been done.

@@ -1,4 +1,4 @@
-//! The CAN concentrator: every frame of five channels, on both machines.
+//! The CAN concentrator: every frame of five channels, both ways, on both machines.
 
 use super::{Observed, QemuTest};
 use diapason_abi::pipe::PipeReport;
@@ -11,16 +11,34 @@ const CHANNELS: usize = 5;
 /// the seconds that are cut.
 const FRAMES_A_SECOND: u64 = 6_700;
 const SECONDS: u64 = 6;
+const SECOND: u64 = 1_000_000_000;
+const LENGTH: u64 = SECONDS * SECOND;
 /// The first second: the devices are found and opened.
 const OPENING: u64 = 1;
 
+const OUTPUT: &str = "examples/can-output.toml";
+const OUTPUT_NAME: &str = "two channels are written at the pace of their receivers";
+/// Frames a second that the article's receivers take.
+const PACE: std::ops::RangeInclusive<u64> = 3_053..=3_073;
+
+const API: &str = "tests/systems/can-loopback.toml";
+const API_NAME: &str =
+    "the calls of the CAN library do what they say, and all that is written comes";
+const API_SECONDS: u64 = 5;
+
+const REPLAY: &str = "tests/systems/can-replay.toml";
+const REPLAY_NAME: &str = "every frame of a log that is replayed is read";
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
-    QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, CONCENTRATOR, whole) },
-    QemuTest {
-        horizon_ns: SECONDS * 1_000_000_000,
-        ..QemuTest::simulated(NAME, CONCENTRATOR, whole)
-    },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::new(NAME, CONCENTRATOR, whole) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(NAME, CONCENTRATOR, whole) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::new(OUTPUT_NAME, OUTPUT, paced) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(OUTPUT_NAME, OUTPUT, paced) },
+    QemuTest { horizon_ns: API_SECONDS * SECOND, ..QemuTest::new(API_NAME, API, looped) },
+    QemuTest { horizon_ns: API_SECONDS * SECOND, ..QemuTest::simulated(API_NAME, API, looped) },
+    QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::new(REPLAY_NAME, REPLAY, replayed) },
+    QemuTest { horizon_ns: 3 * SECOND, ..QemuTest::simulated(REPLAY_NAME, REPLAY, replayed) },
 ];
 
 /// No promise broken, no frame missing, and as many as were sent.
@@ -41,4 +59,66 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
         return Err(format!("only {frames} frames in {SECONDS} s"));
     }
     Ok(())
+}
+
+/// The numbers of a line; words count as 0.
+fn numbers(line: &str) -> Vec<u64> {
+    line.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect()
+}
+
+/// Each second each writer sends as many frames as its receiver reads, all of them are read in
+/// order, and the channels that are read lose nothing.
+fn paced(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    for channel in 0..3 {
+        let log = boot.log(&format!("reader-{channel}"));
+        let last = log.last().ok_or(format!("reader {channel} said nothing"))?;
+        let report = log.iter().rev().find_map(|line| PipeReport::parse(line));
+        if !report.is_some_and(|report| report.lost == 0 && report.messages > 0) {
+            return Err(format!("reader {channel}: {last}"));
+        }
+    }
+    for channel in 3..CHANNELS {
+        let log = boot.log(&format!("writer-{channel}"));
+        let seconds = log.get(OPENING as usize..).unwrap_or(&[]);
+        println!("{}", seconds.join("; "));
+        if (seconds.len() as u64) < SECONDS - OPENING - 2 {
+            return Err(format!("writer {channel} said only {} lines", log.len()));
+        }
+        for line in seconds {
+            // OUT, channel, rate, through, under way, given up, received, wrong.
+            let said = numbers(line);
+            let fine = matches!(said[..], [_, _, rate, through, _, 0, read, 0]
+                if PACE.contains(&rate) && read > 0 && read <= through + BUFFERED);
+            if !fine {
+                return Err(format!("writer {channel}: {line}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Frames that may be read and not yet reported as through.
+const BUFFERED: u64 = 64;
+
+/// The program that tries every call found nothing wrong, and all that was written was received.
+fn looped(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    boot.logged("trial", "every call does what it says")?;
+    let log = boot.log("writer-3");
+    let last = log.last().ok_or("the writer said nothing")?;
+    println!("{last}");
+    if last.starts_with("OUT 3 WHOLE") { Ok(()) } else { Err(format!("the writer: {last}")) }
+}
+
+/// What the log has was read, each frame once and in order.
+fn replayed(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let log = boot.log("reader-0");
+    let last = log.last().ok_or("the reader said nothing")?;
+    let whole = last.starts_with("CAN 0 WHOLE 300 frames");
+    if whole { Ok(()) } else { Err(format!("the reader: {last}")) }
 }

@@ -13,6 +13,7 @@ mod faults;
 mod observed;
 pub mod storm;
 mod trials;
+pub mod usb;
 mod vcpus;
 mod victims;
 
@@ -21,6 +22,7 @@ pub use observed::Observed;
 use crate::steps::Tally;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session, describe};
+use diapason::surroundings::Functions;
 use diapason::{Workspace, words};
 use diapason_system::RunOptions;
 
@@ -60,6 +62,8 @@ pub struct QemuTest {
     pub alter: Option<fn(&mut Vec<u8>)>,
     /// Where it runs.
     pub machine: Machine,
+    /// On the simulator: the devices around it, if not those of the description.
+    pub among: Option<fn() -> Functions>,
     /// What must be true of the observations, one per boot; or what was wrong.
     pub check: fn(&[Observed]) -> Result<(), String>,
 }
@@ -80,6 +84,7 @@ impl QemuTest {
             boots: 1,
             alter: None,
             machine: Machine::Qemu,
+            among: None,
             check,
         }
     }
@@ -107,7 +112,10 @@ impl QemuTest {
         }
         let boots = (0..self.boots).map(|_| match self.machine {
             Machine::Qemu => Observed::boot(workspace, &session),
-            Machine::Simulator => Observed::simulate(&session),
+            Machine::Simulator => match self.among {
+                Some(among) => Observed::simulate_among(&session, among(), &observed::strict()),
+                None => Observed::simulate(&session),
+            },
         });
         let observed = boots.collect::<Result<Vec<Observed>, String>>()?;
         (self.check)(&observed).map_err(|wrong| explain(&wrong, &observed))
@@ -130,7 +138,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 9] {
+fn topics() -> [&'static [QemuTest]; 10] {
     [
         alarms::TESTS,
         concentrator::TESTS,
@@ -138,6 +146,7 @@ fn topics() -> [&'static [QemuTest]; 9] {
         engine::TESTS,
         faults::TESTS,
         trials::TESTS,
+        usb::TESTS,
         vcpus::TESTS,
         victims::TESTS,
         storm::TESTS,

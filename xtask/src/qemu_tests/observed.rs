@@ -8,11 +8,17 @@ use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
 use diapason::qemu::Ending;
 use diapason::session::{Run, Session};
 use diapason::simulate;
+use diapason::surroundings::Functions;
 use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_core::host::{replay, with_kernel};
 use diapason_sim::Options;
+
+/// Processes kept apart, and every invariant of the kernel checked at every entry.
+pub fn strict() -> Options {
+    Options { check: true, isolate: true, ..Options::default() }
+}
 
 /// One boot of a test's system.
 pub struct Observed {
@@ -41,8 +47,19 @@ impl Observed {
     /// the kernel checked at every entry.
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
-        let how = Options { check: true, isolate: true, ..Options::default() };
-        let run = simulate::run(session, &how, None, &mut |line| lines.push(line.clone()));
+        let run = simulate::run(session, &strict(), None, &mut |line| lines.push(line.clone()));
+        Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
+    }
+
+    /// The same among other devices than those of the description.
+    pub fn simulate_among(
+        session: &Session,
+        functions: Functions,
+        how: &Options,
+    ) -> Result<Observed, String> {
+        let mut lines = Vec::new();
+        let mut keep = |line: &Line| lines.push(line.clone());
+        let run = simulate::among(session, how, functions, &mut keep);
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 

@@ -158,15 +158,25 @@ impl<D: Device + ?Sized> Server<D> {
     /// in the order of its ports, and the plugin.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
-        let mut arguments: Vec<OsString> = Vec::new();
-        let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         // One to spare: QEMU puts a hub of its own into the last free port.
         let ports = self.devices.len() + 1;
-        add("-device", format!("qemu-xhci,id=redirected,p2={ports},p3={ports}").into());
+        let controller = format!("qemu-xhci,id={CONTROLLER},p2={ports},p3={ports}");
+        let mut arguments: Vec<OsString> = ["-device".into(), controller.into()].into();
+        arguments.extend(self.arguments_at(&[]));
+        arguments
+    }
+
+    /// The same for a caller that has a controller called [`CONTROLLER`], and perhaps hubs: each
+    /// device at its port ("2", or "1.3" behind a hub), or wherever there is room.
+    #[must_use]
+    pub fn arguments_at(&self, ports: &[String]) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         for index in 0..self.devices.len() {
             let path = quoted(&self.folder.join(socket(index)));
             add("-chardev", joined(&format!("socket,id=redirected{index},path="), &path));
-            let device = format!("usb-redir,bus=redirected.0,chardev=redirected{index}");
+            let port = ports.get(index).map_or(String::new(), |port| format!(",port={port}"));
+            let device = format!("usb-redir,bus={CONTROLLER}.0,chardev=redirected{index}{port}");
             add("-device", device.into());
         }
         let plugin = joined("", &quoted(&self.plugin));
@@ -272,6 +282,8 @@ impl<D: Device + ?Sized> Server<D> {
 
 /// Names of sockets in the run's folder.
 const CLOCK: &str = "clock.sock";
+/// What the controller is called that the devices are plugged into.
+pub const CONTROLLER: &str = "redirected";
 
 fn socket(index: usize) -> String {
     format!("device{index}.sock")

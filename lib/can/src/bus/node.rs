@@ -36,6 +36,9 @@ pub struct Setup {
     pub stay_bus_off: bool,
     /// Frames kept for [`super::Port`]; 0 means that events are enough.
     pub inbox: usize,
+    /// Overload frames it asks for in a row while its inbox is full, to have no more frames
+    /// meanwhile. The standard allows two.
+    pub overloads: u8,
     /// Which frames are passed on; none means all.
     pub filters: Vec<Filter>,
 }
@@ -108,6 +111,8 @@ pub(super) struct Node {
     pub decoder: Decoder,
     pub inbox: VecDeque<Frame>,
     pub overrun: bool,
+    /// Overload frames it asked for since the last frame.
+    overloads: u8,
     pub counts: Counts,
     pub transmit_errors: u16,
     pub receive_errors: u16,
@@ -132,6 +137,7 @@ impl Node {
             decoder: Decoder::new(),
             inbox: VecDeque::new(),
             overrun: false,
+            overloads: 0,
             counts: Counts::default(),
             transmit_errors: 0,
             receive_errors: 0,
@@ -303,9 +309,9 @@ impl Node {
     fn receive(&mut self, level: bool, out: &mut Out) {
         let place = self.decoder.place();
         if place == Place::EndOfFrame(6) {
-            self.transmitter = false;
+            (self.transmitter, self.overloads) = (false, 0);
             match level {
-                RECESSIVE => self.phase = Phase::Intermission { bits: 0 },
+                RECESSIVE => self.rest(),
                 DOMINANT => self.signal(Signal::Overload),
             }
             return;
@@ -433,7 +439,7 @@ impl Node {
     fn delimit(&mut self, level: bool, bits: u8, out: &mut Out) {
         let last = bits + 1 == DELIMITER_BITS;
         match level {
-            RECESSIVE if last => self.phase = Phase::Intermission { bits: 0 },
+            RECESSIVE if last => self.rest(),
             RECESSIVE => self.phase = Phase::Delimiter { bits: bits + 1 },
             DOMINANT if last => self.signal(Signal::Overload),
             DOMINANT => {
@@ -445,6 +451,16 @@ impl Node {
                 self.signal(if passive { Signal::PassiveError } else { Signal::ActiveError });
             }
         }
+    }
+
+    /// The pause after a frame begins, unless there is no room for another.
+    fn rest(&mut self) {
+        let full = self.setup.inbox > 0 && self.inbox.len() >= self.setup.inbox;
+        if full && self.overloads < self.setup.overloads && !self.setup.listen_only {
+            self.overloads += 1;
+            return self.signal(Signal::Overload);
+        }
+        self.phase = Phase::Intermission { bits: 0 };
     }
 
     fn pause(&mut self, level: bool, bits: u8) {

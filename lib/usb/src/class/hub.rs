@@ -17,6 +17,8 @@ use diapason_abi::Nanos;
 pub const TIER_MAX: u8 = 4;
 /// A device must be there for so long.
 pub const DEBOUNCE: Nanos = Nanos::from_millis(100);
+/// During a reset a port is asked so often whether it is over.
+pub const RESET_LOOK: Nanos = Nanos::from_millis(20);
 /// A reset takes no longer.
 pub const RESET_TIME: Nanos = Nanos::from_millis(500);
 const PORTS: usize = HUB_PORTS_MAX as usize;
@@ -89,6 +91,8 @@ enum Port {
     There,
     Resetting {
         deadline: Nanos,
+        /// When it is asked how far it is: many hubs tell only four times a second.
+        look: Nanos,
     },
     Working,
 }
@@ -257,7 +261,8 @@ impl Hub {
         } else if self.to_reset != 0 {
             let port = take(&mut self.to_reset);
             self.step = Step::Command;
-            self.set(port, Port::Resetting { deadline: now + RESET_TIME });
+            let (deadline, look) = (now + RESET_TIME, now + RESET_LOOK);
+            self.set(port, Port::Resetting { deadline, look });
             Some(Hub::of_port(PORT_OUT, SET_FEATURE, RESET, port, 0))
         } else {
             None
@@ -331,7 +336,9 @@ impl Hub {
             Port::Empty | Port::New { .. } => (was, None),
             _ if !connected => (Port::Empty, Some(Event::Disconnected { port })),
             Port::Resetting { .. } if status & RESETTING != 0 => (was, None),
-            Port::Resetting { deadline } if status & ENABLED == 0 && now < deadline => (was, None),
+            Port::Resetting { deadline, .. } if status & ENABLED == 0 && now < deadline => {
+                (was, None)
+            }
             Port::Resetting { .. } if status & ENABLED == 0 => {
                 (Port::There, Some(Event::NotEnabled { port }))
             }
@@ -431,7 +438,7 @@ impl Class for Hub {
         };
         self.ports.iter().fold(own, |next, port| match *port {
             Port::New { until } => next.min(until),
-            Port::Resetting { deadline } => next.min(deadline),
+            Port::Resetting { deadline, look } => next.min(deadline).min(look),
             Port::Empty | Port::There | Port::Working => next,
         })
     }
@@ -451,9 +458,13 @@ impl Class for Hub {
                     self.set(port, Port::There);
                     tell(Event::Connected { port });
                 }
-                Some(Port::Resetting { deadline }) if now >= deadline => {
+                Some(Port::Resetting { deadline, .. }) if now >= deadline => {
                     self.set(port, Port::There);
                     tell(Event::NotEnabled { port });
+                }
+                Some(Port::Resetting { deadline, look }) if now >= look => {
+                    self.set(port, Port::Resetting { deadline, look: now + RESET_LOOK });
+                    self.changed |= 1 << port;
                 }
                 _ => {}
             }

@@ -21,6 +21,9 @@
 //! An isochronous endpoint does not halt: a fault costs one interval, and it goes on. The control
 //! endpoint gets up by itself.
 //!
+//! **Shared memory.** Some classes can leave data where a client finds it ([`Request::Shared`]): then
+//! they say where, and see no more of it than its head.
+//!
 //! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
 
 pub mod bridge;
@@ -46,6 +49,11 @@ pub trait Class: 'static {
 
     /// A transfer it asked for has ended.
     fn complete(&mut self, now: Nanos, done: Completion<'_>, tell: &mut dyn FnMut(Self::Event<'_>));
+
+    /// A transfer with shared memory has ended. Only classes that ask for such have to listen.
+    fn landed(&mut self, now: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Self::Event<'_>)) {
+        let _ = (now, done, tell);
+    }
 
     /// When it wants to be woken; [`Nanos::FOREVER`] if never.
     fn next_wake(&self) -> Nanos;
@@ -78,6 +86,16 @@ pub enum Request<'a> {
         /// The bytes.
         data: &'a [u8],
     },
+    /// Bytes between an endpoint and memory that is shared with a client, which nobody copies. The
+    /// endpoint's address says which way they go. Ends with [`Class::landed`].
+    Shared {
+        /// Its address.
+        endpoint: u8,
+        /// Where they are or go, as the shell's client counts.
+        place: u32,
+        /// As many, or fewer from the device.
+        length: usize,
+    },
     /// Make a halted endpoint work again: in the controller, and with `CLEAR_FEATURE` in the
     /// device. Ends like a transfer of that endpoint.
     Recover {
@@ -107,6 +125,22 @@ pub struct Completion<'a> {
     /// The bytes that moved, in whichever direction.
     pub result: Result<&'a [u8], Fault>,
 }
+
+/// How a transfer with shared memory ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Landed<'a> {
+    /// Address of its endpoint.
+    pub endpoint: u8,
+    /// As it was asked for.
+    pub place: u32,
+    /// How many bytes moved.
+    pub result: Result<usize, Fault>,
+    /// The first of them, if they came from the device: [`HEAD`] or all.
+    pub head: &'a [u8],
+}
+
+/// So much of what landed in shared memory is shown to the class.
+pub const HEAD: usize = 12;
 
 /// Why a transfer did not do what it should.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

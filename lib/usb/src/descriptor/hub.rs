@@ -34,7 +34,8 @@ impl Hub {
         let ports = raw.byte(2);
         let bitmap = usize::from(ports) / 8 + 1;
         let (superspeed, needed) = match raw.kind() {
-            HUB => (false, 7 + 2 * bitmap),
+            // The second bitmap is not used any more, and some are a byte short of it.
+            HUB => (false, 7 + bitmap),
             SUPERSPEED_HUB => (true, Hub::SUPERSPEED_BYTES),
             kind => return Err(raw.refuse(Reason::Kind(kind))),
         };

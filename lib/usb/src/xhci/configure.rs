@@ -42,6 +42,19 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.change(device, gone, endpoints, Some(Setup::set_interface(interface, alternate)))
     }
 
+    /// An endpoint begins anew: the controller forgets where it was, and the device is told to
+    /// (`CLEAR_FEATURE`), also if neither has halted it. Its transfers must be over.
+    ///
+    /// # Errors
+    /// Why not; nothing changes then.
+    pub fn renew(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
+        let (index, context) = (self.settled(device)?, context_index(endpoint));
+        let number = self.pipe_of(index, context).filter(|_| context > 1);
+        let pipe = number.map(|number| &self.pipes[usize::from(number)]);
+        let plan = pipe.and_then(|pipe| pipe.plan).ok_or(Refused::NoEndpoint)?;
+        self.change(device, 1 << context, &[plan], Some(Setup::clear_halt(endpoint)))
+    }
+
     /// The device is a hub: from now on children can be attached to it.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::shell::{Asked, Shell, hostile};
 use diapason_abi::Nanos;
-use diapason_usb::class::hub::{DEBOUNCE, Event, Hub, RESET_TIME, TIER_MAX};
+use diapason_usb::class::hub::{DEBOUNCE, Event, Hub, RESET_LOOK, RESET_TIME, TIER_MAX};
 use diapason_usb::class::{Class, Fault};
 use diapason_usb::descriptor::build::{Configuration as Make, Interface, interrupt};
 use diapason_usb::descriptor::{self, Configuration};
@@ -167,7 +167,17 @@ fn a_reset_that_does_not_end_is_given_up() {
     assert_eq!(shell.next(0), Some(&Asked::Control(reset, vec![])));
     let (since, mut heard) = (shell.now, Vec::new());
     shell.end(0, Ok(&[]), &mut |event| heard.push(event));
-    shell.wake(&mut |event| heard.push(event));
+    // It is asked again and again, and says that it still is at it.
+    let mut asked = 0;
+    while heard.is_empty() && asked < 100 {
+        shell.wake(&mut |event| heard.push(event));
+        shell.settle(&mut |event| heard.push(event));
+        if shell.next(0).is_some() {
+            asked += 1;
+            shell.end(0, Ok(&[0x11, 1, 0, 0]), &mut |event| heard.push(event));
+        }
+    }
+    assert_eq!(asked, RESET_TIME.0.div_ceil(RESET_LOOK.0) - 1);
     assert_eq!((shell.now, &heard[..]), (since + RESET_TIME, &[Event::NotEnabled { port: 2 }][..]));
 }
 

@@ -292,13 +292,16 @@ fn slots_limit_what_is_on_its_way() {
     let (mut shell, mut far, mut events) = opened(KCAN);
     let frame = Frame::data(standard(1).unwrap(), &[]).unwrap();
     for slot in 0..16 {
+        assert!(shell.class.takes(0));
         assert_eq!(shell.class.send(0, &frame, false), Ok(slot));
         run(&mut shell, &mut far, &mut events);
     }
+    assert!(!shell.class.takes(0) && !shell.class.takes(1) && !shell.class.takes(200));
     assert_eq!(shell.class.send(0, &frame, false), Err(Refused::Busy));
     let ack = |slot| from(255, 0x13, slot, &[(4, &[32, 0]), (6, &[225])]);
     say(&mut shell, &[ack(9), ack(9), ack(200), ack(4000)].concat(), &mut events);
     assert_eq!(shell.class.counts().stray_acknowledgements, 3);
+    assert!(shell.class.takes(0));
     assert_eq!(shell.class.send(0, &frame, false), Ok(9));
     assert_eq!(shell.class.send(0, &frame, false), Err(Refused::Busy));
     // Another channel has slots of its own.

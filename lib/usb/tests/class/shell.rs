@@ -64,6 +64,7 @@ impl<C: Class> Shell<C> {
                     assert!(endpoint & 0x80 == 0 && endpoint != 0);
                     (endpoint, Asked::Out(data.to_vec()))
                 }
+                Request::Shared { .. } => panic!("nobody shares memory here"),
                 Request::Recover { endpoint } => {
                     self.halted.remove(&endpoint);
                     assert!(self.pending.get(&endpoint).is_none_or(VecDeque::is_empty));

@@ -3,7 +3,7 @@
 
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Device, Handshake, Stall};
-use diapason_usb::class::{Class, Completion, Fault, Request};
+use diapason_usb::class::{Class, Completion, Fault, HEAD, Landed, Request};
 use diapason_usb::descriptor::{self, Configuration, Header};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
 use diapason_usb::{Setup, Speed};
@@ -20,6 +20,9 @@ enum Asked {
     Out(Vec<u8>, usize),
     Recover,
 }
+
+/// A transfer, and its place if its bytes are in shared memory.
+type Pending = (Asked, Option<u32>);
 
 /// Reads a device's descriptors, as the driver of a controller does.
 pub fn enumerate(device: &mut dyn Device) -> (descriptor::Device, Vec<u8>) {
@@ -45,7 +48,9 @@ pub struct Host<D: Device, C: Class> {
     packets: BTreeMap<u8, usize>,
     isochronous: Option<u8>,
     next_interval: Nanos,
-    pending: BTreeMap<u8, VecDeque<Asked>>,
+    pending: BTreeMap<u8, VecDeque<Pending>>,
+    /// Memory that is shared with a client, by place.
+    pub shared: BTreeMap<u32, Vec<u8>>,
 }
 
 impl<D: Device, C: Class> Host<D, C> {
@@ -64,11 +69,13 @@ impl<D: Device, C: Class> Host<D, C> {
             isochronous,
             next_interval: Nanos::ZERO,
             pending: BTreeMap::new(),
+            shared: BTreeMap::new(),
         }
     }
 
     fn pull(&mut self) {
         while let Some(request) = self.class.request(self.now) {
+            let mut shared = None;
             let (endpoint, asked) = match request {
                 Request::Control { setup, data } => (0, Asked::Control(setup, data.to_vec())),
                 Request::Alternate { interface, alternate } => {
@@ -76,10 +83,19 @@ impl<D: Device, C: Class> Host<D, C> {
                 }
                 Request::In { endpoint, length } => (endpoint, Asked::In(length, Vec::new())),
                 Request::Out { endpoint, data } => (endpoint, Asked::Out(data.to_vec(), 0)),
+                Request::Shared { endpoint, place, length } => {
+                    shared = Some(place);
+                    let bytes = || self.shared[&place][..length].to_vec();
+                    let asked = match endpoint & 0x80 {
+                        0 => Asked::Out(bytes(), 0),
+                        _ => Asked::In(length, Vec::new()),
+                    };
+                    (endpoint, asked)
+                }
                 Request::Recover { endpoint } => (endpoint, Asked::Recover),
                 Request::Cancel { .. } => panic!("nothing is late here"),
             };
-            self.pending.entry(endpoint).or_default().push_back(asked);
+            self.pending.entry(endpoint).or_default().push_back((asked, shared));
         }
     }
 
@@ -88,7 +104,7 @@ impl<D: Device, C: Class> Host<D, C> {
         let packet = self.packets.get(&endpoint).copied().unwrap_or(64);
         let (now, device) = (self.now, &mut self.device);
         let stalled = |result: Result<Vec<u8>, Stall>| result.map_err(|Stall| Fault::Stall);
-        match self.pending.get_mut(&endpoint)?.front_mut()? {
+        match &mut self.pending.get_mut(&endpoint)?.front_mut()?.0 {
             Asked::Control(setup, data) => {
                 let answer = device.control(now, *setup, data);
                 let answer = answer.map(|bytes| if setup.is_in() { bytes } else { data.clone() });
@@ -128,6 +144,26 @@ impl<D: Device, C: Class> Host<D, C> {
         }
     }
 
+    fn end(
+        &mut self,
+        endpoint: u8,
+        place: Option<u32>,
+        result: Result<Vec<u8>, Fault>,
+        tell: &mut dyn FnMut(C::Event<'_>),
+    ) {
+        let Some(place) = place else {
+            let done = Completion { endpoint, result: result.as_deref().map_err(|f| *f) };
+            return self.class.complete(self.now, done, tell);
+        };
+        let moved = result.as_ref().map(Vec::len).map_err(|fault| *fault);
+        let bytes = result.unwrap_or_default();
+        let head = if endpoint & 0x80 != 0 { &bytes[..bytes.len().min(HEAD)] } else { &[] };
+        self.class.landed(self.now, Landed { endpoint, place, result: moved, head }, tell);
+        if endpoint & 0x80 != 0 {
+            self.shared.insert(place, bytes);
+        }
+    }
+
     /// Does what can be done now; true if anything ended.
     fn step(&mut self, tell: &mut dyn FnMut(C::Event<'_>)) -> bool {
         self.pull();
@@ -143,15 +179,13 @@ impl<D: Device, C: Class> Host<D, C> {
             if let Some(result) = self.advance(endpoint) {
                 progress = true;
                 let queue = self.pending.entry(endpoint).or_default();
-                queue.pop_front();
+                let (_, place) = queue.pop_front().expect("it was there");
                 // After a fault an endpoint takes nothing until it is recovered.
-                let rest = if result.is_err() && endpoint != 0 { queue.len() } else { 0 };
-                queue.truncate(queue.len() - rest);
-                let done = Completion { endpoint, result: result.as_deref().map_err(|f| *f) };
-                self.class.complete(self.now, done, tell);
-                for _ in 0..rest {
-                    let done = Completion { endpoint, result: Err(Fault::Cancelled) };
-                    self.class.complete(self.now, done, tell);
+                let kept = if result.is_err() && endpoint != 0 { 0 } else { queue.len() };
+                let rest = queue.split_off(kept);
+                self.end(endpoint, place, result, tell);
+                for (_, place) in rest {
+                    self.end(endpoint, place, Err(Fault::Cancelled), tell);
                 }
                 self.pull();
             }

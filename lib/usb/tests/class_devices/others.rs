@@ -14,7 +14,7 @@ use diapason_usb::class::bridge::{Bridge, Event as Sent};
 use diapason_usb::class::cdc_acm::{CdcAcm, Event as Line, LineCoding};
 use diapason_usb::class::hid::{Event as Key, Keyboard};
 use diapason_usb::class::hub::{self, Event as Plug};
-use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage};
+use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage, Refused};
 use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
 
 /// Twenty packets of the article's sensor, each whole and in order.
@@ -82,6 +82,75 @@ fn the_disk_keeps_what_is_written() {
     assert_eq!(host.device.bytes()[62 * 512..], data);
     host.class.read(62, 2).unwrap();
     assert_eq!(run(&mut host), "[127, 127, 127, 127, 128, 128, 128, 128]");
+}
+
+#[test]
+fn the_disk_reads_and_writes_shared_memory() {
+    let mut host = connect(Disk::new(256), MassStorage::find);
+    let mut now = Nanos::ZERO;
+    let mut run = |host: &mut super::host::Host<Disk, MassStorage>| {
+        now += Nanos::from_millis(1);
+        let mut told = Vec::new();
+        host.run(now, &mut |event| told.push(format!("{event:?}")));
+        told.pop().expect("an event")
+    };
+    host.class.begin(Command::ReadCapacity).unwrap();
+    run(&mut host);
+    let data: Vec<u8> = (0..65_536u32).map(|n| (n / 7) as u8).collect();
+    host.shared.insert(512, data.clone());
+    host.class.write_from(100, 128, 512).unwrap();
+    assert_eq!(run(&mut host), "Written { block: 100 }");
+    assert_eq!(host.device.bytes()[100 * 512..228 * 512], data);
+    host.class.read_to(100, 128, 4096).unwrap();
+    assert_eq!(run(&mut host), "ReadTo { block: 100, place: 4096 }");
+    assert!(host.shared[&4096] == data);
+    assert_eq!(host.class.read_to(100, 129, 0), Err(Refused::Blocks));
+    assert_eq!(host.class.write_from(200, 57, 0), Err(Refused::Blocks));
+    // What is in its own buffer is still read and written there.
+    host.class.read(100, 1).unwrap();
+    assert_eq!(run(&mut host), format!("Read {{ block: 100, data: {:?} }}", &data[..512]));
+}
+
+/// With shared memory the pieces stay where they came, and nothing comes without a place.
+#[test]
+fn the_camera_fills_places_that_were_lent() {
+    let mut host = connect(Camera::default(), |set| {
+        let mode = modes(set).find(|mode| mode.frame == 3)?;
+        let mut camera = uvc::Camera::find(set, mode)?;
+        camera.share();
+        Some(camera)
+    });
+    let (mut now, mut at, mut frames, mut lent) = (Nanos::ZERO, 0, 0u32, 0);
+    let mut told = Vec::new();
+    for step in 0..900 {
+        if step == 160 {
+            assert_eq!(frames, 0, "nothing was lent");
+            for place in 0..24 {
+                host.class.lend(place);
+            }
+        }
+        now += Nanos::from_micros(125);
+        host.run(now, &mut |event| match event {
+            Video::Piece(Piece::Place { place, from, bytes }) => told.push((place, from, bytes)),
+            Video::Piece(Piece::End { bytes, whole }) => {
+                assert!(whole && bytes == 640 * 480 * 2, "{bytes}");
+                frames += 1;
+            }
+            Video::Started { .. } => {}
+            other => panic!("{other:?}"),
+        });
+        for (place, from, bytes) in told.drain(..) {
+            let piece = &host.shared[&place][from as usize..][..bytes as usize];
+            let number = at / (640 * 480 * 2);
+            let place_in = at % (640 * 480 * 2);
+            assert_eq!(piece[0], camera::content(number as u32, place_in), "at {at}");
+            at += piece.len();
+            host.class.lend(place);
+            lent += 1;
+        }
+    }
+    assert!(frames >= 3 && lent > 450, "{frames} {lent}");
+    assert_eq!(host.class.counts().broken + host.class.counts().missed, 0);
 }
 
 /// Each word of a frame says which frame and which place it is.

@@ -161,6 +161,28 @@ fn an_endpoint_the_controller_refuses_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn an_endpoint_begins_anew_here_and_in_the_device() {
+    let mut bench = Bench::running(Limits::default());
+    let device = bench.device(&[2, 0x81]);
+    let pools = bench.driver.pools();
+    bench.fake.0.borrow_mut().commands.clear();
+    bench.driver.renew(device, 0x81).unwrap();
+    assert_eq!(bench.driver.renew(device, 2), Err(Refused::Busy), "one at a time");
+    bench.run(10);
+    assert_eq!(bench.notices.pop(), Some(Notice::Configured(device)));
+    assert_eq!(bench.fake.0.borrow().commands, [Kind::ConfigureEndpoint]);
+    assert_eq!(bench.driver.pools(), pools);
+    for absent in [0, 3, 0x82] {
+        assert_eq!(bench.driver.renew(device, absent), Err(Refused::NoEndpoint));
+    }
+    // A device that does not want to know it is given up.
+    bench.fake.0.borrow_mut().answers = vec![Completion::Stall];
+    bench.driver.renew(device, 2).unwrap();
+    bench.run(10);
+    assert!(bench.notices.pop().is_some_and(|notice| notice != Notice::Configured(device)));
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_the_reason_and_reaches_no_controller() {
     let mut bench = Bench::running(Limits::default());
     bench.fake.0.borrow_mut().plug(1, 3);

@@ -10,63 +10,69 @@
 mod tally;
 
 use diapason_abi::pipe::{PipeDelays, PipeReport};
-use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::{Inlet, RECORDS, inlet};
+use diapason_canlib::agreement::RECORDS;
+use diapason_canlib::{Channel, Error};
+use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use tally::{Delays, Tally};
 
 entry!(main);
+// Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
+heap!(4 * 1024);
 
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
 
-fn main(Arguments([channel, seconds, ..]): Arguments) {
-    if let Err(errno) = read(channel as usize, seconds) {
-        log!("can{channel}: not read: {errno:?}");
+fn main(Arguments([number, seconds, ..]): Arguments) {
+    if let Err(error) = read(number as usize, seconds) {
+        log!("can{number}: not read: {error}");
     }
 }
 
-fn read(channel: usize, seconds: u64) -> Result<(), Errno> {
-    let (mut inlet, ready) = inlet(channel)?;
+fn read(number: usize, seconds: u64) -> Result<(), Error> {
+    let mut channel = Channel::listen(number)?;
     let mut tally = Tally::default();
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
-        match ready.take(report_at) {
-            Ok(()) => drain(&mut inlet, &mut tally),
-            Err(Errno::TimedOut) => {
-                report(channel, &mut tally, &inlet);
+        match channel.read_wait(report_at) {
+            Ok(first) => {
+                let now = time::now();
+                tally.count(&first.arrival, now);
+                drain(&mut channel, &mut tally, now);
+            }
+            Err(Error::TimedOut) => {
+                report(number, &mut tally, &channel);
                 report_at += REPORT;
                 reports += 1;
             }
-            Err(errno) => return Err(errno),
+            Err(error) => return Err(error),
         }
     }
-    let lost = inlet.lost();
+    let lost = channel.lost();
     let fine = tally.is_whole() && lost == 0;
     let verdict = if fine { "WHOLE" } else { "NOT WHOLE" };
-    log!("CAN {channel} {verdict} {} frames, dropped {lost}, {}", tally.frames, tally.faults);
+    log!("CAN {number} {verdict} {} frames, dropped {lost}, {}", tally.frames, tally.faults);
     Ok(())
 }
 
-fn drain(inlet: &mut Inlet, tally: &mut Tally) {
-    let now = time::now();
+fn drain(channel: &mut Channel, tally: &mut Tally, now: Nanos) {
     // At most what fits: a writer that never stops must not keep it here.
-    for _ in 0..RECORDS {
-        let Some(arrival) = inlet.pop() else { return };
-        tally.count(&arrival, now);
+    for _ in 1..RECORDS {
+        let Ok(message) = channel.read() else { return };
+        tally.count(&message.arrival, now);
     }
 }
 
-fn report(channel: usize, tally: &mut Tally, inlet: &Inlet) {
+fn report(number: usize, tally: &mut Tally, channel: &Channel) {
     let Delays { reading, moving, whole } = tally.take_delays();
     let report = PipeReport {
-        channel: channel as u8,
+        channel: number as u8,
         messages: tally.frames,
-        lost: tally.faults.missing + inlet.lost(),
-        peak: inlet.peak(),
+        lost: tally.faults.missing + channel.lost(),
+        peak: channel.peak(),
         reading,
         moving,
         whole,
     };
     log!("{report}");
-    PipeDelays::lines(channel as u8, tally.spread()).for_each(|line| log!("{line}"));
+    PipeDelays::lines(number as u8, tally.spread()).for_each(|line| log!("{line}"));
 }

@@ -2,8 +2,8 @@
 
 use core::fmt;
 use diapason_abi::pipe::{SIZES, size_of_delay};
+use diapason_canlib::{Arrival, LOST_BEFORE};
 use diapason_rt::Nanos;
-use diapason_usbd::{Arrival, LOST_BEFORE};
 
 /// Most identifiers that are told apart; the article's buses have four each.
 const SENDERS: usize = 16;

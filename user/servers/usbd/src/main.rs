@@ -1,8 +1,8 @@
-//! The USB server: drives the host controller, and serves a CAN interface plugged into it.
+//! The USB server: drives the host controller, and serves what is plugged into it.
 //!
-//! Two threads share the server under one mutex. One manages: commands, ports, time. The other is
-//! the bottom half of what CAN channels receive: it runs on a VCPU of its own, puts frames into
-//! pipes and wakes their readers. Both do the same: lock, whatever is due, unlock, wake.
+//! Its threads share the server under one mutex. One manages: commands, ports, time. The others are
+//! bottom halves, one for each service: it runs on a VCPU of its own for those who wait for what
+//! its devices send, and wakes them. All do the same: lock, whatever is due, unlock, wake.
 
 #![no_std]
 #![no_main]
@@ -10,15 +10,19 @@
 
 extern crate alloc;
 
+mod change;
 mod channels;
+mod client;
 mod hardware;
-mod interface;
+mod listing;
 mod policy;
+mod served;
 mod server;
+mod services;
 mod slots;
 
 use alloc::boxed::Box;
-use channels::Channels;
+use alloc::vec::Vec;
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
@@ -26,93 +30,149 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::xhci::{Buses, Controller};
-use diapason_usbd::CHANNELS;
+use diapason_usb::xhci::{Buses, Controller, Window};
 use hardware::{Bar, Shared};
-use server::{Cause, Server};
-use slots::Slots;
+use policy::Home;
+use server::{Cause, Fresh, Server};
+use services::{Offers, Service};
+use slots::Pool;
 
 entry!(main);
 heap!(128 * 1024);
 
-/// The priority of both threads, each on a VCPU of its own.
+/// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
 
 /// What a thread does besides serving its interrupter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
-    /// It watches the time, and lets its interrupter wait: no controller has to keep the distance.
+    /// It watches the time.
     Manage,
     /// Nothing.
     Receive,
 }
 
-impl Duty {
-    /// What the simulator calls its work.
-    const fn work(self) -> &'static str {
+/// What a thread waits for.
+enum Source {
+    /// An interrupter's message.
+    Message(u16, Event),
+    /// Clients that want something.
+    Asked(Semaphore),
+    /// The same, what they want being in mailboxes.
+    Mailboxes(Event),
+}
+
+impl Source {
+    /// Why it looks for the first time: what is in the mailboxes by then, nobody has heard of.
+    const fn first(&self) -> Cause {
         match self {
-            Duty::Manage => "usbd.manage",
-            Duty::Receive => "usbd.receive",
+            Source::Message(..) | Source::Asked(_) => Cause::Time,
+            Source::Mailboxes(_) => Cause::Asked,
         }
     }
 }
 
-/// A thread of the server: what it waits for.
+/// A thread of the server: what it waits for, and whom it wakes.
 struct Half {
     server: &'static Locked<Server>,
-    interrupter: u16,
-    message: Event,
+    source: Source,
     duty: Duty,
-    ready: [Semaphore; CHANNELS],
+    /// Its interrupts are handled so much later.
+    pace: Nanos,
+    /// What the simulator calls what it does.
+    work: &'static str,
+    bells: &'static [Semaphore],
 }
 
-fn main(_: Arguments) {
-    if let Err(errno) = serve() {
+/// The arguments are the services that are wanted ([`policy::wanted`]), what is to be said
+/// ([`policy::tell`]), and the CAN channels whose clients open and write them, one bit each; the
+/// others are opened as [`policy`] says.
+fn main(Arguments([wanted, tell, clients, _]): Arguments) {
+    let wanted = if wanted == 0 { policy::wanted::CAN } else { wanted };
+    if let Err(errno) = serve(wanted, tell, clients as u8) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve() -> Result<(), Errno> {
+fn serve(wanted: u64, tell: u64, clients: u8) -> Result<(), Errno> {
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
-    let (managing, receiving) = (message(policy::MANAGING)?, message(policy::CAN)?);
-    let (channels, ready) = Channels::new()?;
-    let server = build(channels)?;
-    let half = |interrupter, message, duty| Half { server, interrupter, message, duty, ready };
-    let bottom = Box::leak(Box::new(half(policy::CAN, receiving, Duty::Receive)));
-    thread::start(Vcpu::open(policy::RECEIVING)?, "receive", PRIORITY, bottom)?;
-    let main = Box::leak(Box::new(half(policy::MANAGING, managing, Duty::Manage)));
-    main.run();
+    let managing = message(policy::MANAGING)?;
+    if wanted != policy::wanted::CAN {
+        HEAP.grow(policy::HEAP_MORE)?;
+    }
+    let mailboxes = if clients == 0 { None } else { Some(Event::new()?) };
+    let asking = mailboxes.as_ref().map(|event| (clients, event));
+    let offers = services::offered(wanted, asking)?;
+    let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
+    let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
+    let (server, bells) = build(offers, tell)?;
+    for (interrupter, (home, asked)) in (1..).zip(homes) {
+        let (duty, work) = (Duty::Receive, home.work);
+        let pace = home.pace;
+        let start = |source, name| {
+            let half = Box::leak(Box::new(Half { server, source, duty, pace, work, bells }));
+            thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, half)
+        };
+        start(Source::Message(interrupter, message(interrupter)?), home.thread)?;
+        if let Some(asked) = asked {
+            start(Source::Asked(asked), "asked")?;
+        }
+    }
+    if let Some(event) = mailboxes {
+        let (source, duty) = (Source::Mailboxes(event), Duty::Receive);
+        let policy::Home { pace, work, .. } = policy::SENDING;
+        let half = Half { server, source, duty, pace, work, bells };
+        let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
+        thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
+    }
+    let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
+    let (duty, pace) = (Duty::Manage, policy::PACE);
+    Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
     Ok(())
 }
 
-/// The server, its controller being started.
-fn build(channels: Channels) -> Result<&'static Locked<Server>, Errno> {
+/// The server, its controller being started, and all its bells.
+fn build(
+    offers: Offers,
+    tell: u64,
+) -> Result<(&'static Locked<Server>, &'static [Semaphore]), Errno> {
+    let own = offers.iter().filter(|(_, home)| home.is_some()).count();
+    let shared: Vec<Window> = offers.iter().filter_map(|(service, _)| window(&**service)).collect();
+    let limits = policy::limits(offers.len(), own, shared.len());
     let registers = Registers::map(policy::DEVICE)?;
     let rings = Shared(Dma::attach(policy::RINGS)?);
-    let slots = Slots::new(Dma::attach(policy::BUFFERS)?).ok_or(Errno::Exhausted)?;
-    let made = Controller::new(Bar(registers), rings, policy::LIMITS, &Buses::default());
+    let pool = Pool::new(Dma::attach(policy::BUFFERS)?, limits.devices.into());
+    let made = Controller::new(Bar(registers), rings, limits, &Buses::default());
     let granted = made.map_err(|why| log!("the limits: {why:?}")).and_then(|mut driver| {
-        let granted = driver.grant(slots.window());
+        let mut windows = shared.iter().copied().chain([pool.window()]);
+        let granted = windows.try_for_each(|window| driver.grant(window));
         granted.map(|()| driver).map_err(|why| log!("memory of transfers: {why:?}"))
     });
     let driver = granted.map_err(|()| Errno::Exhausted)?;
-    let server = Server::new(driver, slots, channels, time::now());
-    Ok(Box::leak(Box::new(Locked::new(server))))
+    let server = Server::new(driver, pool, (offers, tell), time::now());
+    let bells = server.bells().leak();
+    Ok((Box::leak(Box::new(Locked::new(server))), bells))
+}
+
+/// Memory that a service shares with clients and the controller.
+fn window(service: &dyn Service) -> Option<Window> {
+    let (memory, _) = service.shared()?;
+    Some(Window { base: memory.bus_address(0), length: memory.bytes() as u64 })
 }
 
 impl Task for Half {
     fn run(&'static self) -> u64 {
-        let mut cause = Cause::Time;
+        let mut cause = self.source.first();
         loop {
             let (fresh, wake) = match self.server.lock() {
                 Ok(mut server) => {
                     let now = time::now();
-                    let fresh = time::work(self.duty.work(), || server.attend(cause, now));
+                    let fresh = time::work(self.work, || server.attend(cause, now));
                     (fresh, server.next_wake())
                 }
                 Err(errno) => return stop(errno),
             };
-            self.wake_readers(fresh);
+            self.ring(fresh);
             cause = match self.wait(wake) {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
@@ -125,24 +185,35 @@ impl Half {
     fn wait(&self, wake: Nanos) -> Result<Cause, Errno> {
         let managing = self.duty == Duty::Manage;
         let deadline = if managing { wake } else { Nanos::FOREVER };
-        match self.message.wait(deadline) {
-            Ok(_) => {
-                if managing {
+        let (occurred, cause) = match &self.source {
+            Source::Message(interrupter, message) => {
+                (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))
+            }
+            Source::Asked(asked) => (asked.take(deadline), Cause::Asked),
+            Source::Mailboxes(event) => {
+                // Who asks is heard at once, but nobody has it look all the time.
+                time::sleep(policy::REST);
+                (event.wait(deadline).map(|_| ()), Cause::Asked)
+            }
+        };
+        match occurred {
+            Ok(()) => {
+                if matches!(cause, Cause::Interrupt(_)) && self.pace > Nanos::ZERO {
                     // No other interrupt comes until this one is handled.
-                    time::sleep(policy::PACE);
+                    time::sleep(self.pace);
                 }
-                Ok(Cause::Interrupt(self.interrupter))
+                Ok(cause)
             }
             Err(Errno::TimedOut) => Ok(Cause::Time),
             Err(errno) => Err(errno),
         }
     }
 
-    fn wake_readers(&self, fresh: channels::Fresh) {
-        for (channel, ready) in self.ready.iter().enumerate() {
-            if fresh & 1 << channel != 0 {
+    fn ring(&self, fresh: Fresh) {
+        for (number, bell) in self.bells.iter().enumerate() {
+            if fresh >> number & 1 != 0 {
                 // A semaphore at its limit has been given often enough.
-                let _ = ready.give();
+                let _ = bell.give();
             }
         }
     }

@@ -9,29 +9,128 @@ pub const DEVICE: &str = "xhci";
 pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
-/// The VCPU of the bottom half that takes what CAN channels receive.
-pub const RECEIVING: &str = "usb-receive";
 
-/// Commands, ports, control transfers, and what goes to devices.
+/// The services a description asks for, as bits of the first argument; none of them is the CAN
+/// interface alone.
+pub mod wanted {
+    /// CAN interfaces.
+    pub const CAN: u64 = 1 << 0;
+    /// Sensors on a serial line.
+    pub const SENSOR: u64 = 1 << 1;
+    /// Keyboards.
+    pub const KEYBOARD: u64 = 1 << 2;
+    /// Disks.
+    pub const DISK: u64 = 1 << 3;
+    /// Cameras.
+    pub const CAMERA: u64 = 1 << 4;
+    /// Hubs, and what is behind them.
+    pub const HUBS: u64 = 1 << 5;
+}
+
+/// Bytes of heap beyond those for the CAN interface alone.
+pub const HEAP_MORE: usize = 256 << 10;
+/// What is to be said about all that, as bits of the second argument.
+pub mod tell {
+    /// Each device: what it is, its endpoints, and what is left of its bus.
+    pub const DEVICES: u64 = 1 << 0;
+    /// What is left of every pool, whenever a device is gone.
+    pub const POOLS: u64 = 1 << 1;
+}
+
+/// Hubs at a time.
+pub const HUBS: usize = 4;
+/// Most pixels of a picture: 640 by 480.
+pub const CAMERA_PIXELS: u32 = 640 * 480;
+
+/// Where a bottom half is at home.
+pub struct Home {
+    /// Its VCPU in the description.
+    pub vcpu: &'static str,
+    /// Its thread.
+    pub thread: &'static str,
+    /// What the simulator calls its work.
+    pub work: &'static str,
+    /// The shortest time between two of its interrupts: the description's interval is a little
+    /// shorter.
+    pub moderation: Nanos,
+    /// Interrupts are handled so much later, for controllers that ignore moderation: none
+    /// interrupts again before that.
+    pub pace: Nanos,
+}
+
+/// The interrupter of commands, ports, control transfers, and most of what goes to devices. Those
+/// of the services follow it in their order; the same number of messages is in the description.
 pub const MANAGING: u16 = 0;
-/// What comes from CAN channels.
-pub const CAN: u16 = 1;
-/// How many interrupters are used; the same number of messages is in the description.
-pub const INTERRUPTERS: u16 = 2;
+/// Its time between interrupts.
+pub const MANAGED: Nanos = Nanos::from_millis(2);
 
-/// The shortest time between two interrupts, by interrupter: the description's intervals are a
-/// little shorter. Together with the transfers pending it makes batches: what comes meanwhile
-/// stays in the interface, which has room for 64 frames, 9 ms of the article's traffic.
-pub const MODERATION: [Nanos; INTERRUPTERS as usize] =
-    [Nanos::from_millis(2), Nanos::from_millis(1)];
+/// What CAN channels receive. Together with the transfers pending the moderation makes batches:
+/// what comes meanwhile stays in the interface, which has room for 64 frames, 9 ms of the article's
+/// traffic.
+pub const CAN: Home = Home {
+    vcpu: "usb-receive",
+    thread: "receive",
+    work: "usbd.receive",
+    moderation: Nanos::from_millis(1),
+    pace: Nanos::ZERO,
+};
+/// What clients ask for, and the frames they write; this one has no interrupter.
+pub const SENDING: Home = Home {
+    vcpu: "usb-send",
+    thread: "send",
+    work: "usbd.send",
+    moderation: Nanos::ZERO,
+    pace: Nanos::ZERO,
+};
+/// It rests so long before it listens again.
+pub const REST: Nanos = Nanos::from_millis(1);
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
+/// Events that have waited so long without an interrupt lost theirs.
+pub const LOST: Nanos = Nanos::from_millis(10);
 /// Events taken off a ring before the controller is told how far it was read.
 pub const BATCH: u32 = 32;
 
+/// What a sensor sends: a packet every 2.5 ms, of which it keeps a few.
+pub const SENSOR: Home = Home {
+    vcpu: "usb-sensor",
+    thread: "sensor",
+    work: "usbd.sensor",
+    moderation: Nanos::from_millis(2),
+    pace: Nanos::ZERO,
+};
+
+/// Keys.
+pub const KEYBOARD: Home = Home {
+    vcpu: "usb-keyboard",
+    thread: "keyboard",
+    work: "usbd.keyboard",
+    moderation: Nanos::from_millis(8),
+    pace: Nanos::ZERO,
+};
+
+/// What a disk has done: three transfers to a command, and none waits for another client.
+pub const DISK: Home = Home {
+    vcpu: "usb-disk",
+    thread: "disk",
+    work: "usbd.disk",
+    moderation: Nanos::from_micros(125),
+    pace: Nanos::from_micros(125),
+};
+
+/// What a camera sends: of 16 transfers pending, one each 125 us, eight wait for an interrupt.
+pub const CAMERA: Home = Home {
+    vcpu: "usb-camera",
+    thread: "camera",
+    work: "usbd.camera",
+    moderation: Nanos::from_micros(500),
+    pace: Nanos::from_micros(500),
+};
+
 /// Bit rates of the channels: those of the article's five buses.
-pub const BIT_RATES: [u32; diapason_usbd::CHANNELS] = [500_000, 250_000, 500_000, 500_000, 500_000];
+pub const BIT_RATES: [u32; diapason_canlib::agreement::CHANNELS] =
+    [500_000, 250_000, 500_000, 500_000, 500_000];
 /// Where a bit is sampled, in tenths of a per cent.
 pub const SAMPLE_POINT: u32 = 800;
 
@@ -42,22 +141,24 @@ pub const REOPEN: Nanos = Nanos::from_millis(100);
 /// the last.
 pub const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(1));
 
-/// Transfers to interfaces that may be pending; those from them are the class's to say.
-pub const SENDING: usize = 16;
-/// Room for one of them.
-pub const SEND_BYTES: usize = 128;
+/// Bytes kept of a configuration.
+pub const CONFIGURATION: usize = 1024;
 
-/// One interface, and a few devices that nobody serves.
-pub const LIMITS: Limits = Limits {
-    devices: 4,
-    pipes: 8,
-    blocks: 64,
-    transfers: 32,
-    interrupters: INTERRUPTERS,
-    events: 128,
-    ports: 30,
-    scratchpads: 32,
-    configuration: 1024,
-    windows: 1,
-    watch: Nanos::from_millis(100),
-};
+/// Room for one device of each service, and for a few that nobody serves; of the services, so many
+/// have an interrupter of their own, and so many share memory with clients.
+pub fn limits(services: usize, own: usize, shared: usize) -> Limits {
+    let many = services > 1;
+    Limits {
+        devices: services as u8 + 3,
+        pipes: if many { 24 } else { 8 },
+        blocks: if many { 32 } else { 64 },
+        transfers: if many { 96 } else { 32 },
+        interrupters: own as u16 + 1,
+        events: if many { 256 } else { 128 },
+        ports: 30,
+        scratchpads: 32,
+        configuration: CONFIGURATION as u16,
+        windows: shared as u8 + 1,
+        watch: Nanos::from_millis(100),
+    }
+}

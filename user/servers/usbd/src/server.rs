@@ -1,13 +1,19 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
-use crate::channels::{Channels, Fresh};
 use crate::hardware::{Bar, Shared};
-use crate::interface::Interface;
-use crate::policy::{BATCH, INTERRUPTERS, MODERATION, PAUSES};
-use crate::slots::Slots;
+use crate::listing;
+use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
+use crate::served::{Place, Served};
+use crate::services::{Child, Found, Offers, Service};
+use crate::slots::Pool;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_rt::log;
-use diapason_usb::xhci::{Controller, Death, Notice, State};
+use diapason_rt::sync::Semaphore;
+use diapason_usb::Speed;
+use diapason_usb::xhci::{Controller, Death, DeviceId, Notice, State};
 
 /// Why the server is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,19 +22,33 @@ pub enum Cause {
     Interrupt(u16),
     /// Something is due.
     Time,
+    /// A client wants something.
+    Asked,
 }
 
 /// The driver on this machine.
 pub type Driver = Controller<Bar, Shared>;
 
+/// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
+/// at address 0.
+pub type Turn = Option<(DeviceId, u8)>;
+
+/// Bells to be rung: bit n stands for the bell with number n, over all services.
+pub type Fresh = u64;
+
 /// All of it. Whoever holds it does whatever is due.
 pub struct Server {
     driver: Driver,
-    slots: Slots,
-    interface: Option<Interface>,
-    channels: Channels,
-    /// Interrupters that have not interrupted since the last look at the time.
-    silent: [bool; INTERRUPTERS as usize],
+    pool: Pool,
+    services: Vec<Box<dyn Service>>,
+    served: Vec<Served>,
+    turn: Turn,
+    /// Since when interrupters have had events, but no interrupt.
+    waiting: Vec<Option<Nanos>>,
+    /// A device is gone since the pools were last looked at.
+    left: bool,
+    /// What is to be said, as bits of [`policy::tell`].
+    tell: u64,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
     pause: Nanos,
@@ -36,24 +56,44 @@ pub struct Server {
 
 impl Server {
     /// A server whose controller is being started.
-    pub fn new(mut driver: Driver, slots: Slots, channels: Channels, now: Nanos) -> Server {
-        for (interrupter, least) in (0..).zip(MODERATION) {
-            let _ = driver.moderate(interrupter, least);
+    pub fn new(
+        mut driver: Driver,
+        pool: Pool,
+        (offers, tell): (Offers, u64),
+        now: Nanos,
+    ) -> Server {
+        let _ = driver.moderate(policy::MANAGING, MANAGED);
+        let homes: Vec<_> = offers.iter().filter_map(|(_, home)| *home).collect();
+        for (interrupter, home) in (1..).zip(&homes) {
+            let _ = driver.moderate(interrupter, home.moderation);
         }
         driver.start(now);
-        let (pause, again_at) = (PAUSES.0, Nanos::FOREVER);
-        let silent = [false; INTERRUPTERS as usize];
-        Server { driver, slots, interface: None, channels, silent, again_at, pause }
+        Server {
+            driver,
+            pool,
+            served: Vec::with_capacity(offers.len()),
+            turn: None,
+            waiting: vec![None; homes.len() + 1],
+            left: false,
+            tell,
+            services: offers.into_iter().map(|(service, _)| service).collect(),
+            again_at: Nanos::FOREVER,
+            pause: PAUSES.0,
+        }
     }
 
-    /// Do whatever is due. Channels that got something.
+    /// All bells, in the order of their numbers.
+    pub fn bells(&self) -> Vec<Semaphore> {
+        self.services.iter().flat_map(|service| service.bells()).copied().collect()
+    }
+
+    /// Do whatever is due. Bells to be rung when nobody holds the server.
     pub fn attend(&mut self, cause: Cause, now: Nanos) -> Fresh {
-        for (number, silent) in (0..).zip(&mut self.silent) {
-            let lost = cause == Cause::Time && *silent && self.driver.has_events(number);
-            if lost || cause == Cause::Interrupt(number) {
+        for number in 0..self.waiting.len() as u16 {
+            if cause == Cause::Interrupt(number) || cause == Cause::Time && self.lost(number, now) {
                 while self.driver.handle_interrupt(number, BATCH, now).more {}
+                self.waiting[usize::from(number)] = None;
             }
-            *silent = cause == Cause::Time || *silent && cause != Cause::Interrupt(number);
         }
         if now >= self.again_at {
             self.again_at = Nanos::FOREVER;
@@ -64,62 +104,112 @@ impl Server {
             self.hear(notice, now);
         }
         self.collect(now);
-        if let Some(interface) = &mut self.interface {
-            interface.drive(&mut self.driver, &mut self.slots, &mut self.channels, now);
+        if cause == Cause::Asked {
+            self.services.iter_mut().for_each(|service| service.heed(now));
         }
+        self.serve(now);
         // What was asked for meanwhile is begun.
         self.driver.poll(now);
-        self.channels.take_fresh()
+        self.fresh()
+    }
+
+    /// Has an interrupter had events for so long that its interrupt must be lost?
+    fn lost(&mut self, number: u16, now: Nanos) -> bool {
+        let waiting = &mut self.waiting[usize::from(number)];
+        let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
+        *waiting = since;
+        since.is_some_and(|since| now >= since + LOST)
     }
 
     /// When something is due if nothing else happens.
     pub fn next_wake(&self) -> Nanos {
-        let interface = self.interface.as_ref().map_or(Nanos::FOREVER, Interface::next_wake);
-        self.driver.next_wake().min(interface).min(self.channels.next_wake()).min(self.again_at)
+        let served = self.served.iter().map(Served::next_wake);
+        let services = self.services.iter().map(|service| service.next_wake());
+        served.chain(services).fold(self.driver.next_wake().min(self.again_at), Nanos::min)
     }
 
-    /// Transfers that ended.
+    /// Transfers that ended, and devices that have none left.
     fn collect(&mut self, now: Nanos) {
-        for number in 0..INTERRUPTERS {
+        for number in 0..self.waiting.len() as u16 {
             while let Some(done) = self.driver.take_finished(number) {
-                let device = done.device;
-                if let Some(interface) = self.interface.as_mut().filter(|i| i.device == device) {
-                    let (driver, channels) = (&mut self.driver, &mut self.channels);
-                    interface.finish(driver, &self.slots, &done, channels, now);
-                }
-                self.slots.give_back(done.cookie as usize);
+                let whose = self.served.iter_mut().find(|served| served.device == done.device);
+                let Some(served) = whose else { continue };
+                let service = &mut *self.services[served.service];
+                served.finish(service, &mut self.driver, &self.pool, &done, now);
             }
         }
+        while let Some(index) = self.served.iter().position(Served::is_over) {
+            self.pool.give_back(self.served.swap_remove(index).into_slots());
+        }
+        if core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
+            listing::pools(&self.driver, &self.pool);
+        }
+    }
+
+    /// What devices and clients want.
+    fn serve(&mut self, now: Nanos) {
+        for served in &mut self.served {
+            served.revive(&mut *self.services[served.service], &self.driver, now);
+        }
+        for service in &mut self.services {
+            service.wake(now);
+        }
+        for served in &mut self.served {
+            let service = &mut *self.services[served.service];
+            served.drive(service, &mut self.driver, &self.pool, &mut self.turn, now);
+        }
+    }
+
+    fn fresh(&mut self) -> Fresh {
+        let (mut fresh, mut first) = (0, 0);
+        for service in &mut self.services {
+            fresh |= Fresh::from(service.take_fresh()) << first;
+            first += service.bells().len();
+        }
+        fresh
     }
 
     fn hear(&mut self, notice: Notice, now: Nanos) {
         match notice {
             Notice::Found { device, speed, port, route } => {
-                if self.interface.is_none() {
-                    self.interface = Interface::adopt(&mut self.driver, device, speed);
-                }
-                let ours = self.interface.as_ref().is_some_and(|i| i.device == device);
-                let what = if ours { "a CAN interface" } else { "a device nobody serves" };
+                let place = Place { port, route };
+                self.tell_hub(place, Child::Found);
+                let what = self.adopt(device, speed, place).unwrap_or("a device nobody serves");
                 log!("port {port}, route {route:x}: {what}, {speed:?} speed");
+                if self.tell & tell::DEVICES != 0 {
+                    listing::device(&self.driver, device, speed, place);
+                }
             }
             Notice::Configured(device) => {
-                if let Some(interface) = self.interface.as_mut().filter(|i| i.device == device) {
+                if let Some(served) = here(&mut self.served, device) {
                     self.pause = PAUSES.0;
-                    interface.begin(now);
+                    if self.tell & tell::DEVICES != 0 {
+                        listing::schedule(&self.driver, served.speed());
+                    }
+                    served.settled(&mut *self.services[served.service], &self.driver, now);
                 }
             }
             Notice::Refused(device, cause) => {
                 log!("not configured: {cause:?}");
-                self.interface.take_if(|interface| interface.device == device);
+                if let Some(served) = here(&mut self.served, device) {
+                    let service = &mut *self.services[served.service];
+                    if !served.refused(service, now) {
+                        served.leave(service);
+                    }
+                }
             }
             Notice::Gone(device) => {
-                if self.interface.take_if(|interface| interface.device == device).is_some() {
-                    log!("the CAN interface is gone");
-                    self.channels.forget();
+                self.left = true;
+                self.turn.take_if(|(hub, _)| *hub == device);
+                if let Some(served) = here(&mut self.served, device) {
+                    let service = &mut *self.services[served.service];
+                    served.leave(service);
+                    log!("{} is gone", service.name());
                 }
             }
             Notice::Failed { port, route, cause } => {
                 log!("port {port}, route {route:x}: does not work: {cause:?}");
+                self.tell_hub(Place { port, route }, Child::Failed);
             }
             Notice::OverCurrent(port) => log!("port {port}: too much current"),
             Notice::Stopped { endpoint, .. } => log!("endpoint {endpoint:#x} was stopped"),
@@ -127,14 +217,46 @@ impl Server {
         }
     }
 
+    /// What became of a device behind a hub; the next one may come.
+    fn tell_hub(&mut self, place: Place, child: Child) {
+        let Some((above, port)) = place.hub() else { return };
+        let hub = self.served.iter().find(|served| served.place == above && !served.is_gone());
+        if let Some(hub) = hub {
+            self.services[hub.service].child(port, child);
+            let device = hub.device;
+            self.turn.take_if(|turn| *turn == (device, port));
+        }
+    }
+
+    /// A device was found: what it is to the first service that is free and knows it.
+    fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
+        let mut bytes = [0; policy::CONFIGURATION];
+        let found = Found::read(&self.driver, device, (speed, place.tier()), &mut bytes)?;
+        let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
+        let mut free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
+        let (number, service) = free.find(|(_, service)| service.fits(&found))?;
+        let (driver, pool) = (&mut self.driver, &mut self.pool);
+        let of = (number, &**service);
+        let served = Served::adopt((device, speed, place), of, &found, driver, pool)?;
+        self.served.push(served);
+        Some(service.name())
+    }
+
     /// The controller died, and everything with it. It is started again after a pause.
     fn bury(&mut self, death: Death, now: Nanos) {
         log!("the controller died: {death:?}; started again after {} ms", self.pause.0 / 1_000_000);
-        self.interface = None;
-        self.channels.forget();
+        self.turn = None;
+        for served in &mut self.served {
+            served.leave(&mut *self.services[served.service]);
+        }
         if matches!(self.driver.state(), State::Dead(_)) {
             self.again_at = now + self.pause;
             self.pause = Nanos(self.pause.0 * 2).min(PAUSES.1);
         }
     }
+}
+
+/// A device that is served and still there.
+fn here(served: &mut [Served], device: DeviceId) -> Option<&mut Served> {
+    served.iter_mut().find(|served| served.device == device && !served.is_gone())
 }

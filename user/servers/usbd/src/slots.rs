@@ -1,35 +1,44 @@
-//! Memory of transfers: a fixed place for each that may be pending.
+//! Memory of transfers: each device has a piece of the pool, with a fixed place for every transfer
+//! that may be pending.
 
 use crate::hardware::{copy_in, copy_out};
-use crate::policy::{SEND_BYTES, SENDING};
+use alloc::vec::Vec;
 use diapason_rt::memory::Dma;
-use diapason_usb::class::kvaser::TRANSFER;
 use diapason_usb::xhci::{Buffer, Window};
 
-/// Bytes of a place to receive into, and how many there are.
-const RECEIVE_BYTES: usize = TRANSFER.0;
-const RECEIVING: usize = TRANSFER.1;
+/// Places begin at multiples of this, so that two never share a line of the cache.
+const ALIGN: usize = 64;
 
-/// Which way a transfer goes.
+/// So many places of the same size.
 #[derive(Clone, Copy)]
-pub enum Way {
-    /// From the device.
-    In,
-    /// To it.
-    Out,
+pub struct Shape {
+    /// Of each.
+    pub bytes: usize,
+    /// How many.
+    pub count: u8,
 }
 
-/// The places. One that was taken is the controller's until it is given back.
-pub struct Slots {
+impl Shape {
+    const fn stride(self) -> usize {
+        self.bytes.next_multiple_of(ALIGN)
+    }
+
+    const fn total(self) -> usize {
+        self.stride() * self.count as usize
+    }
+}
+
+/// The memory of all devices.
+pub struct Pool {
     memory: Dma,
-    busy: [bool; RECEIVING + SENDING],
+    /// Pieces that are taken, by their beginning: where, and how long.
+    taken: Vec<(usize, usize)>,
 }
 
-impl Slots {
-    /// None is in use. `None` if the memory is too small.
-    pub fn new(memory: Dma) -> Option<Slots> {
-        let needed = place(RECEIVING + SENDING - 1).0 + SEND_BYTES;
-        (memory.bytes() >= needed).then_some(Slots { memory, busy: [false; _] })
+impl Pool {
+    /// Nothing is taken; room for the notes about so many devices.
+    pub fn new(memory: Dma, devices: usize) -> Pool {
+        Pool { memory, taken: Vec::with_capacity(devices) }
     }
 
     /// All of the memory.
@@ -37,53 +46,102 @@ impl Slots {
         Window { base: self.memory.bus_address(0), length: self.memory.bytes() as u64 }
     }
 
-    /// A free place for `bytes`.
-    pub fn take(&mut self, way: Way, bytes: usize) -> Option<usize> {
-        let range = match way {
-            Way::In => 0..RECEIVING,
-            Way::Out => RECEIVING..RECEIVING + SENDING,
-        };
-        let slot = range.into_iter().find(|slot| !self.busy[*slot] && place(*slot).1 >= bytes)?;
-        self.busy[slot] = true;
-        Some(slot)
+    /// How many pieces are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// A piece with places of these shapes, the smallest first.
+    pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots> {
+        let length = shapes.iter().map(|shape| shape.total()).sum();
+        let mut base = 0;
+        let gap = self.taken.iter().position(|(from, taken)| {
+            let fits = from - base >= length;
+            if !fits {
+                base = from + taken;
+            }
+            fits
+        });
+        if base + length > self.memory.bytes() || self.taken.len() == self.taken.capacity() {
+            return None;
+        }
+        self.taken.insert(gap.unwrap_or(self.taken.len()), (base, length));
+        Some(Slots { base, shapes, busy: 0 })
+    }
+
+    /// A piece whose transfers have all ended goes back.
+    pub fn give_back(&mut self, slots: Slots) {
+        self.taken.retain(|(from, _)| *from != slots.base);
+    }
+}
+
+/// The places of one device. One that was taken is the controller's until it is given back.
+pub struct Slots {
+    base: usize,
+    shapes: &'static [Shape],
+    busy: u64,
+}
+
+impl Slots {
+    /// A free place for `bytes`, of the smallest size that is enough.
+    pub fn take(&mut self, bytes: usize) -> Option<usize> {
+        let mut first = 0;
+        for shape in self.shapes {
+            let all = first..first + usize::from(shape.count);
+            if shape.bytes >= bytes {
+                let slot = all.into_iter().find(|slot| self.busy >> slot & 1 == 0)?;
+                self.busy |= 1 << slot;
+                return Some(slot);
+            }
+            first = all.end;
+        }
+        None
     }
 
     /// A place is free again.
     pub fn give_back(&mut self, slot: usize) {
-        if let Some(busy) = self.busy.get_mut(slot) {
-            *busy = false;
-        }
+        self.busy &= !(1 << (slot % 64));
     }
 
     /// Are all of them free?
     pub fn are_free(&self) -> bool {
-        !self.busy.contains(&true)
+        self.busy == 0
+    }
+
+    /// Bytes of the largest.
+    pub fn largest(&self) -> usize {
+        self.shapes.last().map_or(0, |shape| shape.bytes)
     }
 
     /// What the controller is told.
-    pub fn buffer(&self, slot: usize, bytes: usize) -> Buffer {
-        Buffer { address: self.memory.bus_address(place(slot).0), length: bytes as u32 }
+    pub fn buffer(&self, pool: &Pool, slot: usize, bytes: usize) -> Buffer {
+        let (at, _) = self.place(slot);
+        Buffer { address: pool.memory.bus_address(at), length: bytes as u32 }
     }
 
     /// Put in what is sent.
-    pub fn fill(&self, slot: usize, bytes: &[u8]) {
-        copy_in(&self.memory, place(slot).0, bytes);
+    pub fn fill(&self, pool: &Pool, slot: usize, bytes: &[u8]) {
+        copy_in(&pool.memory, self.place(slot).0, bytes);
     }
 
     /// What is in a place now.
-    pub fn copy<'a>(&self, slot: usize, bytes: usize, into: &'a mut [u8]) -> &'a [u8] {
-        let (at, most) = place(slot);
+    pub fn copy<'a>(&self, pool: &Pool, slot: usize, bytes: usize, into: &'a mut [u8]) -> &'a [u8] {
+        let (at, most) = self.place(slot);
         let count = bytes.min(most).min(into.len());
         let into = &mut into[..count];
-        copy_out(&self.memory, at, into);
+        copy_out(&pool.memory, at, into);
         into
     }
-}
 
-/// Where a place begins, and its bytes.
-const fn place(slot: usize) -> (usize, usize) {
-    match slot.checked_sub(RECEIVING) {
-        None => (slot * RECEIVE_BYTES, RECEIVE_BYTES),
-        Some(nth) => (RECEIVING * RECEIVE_BYTES + nth * SEND_BYTES, SEND_BYTES),
+    /// Where a place begins, and its bytes.
+    fn place(&self, slot: usize) -> (usize, usize) {
+        let (mut at, mut left) = (self.base, slot);
+        for shape in self.shapes {
+            match left.checked_sub(shape.count.into()) {
+                None => return (at + left * shape.stride(), shape.bytes),
+                Some(rest) => (at, left) = (at + shape.total(), rest),
+            }
+        }
+        (self.base, 0)
     }
 }

@@ -1,6 +1,6 @@
 //! Frames to the device.
 
-use super::channel::Phase;
+use super::channel::{Phase, SLOTS_MAX};
 use super::command::{Command, number};
 use super::{Kvaser, RESERVED, Refused};
 use diapason_can::Frame;
@@ -17,6 +17,17 @@ const ONE_SHOT: u32 = 1 << 16;
 const WANT_ACKNOWLEDGE: u32 = 1 << 31;
 
 impl Kvaser {
+    /// Would [`Kvaser::send`] take a frame of this channel now?
+    #[must_use]
+    pub fn takes(&self, channel: u8) -> bool {
+        let Ok((index, _)) = self.find(channel) else { return false };
+        let known = &self.channels[index];
+        let slots = u32::from(self.probe.identity.slots);
+        known.phase == Phase::Open
+            && known.outstanding() < slots.min(SLOTS_MAX.into())
+            && self.queue.room() > RESERVED
+    }
+
     /// Sends a frame; [`super::Event::Acknowledged`] with the same slot follows when it is through.
     /// With `once`, it is not repeated after an error or a lost arbitration.
     ///

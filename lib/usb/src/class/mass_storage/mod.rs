@@ -3,13 +3,14 @@
 //! One command at a time: a command block, its data, a status block. What the transport prescribes
 //! for errors is done here, up to the reset of the device; the caller learns how a command ended,
 //! once. Blocks go through a buffer of [`BUFFER`] bytes, so that data is told only when its status
-//! was good.
+//! was good; or they stay in memory that is shared with a client ([`MassStorage::read_to`],
+//! [`MassStorage::write_from`]), who believes them when the command was good.
 //!
 //! Not here: more than one logical unit, file systems, write caches.
 
 mod wire;
 
-use super::{Class, Completion, Fault, Request};
+use super::{Class, Completion, Fault, Landed, Request};
 use crate::Setup;
 use crate::context::EndpointKind;
 use crate::descriptor::Configuration;
@@ -19,6 +20,8 @@ pub use wire::{Capacity, Command, Inquiry, Sense};
 
 /// Most bytes of data of a command.
 pub const BUFFER: usize = 4096;
+/// The same of a command whose data is in shared memory.
+pub const SHARED: usize = 65_536;
 /// A transfer has so long: a disk may have to start turning.
 pub const TRANSFER_TIME: Nanos = Nanos::from_secs(5);
 /// Mass storage, SCSI, bulk-only.
@@ -39,6 +42,13 @@ pub enum Event<'a> {
         block: u32,
         /// Their bytes.
         data: &'a [u8],
+    },
+    /// Blocks were read to shared memory.
+    ReadTo {
+        /// The first of them.
+        block: u32,
+        /// Where they are.
+        place: u32,
     },
     /// Blocks were written.
     Written {
@@ -75,7 +85,7 @@ pub enum Refused {
     Dead,
     /// The capacity is not known yet.
     NoCapacity,
-    /// No blocks, more than fit into [`BUFFER`], or beyond the end.
+    /// No blocks, more than fit into [`BUFFER`] or [`SHARED`], or beyond the end.
     Blocks,
     /// Other bytes than whole blocks.
     Length,
@@ -113,6 +123,8 @@ pub struct MassStorage {
     block: [u8; COMMAND_BYTES],
     tag: u32,
     buffer: [u8; BUFFER],
+    /// Where the data is, if not in the buffer.
+    place: Option<u32>,
     /// Bytes of data that moved.
     moved: usize,
     status_again: bool,
@@ -136,6 +148,7 @@ impl MassStorage {
                 block: [0; COMMAND_BYTES],
                 tag: 0,
                 buffer: [0; BUFFER],
+                place: None,
                 moved: 0,
                 status_again: false,
                 failure: Failure::Confused,
@@ -152,7 +165,7 @@ impl MassStorage {
         match command {
             Command::Read { block, count } => self.read(block, count),
             Command::Write { .. } => Err(Refused::Length),
-            _ => self.start(command),
+            _ => self.start(command, None),
         }
     }
 
@@ -161,8 +174,26 @@ impl MassStorage {
     /// # Errors
     /// It is not begun.
     pub fn read(&mut self, block: u32, count: u16) -> Result<(), Refused> {
-        self.check(block, count)?;
-        self.start(Command::Read { block, count })
+        self.check(block, count, BUFFER)?;
+        self.start(Command::Read { block, count }, None)
+    }
+
+    /// Reads `count` blocks to shared memory.
+    ///
+    /// # Errors
+    /// It is not begun.
+    pub fn read_to(&mut self, block: u32, count: u16, place: u32) -> Result<(), Refused> {
+        self.check(block, count, SHARED)?;
+        self.start(Command::Read { block, count }, Some(place))
+    }
+
+    /// Writes `count` blocks from shared memory.
+    ///
+    /// # Errors
+    /// It is not begun.
+    pub fn write_from(&mut self, block: u32, count: u16, place: u32) -> Result<(), Refused> {
+        self.check(block, count, SHARED)?;
+        self.start(Command::Write { block, count }, Some(place))
     }
 
     /// Writes whole blocks.
@@ -175,28 +206,28 @@ impl MassStorage {
         if !data.len().is_multiple_of(size) {
             return Err(Refused::Length);
         }
-        self.check(block, count)?;
-        self.start(Command::Write { block, count })?;
+        self.check(block, count, BUFFER)?;
+        self.start(Command::Write { block, count }, None)?;
         self.buffer[..data.len()].copy_from_slice(data);
         Ok(())
     }
 
-    fn check(&self, block: u32, count: u16) -> Result<(), Refused> {
+    fn check(&self, block: u32, count: u16, most: usize) -> Result<(), Refused> {
         let capacity = self.capacity.ok_or(Refused::NoCapacity)?;
         let bytes = capacity.block_bytes as usize * usize::from(count);
         let end = u64::from(block) + u64::from(count);
-        let fits = count > 0 && bytes <= BUFFER && end <= capacity.blocks;
+        let fits = count > 0 && bytes <= most && end <= capacity.blocks;
         if fits { Ok(()) } else { Err(Refused::Blocks) }
     }
 
-    fn start(&mut self, command: Command) -> Result<(), Refused> {
+    fn start(&mut self, command: Command, place: Option<u32>) -> Result<(), Refused> {
         match self.stage {
             Stage::Idle => {}
             Stage::Dead => return Err(Refused::Dead),
             _ => return Err(Refused::Busy),
         }
         self.tag = self.tag.wrapping_add(1);
-        self.command = command;
+        (self.command, self.place) = (command, place);
         self.block = command.encode(self.tag, self.length());
         (self.moved, self.status_again) = (0, false);
         self.enter(Stage::Command);
@@ -210,7 +241,8 @@ impl MassStorage {
     /// Bytes of data of the command.
     fn length(&self) -> usize {
         let block = self.capacity.map_or(0, |capacity| capacity.block_bytes as usize);
-        self.command.length(block).min(BUFFER)
+        let most = if self.place.is_some() { SHARED } else { BUFFER };
+        self.command.length(block).min(most)
     }
 
     /// The endpoint of this stage's transfer; 0 is control.
@@ -239,11 +271,11 @@ impl MassStorage {
             Stage::Command if self.length() == 0 => self.enter(Stage::Status),
             Stage::Command => self.enter(Stage::Data),
             Stage::Data => {
-                self.moved = bytes.len().min(self.length());
                 if !self.command.is_out() {
-                    self.buffer[..self.moved].copy_from_slice(&bytes[..self.moved]);
+                    let moved = bytes.len().min(self.length());
+                    self.buffer[..moved].copy_from_slice(&bytes[..moved]);
                 }
-                self.enter(Stage::Status);
+                self.moved(bytes.len());
             }
             Stage::ClearData | Stage::ClearStatus => self.enter(Stage::Status),
             Stage::Status => self.status(bytes, tell),
@@ -255,6 +287,12 @@ impl MassStorage {
             }
             Stage::Idle | Stage::Dead => {}
         }
+    }
+
+    /// So many bytes of data have moved.
+    fn moved(&mut self, bytes: usize) {
+        self.moved = bytes.min(self.length());
+        self.enter(Stage::Status);
     }
 
     /// A transfer ended badly.
@@ -293,7 +331,7 @@ impl MassStorage {
 
     /// The command worked, with so many bytes of data.
     fn done(&mut self, moved: usize, tell: &mut dyn FnMut(Event<'_>)) {
-        let data = &self.buffer[..moved];
+        let data = self.buffer.get(..moved).unwrap_or(&[]);
         let event = match self.command {
             Command::Inquiry => Inquiry::decode(data).map(Event::Inquiry),
             Command::TestUnitReady => Some(Event::Ready),
@@ -303,9 +341,10 @@ impl MassStorage {
                 capacity.map(Event::Capacity)
             }
             Command::RequestSense => Sense::decode(data).map(Event::Sense),
-            Command::Read { block, .. } => {
-                (moved == self.length()).then_some(Event::Read { block, data })
-            }
+            Command::Read { block, .. } => (moved == self.length()).then_some(match self.place {
+                Some(place) => Event::ReadTo { block, place },
+                None => Event::Read { block, data },
+            }),
             Command::Write { block, .. } => {
                 (moved == self.length()).then_some(Event::Written { block })
             }
@@ -328,6 +367,9 @@ impl Class for MassStorage {
         let (endpoint, length) = (self.endpoint(), self.length());
         Some(match self.stage {
             Stage::Command => Request::Out { endpoint, data: &self.block },
+            Stage::Data if let Some(place) = self.place => {
+                Request::Shared { endpoint, place, length }
+            }
             Stage::Data if self.command.is_out() => {
                 Request::Out { endpoint, data: &self.buffer[..length] }
             }
@@ -351,6 +393,18 @@ impl Class for MassStorage {
         self.cancel = None;
         match done.result {
             Ok(bytes) => self.good(bytes, tell),
+            Err(fault) => self.bad(fault, tell),
+        }
+    }
+
+    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        let mine = self.stage == Stage::Data && self.place == Some(done.place);
+        if self.deadline.is_none() || done.endpoint != self.endpoint() || !mine {
+            return;
+        }
+        self.cancel = None;
+        match done.result {
+            Ok(bytes) => self.moved(bytes),
             Err(fault) => self.bad(fault, tell),
         }
     }

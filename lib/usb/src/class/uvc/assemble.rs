@@ -16,6 +16,15 @@ const HEAD: (usize, usize) = (2, 12);
 pub enum Piece<'a> {
     /// Bytes of it, in order.
     Data(&'a [u8]),
+    /// The same in shared memory: they are the client's until it lends the place again.
+    Place {
+        /// Where.
+        place: u32,
+        /// The first of them in it.
+        from: u32,
+        /// How many.
+        bytes: u32,
+    },
     /// It ended.
     End {
         /// So many bytes were told.
@@ -81,18 +90,50 @@ impl Assembler {
 
     /// What an interval brought.
     pub(super) fn take(&mut self, payload: &[u8], tell: &mut dyn FnMut(Piece<'_>)) {
-        let (Some(&length), Some(&flags)) = (payload.first(), payload.get(1)) else {
+        let data =
+            |from: usize, count: usize| Piece::Data(payload.get(from..from + count).unwrap_or(&[]));
+        self.judge(payload, payload.len(), &data, tell);
+    }
+
+    /// What it brought to shared memory, `length` bytes with this head. True if some of it was
+    /// told: the place is the client's then.
+    pub(super) fn take_shared(
+        &mut self,
+        place: u32,
+        (head, length): (&[u8], usize),
+        tell: &mut dyn FnMut(Piece<'_>),
+    ) -> bool {
+        let data = |from: usize, count: usize| Piece::Place {
+            place,
+            from: from as u32,
+            bytes: count as u32,
+        };
+        self.judge(head, length, &data, tell)
+    }
+
+    /// A payload of `length` bytes that begins with `head`: what of it belongs to a frame is told
+    /// as `data` says it. True if that is anything.
+    fn judge<'a>(
+        &mut self,
+        head: &[u8],
+        length: usize,
+        data: &dyn Fn(usize, usize) -> Piece<'a>,
+        tell: &mut dyn FnMut(Piece<'_>),
+    ) -> bool {
+        let (Some(&from), Some(&flags)) = (head.first(), head.get(1)) else {
             // An interval in which the camera had nothing to say, or half a head.
-            if !payload.is_empty() {
+            if length > 0 {
                 self.counts.malformed += 1;
                 self.spoil();
             }
-            return;
+            return false;
         };
-        let possible = (HEAD.0..=HEAD.1).contains(&length.into());
-        let Some(data) = payload.get(usize::from(length)..).filter(|_| possible) else {
+        let from = usize::from(from);
+        let count = length.checked_sub(from).filter(|_| (HEAD.0..=HEAD.1).contains(&from));
+        let Some(count) = count else {
             self.counts.malformed += 1;
-            return self.spoil();
+            self.spoil();
+            return false;
         };
         let id = flags & FRAME_ID;
         if self.id != Some(id) {
@@ -101,19 +142,19 @@ impl Assembler {
             self.open = Some(Open { bytes: 0, good: true });
         }
         let Some(open) = &mut self.open else {
-            self.counts.stray += u64::from(!data.is_empty());
-            return;
+            self.counts.stray += u64::from(count > 0);
+            return false;
         };
-        let room = self.most.saturating_sub(open.bytes) as usize;
-        let fits = data.get(..room.min(data.len())).unwrap_or(&[]);
-        open.good &= flags & ERROR == 0 && fits.len() == data.len();
-        open.bytes += fits.len() as u32;
-        if !fits.is_empty() {
-            tell(Piece::Data(fits));
+        let fits = count.min(self.most.saturating_sub(open.bytes) as usize);
+        open.good &= flags & ERROR == 0 && fits == count;
+        open.bytes += fits as u32;
+        if fits > 0 {
+            tell(data(from, fits));
         }
         if flags & END != 0 {
             self.end(tell);
         }
+        fits > 0
     }
 
     fn end(&mut self, tell: &mut dyn FnMut(Piece<'_>)) {

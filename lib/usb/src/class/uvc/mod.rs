@@ -2,7 +2,8 @@
 //! is chosen, and payloads become frames whose losses are counted.
 //!
 //! Frames are told in pieces as they come, then their end and whether they are whole. A mode that
-//! does not fit the bus is told with what it needs: the caller tries a smaller one.
+//! does not fit the bus is told with what it needs: the caller tries a smaller one. With memory that
+//! is shared with a client, pieces stay in places that the client lends ([`Camera::lend`]).
 //!
 //! Not here: still images, controls of lens and picture, bulk cameras, decompression.
 
@@ -13,7 +14,7 @@ pub use assemble::{Counts, Piece};
 pub use negotiate::{Mode, modes};
 
 use super::flow::Errand;
-use super::{Class, Completion, Fault, Request};
+use super::{Class, Completion, Fault, Landed, Request};
 use crate::Setup;
 use crate::descriptor::Configuration;
 use assemble::Assembler;
@@ -27,6 +28,8 @@ const STREAMING: [u8; 2] = [14, 2];
 const DEPTH: usize = 16;
 /// Settings that are considered.
 const SETTINGS_MAX: usize = 16;
+/// Most places that can be lent.
+pub const PLACES: u32 = 128;
 const SET_CURRENT: u8 = 1;
 const GET_CURRENT: u8 = 0x81;
 const PROBE: u16 = 1 << 8;
@@ -89,6 +92,8 @@ pub struct Camera {
     assembler: Assembler,
     pending: usize,
     cancelled: bool,
+    /// Places in shared memory that are free, one bit each; `None` if there is no such memory.
+    free: Option<u128>,
 }
 
 impl Camera {
@@ -120,7 +125,28 @@ impl Camera {
             assembler: Assembler::new(0, false),
             pending: 0,
             cancelled: false,
+            free: None,
         })
+    }
+
+    /// Bytes come to places in shared memory from now on; those below [`PLACES`] can be lent.
+    pub fn share(&mut self) {
+        self.free.get_or_insert(0);
+    }
+
+    /// A place in shared memory, large enough for an interval, may be written to.
+    pub fn lend(&mut self, place: u32) {
+        if let Some(free) = self.free.as_mut().filter(|_| place < PLACES) {
+            *free |= 1 << place;
+        }
+    }
+
+    /// A transfer of the stream is over. Is its data wanted?
+    fn streamed(&mut self, endpoint: u8) -> bool {
+        let before = self.pending;
+        self.pending = before.saturating_sub(1);
+        let wanted = matches!(self.step, Step::Streaming(setting) if setting.endpoint == endpoint);
+        before > 0 && wanted
     }
 
     /// What was lost so far.
@@ -202,6 +228,21 @@ impl Camera {
     }
 }
 
+/// The next transfer of the stream, unless it needs a place and there is none.
+fn stream(setting: Setting, free: &mut Option<u128>) -> Option<Request<'static>> {
+    let Setting { endpoint, bytes, .. } = setting;
+    let length = bytes as usize;
+    match free {
+        None => Some(Request::In { endpoint, length }),
+        Some(0) => None,
+        Some(free) => {
+            let place = free.trailing_zeros();
+            *free &= *free - 1;
+            Some(Request::Shared { endpoint, place, length })
+        }
+    }
+}
+
 impl Class for Camera {
     type Event<'a> = Event<'a>;
 
@@ -211,9 +252,10 @@ impl Class for Camera {
             return Some(request);
         }
         match self.step {
-            Step::Streaming(Setting { endpoint, bytes, .. }) if self.pending < DEPTH => {
-                self.pending += 1;
-                Some(Request::In { endpoint, length: bytes as usize })
+            Step::Streaming(setting) if self.pending < DEPTH => {
+                let request = stream(setting, &mut self.free);
+                self.pending += usize::from(request.is_some());
+                request
             }
             Step::Stop(Setting { endpoint, .. }) if !self.cancelled && self.pending > 0 => {
                 self.cancelled = true;
@@ -230,16 +272,32 @@ impl Class for Camera {
             }
             return;
         }
-        let before = self.pending;
-        self.pending = before.saturating_sub(1);
-        let Step::Streaming(setting) = self.step else { return };
-        if before == 0 || done.endpoint != setting.endpoint {
+        if !self.streamed(done.endpoint) {
             return;
         }
         match done.result {
             Ok(bytes) => self.assembler.take(bytes, &mut |piece| tell(Event::Piece(piece))),
             Err(Fault::Gone) => self.end(Event::Failed, tell),
             Err(_) => self.assembler.miss(),
+        }
+    }
+
+    fn landed(&mut self, _: Nanos, done: Landed<'_>, tell: &mut dyn FnMut(Event<'_>)) {
+        let mut told = false;
+        if self.streamed(done.endpoint) {
+            match done.result {
+                Ok(bytes) => {
+                    let payload = (done.head, bytes);
+                    told = self.assembler.take_shared(done.place, payload, &mut |piece| {
+                        tell(Event::Piece(piece));
+                    });
+                }
+                Err(Fault::Gone) => self.end(Event::Failed, tell),
+                Err(_) => self.assembler.miss(),
+            }
+        }
+        if !told {
+            self.lend(done.place);
         }
     }
 

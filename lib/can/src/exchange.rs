@@ -1,0 +1,311 @@
+//! What a CAN server and its clients exchange: records in pipes, and requests in mailboxes.
+//!
+//! Frames come as [`Arrival`]s and go as [`Departure`]s. A [`Report`] says how a channel is; its
+//! counts only grow, so each report is worth all before it, and one that is missed is no loss.
+//! Neither side trusts the other: what cannot be a frame or a request is `None`.
+
+use crate::bus::Health;
+use crate::frame::{Frame, extended, standard};
+use diapason_abi::Nanos;
+use diapason_state::plain;
+
+/// In `flags`: the identifier has 29 bits.
+pub const EXTENDED: u8 = 1 << 0;
+/// In `flags`: a remote frame.
+pub const REMOTE: u8 = 1 << 1;
+/// In [`Arrival::flags`]: the interface lost frames of this channel before this one.
+pub const LOST_BEFORE: u8 = 1 << 2;
+
+plain! {
+    /// A CAN frame that came.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Arrival {
+        /// When it was through on its bus, in ns by the clock of the interface.
+        pub time: u64,
+        /// When the server took it from the controller, in ns since boot.
+        pub taken: u64,
+        /// Data, zeros behind it.
+        pub data: [u8; 8],
+        /// Identifier.
+        pub id: u32,
+        /// Data length code.
+        pub code: u8,
+        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`].
+        pub flags: u8,
+        /// How often the channel was opened before: the interface's clock may have begun anew.
+        pub opened: u16,
+    }
+}
+
+plain! {
+    /// A CAN frame to be sent.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Departure {
+        /// Data, zeros behind it.
+        pub data: [u8; 8],
+        /// Identifier.
+        pub id: u32,
+        /// Data length code.
+        pub code: u8,
+        /// [`EXTENDED`], [`REMOTE`].
+        pub flags: u8,
+        /// Nothing.
+        pub spare: u16,
+    }
+}
+
+plain! {
+    /// How a channel is, and what became of the frames that its client wrote.
+    #[derive(Debug, PartialEq, Eq, Default)]
+    pub struct Report {
+        /// When the last frame was through on the bus, in ns by the clock of the interface.
+        pub time: u64,
+        /// When the server learned that, in ns since boot.
+        pub taken: u64,
+        /// Frames that somebody acknowledged on the bus.
+        pub through: u64,
+        /// Frames that will not be: the channel was closed, or they are none.
+        pub given_up: u64,
+        /// Errors the controller saw on its bus.
+        pub errors: u32,
+        /// Times that the interface lost frames it had received.
+        pub overruns: u32,
+        /// The last request that was heard.
+        pub token: u32,
+        /// What became of it: an [`Answer`].
+        pub answer: u8,
+        /// A [`Phase`].
+        pub phase: u8,
+        /// The controller's transmit error counter.
+        pub transmit_errors: u8,
+        /// Its receive error counter.
+        pub receive_errors: u8,
+    }
+}
+
+/// Where a channel is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Phase {
+    /// There is no interface.
+    #[default]
+    Absent,
+    /// It takes no part in its bus.
+    Closed,
+    /// It is being opened or closed.
+    Changing,
+    /// It takes part.
+    Open,
+    /// Its controller went bus-off. It stays so until it is opened again.
+    BusOff,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Answer {
+    /// It is being done, or will be as soon as there is an interface.
+    #[default]
+    Heard,
+    /// The interface has no such bit rate.
+    NoSuchRate,
+    /// Nobody understands it.
+    Nonsense,
+}
+
+/// What a client wants of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// That frames in the pipe are looked at.
+    Wake,
+    /// To take part in the bus.
+    Open(Parameters),
+    /// To leave it; frames that wait are given up.
+    Close,
+    /// A fresh report.
+    Status,
+}
+
+/// How a channel takes part in its bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameters {
+    /// Bits per second.
+    pub bit_rate: u32,
+    /// Where a bit is sampled, in tenths of a per cent.
+    pub sample_point: u16,
+    /// Only listens: acknowledges nothing, sends nothing.
+    pub silent: bool,
+}
+
+/// A request, and the number by which a report answers it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// The number.
+    pub token: u32,
+}
+
+impl Phase {
+    const ALL: [Phase; 5] =
+        [Phase::Absent, Phase::Closed, Phase::Changing, Phase::Open, Phase::BusOff];
+}
+
+impl Report {
+    /// Its phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        Phase::ALL.get(usize::from(self.phase)).copied().unwrap_or_default()
+    }
+
+    /// What became of the request it answers.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        match self.answer {
+            0 => Answer::Heard,
+            1 => Answer::NoSuchRate,
+            _ => Answer::Nonsense,
+        }
+    }
+
+    /// How far the controller trusts itself.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        match self.transmit_errors.max(self.receive_errors) {
+            _ if self.phase() == Phase::BusOff => Health::BusOff,
+            0..96 => Health::ErrorActive,
+            96..128 => Health::Warning,
+            128.. => Health::ErrorPassive,
+        }
+    }
+}
+
+impl Arrival {
+    /// A frame that was through at `time` and came at `taken`.
+    #[must_use]
+    pub fn new(frame: &Frame, time: Nanos, taken: Nanos) -> Arrival {
+        let Departure { data, id, code, flags, .. } = Departure::new(frame);
+        Arrival { time: time.0, taken: taken.0, data, id, code, flags, opened: 0 }
+    }
+
+    /// The frame.
+    #[must_use]
+    pub fn frame(&self) -> Option<Frame> {
+        frame(self.id, self.flags, self.code, self.data)
+    }
+}
+
+impl Departure {
+    /// A frame to be sent.
+    #[must_use]
+    pub fn new(frame: &Frame) -> Departure {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let mut data = [0; 8];
+        for (to, from) in data.iter_mut().zip(frame.bytes()) {
+            *to = *from;
+        }
+        let flags = flag(frame.is_extended(), EXTENDED) | flag(frame.is_remote(), REMOTE);
+        Departure { data, id: frame.raw_id(), code: frame.code(), flags, spare: 0 }
+    }
+
+    /// The frame.
+    #[must_use]
+    pub fn frame(&self) -> Option<Frame> {
+        frame(self.id, self.flags, self.code, self.data)
+    }
+}
+
+fn frame(id: u32, flags: u8, code: u8, data: [u8; 8]) -> Option<Frame> {
+    let id = if flags & EXTENDED != 0 { extended(id) } else { standard(id) }.ok()?;
+    if flags & REMOTE != 0 {
+        return Frame::remote(id, code.into()).ok();
+    }
+    Frame::data(id, data.get(..usize::from(code.min(8)))?).ok()?.with_code(code).ok()
+}
+
+/// Bytes of a request.
+pub const REQUEST_BYTES: usize = 12;
+
+impl Request {
+    /// As a message.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
+        let none = Parameters { bit_rate: 0, sample_point: 0, silent: false };
+        let (kind, parameters) = match self.wanted {
+            Wanted::Wake => (0, none),
+            Wanted::Open(parameters) => (1, parameters),
+            Wanted::Close => (2, none),
+            Wanted::Status => (3, none),
+        };
+        let [r0, r1, r2, r3] = parameters.bit_rate.to_le_bytes();
+        let [s0, s1] = parameters.sample_point.to_le_bytes();
+        let [t0, t1, t2, t3] = self.token.to_le_bytes();
+        [kind, parameters.silent.into(), s0, s1, r0, r1, r2, r3, t0, t1, t2, t3]
+    }
+
+    /// Out of a message.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Request> {
+        let &[kind, silent, s0, s1, r0, r1, r2, r3, t0, t1, t2, t3] = bytes else { return None };
+        let parameters = Parameters {
+            bit_rate: u32::from_le_bytes([r0, r1, r2, r3]),
+            sample_point: u16::from_le_bytes([s0, s1]),
+            silent: silent != 0,
+        };
+        let wanted = match kind {
+            0 => Wanted::Wake,
+            1 => Wanted::Open(parameters),
+            2 => Wanted::Close,
+            3 => Wanted::Status,
+            _ => return None,
+        };
+        Some(Request { wanted, token: u32::from_le_bytes([t0, t1, t2, t3]) })
+    }
+}
+
+/// The client's books: what it wrote and what its reports say of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ledger {
+    latest: Report,
+    /// As the last one that counts from nothing.
+    first: Report,
+    written: u64,
+}
+
+impl Ledger {
+    /// A report came.
+    pub fn note(&mut self, report: Report) {
+        self.latest = report;
+    }
+
+    /// The last report.
+    #[must_use]
+    pub const fn latest(&self) -> &Report {
+        &self.latest
+    }
+
+    /// A frame was put into the pipe.
+    pub fn wrote(&mut self) {
+        self.written += 1;
+    }
+
+    /// Nothing is in the pipe or under way: count from here.
+    pub fn restart(&mut self) {
+        (self.first, self.written) = (self.latest, 0);
+    }
+
+    /// Frames written, through, and given up since then. A server that says more than was written
+    /// is not believed.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let since = |latest: u64, first: u64| latest.wrapping_sub(first);
+        let through = since(self.latest.through, self.first.through).min(self.written);
+        let given_up = since(self.latest.given_up, self.first.given_up);
+        (self.written, through, given_up.min(self.written - through))
+    }
+
+    /// Frames written of which nobody knows yet what becomes of them.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        let (written, through, given_up) = self.counts();
+        written - through - given_up
+    }
+}

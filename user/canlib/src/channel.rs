@@ -1,0 +1,252 @@
+//! A channel: how it is opened, how it takes part in its bus, and how it is.
+
+use crate::agreement::{
+    Answer, Counter, Inlet, Parameters, Phase, REPORTS, REPORTS_KEPT, Request, Wanted, counter,
+    inlet,
+};
+use crate::error::Error;
+use crate::receive::Filters;
+use diapason_abi::{Errno, Nanos};
+use diapason_can::bus::Health;
+use diapason_can::exchange::Ledger;
+use diapason_rt::sync::Semaphore;
+
+/// How a channel takes part in its bus unless it is told otherwise.
+const USUAL: Parameters = Parameters { bit_rate: 500_000, sample_point: 800, silent: false };
+
+/// An open channel. There is one for each channel of the server.
+pub struct Channel {
+    pub(crate) arrivals: Inlet,
+    pub(crate) ready: Semaphore,
+    pub(crate) filters: Filters,
+    pub(crate) writing: Option<Writing>,
+}
+
+/// What a channel has that does more than read.
+pub(crate) struct Writing {
+    pub(crate) counter: Counter,
+    pub(crate) books: Ledger,
+    pub(crate) parameters: Parameters,
+    /// It was told to take part in its bus.
+    pub(crate) on_bus: bool,
+}
+
+/// How a channel is. Frames are counted from when it was put on its bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// Where it is between off and on its bus.
+    pub phase: Phase,
+    /// How far its controller trusts itself.
+    pub health: Health,
+    /// Its error counters: transmit, receive.
+    pub counters: (u8, u8),
+    /// Errors it saw on its bus since the server began.
+    pub errors: u32,
+    /// Times the interface lost frames since the server began.
+    pub overruns: u32,
+    /// Frames written.
+    pub written: u64,
+    /// Frames of these that somebody acknowledged.
+    pub through: u64,
+    /// Frames that will not be sent any more.
+    pub given_up: u64,
+    /// When the last of them was through, by the interface's clock, and when the server knew.
+    pub last_through: (Nanos, Nanos),
+}
+
+impl Status {
+    /// Frames that are under way.
+    #[must_use]
+    pub const fn pending(&self) -> u64 {
+        self.written - self.through - self.given_up
+    }
+}
+
+impl Channel {
+    /// A channel to be read only. How it takes part in its bus is the server's affair.
+    ///
+    /// # Errors
+    /// There is no such channel. Without the grants the process ends.
+    pub fn listen(number: usize) -> Result<Channel, Error> {
+        let (arrivals, ready) = inlet(number)?;
+        Ok(Channel { arrivals, ready, filters: Filters::default(), writing: None })
+    }
+
+    /// A channel of the caller's own, off its bus. Frames that an earlier owner left are given up.
+    ///
+    /// # Errors
+    /// There is no such channel, or the server does not answer in time.
+    pub fn open(number: usize, deadline: Nanos) -> Result<Channel, Error> {
+        let mut channel = Channel::listen(number)?;
+        let (books, parameters, on_bus) = (Ledger::default(), USUAL, false);
+        let counter = counter(number)?;
+        channel.writing = Some(Writing { counter, books, parameters, on_bus });
+        channel.leave(deadline)?;
+        Ok(channel)
+    }
+
+    /// Bits per second, and where a bit is sampled in tenths of a per cent.
+    ///
+    /// # Errors
+    /// The channel is on its bus, or to be read only.
+    pub fn set_bus_params(&mut self, bit_rate: u32, sample_point: u16) -> Result<(), Error> {
+        let parameters = self.parameters()?;
+        (parameters.bit_rate, parameters.sample_point) = (bit_rate, sample_point);
+        Ok(())
+    }
+
+    /// Only listen: acknowledge nothing, send nothing.
+    ///
+    /// # Errors
+    /// As of [`Channel::set_bus_params`].
+    pub fn set_silent(&mut self, silent: bool) -> Result<(), Error> {
+        self.parameters()?.silent = silent;
+        Ok(())
+    }
+
+    fn parameters(&mut self) -> Result<&mut Parameters, Error> {
+        let writing = self.writing()?;
+        if writing.on_bus { Err(Error::OnBus) } else { Ok(&mut writing.parameters) }
+    }
+
+    /// Take part in the bus.
+    ///
+    /// # Errors
+    /// The interface has no such bit rate, or is not there in time: then the channel takes part as
+    /// soon as it is, unless it is told to leave.
+    pub fn bus_on(&mut self, deadline: Nanos) -> Result<(), Error> {
+        self.refresh()?;
+        if self.writing()?.on_bus && self.writing()?.phase() == Phase::BusOff {
+            // What was written meanwhile must not go out after all.
+            self.leave(deadline)?;
+        }
+        let writing = self.writing()?;
+        if !writing.on_bus {
+            writing.books.restart();
+        }
+        writing.on_bus = true;
+        let wanted = Wanted::Open(writing.parameters);
+        let token = self.request(wanted, deadline)?;
+        let opened = self.wait(deadline, |writing| {
+            let latest = writing.books.latest();
+            match (latest.token == token, latest.answer(), latest.phase()) {
+                (true, Answer::NoSuchRate, _) => Some(Err(Error::NoSuchRate)),
+                (true, _, Phase::Open) => Some(Ok(())),
+                (true, _, Phase::BusOff) => Some(Err(Error::BusOff)),
+                _ => None,
+            }
+        });
+        if opened == Err(Error::NoSuchRate) {
+            self.writing()?.on_bus = false;
+        }
+        opened
+    }
+
+    /// Leave the bus; frames that are under way are given up.
+    ///
+    /// # Errors
+    /// The channel is to be read only, or has not left in time.
+    pub fn bus_off(&mut self, deadline: Nanos) -> Result<(), Error> {
+        self.leave(deadline)
+    }
+
+    fn leave(&mut self, deadline: Nanos) -> Result<(), Error> {
+        self.refresh()?;
+        let token = self.request(Wanted::Close, deadline)?;
+        self.writing()?.on_bus = false;
+        self.wait(deadline, |writing| {
+            let off = matches!(writing.phase(), Phase::Closed | Phase::Absent | Phase::BusOff);
+            (off && writing.books.latest().token == token).then_some(Ok(()))
+        })
+    }
+
+    /// How the channel is, as far as the server has said.
+    ///
+    /// # Errors
+    /// The channel is to be read only.
+    pub fn read_status(&mut self) -> Result<Status, Error> {
+        self.refresh()?;
+        let writing = self.writing()?;
+        let latest = writing.books.latest();
+        let (written, through, given_up) = writing.books.counts();
+        Ok(Status {
+            phase: latest.phase(),
+            health: latest.health(),
+            counters: (latest.transmit_errors, latest.receive_errors),
+            errors: latest.errors,
+            overruns: latest.overruns,
+            written,
+            through,
+            given_up,
+            last_through: (Nanos(latest.time), Nanos(latest.taken)),
+        })
+    }
+
+    /// The same, the controller having been asked.
+    ///
+    /// # Errors
+    /// The channel is to be read only, or there is no answer in time.
+    pub fn request_chip_status(&mut self, deadline: Nanos) -> Result<Status, Error> {
+        self.refresh()?;
+        let token = self.request(Wanted::Status, deadline)?;
+        self.wait(deadline, |writing| (writing.books.latest().token == token).then_some(Ok(())))?;
+        self.read_status()
+    }
+
+    /// Says what is wanted; the number by which a report will answer.
+    fn request(&mut self, wanted: Wanted, deadline: Nanos) -> Result<u32, Error> {
+        let writing = self.writing()?;
+        let token = writing.books.latest().token.wrapping_add(1);
+        let request = Request { wanted, token };
+        writing.counter.requests.send(&request.bytes(), 0, deadline)?;
+        Ok(token)
+    }
+
+    /// Waits until the reports say so.
+    pub(crate) fn wait<T>(
+        &mut self,
+        deadline: Nanos,
+        done: impl Fn(&Writing) -> Option<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        loop {
+            self.refresh()?;
+            if let Some(result) = done(self.writing()?) {
+                return result;
+            }
+            self.ready.take(deadline)?;
+        }
+    }
+
+    pub(crate) fn writing(&mut self) -> Result<&mut Writing, Error> {
+        self.writing.as_mut().ok_or(Error::ReceiveOnly)
+    }
+
+    /// Reads the reports that have come.
+    pub(crate) fn refresh(&mut self) -> Result<(), Error> {
+        let writing = self.writing()?;
+        let waiting = writing.counter.reports.len().map_err(|_| Error::Corrupt)?;
+        for _ in 0..waiting {
+            if let Some(report) = writing.counter.reports.pop() {
+                writing.books.note(report);
+            }
+        }
+        if waiting >= REPORTS - REPORTS_KEPT {
+            // The server may have kept the last one for want of room.
+            writing.wake();
+        }
+        Ok(())
+    }
+}
+
+impl Writing {
+    pub(crate) fn phase(&self) -> Phase {
+        self.books.latest().phase()
+    }
+
+    /// Has the server look at the pipe. A full mailbox wakes it anyway.
+    pub(crate) fn wake(&self) {
+        let request = Request { wanted: Wanted::Wake, token: 0 };
+        let sent: Result<(), Errno> = self.counter.requests.send(&request.bytes(), 0, Nanos::ZERO);
+        let _ = sent;
+    }
+}

@@ -1,0 +1,43 @@
+//! CAN for applications: a channel of the USB server is opened, put on its bus, read and written.
+//!
+//! The calls are those of CANlib, the interface of the article's experiments; [`Channel`] has the
+//! traits of `embedded-can`, too.
+//!
+//! ```ignore
+//! let mut channel = Channel::open(3, deadline)?;
+//! channel.set_bus_params(500_000, 800)?;
+//! channel.bus_on(deadline)?;
+//! channel.set_acceptance_filter(&[Filter::only(false, 0x123)])?;
+//! channel.write(&frame)?;
+//! let answer = channel.read_wait(deadline)?;
+//! channel.write_sync(deadline)?;
+//! ```
+//!
+//! | CANlib | [`Channel`] |
+//! |---|---|
+//! | `canOpenChannel` | `open`; to read only, `listen` |
+//! | `canSetBusParams`, `canSetBusOutputControl` | `set_bus_params`, `set_silent` |
+//! | `canBusOn`, `canBusOff` | `bus_on`, `bus_off` |
+//! | `canRead`, `canReadWait` | `read`, `read_wait` |
+//! | `canWrite`, `canWriteWait`, `canWriteSync` | `write`, `write_wait`, `write_sync` |
+//! | `canReadStatus`, `canRequestChipStatus` | `read_status`, `request_chip_status` |
+//! | `canSetAcceptanceFilter` | `set_acceptance_filter` |
+//!
+//! A timeout is an instant here, as everywhere in this system: `Nanos::ZERO` does not wait,
+//! `Nanos::FOREVER` waits as long as it takes.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod agreement;
+mod channel;
+mod error;
+mod receive;
+mod send;
+mod traits;
+
+pub use agreement::{Arrival, LOST_BEFORE, Phase};
+pub use channel::{Channel, Status};
+pub use diapason_can::{Filter, Frame};
+pub use error::Error;
+pub use receive::{FILTERS, Message};

@@ -1,0 +1,98 @@
+//! Reading: what comes, after the filters.
+
+use crate::agreement::Arrival;
+use crate::channel::Channel;
+use crate::error::Error;
+use diapason_abi::Nanos;
+use diapason_can::{Filter, Frame, accepts};
+
+/// Most filters of a channel.
+pub const FILTERS: usize = 16;
+
+/// Most takings of a semaphore in one call.
+const STALE: usize = 64;
+
+/// A frame that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The frame.
+    pub frame: Frame,
+    /// The same with its times, as the server wrote it.
+    pub arrival: Arrival,
+}
+
+/// The filters that are set.
+pub(crate) struct Filters {
+    all: [Filter; FILTERS],
+    count: usize,
+}
+
+impl Default for Filters {
+    fn default() -> Filters {
+        Filters { all: [Filter::all(false); FILTERS], count: 0 }
+    }
+}
+
+impl Channel {
+    /// Read only what one of these filters passes; without any, everything.
+    ///
+    /// # Errors
+    /// They are more than [`FILTERS`].
+    pub fn set_acceptance_filter(&mut self, filters: &[Filter]) -> Result<(), Error> {
+        let places = self.filters.all.get_mut(..filters.len()).ok_or(Error::TooManyFilters)?;
+        places.copy_from_slice(filters);
+        self.filters.count = filters.len();
+        Ok(())
+    }
+
+    /// What came, the oldest first. Does not wait.
+    ///
+    /// # Errors
+    /// Nothing has come.
+    pub fn read(&mut self) -> Result<Message, Error> {
+        self.take().ok_or_else(|| {
+            // Given for what has been read by now. Who only looks would pile it up.
+            for _ in 0..STALE {
+                if self.ready.take(Nanos::ZERO).is_err() {
+                    break;
+                }
+            }
+            Error::NoMessage
+        })
+    }
+
+    /// What came, waiting for it until `deadline`.
+    ///
+    /// # Errors
+    /// Nothing came.
+    pub fn read_wait(&mut self, deadline: Nanos) -> Result<Message, Error> {
+        loop {
+            if let Some(message) = self.take() {
+                return Ok(message);
+            }
+            self.ready.take(deadline)?;
+        }
+    }
+
+    /// Frames that the pipe had no room for: its reader was too slow.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.arrivals.lost()
+    }
+
+    /// The most that ever waited in the pipe.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.arrivals.peak()
+    }
+
+    fn take(&mut self) -> Option<Message> {
+        let filters = self.filters.all.get(..self.filters.count).unwrap_or(&[]);
+        loop {
+            let arrival = self.arrivals.pop()?;
+            if let Some(frame) = arrival.frame().filter(|frame| accepts(filters, frame)) {
+                return Some(Message { frame, arrival });
+            }
+        }
+    }
+}

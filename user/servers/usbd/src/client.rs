@@ -1,0 +1,196 @@
+//! A client that writes to a channel: its frames, what it wants, and what it is told.
+//!
+//! The client's frames stay in its pipe until the interface has room; between the pipe and an
+//! acknowledgement they are *flying*. Whatever becomes of a frame, one count of the report grows.
+//!
+//! Reports are written whenever there is something new, but the client is woken only for what it
+//! may wait for: an answer, another phase, room for half a pipe, or that all frames are through.
+
+use core::sync::atomic::{Ordering, fence};
+use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
+use diapason_can::Frame;
+use diapason_canlib::agreement::{
+    Answer, DEPARTURES, Desk, Phase, REPORTS, REPORTS_KEPT, Report, Request, desk,
+};
+use diapason_rt::event::Event as Bell;
+use diapason_usb::class::kvaser::{Event, Outcome};
+
+/// A pipe with so few frames has room enough to wake who waits for it.
+const ROOMY: usize = DEPARTURES / 2;
+
+/// One of them.
+pub struct Client {
+    desk: Desk,
+    report: Report,
+    /// There is something to report, and the client may be waiting for it.
+    due: bool,
+    wake: bool,
+    /// It was told that there is room, and that nothing is under way.
+    roomy: bool,
+    settled: bool,
+    /// Frames between pipe and acknowledgement.
+    flying: u32,
+    /// A status was asked for by this request, and from the controller.
+    owed: Option<(u32, bool)>,
+}
+
+impl Client {
+    /// The client of a channel, who raises `bell`.
+    pub fn new(channel: usize, bell: &Bell) -> Result<Client, Errno> {
+        let desk = desk(channel, bell)?;
+        let (report, due, wake) = (Report::default(), false, false);
+        let (roomy, settled, flying, owed) = (true, true, 0, None);
+        Ok(Client { desk, report, due, wake, roomy, settled, flying, owed })
+    }
+
+    /// The next thing it wants.
+    pub fn hear(&mut self) -> Option<Request> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        loop {
+            let (length, _) = self.desk.requests.receive_into(&mut bytes, Nanos::ZERO).ok()?;
+            match bytes.get(..length).and_then(Request::parse) {
+                Some(request) => return Some(request),
+                None => self.answer(self.report.token, Answer::Nonsense),
+            }
+        }
+    }
+
+    /// Its request is being done, or cannot be.
+    pub fn answer(&mut self, token: u32, answer: Answer) {
+        (self.report.token, self.report.answer) = (token, answer as u8);
+        (self.due, self.wake) = (true, true);
+    }
+
+    /// It wants its pipe to be looked at, or a report for which there was no room.
+    pub fn look(&mut self) {
+        self.wake |= self.due;
+    }
+
+    /// The bit rate it wanted is none of the interface.
+    pub fn refuse_rate(&mut self) {
+        self.answer(self.report.token, Answer::NoSuchRate);
+    }
+
+    /// It wants to know how its controller is.
+    pub fn owe(&mut self, token: u32) {
+        self.owed = Some((token, false));
+    }
+
+    /// Must its controller be asked?
+    pub fn must_ask(&self) -> bool {
+        matches!(self.owed, Some((_, false)))
+    }
+
+    /// Its controller was asked.
+    pub fn asked(&mut self) {
+        self.owed = self.owed.map(|(token, _)| (token, true));
+    }
+
+    /// What is known of its controller is all there is.
+    pub fn settle_debt(&mut self) {
+        if let Some((token, _)) = self.owed.take() {
+            self.answer(token, Answer::Heard);
+        }
+    }
+
+    /// The next frame; what is none is given up. The fence goes with that of the client, who wakes
+    /// the server only if the pipe was empty: one of the two sees what the other did.
+    pub fn next(&mut self) -> Option<Frame> {
+        let departures = &mut self.desk.departures;
+        self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
+        loop {
+            let departure = departures.pop().or_else(|| {
+                fence(Ordering::SeqCst);
+                departures.pop()
+            })?;
+            match departure.frame() {
+                Some(frame) => return Some(frame),
+                None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
+            }
+        }
+    }
+
+    /// The frame was queued, or could not be.
+    pub fn took(&mut self, queued: bool) {
+        self.settled = false;
+        if queued {
+            self.flying += 1;
+        } else {
+            (self.report.given_up, self.due) = (self.report.given_up + 1, true);
+        }
+    }
+
+    /// Frames that wait in the pipe will not be sent.
+    pub fn give_up(&mut self) {
+        // At most what fits: a writer that never stops must not keep it here.
+        for _ in 0..DEPARTURES {
+            if self.desk.departures.pop().is_none() {
+                return;
+            }
+            self.settled = false;
+            (self.report.given_up, self.due) = (self.report.given_up + 1, true);
+        }
+    }
+
+    /// Frames that fly will not be acknowledged any more.
+    pub fn lose_flying(&mut self) {
+        self.report.given_up += u64::from(core::mem::take(&mut self.flying));
+        self.settled = false;
+        (self.report.transmit_errors, self.report.receive_errors) = (0, 0);
+        self.due = true;
+        self.settle_debt();
+    }
+
+    /// What an interface tells about its channel.
+    pub fn note(&mut self, event: &Event, now: Nanos) {
+        let report = &mut self.report;
+        match *event {
+            Event::Acknowledged { time, outcome, .. } => {
+                self.flying = self.flying.saturating_sub(1);
+                match outcome {
+                    Outcome::Sent => {
+                        report.through += 1;
+                        (report.time, report.taken) = (time.0, now.0);
+                    }
+                    Outcome::NotAcknowledged | Outcome::ArbitrationLost => report.given_up += 1,
+                }
+            }
+            Event::BusError { counters, .. } => {
+                report.errors = report.errors.wrapping_add(1);
+                (report.transmit_errors, report.receive_errors) = counters;
+            }
+            Event::ChipState { counters, .. } => {
+                (report.transmit_errors, report.receive_errors) = counters;
+                self.settle_debt();
+            }
+            Event::Overrun { .. } => report.overruns = report.overruns.wrapping_add(1),
+            Event::Closed { .. } => self.lose_flying(),
+            Event::Opened { .. } => {}
+            Event::Frame { .. } | Event::Ready(_) | Event::Failed { .. } => return,
+        }
+        self.due = true;
+    }
+
+    /// Write a report if one is due and there is room; true if the client must be woken. Some of
+    /// the room is for what it may wait for; what finds none stays due, and its reader, once awake,
+    /// asks again when it has read.
+    pub fn report(&mut self, phase: Phase) -> bool {
+        if self.report.phase != phase as u8 {
+            (self.report.phase, self.due) = (phase as u8, true);
+            self.wake |= phase != Phase::Changing;
+        }
+        let waiting = self.desk.departures.len().unwrap_or(0);
+        if !self.roomy && waiting <= ROOMY {
+            (self.roomy, self.wake) = (true, true);
+        }
+        if !self.settled && self.flying == 0 && waiting == 0 {
+            (self.settled, self.wake) = (true, true);
+        }
+        let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
+        let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
+        if self.due && room && self.desk.reports.push(&self.report).is_ok() {
+            self.due = false;
+        }
+        core::mem::take(&mut self.wake)
+    }
+}

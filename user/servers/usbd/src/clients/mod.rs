@@ -1,0 +1,13 @@
+//! What clients of the other services see: pipes, and memory that devices fill themselves.
+//!
+//! | service | segments | semaphores |
+//! |---|---|---|
+//! | [`sensor`] | `sensor` | `sensor.ready` |
+//! | [`keyboard`] | `keyboard` | `keyboard.ready` |
+//! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
+//! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
+
+pub mod camera;
+pub mod disk;
+pub mod keyboard;
+pub mod sensor;

@@ -1,0 +1,24 @@
+//! Places of devices.
+
+/// Where a device is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Root port.
+    pub port: u8,
+    /// Hub ports on the way, four bits each, the first in the lowest.
+    pub route: u32,
+}
+
+impl Place {
+    /// Hubs on the way.
+    pub const fn tier(self) -> u8 {
+        (32 - self.route.leading_zeros()).div_ceil(4) as u8
+    }
+
+    /// The hub it is plugged into, and that hub's port.
+    pub fn hub(self) -> Option<(Place, u8)> {
+        let shift = 4 * (self.tier().checked_sub(1)?);
+        let (above, port) = (self.route & !(0xf << shift), self.route >> shift);
+        Some((Place { route: above, ..self }, port as u8))
+    }
+}

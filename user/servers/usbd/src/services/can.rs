@@ -1,0 +1,75 @@
+//! CAN interfaces: frames to the pipes of their channels.
+
+use super::{Asking, Found, Kind, Next};
+use crate::channels::Channels;
+use crate::slots::Shape;
+use diapason_abi::Nanos;
+use diapason_canlib::agreement::CHANNELS;
+use diapason_rt::Errno;
+use diapason_rt::sync::Semaphore;
+use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
+
+/// The channels.
+pub struct Can {
+    channels: Channels,
+    ready: [Semaphore; CHANNELS],
+}
+
+impl Can {
+    /// Channels without an interface.
+    ///
+    /// # Errors
+    /// A pipe or a semaphore is not there.
+    pub fn new(asking: Asking<'_>) -> Result<Can, Errno> {
+        let (channels, ready) = Channels::new(asking)?;
+        Ok(Can { channels, ready })
+    }
+}
+
+impl Kind for Can {
+    type Class = Kvaser;
+
+    const NAME: &'static str = "a CAN interface";
+    const MEMORY: &'static [Shape] =
+        &[Shape { bytes: 128, count: 16 }, Shape { bytes: TRANSFER.0, count: TRANSFER.1 as u8 }];
+
+    fn find(&self, _: &Found<'_>, now: Nanos) -> Option<Kvaser> {
+        Some(Kvaser::new(now, true))
+    }
+
+    fn fits(&self, found: &Found<'_>) -> bool {
+        Kvaser::fits(&found.about, &found.set)
+    }
+
+    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+        let over = matches!(event, Event::Failed { channel: None, .. });
+        self.channels.hear(event, now);
+        if over { Next::End } else { Next::On }
+    }
+
+    fn heed(&mut self, now: Nanos) {
+        self.channels.listen(now);
+    }
+
+    fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
+        if let Some(class) = class {
+            self.channels.drive(class, now);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.channels.forget();
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.channels.next_wake()
+    }
+
+    fn bells(&self) -> &[Semaphore] {
+        &self.ready
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        self.channels.take_fresh().into()
+    }
+}

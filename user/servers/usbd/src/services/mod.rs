@@ -1,0 +1,257 @@
+//! What devices are served by: a class of `lib/usb`, and what becomes of its events for clients.
+//!
+//! A service lives as long as the server, its clients attached to it; devices of its kind come and
+//! go. It serves one at a time. Each is a [`Kind`]; [`Offered`] makes a [`Service`] of it, which is
+//! what the server sees.
+
+mod camera;
+mod can;
+mod disk;
+mod hub;
+mod keyboard;
+mod offered;
+mod sensor;
+
+use crate::policy::{self, Home};
+use crate::server::{Driver, Turn};
+use crate::slots::Shape;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use diapason_abi::Nanos;
+use diapason_rt::Errno;
+use diapason_rt::event::Event;
+use diapason_rt::memory::Dma;
+use diapason_rt::sync::Semaphore;
+use diapason_usb::Speed;
+use diapason_usb::class::{Class, Completion, Landed, Request};
+use diapason_usb::descriptor::{Configuration, Device};
+use diapason_usb::xhci::DeviceId;
+use offered::Offered;
+
+/// What a device says it is.
+pub struct Found<'a> {
+    /// Its device descriptor.
+    pub about: Device,
+    /// Its first configuration.
+    pub set: Configuration<'a>,
+    /// Hubs between it and the controller.
+    pub tier: u8,
+}
+
+impl<'a> Found<'a> {
+    /// What the driver has read of a device, its configuration in `bytes`.
+    pub fn read(
+        driver: &Driver,
+        device: DeviceId,
+        (speed, tier): (Speed, u8),
+        bytes: &'a mut [u8; policy::CONFIGURATION],
+    ) -> Option<Found<'a>> {
+        let about = driver.device_descriptor(device).ok()?;
+        let about = Device::parse(&about, speed).ok()?;
+        let length = driver.configuration(device, bytes).ok()?;
+        let set = Configuration::parse_once(bytes.get(..length)?, speed).ok()?;
+        Some(Found { about, set, tier })
+    }
+}
+
+/// What became of a device behind a hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// Its descriptors are read.
+    Found,
+    /// It does not work.
+    Failed,
+}
+
+/// What a class's event means for its device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    On,
+    /// It is of no use; it is asked anew after a while.
+    End,
+}
+
+/// A kind of devices, and those it is for.
+pub trait Kind: Send + 'static {
+    /// What speaks to its devices.
+    type Class: Class + Send;
+
+    /// What its devices are called.
+    const NAME: &'static str;
+
+    /// Memory for transfers of one device.
+    const MEMORY: &'static [Shape];
+
+    /// The class for a device, if it is of this kind.
+    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
+
+    /// Is it?
+    fn fits(&self, found: &Found<'_>) -> bool {
+        self.find(found, Nanos::ZERO).is_some()
+    }
+
+    /// Something happened.
+    fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
+
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// What clients want of the class; there may be none.
+    fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
+        let _ = (class, now);
+    }
+
+    /// What it wants of the driver.
+    fn steer(
+        &mut self,
+        class: &mut Self::Class,
+        driver: &mut Driver,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) -> Next {
+        let _ = (class, driver, device, turn);
+        Next::On
+    }
+
+    /// The driver did what it was asked for here.
+    fn settled(&mut self) {}
+
+    /// News of a device behind this one, at this port.
+    fn child(&mut self, port: u8, child: Child) {
+        let _ = (port, child);
+    }
+
+    /// The device is gone, or of no use for a while.
+    fn forget(&mut self) {}
+
+    /// When clients' wishes are due.
+    fn next_wake(&self) -> Nanos {
+        Nanos::FOREVER
+    }
+
+    /// Memory it shares with a client, and the bytes from one place in it to the next.
+    fn shared(&self) -> Option<(&Dma, usize)> {
+        None
+    }
+
+    /// What it gives to clients that have something new.
+    fn bells(&self) -> &[Semaphore] {
+        &[]
+    }
+
+    /// Which of its bells are to be rung: bit n stands for number n. Asking takes them back.
+    fn take_fresh(&mut self) -> u32 {
+        0
+    }
+
+    /// What clients give when they want something.
+    fn asked(&self) -> Option<Semaphore> {
+        None
+    }
+}
+
+/// A kind with its class, as the server sees it.
+pub trait Service: Send {
+    /// What its devices are called.
+    fn name(&self) -> &'static str;
+
+    /// Is this one of its devices?
+    fn fits(&self, found: &Found<'_>) -> bool;
+
+    /// Memory for transfers of one device.
+    fn memory(&self) -> &'static [Shape];
+
+    /// Who reports transfers of an endpoint.
+    fn interrupter(&self, endpoint: u8) -> u16;
+
+    /// A device is configured, or failed a while ago: its class begins. False if it cannot.
+    fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool;
+
+    /// Its device is gone, or of no use for a while.
+    fn end(&mut self);
+
+    /// Has the class given up since it began?
+    fn has_failed(&self) -> bool;
+
+    /// What the class wants.
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
+
+    /// How it went.
+    fn complete(&mut self, done: Completion<'_>, now: Nanos);
+
+    /// How it went with shared memory.
+    fn landed(&mut self, done: Landed<'_>, now: Nanos);
+
+    /// When it wants to be woken.
+    fn next_wake(&self) -> Nanos;
+
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos);
+
+    /// Time has passed, or clients have asked for something.
+    fn wake(&mut self, now: Nanos);
+
+    /// As of [`Kind::steer`].
+    fn steer(&mut self, driver: &mut Driver, device: DeviceId, turn: &mut Turn);
+
+    /// As of [`Kind::settled`].
+    fn settled(&mut self);
+
+    /// As of [`Kind::child`].
+    fn child(&mut self, port: u8, child: Child);
+
+    /// As of [`Kind::shared`].
+    fn shared(&self) -> Option<(&Dma, usize)>;
+
+    /// As of [`Kind::bells`].
+    fn bells(&self) -> &[Semaphore];
+
+    /// As of [`Kind::take_fresh`].
+    fn take_fresh(&mut self) -> u32;
+
+    /// As of [`Kind::asked`].
+    fn asked(&self) -> Option<Semaphore>;
+}
+
+/// Services, and where the bottom half of each is at home; `None`: with the managing thread.
+pub type Offers = Vec<(Box<dyn Service>, Option<&'static Home>)>;
+
+/// CAN channels with a client that asks, one bit each, and what is raised when it does.
+pub type Asking<'a> = Option<(u8, &'a Event)>;
+
+/// The services that are wanted, as bits of [`policy::wanted`].
+///
+/// # Errors
+/// What they need is not there.
+pub fn offered(wanted: u64, asking: Asking<'_>) -> Result<Offers, Errno> {
+    let mut all = Offers::new();
+    if wanted & policy::wanted::CAN != 0 {
+        offer(&mut all, can::Can::new(asking)?, Some(&policy::CAN));
+    }
+    if wanted & policy::wanted::SENSOR != 0 {
+        offer(&mut all, sensor::Sensor::new()?, Some(&policy::SENSOR));
+    }
+    if wanted & policy::wanted::KEYBOARD != 0 {
+        offer(&mut all, keyboard::Keys::new()?, Some(&policy::KEYBOARD));
+    }
+    if wanted & policy::wanted::DISK != 0 {
+        offer(&mut all, disk::Disk::new()?, Some(&policy::DISK));
+    }
+    if wanted & policy::wanted::CAMERA != 0 {
+        offer(&mut all, camera::Video::new()?, Some(&policy::CAMERA));
+    }
+    if wanted & policy::wanted::HUBS != 0 {
+        (0..policy::HUBS).for_each(|_| offer(&mut all, hub::Ports::new(), None));
+    }
+    Ok(all)
+}
+
+/// One more; its interrupter is the next that nobody has.
+fn offer<K: Kind>(all: &mut Offers, kind: K, home: Option<&'static Home>) {
+    let before = all.iter().filter(|(_, home)| home.is_some()).count() as u16;
+    let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
+    all.push((Box::new(Offered::new(kind, interrupter)), home));
+}

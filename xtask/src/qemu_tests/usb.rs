@@ -1,0 +1,103 @@
+//! The USB server with devices of many classes, on both machines; with devices that come and go,
+//! and with hostile ones, in the simulator.
+
+use super::{Observed, QemuTest};
+use crate::usb::{Wave, around, beside};
+
+const DEVICES: &str = "examples/usb-devices.toml";
+const EMULATED: &str = "tests/systems/usb-qemu.toml";
+/// Devices that come and go beside a sensor.
+pub const WAVES: &str = "tests/systems/usb-waves.toml";
+const SECONDS: u64 = 4;
+/// What a second brings, less some for the first, in which devices are found.
+const PACKETS: u64 = 400;
+const FRAMES: u64 = 50;
+const KEYS: u64 = 8;
+const MEBIBYTES: &str = "16";
+
+const NAME: &str = "a sensor, a keyboard behind a hub, a disk and a camera are served whole";
+
+/// The tests of this file.
+pub const TESTS: &[QemuTest] = &[
+    QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(NAME, DEVICES, whole) },
+    QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::simulated(NAME, DEVICES, whole) },
+    QemuTest {
+        // While its disk is at work in the time of the host, the guest's clock runs ahead.
+        horizon_ns: 40_000_000_000,
+        ..QemuTest::new(
+            "QEMU's own disk and keyboard: 64 MiB written and read again, keys typed",
+            EMULATED,
+            emulated,
+        )
+    },
+    QemuTest {
+        horizon_ns: 8_500_000_000,
+        among: Some(|| around(Wave::Sound, 6, 0)),
+        ..QemuTest::simulated(
+            "devices that come and go leave nothing behind",
+            WAVES,
+            comes_and_goes,
+        )
+    },
+    QemuTest {
+        horizon_ns: 20_500_000_000,
+        among: Some(|| around(Wave::Hostile, 15, 1)),
+        ..QemuTest::simulated("hostile devices disturb no other", WAVES, hostile)
+    },
+];
+
+/// The number in this place of the last line that begins so.
+fn last(boot: &Observed, process: &str, begins: &str, place: usize) -> Result<u64, String> {
+    let log = boot.log(process);
+    let line = log.iter().rev().find(|line| line.starts_with(begins));
+    let line = line.ok_or(format!("{process} said nothing like `{begins}`"))?;
+    let word = line.split_whitespace().nth(place).and_then(|word| word.parse().ok());
+    word.ok_or(format!("{process}: {line}"))
+}
+
+fn at_least(what: &str, found: u64, least: u64) -> Result<(), String> {
+    if found >= least { Ok(()) } else { Err(format!("{found} {what}, not {least}")) }
+}
+
+/// Is the last thing a process says its verdict, and a good one?
+fn verdict(boot: &Observed, process: &str, begins: &str) -> Result<(), String> {
+    let log = boot.log(process);
+    let good = log.iter().any(|line| line.starts_with(begins));
+    if good { Ok(()) } else { Err(format!("{process}: {:?}", log.last())) }
+}
+
+fn whole(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let full = SECONDS - 2;
+    for (process, begins, least) in [
+        ("sensor-reader", "SENSOR", PACKETS),
+        ("camera-check", "CAMERA", FRAMES),
+        ("key-reader", "KEYS", KEYS),
+    ] {
+        at_least(begins, last(boot, process, begins, 1)?, full * least)?;
+        at_least(&format!("of {begins} fine"), 1, 1 + last(boot, process, begins, 2)?)?;
+    }
+    verdict(boot, "disk-check", &format!("DISK WHOLE {MEBIBYTES} MiB"))
+}
+
+fn emulated(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    // Somebody types in the time of the host: how much, nobody knows.
+    at_least("keys", last(boot, "key-reader", "KEYS", 1)?, 1)?;
+    verdict(boot, "disk-check", "DISK WHOLE 64 MiB")
+}
+
+fn comes_and_goes(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    let said = beside(boot, Wave::Sound)?;
+    println!("{said}");
+    Ok(())
+}
+
+fn hostile(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    println!("{}", beside(boot, Wave::Hostile)?);
+    Ok(())
+}

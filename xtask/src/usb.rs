@@ -1,0 +1,168 @@
+//! Campaigns against the USB server in the simulator: a hub whose four devices come and go all the
+//! time, beside a sensor that must not notice.
+//!
+//! *Sound* devices (a keyboard, a disk, a hub, a second sensor) leave the pools as they found them.
+//! *Hostile* ones lie about themselves, and fail, cut, garble and swallow packets; nothing may
+//! break, and the pools are in the end what they were in the beginning.
+
+use crate::qemu_tests::Observed;
+use crate::qemu_tests::usb::WAVES;
+use crate::steps::Tally;
+use diapason::session::{Session, describe};
+use diapason::surroundings::Functions;
+use diapason::{Failure, Workspace, metal};
+use diapason_abi::Nanos;
+use diapason_devices::Device;
+use diapason_devices::disk::Disk;
+use diapason_devices::faulty::lies::{Change, Lie, catalogue};
+use diapason_devices::faulty::{Fault, Faulty, Rule};
+use diapason_devices::hub::Hub;
+use diapason_devices::keyboard::Keyboard;
+use diapason_devices::restless::{Restless, Rhythm};
+use diapason_devices::sensor::Sensor;
+use diapason_random::Random;
+use diapason_sim::{Controller, Options, XHCI};
+use diapason_system::RunOptions;
+use diapason_usb::setup::descriptor_type;
+
+/// Ports whose devices come and go.
+const PORTS: u8 = 4;
+/// How devices come and go: long enough that all of them are found, and missed. A hub tells four
+/// times a second what has changed.
+const FROM: Nanos = Nanos::from_millis(500);
+const STAY: Nanos = Nanos::from_millis(900);
+const AWAY: Nanos = Nanos::from_millis(400);
+/// Packets of the sensor in a second, less one that may be under way.
+const PACKETS: u64 = 399;
+
+/// What kind of devices come and go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wave {
+    /// Devices that do what they should.
+    Sound,
+    /// Devices that do not.
+    Hostile,
+}
+
+/// A controller with a sensor, and the hub with its devices.
+pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
+    let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
+    let make = move |number: u64| match wave {
+        Wave::Sound => sound(number),
+        Wave::Hostile => hostile(number, seed),
+    };
+    let mut controller = Controller::new();
+    controller.plug(1, Box::new(Sensor::article()));
+    controller.plug(2, Box::new(Restless::new(PORTS, rhythm, Box::new(make))));
+    vec![(XHCI, Box::new(controller))]
+}
+
+/// One of four, by its number.
+fn sound(number: u64) -> Box<dyn Device> {
+    match number % 4 {
+        0 => Box::new(Keyboard::typing(Nanos::from_millis(100), 10_000)),
+        1 => Box::new(Disk::new(4096)),
+        2 => Box::new(Hub::new(false, 4)),
+        _ => Box::new(Sensor::article()),
+    }
+}
+
+/// The same with a lie or two, and with packets that go wrong.
+fn hostile(number: u64, seed: u64) -> Box<dyn Device> {
+    let mut random = Random::stream(seed, number);
+    let lies = catalogue();
+    let known = |random: &mut Random| lies[random.below(lies.len() as u64) as usize].1.clone();
+    let noise = |random: &mut Random| {
+        let kinds = [descriptor_type::DEVICE, descriptor_type::CONFIGURATION, descriptor_type::HUB];
+        let about = kinds[random.below(3) as usize];
+        let count = 1 + random.below(4) as u32;
+        Lie { from_read: random.below(3) as u32, ..Lie::new(about, Change::Noise(count)) }
+    };
+    let faults =
+        [Fault::Stall, Fault::Error, Fault::Babble, Fault::Empty, Fault::Cut(3), Fault::Garble(5)];
+    let fault = faults[random.below(faults.len() as u64) as usize];
+    let one_in = 1 << random.below(5);
+    let device = Faulty::new(sound(number), random.bits());
+    let device = match random.below(4) {
+        0 => device,
+        1 => device.lie(known(&mut random)),
+        2 => device.lie(noise(&mut random)),
+        _ => device.lie(known(&mut random)).lie(noise(&mut random)),
+    };
+    let packets = Rule { one_in, ..Rule::always(fault) };
+    let requests = Rule { endpoint: Some(0), one_in: 32 << random.below(4), ..Rule::always(fault) };
+    Box::new(device.rule(packets).rule(requests))
+}
+
+/// Did the sensor notice nothing, and are the pools what they were? What was seen.
+pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
+    let reader = boot.log("sensor-reader");
+    let reports = reader.iter().filter(|line| line.starts_with("SENSOR "));
+    let numbers: Vec<Vec<u64>> = reports
+        .map(|line| line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect())
+        .collect();
+    let last = numbers.last().filter(|last| last.len() == 4).ok_or("the sensor said nothing")?;
+    if last[1] + last[2] > 0 {
+        return Err(format!("the sensor lost packets: {last:?}"));
+    }
+    let steps = numbers.windows(2).map(|pair| pair[1][0].saturating_sub(pair[0][0]));
+    if let Some(slow) = steps.filter(|packets| *packets < PACKETS).min() {
+        return Err(format!("only {slow} packets of the sensor in a second"));
+    }
+    let server = boot.log("usbd");
+    let left = pools(&server)?;
+    let found = server.iter().filter(|line| line.starts_with("port ")).count();
+    let failed = server.iter().filter(|line| line.contains("does not work")).count();
+    let packets = last[0];
+    Ok(format!(
+        "{wave:?}: {found} found, {failed} times none worked; {packets} packets beside; {left}"
+    ))
+}
+
+/// What is left of the pools whenever only the sensor and the hub are there: always the same, and
+/// of the heap no less in the second half than in the first. How often that was, and what it was.
+fn pools(server: &[&str]) -> Result<String, String> {
+    let parse = |line: &&str| -> Option<(Vec<u64>, u64)> {
+        let words = line.strip_prefix("pools: ")?.split_whitespace();
+        let mut numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let heap = numbers.pop()?;
+        Some((numbers, heap))
+    };
+    let all: Vec<(Vec<u64>, u64)> = server.iter().filter_map(parse).collect();
+    let most = all.iter().map(|(free, _)| free[0]).max().ok_or("no device ever left")?;
+    let empty: Vec<&(Vec<u64>, u64)> = all.iter().filter(|(free, _)| free[0] == most).collect();
+    let (first, second) = empty.split_at(empty.len() / 2);
+    let heap = |half: &[&(Vec<u64>, u64)]| half.iter().map(|(_, heap)| *heap).max().unwrap_or(0);
+    let same = empty.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    let times = empty.len();
+    let said =
+        format!("{times} times left {:?}, heap {} then {}", empty[0].0, heap(first), heap(second));
+    if same && times > 1 && heap(second) <= heap(first) { Ok(said) } else { Err(said) }
+}
+
+/// Both campaigns.
+///
+/// # Errors
+/// If the programs cannot be built.
+pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> Result<u8, Failure> {
+    let mut tally = Tally::default();
+    let built = metal::build(workspace)?;
+    let waves = [(Wave::Sound, cycles), (Wave::Hostile, hostile.div_ceil(PORTS.into()))];
+    for (wave, times) in waves {
+        if times == 0 {
+            continue;
+        }
+        tally.step(&format!("{times} times {PORTS} devices: {wave:?}"), || {
+            let system = describe(&workspace.root().join(WAVES)).map_err(|f| f.to_string())?;
+            let horizon_ns = FROM.0 + (times + 1) * (STAY.0 + AWAY.0);
+            let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+            let session =
+                Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
+            let boot =
+                Observed::simulate_among(&session, around(wave, times, seed), &Options::default())?;
+            println!("{}", beside(&boot, wave)?);
+            Ok(())
+        });
+    }
+    Ok(tally.finish())
+}
