@@ -233,7 +233,7 @@ impl UsbModel {
     pub const fn channels(self) -> u64 {
         match self {
             UsbModel::UsbCan => 5,
-            UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
+            _ => 0,
         }
     }
 
