@@ -23,7 +23,8 @@ pub const SLICE: Nanos = Nanos::from_millis(1);
 /// Bytes of the medium of QEMU's own disk.
 const STORAGE: u64 = 64 << 20;
 
-/// From one key to the next on QEMU's own keyboard, and how many such pauses QEMU may take to start.
+/// From one key to the next on QEMU's own keyboard, and how many such pauses QEMU may take to
+/// start.
 const KEY_PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: u32 = 300;
 

@@ -24,6 +24,8 @@ use diapason_random::Random;
 use diapason_sim::{Controller, Options, XHCI};
 use diapason_system::RunOptions;
 use diapason_usb::setup::descriptor_type;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Ports whose devices come and go.
 const PORTS: u8 = 4;
@@ -46,10 +48,16 @@ pub enum Wave {
 
 /// A controller with a sensor, and the hub with its devices.
 pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
+    counted(wave, times, seed, &Rc::default())
+}
+
+/// The same, with faults and lies counted.
+fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Functions {
+    let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
     let make = move |number: u64| match wave {
         Wave::Sound => sound(number),
-        Wave::Hostile => hostile(number, seed),
+        Wave::Hostile => hostile(number, seed, &tally),
     };
     let mut controller = Controller::new();
     controller.plug(1, Box::new(Sensor::article()));
@@ -68,7 +76,7 @@ fn sound(number: u64) -> Box<dyn Device> {
 }
 
 /// The same with a lie or two, and with packets that go wrong.
-fn hostile(number: u64, seed: u64) -> Box<dyn Device> {
+fn hostile(number: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Box<dyn Device> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();
     let known = |random: &mut Random| lies[random.below(lies.len() as u64) as usize].1.clone();
@@ -82,7 +90,7 @@ fn hostile(number: u64, seed: u64) -> Box<dyn Device> {
         [Fault::Stall, Fault::Error, Fault::Babble, Fault::Empty, Fault::Cut(3), Fault::Garble(5)];
     let fault = faults[random.below(faults.len() as u64) as usize];
     let one_in = 1 << random.below(5);
-    let device = Faulty::new(sound(number), random.bits());
+    let device = Faulty::new(sound(number), random.bits()).counted(Rc::clone(tally));
     let device = match random.below(4) {
         0 => device,
         1 => device.lie(known(&mut random)),
@@ -158,9 +166,10 @@ pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> R
             let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
             let session =
                 Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
-            let boot =
-                Observed::simulate_among(&session, around(wave, times, seed), &Options::default())?;
-            println!("{}", beside(&boot, wave)?);
+            let (how, faults) = (Options::default(), Rc::default());
+            let among = counted(wave, times, seed, &faults);
+            let boot = Observed::simulate_among(&session, among, &how)?;
+            println!("{}; {} faults and lies", beside(&boot, wave)?, faults.get());
             Ok(())
         });
     }

@@ -12,6 +12,8 @@ use diapason_random::Random;
 use diapason_usb::setup::{IN, request};
 use diapason_usb::{Setup, Speed};
 pub use lies::{Change, Lie};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// What goes wrong with a packet or a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +78,8 @@ pub struct Faulty<D> {
     reads: Vec<(u8, u32)>,
     resets: u32,
     injected: u64,
+    /// Where all that happens to several devices is counted.
+    tally: Option<Rc<Cell<u64>>>,
 }
 
 impl<D: Device> Faulty<D> {
@@ -90,7 +94,15 @@ impl<D: Device> Faulty<D> {
             reads: Vec::new(),
             resets: 0,
             injected: 0,
+            tally: None,
         }
+    }
+
+    /// With faults and lies counted there, too.
+    #[must_use]
+    pub fn counted(mut self, tally: Rc<Cell<u64>>) -> Faulty<D> {
+        self.tally = Some(tally);
+        self
     }
 
     /// With this rule; of several that apply the first counts.
@@ -128,7 +140,7 @@ impl<D: Device> Faulty<D> {
     fn fault(&mut self, now: Nanos, endpoint: u8) -> Option<Fault> {
         let random = &mut self.random;
         let rule = self.rules.iter().find(|rule| rule.applies(now, endpoint, random))?;
-        self.injected += 1;
+        note(&mut self.injected, self.tally.as_deref());
         Some(rule.fault)
     }
 
@@ -156,11 +168,19 @@ impl<D: Device> Faulty<D> {
         for lie in &self.lies {
             if lie.told(kind, read, self.resets) {
                 lie.change.apply(&mut bytes, &mut self.random);
-                self.injected += 1;
+                note(&mut self.injected, self.tally.as_deref());
             }
         }
         bytes.truncate(setup.length.into());
         Ok(bytes)
+    }
+}
+
+/// One more.
+fn note(injected: &mut u64, tally: Option<&Cell<u64>>) {
+    *injected += 1;
+    if let Some(tally) = tally {
+        tally.set(tally.get() + 1);
     }
 }
 

@@ -21,8 +21,8 @@
 //! An isochronous endpoint does not halt: a fault costs one interval, and it goes on. The control
 //! endpoint gets up by itself.
 //!
-//! **Shared memory.** Some classes can leave data where a client finds it ([`Request::Shared`]): then
-//! they say where, and see no more of it than its head.
+//! **Shared memory.** Some classes can leave data where a client finds it ([`Request::Shared`]):
+//! then they say where, and see no more of it than its head.
 //!
 //! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
 

@@ -38,9 +38,9 @@ pub fn device(driver: &Driver, device: DeviceId, speed: Speed, place: Place) {
         for endpoint in interface.endpoints() {
             let (address, transfer, packet) =
                 (endpoint.address, endpoint.transfer, endpoint.packet);
-            let interval = endpoint.interval;
+            let each = endpoint.interval;
             log!(
-                "usb {place}: endpoint {address:02x} {transfer:?} {packet} bytes, interval {interval}"
+                "usb {place}: endpoint {address:02x} {transfer:?} {packet} bytes, interval {each}"
             );
         }
     }
@@ -69,7 +69,6 @@ pub fn pools(driver: &Driver, pool: &Pool) {
     let (pools, heap) = (driver.pools(), HEAP.used().unwrap_or(0));
     let (devices, pipes, transfers) = (pools.devices, pools.pipes, pools.transfers);
     let taken = pool.taken();
-    log!(
-        "pools: {devices} devices, {pipes} pipes, {transfers} transfers, {taken} pieces, {heap} heap"
-    );
+    let driver = format_args!("{devices} devices, {pipes} pipes, {transfers} transfers");
+    log!("pools: {driver}, {taken} pieces, {heap} heap");
 }

@@ -2,8 +2,8 @@
 //! is chosen, and payloads become frames whose losses are counted.
 //!
 //! Frames are told in pieces as they come, then their end and whether they are whole. A mode that
-//! does not fit the bus is told with what it needs: the caller tries a smaller one. With memory that
-//! is shared with a client, pieces stay in places that the client lends ([`Camera::lend`]).
+//! does not fit the bus is told with what it needs: the caller tries a smaller one. With memory
+//! that is shared with a client, pieces stay in places that the client lends ([`Camera::lend`]).
 //!
 //! Not here: still images, controls of lens and picture, bulk cameras, decompression.
 
