@@ -14,7 +14,7 @@ pub use command::{Command, Header, Malformed, Message, Stream, number};
 pub use outbox::{BUFFER, FRAMES};
 pub use personality::Personality;
 
-use crate::can::CanBus;
+use crate::can::{Alarm, CanBus};
 use crate::device::{Answer, Device, Handshake, Stall};
 use crate::standard::{Descriptors, EndpointState, Standard};
 use channel::{Channel, Failed};
@@ -60,6 +60,8 @@ pub struct Hydra {
     identity: Identity,
     standard: Standard,
     channels: Vec<Channel>,
+    /// When something may happen at each.
+    alarms: Vec<Alarm>,
     stream: Stream,
     outbox: Outbox,
     /// Frames travel as extended commands.
@@ -85,6 +87,7 @@ impl Hydra {
             identity,
             standard: Standard::new(descriptors(identity)),
             outbox: Outbox::new(channels.len()),
+            alarms: channels.iter().map(Channel::alarm).collect(),
             channels,
             stream: Stream::default(),
             extended: identity.personality.extended(),
@@ -117,24 +120,31 @@ impl Hydra {
     }
 
     fn next_event(&self) -> Nanos {
-        let plugs = self.channels.iter().filter_map(Channel::plug);
-        plugs.map(crate::can::Plug::next_change).min().unwrap_or(Nanos::FOREVER)
+        self.alarms.iter().map(Alarm::time).min().unwrap_or(Nanos::FOREVER)
     }
 
     /// Fetch what happened on all buses until `time`, the earliest instant at which anything did:
-    /// so it comes in order of time, and then of channels.
-    fn collect(&mut self, time: Nanos) {
+    /// so it comes in order of time, and then of channels. The next such instant is returned.
+    fn collect(&mut self, time: Nanos) -> Nanos {
+        let mut next = Nanos::FOREVER;
         for index in 0..self.channels.len() {
-            while let Some(event) = self.poll(index, time) {
-                self.on_event(event.time, index, event.kind);
-            }
+            next = next.min(loop {
+                match self.poll(index, time) {
+                    Ok(event) => self.on_event(event.time, index, event.kind),
+                    Err(change) => break change,
+                }
+            });
         }
+        next
     }
 
-    fn poll(&self, index: usize, time: Nanos) -> Option<Event> {
-        let plug = self.channels.get(index)?.plug().filter(|plug| plug.next_change() <= time)?;
+    /// What happened at a channel until `time`, or when something happens there after that.
+    fn poll(&self, index: usize, time: Nanos) -> Result<Event, Nanos> {
+        let change = self.alarms.get(index).map_or(Nanos::FOREVER, Alarm::time);
+        let plug = self.channels.get(index).and_then(Channel::plug).filter(|_| change <= time);
+        let plug = plug.ok_or(change)?;
         plug.advance(time);
-        plug.poll(time)
+        plug.poll(time).ok_or_else(|| plug.next_change())
     }
 
     fn on_event(&mut self, time: Nanos, index: usize, kind: EventKind) {
@@ -227,8 +237,7 @@ impl Device for Hydra {
     fn advance(&mut self, now: Nanos) {
         let mut time = self.next_event();
         while time <= now {
-            self.collect(time);
-            time = self.next_event();
+            time = self.collect(time);
         }
     }
 }
