@@ -71,6 +71,12 @@ enum Command {
         /// Run so many seeds on all cores, up to the first that breaks a promise.
         #[arg(long, value_name = "N", conflicts_with_all = ["trace", "explain", "json"])]
         search: Option<u64>,
+        /// In so many processes [default: one for each core].
+        #[arg(long, value_name = "N", requires = "search")]
+        jobs: Option<u64>,
+        /// Print the hash of each seed's trace, too.
+        #[arg(long, requires = "search")]
+        traces: bool,
         /// Run these seeds: what each process of a search does.
         #[arg(long, hide = true, value_parser = Seeds::parse)]
         seeds: Option<Seeds>,
@@ -150,6 +156,8 @@ fn main() -> ExitCode {
             seed,
             faults,
             search,
+            jobs,
+            traces,
             seeds,
             clock,
             json,
@@ -163,6 +171,8 @@ fn main() -> ExitCode {
             seed,
             faults,
             search,
+            jobs,
+            traces,
             seeds,
             json,
             trace,
