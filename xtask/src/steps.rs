@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{compare, gdb, qemu_tests, tidy};
+use crate::{compare, gdb, qemu_tests, simulator, tidy};
 use diapason::bench::targets::IMAGE_BYTES_MAX;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
@@ -67,6 +67,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     if let Some(built) = build(workspace, &mut tally) {
         kernel_steps(&built, "", &mut tally);
         qemu_tests::run(workspace, &built, "", &mut tally);
+        simulator::steps(workspace, &built, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
         });
@@ -84,6 +85,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     if let Some(built) = build(workspace, &mut tally) {
         kernel_steps(&built, part, &mut tally);
         qemu_tests::run(workspace, &built, part, &mut tally);
+        simulator::steps(workspace, &built, part, &mut tally);
     }
     Ok(tally.finish())
 }
@@ -129,7 +131,7 @@ fn source_steps(workspace: &Workspace, tally: &mut Tally) {
     tally.step("house rules", || tidy::check(workspace));
 }
 
-fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
+pub fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root()).args(arguments);
     command
