@@ -17,10 +17,9 @@
 //! ```
 //!
 //! Every node is a state machine that is stepped bit by bit. Where nothing can go wrong, from the
-//! start of a frame whose arbitration is decided to the end of its form, and from the end of a frame
-//! to that of the pause behind it, the bus leaps: the nodes are put where the bits would have
-//! brought them. [`Bus::leaping`] turns that off; tests hold both
-//! ways against each other.
+//! start of a frame whose arbitration is decided to the end of its form, and over the intermission
+//! that all begin together, the bus leaps: the nodes are put where the bits would have brought
+//! them. [`Bus::leaping`] turns that off; tests hold both ways against each other.
 //!
 //! Nodes that send at the same instant meet in arbitration, so a frame begins when time *passes*
 //! its instant. On an idle bus a frame begins at the request, and the grid of bits with it.
