@@ -3,14 +3,16 @@
 //! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
 
+mod alarm;
 mod traffic;
 
+pub use alarm::{Alarm, Alarms};
 pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
 use diapason_can::{BitRate, Bus, Frame};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use traffic::Traffic;
@@ -50,31 +52,11 @@ struct Mailbox {
     alarm: Alarm,
 }
 
-/// When something may happen at a plug by itself. It is asked for often, so whoever asks has it at
-/// hand.
-#[derive(Clone, Debug)]
-pub struct Alarm(Rc<Cell<Nanos>>);
-
-impl Alarm {
-    /// The present value: never while the plug is switched off.
-    #[must_use]
-    pub fn time(&self) -> Nanos {
-        self.0.get()
-    }
-}
-
-impl Default for Alarm {
-    /// One of nothing.
-    fn default() -> Alarm {
-        Alarm(Rc::new(Cell::new(Nanos::FOREVER)))
-    }
-}
-
 impl Mailbox {
     /// As of a bus on which something may happen at `bus`.
     fn note(&self, bus: Nanos) {
         let waiting = self.events.front().map_or(Nanos::FOREVER, |event| event.time);
-        self.alarm.0.set(if self.on { waiting.min(bus) } else { Nanos::FOREVER });
+        self.alarm.set(if self.on { waiting.min(bus) } else { Nanos::FOREVER });
     }
 }
 
@@ -168,9 +150,15 @@ impl CanBus {
     /// A place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
     pub fn plug(&self, queue: usize) -> Plug {
+        self.plug_among(queue, &Alarms::default())
+    }
+
+    /// The same for a device with several: their alarms stand together.
+    #[must_use]
+    pub fn plug_among(&self, queue: usize, alarms: &Alarms) -> Plug {
         self.change(|segment| {
             let index = segment.mailboxes.len();
-            let alarm = Alarm::default();
+            let alarm = alarms.join();
             let (events, rings) = (VecDeque::new(), alarm.clone());
             segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
             let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
@@ -264,12 +252,6 @@ impl Plug {
     #[must_use]
     pub fn next_change(&self) -> Nanos {
         self.alarm.time()
-    }
-
-    /// The same for whoever asks often.
-    #[must_use]
-    pub fn alarm(&self) -> &Alarm {
-        &self.alarm
     }
 
     /// What happened at this controller until `now`, in order.

@@ -1,7 +1,7 @@
 //! One channel: its settings, its controller on the bus, and the frames under way to it.
 
 use super::command::{Command, Message, number};
-use crate::can::{Alarm, Plug};
+use crate::can::Plug;
 use diapason_abi::Nanos;
 use diapason_can::bus::{Health, SendRefusal, Ticket};
 use diapason_can::frame::{extended, standard};
@@ -72,11 +72,6 @@ impl Channel {
 
     pub fn plug(&self) -> Option<&Plug> {
         self.plug.as_ref()
-    }
-
-    /// When something may happen to it: never, if no cable is in it.
-    pub fn alarm(&self) -> Alarm {
-        self.plug.as_ref().map(Plug::alarm).cloned().unwrap_or_default()
     }
 
     /// The address of its entity.

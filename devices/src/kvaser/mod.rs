@@ -14,7 +14,7 @@ pub use command::{Command, Header, Malformed, Message, Stream, number};
 pub use outbox::{BUFFER, FRAMES};
 pub use personality::Personality;
 
-use crate::can::{Alarm, CanBus};
+use crate::can::{Alarms, CanBus};
 use crate::device::{Answer, Device, Handshake, Stall};
 use crate::standard::{Descriptors, EndpointState, Standard};
 use channel::{Channel, Failed};
@@ -60,8 +60,8 @@ pub struct Hydra {
     identity: Identity,
     standard: Standard,
     channels: Vec<Channel>,
-    /// When something may happen at each.
-    alarms: Vec<Alarm>,
+    /// When something may happen at one of them.
+    alarms: Alarms,
     stream: Stream,
     outbox: Outbox,
     /// Frames travel as extended commands.
@@ -78,8 +78,9 @@ impl Hydra {
         let outstanding = identity.outstanding.clamp(1, 4_095);
         let identity = Identity { outstanding, ..identity };
         let entities = FIRST_CHANNEL..;
+        let alarms = Alarms::default();
         let channels = entities.zip(buses.iter().take(CHANNELS)).map(|(entity, bus)| {
-            let plug = bus.as_ref().map(|bus| bus.plug(outstanding.into()));
+            let plug = bus.as_ref().map(|bus| bus.plug_among(outstanding.into(), &alarms));
             Channel::new(entity, plug, outstanding.into())
         });
         let channels: Vec<Channel> = channels.collect();
@@ -87,7 +88,7 @@ impl Hydra {
             identity,
             standard: Standard::new(descriptors(identity)),
             outbox: Outbox::new(channels.len()),
-            alarms: channels.iter().map(Channel::alarm).collect(),
+            alarms,
             channels,
             stream: Stream::default(),
             extended: identity.personality.extended(),
@@ -120,31 +121,23 @@ impl Hydra {
     }
 
     fn next_event(&self) -> Nanos {
-        self.alarms.iter().map(Alarm::time).min().unwrap_or(Nanos::FOREVER)
+        self.alarms.first()
     }
 
     /// Fetch what happened on all buses until `time`, the earliest instant at which anything did:
-    /// so it comes in order of time, and then of channels. The next such instant is returned.
-    fn collect(&mut self, time: Nanos) -> Nanos {
-        let mut next = Nanos::FOREVER;
+    /// so it comes in order of time, and then of channels.
+    fn collect(&mut self, time: Nanos) {
         for index in 0..self.channels.len() {
-            next = next.min(loop {
-                match self.poll(index, time) {
-                    Ok(event) => self.on_event(event.time, index, event.kind),
-                    Err(change) => break change,
-                }
-            });
+            while let Some(event) = self.poll(index, time) {
+                self.on_event(event.time, index, event.kind);
+            }
         }
-        next
     }
 
-    /// What happened at a channel until `time`, or when something happens there after that.
-    fn poll(&self, index: usize, time: Nanos) -> Result<Event, Nanos> {
-        let change = self.alarms.get(index).map_or(Nanos::FOREVER, Alarm::time);
-        let plug = self.channels.get(index).and_then(Channel::plug).filter(|_| change <= time);
-        let plug = plug.ok_or(change)?;
+    fn poll(&self, index: usize, time: Nanos) -> Option<Event> {
+        let plug = self.channels.get(index)?.plug().filter(|plug| plug.next_change() <= time)?;
         plug.advance(time);
-        plug.poll(time).ok_or_else(|| plug.next_change())
+        plug.poll(time)
     }
 
     fn on_event(&mut self, time: Nanos, index: usize, kind: EventKind) {
@@ -237,7 +230,8 @@ impl Device for Hydra {
     fn advance(&mut self, now: Nanos) {
         let mut time = self.next_event();
         while time <= now {
-            time = self.collect(time);
+            self.collect(time);
+            time = self.next_event();
         }
     }
 }
