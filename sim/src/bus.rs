@@ -37,18 +37,11 @@ pub(crate) struct Bus {
     mapped: BTreeSet<(u16, u16)>,
     /// When the first of them does something by itself.
     next: Nanos,
+    /// What they had to say since somebody listened.
+    pub notes: Vec<String>,
 }
 
 impl Bus {
-    /// What devices have to say since the last call.
-    pub fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for function in self.slots.iter_mut().filter_map(|slot| slot.function.as_mut()) {
-            notes.append(&mut function.take_notes());
-        }
-        notes
-    }
-
     /// The devices of `archive`, as far as there are models: `functions` are those of PCI
     /// functions, by class, in order.
     pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
@@ -65,7 +58,7 @@ impl Bus {
             Slot { record, function, master, enabled, pending, next: Nanos::FOREVER }
         });
         let (slots, mapped) = (slots.collect(), BTreeSet::new());
-        let mut bus = Bus { slots, mapped, next: Nanos::FOREVER };
+        let mut bus = Bus { slots, mapped, next: Nanos::FOREVER, notes: Vec::new() };
         bus.ask_again();
         bus
     }
@@ -172,6 +165,7 @@ impl Bus {
                 && slot.next <= now
             {
                 function.advance(now, &mut segments.of(slot.master));
+                self.notes.append(&mut function.take_notes());
                 self.collect(device, now);
             }
         }

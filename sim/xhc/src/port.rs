@@ -203,11 +203,25 @@ impl Port {
 
     /// When its device wants to be let go on.
     pub fn next_change(&self) -> Nanos {
-        let Some(device) = &self.device else { return Nanos::FOREVER };
+        self.wish().0
+    }
+
+    /// The same, and did the device name an instant that had passed?
+    fn wish(&self) -> (Nanos, bool) {
+        let Some(device) = &self.device else { return (Nanos::FOREVER, false) };
         match device.next_change() {
-            at if at > self.advanced => at,
-            _ => self.advanced + PATIENCE,
+            at if at > self.advanced => (at, false),
+            _ => (self.advanced + PATIENCE, true),
         }
+    }
+
+    /// Does its device want to go on by `now`?
+    pub fn is_due(&mut self, now: Nanos) -> bool {
+        let (next, passed) = self.wish();
+        if next <= now {
+            self.late = if passed { self.late + 1 } else { 0 };
+        }
+        next <= now
     }
 
     /// Let the device go on.
@@ -215,7 +229,6 @@ impl Port {
         self.advanced = now;
         if let Some(device) = &mut self.device {
             device.advance(now);
-            self.late = if device.next_change() <= now { self.late + 1 } else { 0 };
         }
     }
 

@@ -308,7 +308,7 @@ impl Xhc {
         if self.ports[index].due <= self.now {
             self.change_port(memory, port, |port, now, _| port.expire(now));
         }
-        if self.ports[index].next_change() <= self.now {
+        if self.ports[index].is_due(self.now) {
             self.ports[index].advance(self.now);
             self.wake_port(memory, port);
         }
