@@ -77,6 +77,12 @@ enum Command {
             "trace", "explain", "json", "histogram", "svg", "pcap", "candump",
         ])]
         search: Option<u64>,
+        /// In so many processes [default: one for each core].
+        #[arg(long, value_name = "N", requires = "search")]
+        jobs: Option<u64>,
+        /// Print the hash of each seed's trace, too.
+        #[arg(long, requires = "search")]
+        traces: bool,
         /// Run these seeds: what each process of a search does.
         #[arg(long, hide = true, value_parser = Seeds::parse)]
         seeds: Option<Seeds>,
@@ -195,6 +201,8 @@ fn main() -> ExitCode {
             seed,
             faults,
             search,
+            jobs,
+            traces,
             seeds,
             clock,
             json,
@@ -211,6 +219,8 @@ fn main() -> ExitCode {
             seed,
             faults,
             search,
+            jobs,
+            traces,
             seeds,
             json,
             trace,

@@ -26,6 +26,8 @@ struct Slot {
     /// Does its interrupt come through, and is there one that could not?
     enabled: bool,
     pending: bool,
+    /// When it does something by itself.
+    next: Nanos,
 }
 
 /// The declared devices of a host.
@@ -33,15 +35,13 @@ pub(crate) struct Bus {
     slots: Vec<Slot>,
     /// Who has which registers: process and device.
     mapped: BTreeSet<(u16, u16)>,
+    /// When the first of them does something by itself.
+    next: Nanos,
+    /// What they had to say since somebody listened.
+    pub notes: Vec<String>,
 }
 
 impl Bus {
-    /// What devices have to say since the last call.
-    pub fn take_notes(&mut self) -> Vec<String> {
-        let functions = self.slots.iter_mut().filter_map(|slot| slot.function.as_mut());
-        functions.flat_map(|function| function.take_notes()).collect()
-    }
-
     /// The devices of `archive`, as far as there are models: `functions` are those of PCI
     /// functions, by class, in order.
     pub fn new(archive: &Archive<'_>, mut functions: Vec<(u32, Box<dyn Function>)>) -> Bus {
@@ -54,9 +54,25 @@ impl Bus {
                 }
                 Location::Address(_) | Location::Message { .. } => None,
             };
-            Slot { record, function, master: false, enabled: false, pending: false }
+            let (master, enabled, pending) = (false, false, false);
+            Slot { record, function, master, enabled, pending, next: Nanos::FOREVER }
         });
-        Bus { slots: slots.collect(), mapped: BTreeSet::new() }
+        let (slots, mapped) = (slots.collect(), BTreeSet::new());
+        let mut bus = Bus { slots, mapped, next: Nanos::FOREVER, notes: Vec::new() };
+        bus.ask_again();
+        bus
+    }
+
+    /// Ask every device when it does something: what it shares with somebody else was touched.
+    pub fn ask_again(&mut self) {
+        (0..self.slots.len()).for_each(|device| self.ask(device));
+    }
+
+    fn ask(&mut self, device: usize) {
+        let slot = &mut self.slots[device];
+        slot.next = slot.function.as_ref().map_or(Nanos::FOREVER, |it| it.next_change());
+        let all = self.slots.iter().map(|slot| slot.next);
+        self.next = all.min().unwrap_or(Nanos::FOREVER);
     }
 
     /// PCI functions that are described and not there, one bit each.
@@ -126,8 +142,19 @@ impl Bus {
 
     /// When a device does something by itself.
     pub fn next_change(&self) -> Nanos {
-        let changes = self.slots.iter().filter_map(|slot| slot.function.as_ref());
-        changes.map(|function| function.next_change()).min().unwrap_or(Nanos::FOREVER)
+        self.next
+    }
+
+    /// The first device that is due at `now`.
+    pub fn due(&self, now: Nanos) -> Option<u16> {
+        let device = self.slots.iter().position(|slot| slot.next <= now)?;
+        u16::try_from(device).ok()
+    }
+
+    /// A device that is wrong about its next change, and what it says about it.
+    pub fn stuck(&self) -> Option<(u16, String)> {
+        let say = |slot: &Slot| slot.function.as_ref().and_then(|function| function.stuck());
+        (0..).zip(&self.slots).find_map(|(device, slot)| Some((device, say(slot)?)))
     }
 
     /// Let time pass.
@@ -135,15 +162,16 @@ impl Bus {
         for device in 0..self.slots.len() {
             let slot = &mut self.slots[device];
             if let Some(function) = &mut slot.function
-                && function.next_change() <= now
+                && slot.next <= now
             {
                 function.advance(now, &mut segments.of(slot.master));
+                self.notes.append(&mut function.take_notes());
                 self.collect(device, now);
             }
         }
     }
 
-    /// The interrupts of a device reach whoever is described to have them.
+    /// A device was touched: its interrupts reach whoever is described to have them.
     fn collect(&mut self, device: usize, now: Nanos) {
         let Some(function) = &mut self.slots[device].function else { return };
         for number in function.take_interrupts(now) {
@@ -159,6 +187,7 @@ impl Bus {
                 slot.pending = slot.enabled || waits;
             }
         }
+        self.ask(device);
     }
 
     /// An interrupt that comes through now: the device it is of.

@@ -29,6 +29,7 @@ global_asm!(
     MXCSR = const offset_of!(Context, mxcsr),
     FCW = const offset_of!(Context, fcw),
     FLAGS = const FLAGS,
+    ODD = const ODD,
 );
 
 unsafe extern "C" {
@@ -45,12 +46,16 @@ unsafe extern "C" {
     fn dia_sim_write64();
     fn dia_sim_leave();
     static dia_sim_running: *mut Context;
+    static mut dia_sim_spare: u64;
 }
 
 /// Floating-point control words of a thread that has not run: everything masked, nearest.
 const CLEAN: (u32, u32) = (0x1f80, 0x37f);
 /// Processor flags of the host: none of a program's (single step, alignment checks) may survive.
 pub(crate) const FLAGS: i64 = 0x202;
+/// Flags that the code of the host never has: single step, direction, privilege, nesting, resume,
+/// alignment checks, identification.
+const ODD: i64 = 0x27_7500;
 /// Number of the trap that a call stands for, and of the one that a signal stands for.
 const CALL: u64 = 0;
 const SIGNAL: u64 = 10;
@@ -97,16 +102,27 @@ impl Context {
         self.words = [result, 0, 0, 0, 0, 0];
     }
 
-    /// Run it until it traps.
+    /// Run it until it traps. It may consume time without a trap as long as some of `spare` is
+    /// left; what it consumed so is returned, too.
     ///
     /// # Safety
     /// The context was started in a loaded program, whose memory is still mapped, and nobody else
     /// in this process runs programs now.
-    pub unsafe fn resume(&mut self) -> Trap {
+    pub unsafe fn resume(&mut self, spare: u64) -> (Trap, u64) {
         guard::watch_system_calls(true);
-        // SAFETY: the switch keeps what a function keeps and comes back through `dia_sim_leave`.
-        unsafe { dia_sim_resume(self) };
+        // SAFETY: the switch keeps what a function keeps and comes back through `dia_sim_leave`;
+        // only this thread and what it switches to touch the word.
+        let left = unsafe {
+            (&raw mut dia_sim_spare).write(spare);
+            dia_sim_resume(self);
+            (&raw const dia_sim_spare).read()
+        };
         guard::watch_system_calls(false);
+        (self.trap(), spare - left)
+    }
+
+    /// Why it came back.
+    fn trap(&self) -> Trap {
         let [number, a, b, c, d, e] = self.words;
         match self.trap {
             CALL => Trap::Call(number, [a, b, c, d, e]),

@@ -116,8 +116,11 @@ impl Controller {
     }
 
     fn gather(&mut self) {
-        self.coming.extend(self.xhc.take_interrupts());
-        self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
+        let risen = self.xhc.take_interrupts();
+        if !risen.is_empty() {
+            self.coming.extend(risen);
+            self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
+        }
         if let Some(tap) = &self.tap {
             tap.fill(&mut self.xhc);
         }
@@ -162,7 +165,71 @@ impl Function for Controller {
         self.coming.drain(..risen).map(|interrupt| interrupt.vector).collect()
     }
 
+    fn stuck(&self) -> Option<String> {
+        let port = self.xhc.late_port();
+        port.map(|port| format!("the device at port {port} changes in the past"))
+    }
+
     fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::Nothing;
+    use diapason_devices::{Answer, Handshake, Stall};
+    use diapason_usb::Setup;
+
+    /// A device whose next change is so much later than the last, or always at the beginning.
+    struct Ticking {
+        every: Option<Nanos>,
+        last: Nanos,
+    }
+
+    impl Device for Ticking {
+        fn speed(&self) -> Speed {
+            Speed::High
+        }
+
+        fn reset(&mut self, _: Nanos) {}
+
+        fn control(&mut self, _: Nanos, _: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
+            Err(Stall)
+        }
+
+        fn receive(&mut self, _: Nanos, _: u8, _: &[u8]) -> Handshake {
+            Handshake::Nak
+        }
+
+        fn send(&mut self, _: Nanos, _: u8, _: &mut [u8]) -> Answer {
+            Answer::Nak
+        }
+
+        fn next_change(&self) -> Nanos {
+            self.every.map_or(Nanos::ZERO, |every| self.last + every)
+        }
+
+        fn advance(&mut self, now: Nanos) {
+            self.last = now;
+        }
+    }
+
+    fn steps_until_stuck(every: Option<Nanos>) -> Option<usize> {
+        let mut controller = Controller::new();
+        controller.plug(3, Box::new(Ticking { every, last: Nanos::ZERO }));
+        (0..20_000).position(|_| {
+            controller.advance(controller.next_change(), &mut Nothing);
+            let said = controller.stuck();
+            assert!(said.as_ref().is_none_or(|said| said.contains("port 3")), "{said:?}");
+            said.is_some()
+        })
+    }
+
+    #[test]
+    fn a_device_that_stays_in_the_past_is_named_with_its_port() {
+        assert!(steps_until_stuck(None).is_some());
+        assert_eq!(steps_until_stuck(Some(Nanos(1))), None);
     }
 }

@@ -4,9 +4,9 @@ use diapason_abi::Nanos;
 use diapason_xhc::Memory;
 
 /// A device of a host. Between calls nothing happens: the machine calls [`Function::advance`] no
-/// later than [`Function::next_change`] says.
+/// later than [`Function::next_change`] says, which it asks for after each write and advance.
 pub trait Function {
-    /// Read a register of 4 or 8 bytes.
+    /// Read a register of 4 or 8 bytes. That does not change what happens by itself.
     fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64;
 
     /// Write a register of 4 or 8 bytes.
@@ -20,6 +20,11 @@ pub trait Function {
 
     /// The interrupts that have risen by `now`, by the number of their message (0 for a line).
     fn take_interrupts(&mut self, now: Nanos) -> Vec<u16>;
+
+    /// The part of it whose next change stays in the past, if there is one.
+    fn stuck(&self) -> Option<String> {
+        None
+    }
 
     /// What somebody who watches should know, since the last call.
     fn take_notes(&mut self) -> Vec<String> {

@@ -54,7 +54,8 @@ pub(crate) fn report() -> Report {
 
 /// A thread is about to be resumed.
 pub(crate) fn note_resumption() {
-    RESUMED.fetch_add(1, Relaxed);
+    // Only the thread that simulates writes it.
+    RESUMED.store(RESUMED.load(Relaxed) + 1, Relaxed);
 }
 
 /// The cause and the address of a fault, as the kernel's shell on the metal names them.

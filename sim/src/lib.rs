@@ -36,6 +36,7 @@ mod works;
 pub use bill::{Bill, Doing, Item, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller};
 pub use costs::{Cost, Costs, Longest};
+pub use diapason_xhc::Memory;
 pub use function::Function;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;

@@ -129,8 +129,7 @@ impl Simulated {
     /// Devices do what they do by themselves up to `now`.
     pub fn advance_devices(&mut self, now: Nanos) {
         self.bus.advance(now, &mut Segments(&mut self.segments));
-        let notes = self.bus.take_notes().into_iter();
-        self.said.extend(notes.map(|note| Said::Note(now, note)));
+        self.said.extend(self.bus.notes.drain(..).map(|note| Said::Note(now, note)));
     }
 
     /// A message for the process that is visible; false if it has no memory there.

@@ -25,7 +25,32 @@ pub enum Ending {
     Halted,
     /// A process that nobody supervises faulted.
     SupervisorDied,
+    /// Time stands still, and this device is why; without one, the running thread. Only a model or
+    /// the simulator itself can do that.
+    Stuck(Option<u16>),
 }
+
+/// Looks at the clock that may see the same instant: whatever happens, time soon passes.
+const LOOKS: u32 = 100_000;
+
+/// Watches whether time passes.
+#[derive(Default)]
+struct Still {
+    at: Nanos,
+    looks: u32,
+}
+
+impl Still {
+    /// One more look: has time stood still for too many?
+    fn lasts(&mut self, now: Nanos) -> bool {
+        let looks = if now == self.at { self.looks + 1 } else { 0 };
+        (self.at, self.looks) = (now, looks);
+        looks > LOOKS
+    }
+}
+
+/// A thread that only consumes time traps so often: the watchdog sees that it is alive.
+const WATCHED: Nanos = Nanos::from_millis(10);
 
 /// What a call that ends its process costs.
 const MISTAKE: Cause =
@@ -43,6 +68,7 @@ pub(crate) struct Processor<'a, O> {
     alarm: Nanos,
     run: ThreadId,
     horizon: Nanos,
+    still: Still,
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
@@ -59,6 +85,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
             horizon: Nanos::FOREVER,
+            still: Still::default(),
         }
     }
 
@@ -70,13 +97,21 @@ impl<'a, O: Observer> Processor<'a, O> {
             if self.machine.supervisor_died {
                 return Ending::SupervisorDied;
             }
-            self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
+            if !self.machine.said.is_empty() {
+                self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
+            }
             let change = self.machine.bus.next_change();
             let due = self.alarm.min(self.horizon).min(change);
             if self.now >= self.horizon {
                 return Ending::Finished;
+            } else if self.still.lasts(self.now) {
+                return Ending::Stuck(self.machine.bus.due(self.now));
             } else if change <= self.now {
                 self.machine.advance_devices(self.now);
+                if let Some((device, what)) = self.machine.bus.stuck() {
+                    self.observer.hear(Said::Note(self.now, what));
+                    return Ending::Stuck(Some(device));
+                }
             } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
             } else if let Some(device) = self.machine.bus.take_interrupt() {
@@ -89,7 +124,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             } else if self.machine.owed[self.slot()] > Nanos::ZERO {
                 self.work(due);
             } else {
-                self.go_on();
+                self.go_on(due);
             }
         }
     }
@@ -107,13 +142,20 @@ impl<'a, O: Observer> Processor<'a, O> {
         self.now += span;
     }
 
-    /// The running thread goes on natively, up to its next trap.
-    fn go_on(&mut self) {
+    /// The running thread goes on natively, up to its next trap; what it consumes on the way ends
+    /// before `due`.
+    fn go_on(&mut self, due: Nanos) {
         let slot = self.slot();
         guard::note_resumption();
+        let spare = (due - self.now).min(WATCHED);
         // SAFETY: the kernel started this thread in its loaded program, and `crate::ONE` lets one
         // simulation run at a time.
-        let trap = unsafe { self.machine.contexts[slot].resume() };
+        let (trap, consumed) = unsafe { self.machine.contexts[slot].resume(spare.0) };
+        if consumed > 0 {
+            let begun = self.now;
+            self.now += Nanos(consumed);
+            self.observer.moment(begun, self.now, Moment::Runs(self.run));
+        }
         self.machine.instruction = self.machine.contexts[slot].rip;
         match trap {
             Trap::Call(number, arguments) => self.call(number, arguments),
@@ -249,5 +291,18 @@ impl<O: Observer> Processor<'_, O> {
         emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses]);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_stands_still_is_noticed_and_time_that_creeps_is_not() {
+        let mut still = Still::default();
+        assert!((0..u64::from(4 * LOOKS)).all(|look| !still.lasts(Nanos(look / 1_000))));
+        let looks = (0..2 * LOOKS).position(|_| still.lasts(Nanos::from_secs(1)));
+        assert_eq!(looks, Some(LOOKS as usize + 1));
     }
 }

@@ -12,6 +12,8 @@ mod compare;
 mod costs;
 mod gdb;
 mod qemu_tests;
+mod simulator;
+mod speed;
 mod steps;
 mod storm;
 mod tidy;
@@ -110,6 +112,16 @@ enum Command {
     },
     /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
     Costs,
+    /// How fast the simulator is, and what it does in a simulated second.
+    Speed {
+        /// How long each system runs, in its own time.
+        #[arg(long = "for", value_name = "TIME", default_value = "31s",
+              value_parser = duration::parse)]
+        horizon: u64,
+        /// How often; the fastest counts.
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        runs: u64,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -156,6 +168,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
         Command::Costs => costs::command(workspace),
+        Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, gdb, qemu_tests, tidy};
+use crate::{captures, compare, gdb, qemu_tests, simulator, tidy};
 use diapason::bench::targets::IMAGE_BYTES_MAX;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
@@ -71,6 +71,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         kernel_steps(&built, "", &mut tally);
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step(CAPTURES, || captures::check(workspace, &built));
+        simulator::steps(workspace, &built, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
         });
@@ -91,6 +92,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
         if CAPTURES.contains(part) {
             tally.step(CAPTURES, || captures::check(workspace, &built));
         }
+        simulator::steps(workspace, &built, part, &mut tally);
     }
     Ok(tally.finish())
 }
@@ -136,7 +138,7 @@ fn source_steps(workspace: &Workspace, tally: &mut Tally) {
     tally.step("house rules", || tidy::check(workspace));
 }
 
-fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
+pub fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root()).args(arguments);
     command

@@ -33,7 +33,7 @@ use perfetto::Perfetto;
 use progress::Progress;
 use responses::Responses;
 pub use search::Seeds;
-use search::{BROKE, KEPT};
+use search::{BROKE, TRACE};
 use std::path::PathBuf;
 use watch::Watch;
 
@@ -56,6 +56,10 @@ pub struct SimRequest {
     pub faults: bool,
     /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
     pub search: Option<u64>,
+    /// Share them among so many processes; one for each core if it is not said.
+    pub jobs: Option<u64>,
+    /// Print the hash of the trace of each.
+    pub traces: bool,
     /// Run these seeds: one process of a search.
     pub seeds: Option<Seeds>,
     /// Keep processes apart and check the kernel's invariants?
@@ -180,7 +184,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     plan::insist(&system)?;
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
-        return search::search(&request.system, &request.again(), from, count);
+        let searched = search::search(&request.system, &request.again(), from, count, request.jobs);
+        return searched.map(|found| found.tell(&request.system, &request.again(), request.traces));
     }
     let processes: Vec<String> = system.processes.iter().map(|p| p.name.clone()).collect();
     let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
@@ -253,7 +258,11 @@ fn through(
     for seed in seeds.each() {
         let how = options(session, request, clock, Some(seed));
         let faults = request.faults.then_some(seed);
-        match session.judge(&run(session, &how, faults, &mut |_| {})?) {
+        let mut listener = Listener::new(|_: &Line| {});
+        let ending = drive(session, &how, faults, &mut listener)?;
+        println!("{TRACE}{seed} {:016x}", listener.hash.0);
+        let outcome = listener.outcome;
+        match session.judge(&Run { ending, outcome, flight: None, served: None }) {
             Verdict::Holds => {}
             Verdict::Broken(findings) => {
                 // What a fault breaks is an assumption, and an alarm that says so is the answer.
@@ -265,13 +274,13 @@ fn through(
             }
             Verdict::Bug(text) => return Err(Failure::Ours(format!("seed {seed}: {text}"))),
         }
-        println!("{KEPT}");
     }
     Ok(HOLDS)
 }
 
-/// The works that a session's description declares.
-pub(crate) fn works(session: &Session, seed: Option<u64>) -> Works {
+/// The works that a session's description declares; a seed draws how long each takes.
+#[must_use]
+pub fn works(session: &Session, seed: Option<u64>) -> Works {
     let mut works = Works::new(seed);
     for work in &session.system.works {
         works.declare(&work.name, Nanos(work.best_ns), Nanos(work.worst_ns));
@@ -354,5 +363,11 @@ fn drive_among(
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,
         diapason_sim::Ending::SupervisorDied => Ending::SupervisorDied,
+        diapason_sim::Ending::Stuck(device) => {
+            let name = |device| session.names.device(u64::from(device));
+            let what = device.map_or(String::from("a thread"), |it| format!("device {}", name(it)));
+            let time = ended.time.0;
+            return Err(Failure::Ours(format!("{what} keeps time from passing at {time} ns")));
+        }
     })
 }

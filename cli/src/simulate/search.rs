@@ -46,24 +46,78 @@ impl std::fmt::Display for Seeds {
 
 /// What a searching process prints when a seed broke a promise.
 pub const BROKE: &str = "broke ";
-/// What it prints when a seed broke none.
-pub const KEPT: &str = "kept";
+/// What it prints for each seed, before the seed and the hash of its trace.
+pub const TRACE: &str = "trace ";
 
 /// What the search hears of its processes.
 enum Heard {
-    Kept,
-    Broke(u64, String),
+    /// A line.
+    Line(String),
+    /// The end of one that went wrong.
     Failed(String),
 }
 
-/// Searches `count` seeds, from `from` on, with the other arguments as they were given.
+/// What a search found.
+#[derive(Default, Debug)]
+pub struct Found {
+    seeds: u64,
+    /// The first seed that broke a promise, and how.
+    first: Option<(u64, String)>,
+    /// Seeds in order, each with the hash of its trace.
+    traces: Vec<(u64, String)>,
+}
+
+impl Found {
+    /// Take in what one process printed.
+    fn note(&mut self, text: &str) {
+        let pairs = |prefix: &'static str| {
+            let pair = move |line: &str| {
+                let (seed, rest) = line.strip_prefix(prefix)?.split_once(' ')?;
+                Some((seed.parse().ok()?, rest.to_owned()))
+            };
+            text.lines().filter_map(pair)
+        };
+        self.traces.extend(pairs(TRACE));
+        self.traces.sort_unstable();
+        self.first = self.first.take().into_iter().chain(pairs(BROKE)).min();
+    }
+
+    /// Say it; the exit code. Seeds behind the first that broke a promise are not told of: how far
+    /// each process came is chance.
+    #[must_use]
+    pub fn tell(&self, system: &Path, arguments: &[String], traces: bool) -> u8 {
+        let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
+        if traces {
+            let told = self.traces.iter().filter(|(seed, _)| *seed <= last);
+            told.for_each(|(seed, hash)| println!("{TRACE}{seed} {hash}"));
+        }
+        let Some((seed, why)) = &self.first else {
+            println!("{} seeds, no promise broken", self.seeds);
+            return HOLDS;
+        };
+        println!("seed {seed}: {why}");
+        let (system, arguments) = (system.display(), arguments.join(" "));
+        println!("again: diapason sim {system} {arguments} --seed {seed} --explain worst");
+        BROKEN
+    }
+}
+
+/// Searches `count` seeds, from `from` on, with the other arguments as they were given, in `jobs`
+/// processes.
 ///
 /// # Errors
 /// If nothing could be searched.
-pub fn search(system: &Path, arguments: &[String], from: u64, count: u64) -> Result<u8, Failure> {
+pub fn search(
+    system: &Path,
+    arguments: &[String],
+    from: u64,
+    count: u64,
+    jobs: Option<u64>,
+) -> Result<Found, Failure> {
     // Once, and not in every process.
     metal::build(&Workspace::find()?)?;
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(count);
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let workers = jobs.unwrap_or_else(cores).max(1).min(count);
     let own = std::env::current_exe().map_err(|error| Failure::io("find myself", &error))?;
     let start = |worker| -> Result<Child, Failure> {
         let seeds = Seeds { from: from + worker, to: from + count, step: workers };
@@ -73,11 +127,11 @@ pub fn search(system: &Path, arguments: &[String], from: u64, count: u64) -> Res
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
-    Ok(say(system, arguments, count, gather(children, count)?))
+    gather(children, count)
 }
 
-/// The least seed that broke a promise, when all processes have ended.
-fn gather(children: Vec<Child>, count: u64) -> Result<Option<(u64, String)>, Failure> {
+/// What all processes found, when they have ended.
+fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
     let (sender, receiver) = channel();
     for child in children {
         let sender = sender.clone();
@@ -85,57 +139,46 @@ fn gather(children: Vec<Child>, count: u64) -> Result<Option<(u64, String)>, Fai
     }
     drop(sender);
     let mut progress = Progress::new(count, false);
-    let (mut done, mut first) = (0, None::<(u64, String)>);
+    let mut found = Found { seeds: count, ..Found::default() };
     for heard in receiver {
         match heard {
-            Heard::Kept => done += 1,
-            Heard::Broke(seed, why) if first.as_ref().is_none_or(|(least, _)| seed < *least) => {
-                first = Some((seed, why));
-            }
-            Heard::Broke(..) => {}
+            Heard::Line(line) => found.note(&line),
             Heard::Failed(text) => return Err(Failure::Ours(text)),
         }
+        let done = found.traces.len() as u64;
         progress.at(done, |seconds| format!("{:.1} seeds a second", done as f64 / seconds));
     }
-    Ok(first)
+    Ok(found)
 }
 
 /// Tells what a process prints, and if it ends otherwise than it should.
 fn follow(mut child: Child, sender: &Sender<Heard>) {
     let lines = child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());
-    let mut has_broken = false;
     // If nobody listens any more, another process has failed, and the search with it.
     for line in lines.map_while(Result::ok) {
-        let broke = line.strip_prefix(BROKE).and_then(|rest| rest.split_once(' '));
-        if let Some((seed, why)) = broke.and_then(|(seed, why)| Some((seed.parse().ok()?, why))) {
-            has_broken = true;
-            let _ = sender.send(Heard::Broke(seed, why.to_owned()));
-        } else if line == KEPT {
-            let _ = sender.send(Heard::Kept);
-        }
+        let _ = sender.send(Heard::Line(line));
     }
     let wrong = match child.wait() {
-        Ok(status) if status.success() || has_broken => return,
+        Ok(status) if status.success() || status.code() == Some(BROKEN.into()) => return,
         Ok(status) => format!("a search ended with {status}"),
         Err(error) => format!("a search cannot be waited for: {error}"),
     };
     let _ = sender.send(Heard::Failed(wrong));
 }
 
-fn say(system: &Path, arguments: &[String], count: u64, first: Option<(u64, String)>) -> u8 {
-    let Some((seed, why)) = first else {
-        println!("{count} seeds, no promise broken");
-        return HOLDS;
-    };
-    println!("seed {seed}: {why}");
-    let (system, arguments) = (system.display(), arguments.join(" "));
-    println!("again: diapason sim {system} {arguments} --seed {seed} --explain worst");
-    BROKEN
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_processes_print_comes_together_in_the_order_of_seeds() {
+        let mut found = Found::default();
+        found.note("trace 7 aa\ntrace 9 bb\nbroke 9 deadline of a job");
+        found.note("trace 8 cc\nbroke 8 another\nanything else");
+        assert_eq!(found.first, Some((8, String::from("another"))));
+        let seeds: Vec<u64> = found.traces.iter().map(|(seed, _)| *seed).collect();
+        assert_eq!(seeds, [7, 8, 9]);
+    }
 
     #[test]
     fn seeds_are_shared_out() {

@@ -3,9 +3,11 @@
 //! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
 
+mod alarm;
 mod receiver;
 mod traffic;
 
+pub use alarm::{Alarm, Alarms};
 pub use receiver::{ARDUINO, RECEIPT_ID};
 pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
 
@@ -39,10 +41,27 @@ struct Segment {
     receivers: Vec<Receiver>,
     /// Which plug each node belongs to.
     plugs: Vec<Option<usize>>,
-    mailboxes: Vec<VecDeque<Event>>,
+    mailboxes: Vec<Mailbox>,
     record: VecDeque<Sent>,
     record_limit: usize,
     overdue: u64,
+    /// When something may happen next.
+    next: Nanos,
+}
+
+/// What happened at one plug.
+struct Mailbox {
+    events: VecDeque<Event>,
+    on: bool,
+    alarm: Alarm,
+}
+
+impl Mailbox {
+    /// As of a bus on which something may happen at `bus`.
+    fn note(&self, bus: Nanos) {
+        let waiting = self.events.front().map_or(Nanos::FOREVER, |event| event.time);
+        self.alarm.set(if self.on { waiting.min(bus) } else { Nanos::FOREVER });
+    }
 }
 
 /// A handle to a bus; clones are the same bus.
@@ -62,7 +81,18 @@ impl CanBus {
             record: VecDeque::new(),
             record_limit: 0,
             overdue: 0,
+            next: Nanos::FOREVER,
         })))
+    }
+
+    /// Whatever changes the bus or who is on it goes through here.
+    fn change<T>(&self, act: impl FnOnce(&mut Segment) -> T) -> T {
+        let segment = &mut *self.0.borrow_mut();
+        let result = act(segment);
+        segment.next = segment.bus.next_event().unwrap_or(Nanos::FOREVER);
+        segment.next = segment.next.min(segment.next_source());
+        segment.mailboxes.iter().for_each(|mailbox| mailbox.note(segment.next));
+        result
     }
 
     /// The bus of the article's experiments with this number, from 0; `None` from 5 on. A second
@@ -107,7 +137,7 @@ impl CanBus {
 
     /// Let time pass, also for a bus whose devices are all switched off.
     pub fn advance(&self, now: Nanos) {
-        self.0.borrow_mut().advance(now);
+        self.change(|segment| segment.advance(now));
     }
 
     /// One more control unit that sends these messages. One without messages only acknowledges.
@@ -122,10 +152,11 @@ impl CanBus {
     }
 
     fn add_node(&self, traffic: Vec<Traffic>) -> NodeId {
-        let segment = &mut *self.0.borrow_mut();
-        let node = segment.node(Setup::default(), None);
-        segment.sources.extend(traffic.into_iter().map(|traffic| (node, traffic)));
-        node
+        self.change(|segment| {
+            let node = segment.node(Setup::default(), None);
+            segment.sources.extend(traffic.into_iter().map(|traffic| (node, traffic)));
+            node
+        })
     }
 
     /// Keep up to `limit` frames that are through, whoever sent them; later ones are not kept.
@@ -147,23 +178,32 @@ impl CanBus {
 
     /// The bus itself, to break things: [`Bus::arm`], [`Bus::jam`], [`Bus::babble`].
     pub fn with_bus<T>(&self, act: impl FnOnce(&mut Bus) -> T) -> T {
-        act(&mut self.0.borrow_mut().bus)
+        self.change(|segment| act(&mut segment.bus))
     }
 
     /// A place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
     pub fn plug(&self, queue: usize) -> Plug {
-        let segment = &mut *self.0.borrow_mut();
-        let index = segment.mailboxes.len();
-        segment.mailboxes.push(VecDeque::new());
-        let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
-        let talker = segment.node(setup.clone(), Some(index));
-        let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
-        let now = segment.bus.now();
-        for node in [talker, listener] {
-            segment.bus.switch(now, node, false);
-        }
-        Plug { bus: self.clone(), index, talker, listener, listens: false, on: false }
+        self.plug_among(queue, &Alarms::default())
+    }
+
+    /// The same for a device with several: their alarms stand together.
+    #[must_use]
+    pub fn plug_among(&self, queue: usize, alarms: &Alarms) -> Plug {
+        self.change(|segment| {
+            let index = segment.mailboxes.len();
+            let alarm = alarms.join();
+            let (events, rings) = (VecDeque::new(), alarm.clone());
+            segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
+            let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
+            let talker = segment.node(setup.clone(), Some(index));
+            let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
+            let now = segment.bus.now();
+            for node in [talker, listener] {
+                segment.bus.switch(now, node, false);
+            }
+            Plug { bus: self.clone(), index, alarm, talker, listener, listens: false }
+        })
     }
 }
 
@@ -222,10 +262,10 @@ impl Segment {
             let Some(mailbox) = plug.and_then(|plug| self.mailboxes.get_mut(plug)) else {
                 continue;
             };
-            if mailbox.len() == MAILBOX {
-                mailbox.pop_front();
+            if mailbox.events.len() == MAILBOX {
+                mailbox.events.pop_front();
             }
-            mailbox.push_back(event);
+            mailbox.events.push_back(event);
         }
     }
 }
@@ -235,10 +275,10 @@ impl Segment {
 pub struct Plug {
     bus: CanBus,
     index: usize,
+    alarm: Alarm,
     talker: NodeId,
     listener: NodeId,
     listens: bool,
-    on: bool,
 }
 
 impl Plug {
@@ -260,45 +300,44 @@ impl Plug {
     /// When something may happen to it by itself: never while it is switched off.
     #[must_use]
     pub fn next_change(&self) -> Nanos {
-        if !self.on {
-            return Nanos::FOREVER;
-        }
-        let segment = self.bus.0.borrow();
-        let waiting = segment.mailboxes.get(self.index).and_then(VecDeque::front);
-        let waiting = waiting.map_or(Nanos::FOREVER, |event| event.time);
-        let bus = segment.bus.next_event().unwrap_or(Nanos::FOREVER);
-        waiting.min(bus).min(segment.next_source())
+        self.alarm.time()
     }
 
     /// What happened at this controller until `now`, in order.
     #[must_use]
     pub fn poll(&self, now: Nanos) -> Option<Event> {
         let segment = &mut *self.bus.0.borrow_mut();
-        segment.mailboxes.get_mut(self.index)?.pop_front_if(|event| event.time <= now)
+        let mailbox = segment.mailboxes.get_mut(self.index)?;
+        let event = mailbox.events.pop_front_if(|event| event.time <= now);
+        mailbox.note(segment.next);
+        event
     }
 
     /// Take part from now on: counters start again, old requests and events are forgotten.
     pub fn switch_on(&mut self, now: Nanos, listens: bool) {
         self.switch_off(now);
-        (self.listens, self.on) = (listens, true);
-        self.bus.0.borrow_mut().bus.switch(
-            now,
-            if listens { self.listener } else { self.talker },
-            true,
-        );
+        self.listens = listens;
+        let node = self.node();
+        self.bus.change(|segment| {
+            segment.bus.switch(now, node, true);
+            if let Some(mailbox) = segment.mailboxes.get_mut(self.index) {
+                mailbox.on = true;
+            }
+        });
     }
 
     /// Leave the bus.
     pub fn switch_off(&mut self, now: Nanos) {
         let node = self.node();
-        self.on = false;
-        let segment = &mut *self.bus.0.borrow_mut();
-        segment.advance(now);
-        segment.bus.switch(now, node, false);
-        segment.deliver();
-        if let Some(mailbox) = segment.mailboxes.get_mut(self.index) {
-            mailbox.clear();
-        }
+        self.bus.change(|segment| {
+            segment.advance(now);
+            segment.bus.switch(now, node, false);
+            segment.deliver();
+            if let Some(mailbox) = segment.mailboxes.get_mut(self.index) {
+                mailbox.on = false;
+                mailbox.events.clear();
+            }
+        });
     }
 
     /// Queue a frame, for one attempt only if `once`.
@@ -306,20 +345,22 @@ impl Plug {
     /// # Errors
     /// The queue is full, or the controller does not talk.
     pub fn send(&self, now: Nanos, frame: Frame, once: bool) -> Result<Ticket, SendRefusal> {
-        let segment = &mut *self.bus.0.borrow_mut();
-        segment.advance(now);
-        let bus = &mut segment.bus;
-        match once {
-            true => bus.send_once(now, self.node(), frame),
-            false => bus.send(now, self.node(), frame),
-        }
+        self.bus.change(|segment| {
+            segment.advance(now);
+            let bus = &mut segment.bus;
+            match once {
+                true => bus.send_once(now, self.node(), frame),
+                false => bus.send(now, self.node(), frame),
+            }
+        })
     }
 
     /// Forget what waits, but not what is being sent.
     pub fn flush(&self, now: Nanos) {
-        let segment = &mut *self.bus.0.borrow_mut();
-        segment.advance(now);
-        segment.bus.flush(now, self.node());
+        self.bus.change(|segment| {
+            segment.advance(now);
+            segment.bus.flush(now, self.node());
+        });
     }
 
     /// Its health, transmit and receive error counter.

@@ -14,7 +14,7 @@ pub use command::{Command, Header, Malformed, Message, Stream, number};
 pub use outbox::{BUFFER, FRAMES};
 pub use personality::Personality;
 
-use crate::can::CanBus;
+use crate::can::{Alarms, CanBus};
 use crate::device::{Answer, Device, Handshake, Stall};
 use crate::standard::{Descriptors, EndpointState, Standard};
 use channel::{Channel, Failed};
@@ -60,6 +60,8 @@ pub struct Hydra {
     identity: Identity,
     standard: Standard,
     channels: Vec<Channel>,
+    /// When something may happen at one of them.
+    alarms: Alarms,
     stream: Stream,
     outbox: Outbox,
     /// Frames travel as extended commands.
@@ -76,8 +78,9 @@ impl Hydra {
         let outstanding = identity.outstanding.clamp(1, 4_095);
         let identity = Identity { outstanding, ..identity };
         let entities = FIRST_CHANNEL..;
+        let alarms = Alarms::default();
         let channels = entities.zip(buses.iter().take(CHANNELS)).map(|(entity, bus)| {
-            let plug = bus.as_ref().map(|bus| bus.plug(outstanding.into()));
+            let plug = bus.as_ref().map(|bus| bus.plug_among(outstanding.into(), &alarms));
             Channel::new(entity, plug, outstanding.into())
         });
         let channels: Vec<Channel> = channels.collect();
@@ -85,6 +88,7 @@ impl Hydra {
             identity,
             standard: Standard::new(descriptors(identity)),
             outbox: Outbox::new(channels.len()),
+            alarms,
             channels,
             stream: Stream::default(),
             extended: identity.personality.extended(),
@@ -117,8 +121,7 @@ impl Hydra {
     }
 
     fn next_event(&self) -> Nanos {
-        let plugs = self.channels.iter().filter_map(Channel::plug);
-        plugs.map(crate::can::Plug::next_change).min().unwrap_or(Nanos::FOREVER)
+        self.alarms.first()
     }
 
     /// Fetch what happened on all buses until `time`, the earliest instant at which anything did:

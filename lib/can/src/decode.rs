@@ -3,7 +3,7 @@
 use crate::frame::{BYTES_MAX, Frame};
 use crate::wire::{
     Bits, CRC_BITS, Crc15, DOMINANT, EXTENDED_HEADER, RECESSIVE, RUN_MAX, STANDARD_HEADER,
-    TRAILER_BITS, encode,
+    TRAILER_BITS, Wire, encode,
 };
 use embedded_can::{ErrorKind, ExtendedId, Id, StandardId};
 
@@ -90,11 +90,11 @@ impl Decoder {
         }
     }
 
-    /// The decoder that has seen all of `frame` but its last two bits of end of frame.
+    /// The decoder that has seen all of a frame but its last two bits of end of frame.
     #[must_use]
-    pub(crate) fn near_the_end_of(frame: &Frame) -> Decoder {
-        let raw = crate::wire::unstuffed(frame);
-        let number = raw.iter().fold(0, |number: u128, bit| number << 1 | u128::from(bit));
+    pub(crate) fn near_the_end_of(wire: &Wire) -> Decoder {
+        let raw = wire.plain;
+        let number = raw.number().reverse_bits() >> (u128::BITS - raw.len());
         let mut decoder = Decoder::new();
         (decoder.raw, decoder.count, decoder.total) = (number, raw.len(), Some(raw.len()));
         decoder.trailer = TRAILER_BITS - 2;

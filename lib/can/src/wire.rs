@@ -29,6 +29,9 @@ pub const EXTENDED_HEADER: u32 = 39;
 /// Equal bits after which the transmitter inserts one of the other level.
 pub const RUN_MAX: u8 = 5;
 
+/// The generator of the CRC without its x^15.
+const POLYNOMIAL: u16 = 0x4599;
+
 /// The CRC of CAN: x^15 + x^14 + x^10 + x^8 + x^7 + x^4 + x^3 + 1, one bit at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crc15(u16);
@@ -39,7 +42,7 @@ impl Crc15 {
         let feedback = bit != (self.0 & 0x4000 != 0);
         self.0 = (self.0 << 1) & 0x7fff;
         if feedback {
-            self.0 ^= 0x4599;
+            self.0 ^= POLYNOMIAL;
         }
     }
 
@@ -69,15 +72,30 @@ impl Bits {
     /// # Panics
     /// Beyond 192 bits, which no frame has.
     pub fn push(&mut self, bit: bool) {
-        self.words[(self.len / 64) as usize] |= u64::from(bit) << (self.len % 64);
-        self.len += 1;
+        self.append(u64::from(bit), 1);
     }
 
     /// The `width` low bits of `value`, the highest first.
+    ///
+    /// # Panics
+    /// Beyond 192 bits.
     pub fn push_number(&mut self, value: u32, width: u32) {
-        for at in (0..width).rev() {
-            self.push(value >> at & 1 != 0);
+        self.append(u64::from(value.reverse_bits()) >> (32 - width), width);
+    }
+
+    /// The `width` low bits of `value`, the lowest first; the others are zero.
+    fn append(&mut self, value: u64, width: u32) {
+        let (word, at) = ((self.len / 64) as usize, self.len % 64);
+        self.words[word] |= value << at;
+        if at + width > 64 {
+            self.words[word + 1] |= value >> (64 - at);
         }
+        self.len += width;
+    }
+
+    /// The first 128, the first of them lowest.
+    pub(crate) fn number(&self) -> u128 {
+        u128::from(self.words[1]) << 64 | u128::from(self.words[0])
     }
 
     /// How many.
@@ -116,6 +134,8 @@ pub struct Wire {
     pub arbitration: u32,
     /// Which of the bits are stuff bits.
     stuff: Bits,
+    /// The bits before stuffing.
+    pub(crate) plain: Bits,
 }
 
 impl Wire {
@@ -129,6 +149,22 @@ impl Wire {
     #[must_use]
     pub fn ack_slot(&self) -> u32 {
         self.stuffed + 1
+    }
+
+    /// Add the bits `from..to` of `bits`, the lowest first.
+    fn extend(&mut self, bits: u128, to: u32, from: u32) {
+        let (bits, width) = ((bits & ((1 << to) - 1)) >> from, to - from);
+        self.bits.append(bits as u64, width.min(64));
+        if width > 64 {
+            self.bits.append((bits >> 64) as u64, width - 64);
+        }
+    }
+
+    /// Add a stuff bit.
+    fn stuff(&mut self, bit: bool) {
+        self.stuff.len = self.bits.len;
+        self.stuff.push(true);
+        self.bits.push(bit);
     }
 }
 
@@ -155,36 +191,67 @@ pub fn unstuffed(frame: &Frame) -> Bits {
     for byte in frame.bytes() {
         bits.push_number((*byte).into(), 8);
     }
-    let mut crc = Crc15::default();
-    bits.iter().for_each(|bit| crc.push(bit));
-    bits.push_number(crc.value().into(), CRC_BITS);
+    bits.append(sequence(&bits).into(), CRC_BITS);
     bits
+}
+
+/// The generator of [`Crc15`], its highest coefficient lowest.
+const GENERATOR: u16 = POLYNOMIAL.reverse_bits() >> (16 - CRC_BITS);
+
+/// What eight bits make of an empty CRC.
+const OF_BYTE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u16, 0);
+        while bit < 8 {
+            crc = crc >> 1 ^ if crc & 1 != 0 { GENERATOR } else { 0 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+/// The CRC sequence of at most 128 bits, what is sent first lowest: [`Crc15`] by bytes. Zeros in
+/// front change no CRC, so they fill up the first.
+fn sequence(bits: &Bits) -> u16 {
+    let bytes = (bits.number() << (bits.len().wrapping_neg() % 8)).to_le_bytes();
+    let bytes = &bytes[..bits.len().div_ceil(8) as usize];
+    bytes.iter().fold(0, |crc, byte| crc >> 8 ^ OF_BYTE[usize::from(crc as u8 ^ byte)])
 }
 
 /// The frame as it is transmitted.
 #[must_use]
 pub fn encode(frame: &Frame) -> Wire {
-    let raw = unstuffed(frame);
-    let arbitration_raw = if frame.is_extended() { 33 } else { 13 };
-    let mut wire = Wire { bits: Bits::new(), stuffed: 0, arbitration: 0, stuff: Bits::new() };
-    let (mut last, mut run) = (RECESSIVE, 0);
-    for (index, bit) in raw.iter().enumerate() {
-        run = if bit == last { run + 1 } else { 1 };
-        last = bit;
-        wire.bits.push(bit);
-        wire.stuff.push(false);
-        if index + 1 == arbitration_raw {
-            wire.arbitration = wire.bits.len();
-        }
-        if run == RUN_MAX {
-            (last, run) = (!bit, 1);
-            wire.bits.push(last);
-            wire.stuff.push(true);
-        }
+    let plain = unstuffed(frame);
+    let arbitration = if frame.is_extended() { 33 } else { 13 };
+    let (bits, stuff) = (Bits::new(), Bits::new());
+    let mut wire = Wire { bits, stuffed: 0, arbitration, stuff, plain };
+    // What is left, the next bit lowest. It begins with the last stuff bit, which counts as the
+    // first of a run and was sent.
+    let (mut rest, mut left, mut sent) = (plain.number(), plain.len(), 0);
+    while let Some(end) = end_of_run(rest, left) {
+        wire.extend(rest, end, sent);
+        let stuff = rest >> (end - 1) & 1 ^ 1;
+        let begun = plain.len() - (left - end);
+        wire.arbitration += u32::from(begun < arbitration);
+        wire.stuff(stuff != 0);
+        (rest, left, sent) = (rest >> end << 1 | stuff, left - end + 1, 1);
     }
+    wire.extend(rest, left, sent);
     wire.stuffed = wire.bits.len();
-    (0..TRAILER_BITS).for_each(|_| wire.bits.push(RECESSIVE));
+    wire.bits.append((1 << TRAILER_BITS) - 1, TRAILER_BITS);
     wire
+}
+
+/// Where the first five equal bits in a row end among the `left` low bits of `rest`.
+fn end_of_run(rest: u128, left: u32) -> Option<u32> {
+    let same = !(rest ^ rest >> 1);
+    let two = same & same >> 1;
+    let end = (two & two >> 2).trailing_zeros() + u32::from(RUN_MAX);
+    (end <= left).then_some(end)
 }
 
 /// Exact length on the wire in bits, without the interframe space.

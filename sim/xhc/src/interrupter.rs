@@ -191,8 +191,11 @@ impl Xhc {
         value: u32,
     ) {
         let now = self.now;
-        let last = usize::from(self.config.interrupters);
-        let Some(it) = self.interrupters[..last].get_mut(which) else { return };
+        if which >= usize::from(self.config.interrupters) {
+            return;
+        }
+        self.used = self.used.max(which + 1);
+        let it = &mut self.interrupters[which];
         match offset {
             register::MANAGEMENT => {
                 let pending = it.management & PENDING & !value;
@@ -266,6 +269,7 @@ impl Xhc {
             return;
         }
         let which = usize::from(which) % usize::from(self.config.interrupters);
+        self.used = self.used.max(which + 1);
         let it = &mut self.interrupters[which];
         if it.held.len() < HELD_MAX {
             it.held.push_back((event, quiet));
@@ -342,8 +346,13 @@ impl Xhc {
         &self.interrupters[..usize::from(self.config.interrupters)]
     }
 
+    /// Those of them that anything can happen at.
+    pub(crate) fn used_interrupters(&self) -> &[Interrupter] {
+        &self.interrupters[..self.used]
+    }
+
     /// Does some event wait for room? Then nothing new is begun.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.host_interrupters().iter().any(Interrupter::is_blocked)
+        self.used_interrupters().iter().any(Interrupter::is_blocked)
     }
 }

@@ -217,7 +217,9 @@ impl Xhc {
             Outcome::Nak if isochronous => self.moved(memory, place, 0),
             Outcome::Nak => {
                 endpoint.waiting = true;
-                self.slots[usize::from(place.0)].waiting = true;
+                if let Err(at) = self.put_off.binary_search(&place.0) {
+                    self.put_off.insert(at, place.0);
+                }
             }
             Outcome::Stall | Outcome::Error if isochronous => {
                 self.end_td(memory, place, Completion::Transaction);
@@ -270,9 +272,8 @@ impl Xhc {
 
     /// The endpoints of a device that were told "not now" may ask again.
     pub(crate) fn wake(&mut self, memory: &mut dyn Memory, slot: u8) {
-        if !core::mem::take(&mut self.slots[usize::from(slot)].waiting) {
-            return;
-        }
+        let Ok(at) = self.put_off.binary_search(&slot) else { return };
+        self.put_off.remove(at);
         for index in 1..32 {
             let Some(endpoint) = self.endpoint(slot, index) else { continue };
             if endpoint.waiting {

@@ -36,11 +36,15 @@ pub(crate) struct Port {
     pub generation: u32,
     /// The device was last let go on at this time.
     advanced: Nanos,
+    /// So often in a row its next change lay in the past afterwards.
+    late: u32,
 }
 
 const STORED: u32 = 0x0e00_c000;
 /// A device whose next change stays in the past is asked again so much later.
 const PATIENCE: Nanos = Nanos::from_micros(1);
+/// If that happens so often in a row, its model is wrong.
+const LATE: u32 = 10_000;
 
 /// The speed number of a port.
 pub(crate) fn number(of: Speed) -> u32 {
@@ -70,6 +74,7 @@ impl Port {
             due: Nanos::FOREVER,
             generation: 0,
             advanced: Nanos::ZERO,
+            late: 0,
         };
         port.link = port.idle_link();
         port
@@ -191,13 +196,32 @@ impl Port {
         self.changes
     }
 
+    /// Can something happen at it by itself?
+    pub fn is_busy(&self) -> bool {
+        self.device.is_some() || self.due != Nanos::FOREVER
+    }
+
     /// When its device wants to be let go on.
     pub fn next_change(&self) -> Nanos {
-        let Some(device) = &self.device else { return Nanos::FOREVER };
+        self.wish().0
+    }
+
+    /// The same, and did the device name an instant that had passed?
+    fn wish(&self) -> (Nanos, bool) {
+        let Some(device) = &self.device else { return (Nanos::FOREVER, false) };
         match device.next_change() {
-            at if at > self.advanced => at,
-            _ => self.advanced + PATIENCE,
+            at if at > self.advanced => (at, false),
+            _ => (self.advanced + PATIENCE, true),
         }
+    }
+
+    /// Does its device want to go on by `now`?
+    pub fn is_due(&mut self, now: Nanos) -> bool {
+        let (next, passed) = self.wish();
+        if next <= now {
+            self.late = if passed { self.late + 1 } else { 0 };
+        }
+        next <= now
     }
 
     /// Let the device go on.
@@ -206,6 +230,11 @@ impl Port {
         if let Some(device) = &mut self.device {
             device.advance(now);
         }
+    }
+
+    /// Will its device never be done with the past?
+    pub fn is_late(&self) -> bool {
+        self.late >= LATE
     }
 
     pub fn read(&self, word: u64) -> u32 {

@@ -20,8 +20,6 @@ pub(crate) struct Slot {
     pub contexts: u64,
     /// Which life of the device at the root port it belongs to.
     pub generation: u32,
-    /// Some endpoint was told "not now".
-    pub waiting: bool,
     /// By context index; 0 stays empty.
     pub endpoints: Vec<Option<Box<Endpoint>>>,
 }
@@ -34,7 +32,6 @@ impl Slot {
             words: context::Slot::default(),
             contexts: 0,
             generation: 0,
-            waiting: false,
             endpoints: vec![None; 32],
         }
     }

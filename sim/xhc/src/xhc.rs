@@ -57,9 +57,15 @@ pub struct Xhc {
     pub(crate) command: CommandRing,
     pub(crate) extended: Extended,
     pub(crate) ports: Vec<Port>,
+    /// Ports with a device, or that wait for something, in order: nothing happens at the others.
+    busy: Vec<u8>,
     /// Slot 0 is never enabled.
     pub(crate) slots: Vec<Slot>,
+    /// Slots with an endpoint whose device said "not now", in order.
+    pub(crate) put_off: Vec<u8>,
     pub(crate) interrupters: Vec<Interrupter>,
+    /// So many, from the first, were written to or had events.
+    pub(crate) used: usize,
     pub(crate) buses: Vec<Bus>,
     /// The first bus of each group of ports.
     pub(crate) group_buses: Vec<usize>,
@@ -90,8 +96,11 @@ impl Xhc {
             command: CommandRing::new(),
             extended: Extended::new(&config),
             ports: config.protocols().map(|protocol| Port::new(protocol, power)).collect(),
+            busy: Vec::new(),
             slots: Vec::new(),
+            put_off: Vec::new(),
             interrupters: Vec::new(),
+            used: 0,
             buses: Vec::new(),
             group_buses: Vec::new(),
             translators: BTreeMap::new(),
@@ -115,11 +124,13 @@ impl Xhc {
         self.operational = Operational::new(self.now + self.config.times.reset);
         self.command = CommandRing::new();
         self.slots = vec![Slot::new(); usize::from(self.config.slots) + 1];
+        self.put_off.clear();
         let kept = self.config.debug.filter(|debug| debug.survives_reset);
         let kept = kept.and(self.interrupters.pop());
         let interrupters = 0..self.config.interrupters;
         self.interrupters = interrupters.map(|_| Interrupter::new()).collect();
         self.interrupters.push(kept.unwrap_or_else(Interrupter::new));
+        self.used = 0;
         self.reset_debug();
         self.translators.clear();
         self.buses.clear();
@@ -210,11 +221,24 @@ impl Xhc {
             self.wrap,
             self.debug.as_ref().map_or(Nanos::FOREVER, Debug::next),
         ];
-        let ports = self.ports.iter().map(|port| port.due.min(port.next_change()));
-        let buses = self.buses.iter().map(Bus::next_nanos);
-        let interrupters = self.host_interrupters().iter().map(Interrupter::next);
-        let all = fixed.into_iter().chain(ports).chain(buses).chain(interrupters);
-        all.fold(Nanos::FOREVER, Nanos::min)
+        let mut next = fixed.into_iter().fold(Nanos::FOREVER, Nanos::min);
+        for port in &self.busy {
+            let port = &self.ports[usize::from(*port) - 1];
+            next = next.min(port.due).min(port.next_change());
+        }
+        for bus in &self.buses {
+            next = next.min(bus.next_nanos());
+        }
+        for interrupter in self.used_interrupters() {
+            next = next.min(interrupter.next());
+        }
+        next
+    }
+
+    /// A port whose device goes on changing in the past: its model is wrong.
+    #[must_use]
+    pub fn late_port(&self) -> Option<u8> {
+        self.busy.iter().copied().find(|port| self.ports[usize::from(*port) - 1].is_late())
     }
 
     /// Let time pass, up to `now`.
@@ -234,8 +258,10 @@ impl Xhc {
     fn step(&mut self, memory: &mut dyn Memory) {
         let now = self.now;
         self.step_itself(memory);
-        for port in 1..=self.ports.len() as u8 {
+        let mut next = self.busy.first().copied();
+        while let Some(port) = next {
             self.step_port(memory, port);
+            next = self.busy.iter().copied().find(|other| *other > port);
         }
         for bus in 0..self.buses.len() {
             if self.buses[bus].next_nanos() <= now {
@@ -248,7 +274,7 @@ impl Xhc {
         if self.debug.as_ref().is_some_and(|debug| debug.next() <= now) {
             self.run_debug(memory);
         }
-        for which in 0..usize::from(self.config.interrupters) {
+        for which in 0..self.used {
             self.announce(which);
         }
     }
@@ -261,6 +287,7 @@ impl Xhc {
             for port in &mut self.ports {
                 port.restart(power, now, &self.config.times);
             }
+            self.list_busy();
         }
         if self.operational.halting <= now {
             self.halt_now();
@@ -285,7 +312,7 @@ impl Xhc {
         if self.ports[index].due <= self.now {
             self.change_port(memory, port, |port, now, _| port.expire(now));
         }
-        if self.ports[index].next_change() <= self.now {
+        if self.ports[index].is_due(self.now) {
             self.ports[index].advance(self.now);
             self.wake_port(memory, port);
         }
@@ -293,9 +320,13 @@ impl Xhc {
 
     /// Endpoints of devices at a port that were told "not now" ask again.
     fn wake_port(&mut self, memory: &mut dyn Memory, port: u8) {
-        for slot in 1..self.slots.len() {
-            if self.slots[slot].enabled && self.slots[slot].port() == port {
-                self.wake(memory, slot as u8);
+        let mut at = 0;
+        while let Some(&slot) = self.put_off.get(at) {
+            let known = &self.slots[usize::from(slot)];
+            if known.enabled && known.port() == port {
+                self.wake(memory, slot);
+            } else {
+                at += 1;
             }
         }
         for bus in 0..self.buses.len() {
@@ -314,7 +345,9 @@ impl Xhc {
         let (changes, generation) = (state.changes(), state.generation);
         change(state, self.now, &self.config.times);
         let other_life = state.generation != generation;
-        if changes == 0 && state.changes() != 0 {
+        let news = changes == 0 && state.changes() != 0;
+        self.list_busy();
+        if news {
             self.operational.port_change = true;
             let status = Trb::event_status(Completion::Success, 0);
             let parameter = u64::from(port) << 24;
@@ -324,6 +357,12 @@ impl Xhc {
         if other_life {
             self.wake_port(memory, port);
         }
+    }
+
+    fn list_busy(&mut self) {
+        let ports = (1..).zip(&self.ports);
+        self.busy.clear();
+        self.busy.extend(ports.filter(|(_, port)| port.is_busy()).map(|(number, _)| number));
     }
 
     /// Plug a device into a port, from 1. What was there is pulled.

@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Every node is a state machine that is stepped bit by bit. Where nothing can go wrong, from the
-//! start of a frame whose arbitration is decided to the end of its form, the bus leaps: the nodes
-//! are put where the bits would have brought them. [`Bus::leaping`] turns that off; tests hold both
-//! ways against each other.
+//! start of a frame whose arbitration is decided to the end of its form, and over the intermission
+//! that all begin together, the bus leaps: the nodes are put where the bits would have brought
+//! them. [`Bus::leaping`] turns that off; tests hold both ways against each other.
 //!
 //! Nodes that send at the same instant meet in arbitration, so a frame begins when time *passes*
 //! its instant. On an idle bus a frame begins at the request, and the grid of bits with it.
@@ -36,7 +36,7 @@ pub use port::{Port, PortError};
 use crate::decode::Decoder;
 use crate::frame::Frame;
 use crate::timing::BitRate;
-use crate::wire::{Contest, DOMINANT, RECESSIVE, Wire, contest};
+use crate::wire::{Contest, DOMINANT, INTERFRAME_BITS, RECESSIVE, Wire, contest};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -290,6 +290,9 @@ impl Bus {
                 if self.grid.time(0) >= now {
                     break;
                 }
+                if self.pause(now) {
+                    continue;
+                }
                 self.open_bit();
             }
             match self.leap {
@@ -347,15 +350,14 @@ impl Bus {
     }
 
     fn winner(&self) -> Option<Wire> {
-        let sending = self.nodes.iter().filter_map(|node| node.sending.as_ref());
-        let wires: Vec<Wire> = sending.map(|sending| sending.wire).collect();
-        match wires.as_slice() {
-            [] => None,
-            [only] => Some(*only),
-            _ => match contest(&wires) {
-                Contest::Won { by } => wires.get(by).copied(),
-                Contest::Clash { .. } => None,
-            },
+        let wires = || self.nodes.iter().filter_map(|node| Some(node.sending.as_ref()?.wire));
+        if wires().nth(1).is_none() {
+            return wires().next();
+        }
+        let wires: Vec<Wire> = wires().collect();
+        match contest(&wires) {
+            Contest::Won { by } => wires.get(by).copied(),
+            Contest::Clash { .. } => None,
         }
     }
 
@@ -363,13 +365,10 @@ impl Bus {
     fn land(&mut self, bits: u64) {
         (self.leap, self.open) = (None, false);
         let Some(winner) = self.winner() else { return };
-        let mut frame = None;
+        let decoder = Decoder::near_the_end_of(&winner);
         for node in &mut self.nodes {
             match node.sending.as_mut() {
-                Some(sending) if sending.wire == winner => {
-                    sending.at = bits as u32;
-                    frame = Some(sending.request.frame);
-                }
+                Some(sending) if sending.wire == winner => sending.at = bits as u32,
                 Some(_) => {
                     node.sending = None;
                     node.counts.lost += 1;
@@ -377,10 +376,9 @@ impl Bus {
                 None => {}
             }
         }
-        let Some(frame) = frame else { return };
         for node in self.nodes.iter_mut().filter(|node| node.phase != Phase::Off) {
             node.phase = Phase::Frame;
-            node.decoder = Decoder::near_the_end_of(&frame);
+            node.decoder = decoder.clone();
         }
         self.position = self.position.map(|position| position + bits as u32);
         self.grid.pass(bits);
@@ -408,8 +406,29 @@ impl Bus {
         self.jam = self.jam.saturating_sub(1);
         self.grid.pass(1);
         self.open = false;
+        self.note_quiet();
+    }
+
+    fn note_quiet(&mut self) {
         let resting =
             |node: &Node| matches!(node.phase, Phase::Off | Phase::Idle) && !node.has_work();
         self.quiet = self.jam == 0 && self.nodes.iter().all(resting);
+    }
+
+    /// Leap over an intermission that begins with the next bit for everybody, if it ends by `now`:
+    /// nobody may begin a frame in it. False if there is none.
+    fn pause(&mut self, now: Nanos) -> bool {
+        const BEGUN: Phase = Phase::Intermission { bits: 0 };
+        let bits = u64::from(INTERFRAME_BITS);
+        let all = self.nodes.iter().all(|node| matches!(node.phase, Phase::Off | BEGUN));
+        if !self.leaping || self.jam > 0 || !all || self.grid.time(bits) > now {
+            return false;
+        }
+        for node in self.nodes.iter_mut().filter(|node| node.phase == BEGUN) {
+            node.end_pause();
+        }
+        self.grid.pass(bits);
+        self.note_quiet();
+        true
     }
 }

@@ -478,11 +478,14 @@ impl Node {
                 }
             }
             (RECESSIVE, 0 | 1) => self.phase = Phase::Intermission { bits: bits + 1 },
-            (RECESSIVE, _) if self.is_passive() && self.transmitter => {
-                self.phase = Phase::Suspend { bits: 0 };
-            }
-            (RECESSIVE, _) => self.phase = Phase::Idle,
+            (RECESSIVE, _) => self.end_pause(),
         }
+    }
+
+    /// The intermission is over, and nobody disturbed it.
+    pub fn end_pause(&mut self) {
+        let suspends = self.is_passive() && self.transmitter;
+        self.phase = if suspends { Phase::Suspend { bits: 0 } } else { Phase::Idle };
     }
 
     fn recover(&mut self, level: bool, runs: u16, bits: u8) {

@@ -1,0 +1,79 @@
+//! When something may happen at the plugs of one device. A controller asks far more often than that
+//! changes, so the earliest is at hand.
+
+use diapason_abi::Nanos;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The alarms of one device; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Alarms(Rc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    first: Cell<Nanos>,
+    each: RefCell<Vec<Nanos>>,
+}
+
+impl Default for Alarms {
+    fn default() -> Alarms {
+        Alarms(Rc::new(Table { first: Cell::new(Nanos::FOREVER), each: RefCell::default() }))
+    }
+}
+
+impl Alarms {
+    /// The earliest.
+    #[must_use]
+    pub fn first(&self) -> Nanos {
+        self.0.first.get()
+    }
+
+    /// One more; it never rings until it is set.
+    #[must_use]
+    pub fn join(&self) -> Alarm {
+        let mut each = self.0.each.borrow_mut();
+        each.push(Nanos::FOREVER);
+        Alarm { alarms: self.clone(), index: each.len() - 1 }
+    }
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Alarm {
+    alarms: Alarms,
+    index: usize,
+}
+
+impl Alarm {
+    /// When it rings.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        self.alarms.0.each.borrow()[self.index]
+    }
+
+    /// It rings then.
+    pub fn set(&self, time: Nanos) {
+        let Table { first, each } = &*self.alarms.0;
+        let mut each = each.borrow_mut();
+        each[self.index] = time;
+        first.set(each.iter().copied().min().unwrap_or(Nanos::FOREVER));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_at_hand() {
+        let alarms = Alarms::default();
+        let (a, b) = (alarms.join(), alarms.join());
+        a.set(Nanos(7));
+        b.set(Nanos(5));
+        assert_eq!((alarms.first(), a.time(), b.time()), (Nanos(5), Nanos(7), Nanos(5)));
+        b.set(Nanos(9));
+        assert_eq!(alarms.first(), Nanos(7));
+        a.set(Nanos::FOREVER);
+        assert_eq!(alarms.first(), Nanos(9));
+    }
+}

@@ -1,0 +1,103 @@
+//! What only the simulator can show, on systems that boot: that a search finds the same however it
+//! is shared out, and that a device model cannot keep time from passing.
+
+use crate::steps::{Tally, command};
+use diapason::Workspace;
+use diapason::metal::Built;
+use diapason::session::{Session, describe};
+use diapason_abi::Nanos;
+use diapason_sim::{Ended, Ending, Function, Memory, Observer, Options, Said, XHCI};
+use diapason_system::RunOptions;
+
+const CONCENTRATOR: &str = "examples/can-concentrator.toml";
+
+/// All of it whose name contains `part`.
+pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    type Check = fn(&Workspace, &Built) -> Result<(), String>;
+    let steps: [(&str, Check); 2] = [
+        ("a search finds the same with one process and with two", search),
+        ("a device that keeps time from passing ends a simulation", stuck),
+    ];
+    for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
+        tally.step(name, || check(workspace, built));
+    }
+}
+
+/// What a search of four seeds prints, the trace of each among it.
+fn traces(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
+    let mut search = command(workspace, &arguments);
+    search.args(["--for", "400ms", "--search", "4", "--traces"]);
+    search.args(["--seed", from, "--jobs", jobs]);
+    let output = search.output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<String> = text.lines().map(String::from).collect();
+    if lines.iter().filter(|line| line.starts_with("trace ")).count() != 4 {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("four seeds from {from} have no four traces: {text}{said}"));
+    }
+    Ok(lines)
+}
+
+fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    let (one, two) = (traces(workspace, "7", "1")?, traces(workspace, "7", "2")?);
+    if one != two {
+        return Err(format!("one process: {one:#?}\ntwo: {two:#?}"));
+    }
+    let mut hashes: Vec<&str> = one.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    if hashes.len() < 2 { Err(format!("every seed leaves one trace: {one:#?}")) } else { Ok(()) }
+}
+
+/// A controller that has registers and a next change that never comes to an end.
+struct Restless;
+
+impl Function for Restless {
+    fn read(&mut self, _: Nanos, _: u64, _: u8) -> u64 {
+        0
+    }
+
+    fn write(&mut self, _: Nanos, _: u64, _: u8, _: u64, _: &mut dyn Memory) {}
+
+    fn next_change(&self) -> Nanos {
+        SINCE
+    }
+
+    fn advance(&mut self, _: Nanos, _: &mut dyn Memory) {}
+
+    fn take_interrupts(&mut self, _: Nanos) -> Vec<u16> {
+        Vec::new()
+    }
+}
+
+/// From then on it is restless.
+const SINCE: Nanos = Nanos::from_millis(5);
+
+/// Keeps the notes.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Observer for Notes {
+    fn hear(&mut self, said: Said) {
+        if let Said::Note(_, text) = said {
+            self.0.push(text);
+        }
+    }
+}
+
+fn stuck(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let system = describe(&workspace.root().join(CONCENTRATOR)).map_err(|bad| bad.to_string())?;
+    let options = RunOptions { horizon_ns: 50_000_000, record_bytes: 0, watch: false };
+    let session = Session::assemble(system, built.clone(), options);
+    let session = session.map_err(|failure| failure.to_string())?;
+    let device = session.system.devices.iter().position(|device| device.name == "xhci");
+    let (functions, mut notes) = (vec![(XHCI, Box::new(Restless) as _)], Notes::default());
+    let run = diapason_sim::run(&session.archive, &Options::default(), functions, &mut notes);
+    let Ended { ending, time } = run.map_err(|error| error.to_string())?;
+    let place = device.and_then(|device| u16::try_from(device).ok());
+    if ending != Ending::Stuck(place) || time.0 / 1_000_000 != SINCE.0 / 1_000_000 {
+        return Err(format!("it ended with {ending:?} at {time:?}; said: {:?}", notes.0));
+    }
+    Ok(())
+}
