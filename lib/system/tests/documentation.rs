@@ -79,6 +79,16 @@ fn every_key_is_in_the_reference() {
         "dynamic",
         "fixed",
         "admission",
+        "at",
+        "what",
+        "for",
+        "by",
+        "count",
+        "channel",
+        "ppm",
+        "which",
+        "times",
+        "process",
     ];
     for key in keys {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
