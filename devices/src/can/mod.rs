@@ -3,13 +3,16 @@
 //! The bus itself, with arbitration, stuffing and errors, is [`diapason_can::Bus`]. Here it gets
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
 
+mod mishap;
 mod traffic;
 
+pub use mishap::Mishap;
 pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
 use diapason_can::{BitRate, Bus, Frame};
+use mishap::Plan;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -39,6 +42,7 @@ struct Segment {
     record: VecDeque<Sent>,
     record_limit: usize,
     overdue: u64,
+    plan: Plan,
 }
 
 /// A handle to a bus; clones are the same bus.
@@ -57,6 +61,7 @@ impl CanBus {
             record: VecDeque::new(),
             record_limit: 0,
             overdue: 0,
+            plan: Plan::default(),
         })))
     }
 
@@ -116,6 +121,16 @@ impl CanBus {
         act(&mut self.0.borrow_mut().bus)
     }
 
+    /// This will go wrong, at the bus's own time.
+    pub fn suffer(&self, at: Nanos, mishap: Mishap) {
+        let segment = &mut *self.0.borrow_mut();
+        let babbler = match mishap {
+            Mishap::Babble(_) => Some(segment.node(Setup::default(), None)),
+            Mishap::Errors(_) | Mishap::BusOff => None,
+        };
+        segment.plan.add(at, mishap, babbler);
+    }
+
     /// A place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
     pub fn plug(&self, queue: usize) -> Plug {
@@ -141,7 +156,8 @@ impl Segment {
     }
 
     fn next_source(&self) -> Nanos {
-        self.sources.iter().map(|(_, source)| source.next()).min().unwrap_or(Nanos::FOREVER)
+        let sources = self.sources.iter().map(|(_, source)| source.next()).min();
+        sources.unwrap_or(Nanos::FOREVER).min(self.plan.next())
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -150,6 +166,7 @@ impl Segment {
             if time > now {
                 break;
             }
+            self.happen(time);
             for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
                 let Some(frame) = source.take() else { continue };
                 self.overdue += u64::from(self.bus.send(time, *node, frame).is_err());
