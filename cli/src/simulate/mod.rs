@@ -4,6 +4,7 @@
 //! the outcome is reported and judged by the same code as that of a run.
 
 mod explain;
+mod faults;
 mod perfetto;
 mod search;
 
@@ -14,17 +15,17 @@ use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
-use crate::surroundings::functions;
+use crate::surroundings::{functions, upsets};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
 use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
-use diapason_system::RunOptions;
+use diapason_system::{Fault, RunOptions};
 pub(crate) use explain::Cast;
 use perfetto::Perfetto;
-use search::BROKE;
 pub use search::Seeds;
+use search::{BROKE, BUG, FAULT, TRIES};
 use std::path::PathBuf;
 
 /// What `sim` was asked to do.
@@ -42,8 +43,10 @@ pub struct SimRequest {
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
-    /// Do things go wrong around the host, as the seed says?
+    /// Do things go wrong, as the seed says?
     pub faults: bool,
+    /// This goes wrong, besides what the description says.
+    pub fault: Vec<String>,
     /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
     pub search: Option<u64>,
     /// Run these seeds: one process of a search.
@@ -63,6 +66,9 @@ impl SimRequest {
         }
         if self.faults {
             options.push(String::from("--faults"));
+        }
+        for fault in &self.fault {
+            options.extend([String::from("--fault"), fault.clone()]);
         }
         if self.strict {
             options.push(String::from("--strict"));
@@ -102,6 +108,19 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
             Said::Record(record, words) => Line::Record(record, words),
             Said::Log(process, text) => Line::Log { process, text },
             Said::Note(time, text) => Line::Raw(words::stamped(Some(time.0), &text)),
+            Said::Fault(time, text) => {
+                let line = Line::Raw(words::stamped(Some(time.0), &format!("fault: {text}")));
+                self.outcome.injected.push((time.0, text));
+                line
+            }
+            Said::Stray(time, device, address) => {
+                self.outcome.strays.push((time.0, u64::from(device), address));
+                Line::Raw(words::stamped(Some(time.0), &words::stray(device, address)))
+            }
+            Said::Boots(time) => {
+                self.outcome.boot_again();
+                Line::Raw(words::stamped(Some(time.0), "the host has power again"))
+            }
         };
         self.outcome.note(&line);
         if let Some(perfetto) = &mut self.perfetto {
@@ -152,28 +171,48 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
     let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let clock = request.clock_hz.unwrap_or(system.clock_hz);
+    let asked = faults::asked(&system, &request.fault)?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::assemble(system, built, options)?;
     match request.seeds {
-        Some(seeds) => through(&session, request, clock, seeds),
-        None => once(&session, request, clock, wanted),
+        Some(seeds) => through(&Plan { session, request, clock, asked }, seeds),
+        None => once(&Plan { session, request, clock, asked }, wanted),
     }
 }
 
-fn options(session: &Session, request: &SimRequest, clock: u64, seed: Option<u64>) -> Options {
-    let (costs, works) = (Costs::at(clock), works(session, seed));
-    Options { costs, works, check: request.strict, isolate: request.strict }
+/// What every run of a request has in common.
+struct Plan<'a> {
+    session: Session,
+    request: &'a SimRequest,
+    clock: u64,
+    /// Faults asked for on the command line.
+    asked: Vec<Fault>,
+}
+
+impl Plan<'_> {
+    fn options(&self, seed: Option<u64>) -> Options {
+        let (costs, works) = (Costs::at(self.clock), works(&self.session, seed));
+        let (check, isolate) = (self.request.strict, self.request.strict);
+        Options { costs, works, check, isolate, ..Options::default() }
+    }
+
+    /// All faults of a run: described, asked for, and with `--faults` the seed's.
+    fn faults(&self, seed: Option<u64>) -> Vec<Fault> {
+        let system = &self.session.system;
+        let mut faults = system.faults.clone();
+        faults.extend(&self.asked);
+        if self.request.faults {
+            faults.extend(faults::drawn(system, seed.unwrap_or(0), self.request.horizon_ns));
+        }
+        faults
+    }
 }
 
 /// One run, reported.
-fn once(
-    session: &Session,
-    request: &SimRequest,
-    clock: u64,
-    wanted: Option<Wanted>,
-) -> Result<u8, Failure> {
+fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
+    let Plan { session, request, .. } = plan;
     let names = &session.names;
     let open = |path: &PathBuf| Perfetto::create(path, names.clone());
     let mut listener = Listener {
@@ -181,9 +220,8 @@ fn once(
         perfetto: request.trace.as_ref().map(open).transpose()?,
         ..Listener::new(live(request.json, names.clone(), session.promises()))
     };
-    let how = options(session, request, clock, request.seed);
-    let faults = request.faults.then(|| request.seed.unwrap_or(0));
-    let ending = drive(session, &how, faults, &mut listener)?;
+    let faults = plan.faults(request.seed);
+    let ending = drive(session, &plan.options(request.seed), &faults, &mut listener)?;
     let Listener { outcome, hash, ledger, perfetto, cast, .. } = listener;
     perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
     let run = Run { ending, outcome, flight: None, served: None };
@@ -201,26 +239,28 @@ fn once(
 const ALARM: &str = "alarm ";
 
 /// Many runs, up to the first that breaks a promise.
-fn through(
-    session: &Session,
-    request: &SimRequest,
-    clock: u64,
-    seeds: Seeds,
-) -> Result<u8, Failure> {
+fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
+    let session = &plan.session;
     for seed in seeds.each() {
-        let how = options(session, request, clock, Some(seed));
-        let faults = request.faults.then_some(seed);
-        match session.judge(&run(session, &how, faults, &mut |_| {})?) {
-            Verdict::Holds => {}
+        println!("{TRIES}{seed}");
+        let faults = plan.faults(Some(seed));
+        let mut run = run(session, &plan.options(Some(seed)), &faults, &mut |_| {})?;
+        faults::excuse(&session.system, &faults, &mut run.outcome);
+        let finding = match session.judge(&run) {
+            Verdict::Holds => None,
             Verdict::Broken(findings) => {
                 // What a fault breaks is an assumption, and an alarm that says so is the answer.
-                let is_answer = |finding: &&String| request.faults && finding.starts_with(ALARM);
-                if let Some(finding) = findings.iter().find(|finding| !is_answer(finding)) {
-                    println!("{BROKE}{seed} {finding}");
-                    return Ok(BROKEN);
-                }
+                let is_answer = |finding: &String| !faults.is_empty() && finding.starts_with(ALARM);
+                findings.into_iter().find(|finding| !is_answer(finding))
             }
-            Verdict::Bug(text) => return Err(Failure::Ours(format!("seed {seed}: {text}"))),
+            Verdict::Bug(text) => Some(format!("{BUG}{text}")),
+        };
+        if let Some(finding) = finding {
+            println!("{BROKE}{seed} {finding}");
+            for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {
+                println!("{FAULT}{}", words::stamped(Some(*time), fault));
+            }
+            return Ok(BROKEN);
         }
     }
     Ok(HOLDS)
@@ -242,7 +282,7 @@ pub(crate) fn works(session: &Session, seed: Option<u64>) -> Works {
 pub fn run(
     session: &Session,
     how: &Options,
-    faults: Option<u64>,
+    faults: &[Fault],
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
     let mut listener = Listener::new(observer);
@@ -250,19 +290,21 @@ pub fn run(
     Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
 }
 
-/// Runs a session on the simulated machine; with the seed in `faults`, things go wrong around it.
+/// Runs a session on the simulated machine, with these faults.
 ///
 /// # Errors
 /// If it cannot be run at all.
 pub fn drive(
     session: &Session,
     how: &Options,
-    faults: Option<u64>,
+    faults: &[Fault],
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
-    let ended =
-        diapason_sim::run(&session.archive, how, functions(&session.system, faults), observer)
-            .map_err(|error| Failure::Ours(error.to_string()))?;
+    let mut how = how.clone();
+    how.upsets.extend(upsets(&session.system, faults));
+    let functions = functions(&session.system, faults);
+    let ended = diapason_sim::run(&session.archive, &how, functions, observer)
+        .map_err(|error| Failure::Ours(error.to_string()))?;
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,

@@ -43,6 +43,27 @@ impl std::fmt::Display for Seeds {
 
 /// What a searching process prints when a seed broke a promise.
 pub const BROKE: &str = "broke ";
+/// What it prints before each seed, so that its own death has one.
+pub const TRIES: &str = "tries ";
+/// And then of each fault of that run.
+pub const FAULT: &str = "fault ";
+/// How findings begin that are no broken promise but a fault of ours.
+pub const BUG: &str = "BUG: ";
+
+/// A seed that broke a promise: which, and after what faults.
+#[derive(PartialEq, Eq, Debug)]
+struct Found {
+    seed: u64,
+    why: String,
+    faults: Vec<String>,
+}
+
+/// What a searching process found, from what it printed.
+fn found(output: &str) -> Option<Found> {
+    let (seed, why) = output.lines().find_map(|line| line.strip_prefix(BROKE)?.split_once(' '))?;
+    let faults = output.lines().filter_map(|line| line.strip_prefix(FAULT)).map(str::to_owned);
+    Some(Found { seed: seed.parse().ok()?, why: why.to_owned(), faults: faults.collect() })
+}
 
 /// Searches `count` seeds, from `from` on, with the other arguments as they were given.
 ///
@@ -57,21 +78,24 @@ pub fn search(system: &Path, arguments: &[String], from: u64, count: u64) -> Res
         let seeds = Seeds { from: from + worker, to: from + count, step: workers };
         let mut command = Command::new(&own);
         command.arg("sim").arg(system).args(arguments).args(["--seeds", &seeds.to_string()]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
-    let mut first: Option<(u64, String)> = None;
+    let mut first: Option<Found> = None;
     for child in children {
         let output = child.wait_with_output().map_err(|error| Failure::io("search", &error))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let found = text.lines().find_map(|line| line.strip_prefix(BROKE)?.split_once(' '));
-        match found.and_then(|(seed, why)| Some((seed.parse().ok()?, why.to_owned()))) {
-            Some(broken) if first.as_ref().is_none_or(|(seed, _)| broken.0 < *seed) => {
+        match found(&text) {
+            Some(broken) if first.as_ref().is_none_or(|first| broken.seed < first.seed) => {
                 first = Some(broken);
             }
             None if !output.status.success() => {
-                return Err(Failure::Ours(format!("a search ended with {}", output.status)));
+                let seed = text.lines().filter_map(|line| line.strip_prefix(TRIES)).next_back();
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                let seed = seed.unwrap_or("none");
+                let status = output.status;
+                return Err(Failure::Ours(format!("{said}at seed {seed}: ended with {status}")));
             }
             _ => {}
         }
@@ -79,15 +103,22 @@ pub fn search(system: &Path, arguments: &[String], from: u64, count: u64) -> Res
     Ok(say(system, arguments, count, first))
 }
 
-fn say(system: &Path, arguments: &[String], count: u64, first: Option<(u64, String)>) -> u8 {
-    let Some((seed, why)) = first else {
+fn say(system: &Path, arguments: &[String], count: u64, first: Option<Found>) -> u8 {
+    let Some(Found { seed, why, faults }) = first else {
         println!("{count} seeds, no promise broken");
         return HOLDS;
     };
     println!("seed {seed}: {why}");
+    faults.iter().for_each(|fault| println!("  {fault}"));
+    let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
     let (system, arguments) = (system.display(), arguments.join(" "));
     println!("again: diapason sim {system} {arguments} --seed {seed} --explain worst");
     BROKEN
+}
+
+/// As a shell needs it: only faults have spaces.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
 }
 
 #[cfg(test)]
@@ -100,5 +131,14 @@ mod tests {
         assert_eq!(seeds("5:12:3"), [5, 8, 11]);
         assert_eq!(seeds("6:12:3"), [6, 9]);
         assert!(Seeds::parse("5:12:0").is_err() && Seeds::parse("5").is_err());
+    }
+
+    #[test]
+    fn a_finding_comes_with_its_faults() {
+        let text = "broke 7 late\nfault a\nfault b c\n";
+        let faults = vec![String::from("a"), String::from("b c")];
+        assert_eq!(found(text), Some(Found { seed: 7, why: String::from("late"), faults }));
+        assert_eq!(found("nothing"), None);
+        assert_eq!([quoted("--fault"), quoted("2s crash p")], ["--fault", "\"2s crash p\""]);
     }
 }

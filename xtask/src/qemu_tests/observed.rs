@@ -42,7 +42,9 @@ impl Observed {
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let how = Options { check: true, isolate: true, ..Options::default() };
-        let run = simulate::run(session, &how, None, &mut |line| lines.push(line.clone()));
+        let run = simulate::run(session, &how, &session.system.faults, &mut |line| {
+            lines.push(line.clone())
+        });
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 
