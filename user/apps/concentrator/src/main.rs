@@ -1,7 +1,9 @@
 //! Reads one CAN channel of the USB server: counts its frames, looks for gaps, measures delays.
 //!
-//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments: channel,
-//! and after how many seconds it ends with a verdict (0: never).
+//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments: channel;
+//! after how many seconds it ends with a verdict (0: never); and after how many seconds silence
+//! counts (0: it does not insist): it gives up at the first frame that is not the next one, and
+//! after a second without any.
 
 #![no_std]
 #![no_main]
@@ -19,23 +21,31 @@ entry!(main);
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
 
-fn main(Arguments([channel, seconds, ..]): Arguments) {
-    if let Err(errno) = read(channel as usize, seconds) {
+fn main(Arguments([channel, seconds, insists, ..]): Arguments) {
+    if let Err(errno) = read(channel as usize, seconds, insists) {
         log!("can{channel}: not read: {errno:?}");
     }
 }
 
-fn read(channel: usize, seconds: u64) -> Result<(), Errno> {
+fn read(channel: usize, seconds: u64, insists: u64) -> Result<(), Errno> {
     let (mut inlet, ready) = inlet(channel)?;
     let mut tally = Tally::default();
     let (mut report_at, mut reports) = (time::now() + REPORT, 0);
+    let mut before = 0;
     while seconds == 0 || reports < seconds {
         match ready.take(report_at) {
-            Ok(()) => drain(&mut inlet, &mut tally),
+            Ok(()) => {
+                drain(&mut inlet, &mut tally);
+                let fine = insists == 0 || tally.is_whole() || tally.frames == 0;
+                assert!(fine && inlet.len().is_ok(), "a frame that is not the next one");
+            }
             Err(Errno::TimedOut) => {
                 report(channel, &mut tally, &inlet);
                 report_at += REPORT;
                 reports += 1;
+                let silent = insists > 0 && reports > insists && tally.frames == before;
+                assert!(!silent, "a second without a frame");
+                before = tally.frames;
             }
             Err(errno) => return Err(errno),
         }
