@@ -10,6 +10,7 @@ mod attack;
 mod compare;
 mod costs;
 mod gdb;
+mod mutants;
 mod qemu_tests;
 mod steps;
 mod storm;
@@ -94,6 +95,12 @@ enum Command {
     },
     /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
     Costs,
+    /// Plant bugs, one at a time, in a copy; a search in the simulator must find each.
+    Mutants {
+        /// Only these [default: all of tests/mutations].
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -138,6 +145,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Attack { part } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Costs => costs::command(workspace),
+        Command::Mutants { names } => mutants::command(workspace, &names),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)
