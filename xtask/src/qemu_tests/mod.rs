@@ -10,6 +10,7 @@ mod concentrator;
 mod devices;
 mod engine;
 mod faults;
+mod inflicted;
 mod observed;
 pub mod storm;
 mod trials;
@@ -22,7 +23,7 @@ use crate::steps::Tally;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session, describe};
 use diapason::{Workspace, words};
-use diapason_system::RunOptions;
+use diapason_system::{RunOptions, parse_fault};
 
 /// What a test's system runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +59,8 @@ pub struct QemuTest {
     pub boots: usize,
     /// Done to the archive before it boots: damage, for example.
     pub alter: Option<fn(&mut Vec<u8>)>,
+    /// What goes wrong, in words of the command line; only in the simulator.
+    pub faults: &'static [&'static str],
     /// Where it runs.
     pub machine: Machine,
     /// What must be true of the observations, one per boot; or what was wrong.
@@ -79,6 +82,7 @@ impl QemuTest {
             watch: false,
             boots: 1,
             alter: None,
+            faults: &[],
             machine: Machine::Qemu,
             check,
         }
@@ -94,7 +98,12 @@ impl QemuTest {
     }
 
     fn run(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
-        let system = describe(&workspace.root().join(self.system)).map_err(|f| f.to_string())?;
+        let mut system =
+            describe(&workspace.root().join(self.system)).map_err(|f| f.to_string())?;
+        for words in self.faults {
+            let fault = parse_fault(&system, words).map_err(|wrong| wrong.to_string())?;
+            system.faults.push(fault);
+        }
         let options = RunOptions {
             horizon_ns: self.horizon_ns,
             record_bytes: if self.record { RECORD_BYTES } else { 0 },
@@ -130,13 +139,14 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 9] {
+fn topics() -> [&'static [QemuTest]; 10] {
     [
         alarms::TESTS,
         concentrator::TESTS,
         devices::TESTS,
         engine::TESTS,
         faults::TESTS,
+        inflicted::TESTS,
         trials::TESTS,
         vcpus::TESTS,
         victims::TESTS,
