@@ -18,6 +18,10 @@ fn the_examples_in_the_reference_are_sound() {
     }
 }
 
+/// Those of faults.
+const FAULT: [&str; 10] =
+    ["at", "what", "for", "by", "count", "channel", "ppm", "which", "times", "process"];
+
 #[test]
 fn every_key_is_in_the_reference() {
     let keys = [
@@ -79,18 +83,8 @@ fn every_key_is_in_the_reference() {
         "dynamic",
         "fixed",
         "admission",
-        "at",
-        "what",
-        "for",
-        "by",
-        "count",
-        "channel",
-        "ppm",
-        "which",
-        "times",
-        "process",
     ];
-    for key in keys {
+    for key in keys.into_iter().chain(FAULT) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
     }
 }

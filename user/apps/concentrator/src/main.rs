@@ -1,9 +1,9 @@
 //! Reads one CAN channel of the USB server: counts its frames, looks for gaps, measures delays.
 //!
-//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments: channel;
-//! after how many seconds it ends with a verdict (0: never); and after how many seconds silence
-//! counts (0: it does not insist): it gives up at the first frame that is not the next one, and
-//! after a second without any.
+//! Once a second it says how its pipe does (`PipeReport`), which the tools read. Arguments:
+//! channel; after how many seconds it ends with a verdict (0: never); and after how many seconds
+//! silence counts (0: it does not insist): it gives up at the first frame that is not the next
+//! one, and after a second without any.
 
 #![no_std]
 #![no_main]
