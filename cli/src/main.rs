@@ -69,9 +69,12 @@ enum Command {
         /// Draw what may vary (times between best and worst); without it everything takes longest.
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
-        /// Break things around the host, as the seed says: interrupts, packets, plugs, controllers.
+        /// Break things, as the seed says: interrupts, packets, plugs, processes, the power.
         #[arg(long)]
         faults: bool,
+        /// Break this, such as "2s unplug interface 100ms"; may be given several times.
+        #[arg(long, value_name = "FAULT")]
+        fault: Vec<String>,
         /// Run so many seeds on all cores, up to the first that breaks a promise.
         #[arg(long, value_name = "N", conflicts_with_all = [
             "trace", "explain", "json", "histogram", "svg", "pcap", "candump",
@@ -200,6 +203,7 @@ fn main() -> ExitCode {
             horizon,
             seed,
             faults,
+            fault,
             search,
             jobs,
             traces,
@@ -218,6 +222,7 @@ fn main() -> ExitCode {
             clock_hz: clock,
             seed,
             faults,
+            fault,
             search,
             jobs,
             traces,

@@ -64,7 +64,7 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
 }
 
 /// What is wrong with a description, in colour where a person reads it.
-fn refused(diagnostics: &Diagnostics) -> Failure {
+pub(crate) fn refused(diagnostics: &Diagnostics) -> Failure {
     let for_a_person = std::io::stderr().is_terminal();
     Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })
 }
@@ -133,7 +133,9 @@ impl Session {
     /// What the analysis assumes and a run of this system contradicts.
     #[must_use]
     pub fn alarms(&self, run: &Run) -> Vec<Alarm> {
-        self.assumptions(run).against(&run.outcome, &self.names)
+        let assumptions = self.assumptions(run);
+        let lives = run.outcome.lives();
+        lives.flat_map(|life| assumptions.against(life, &self.names)).collect()
     }
 
     /// What is promised of its pipes.

@@ -281,6 +281,12 @@ pub fn path_cause(cause: u64) -> String {
     call.map_or_else(|| format!("call {cause}"), |name| format!("call {name}"))
 }
 
+/// A device's access to memory that nobody has.
+#[must_use]
+pub fn stray(device: u16, address: u64) -> String {
+    format!("device #{device} used memory that nobody has, at {address:#x}")
+}
+
 /// A kernel panic: the kernel knows only a hash of its source file's name.
 #[must_use]
 pub fn panic_text(file: u64, line: u64) -> String {

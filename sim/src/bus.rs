@@ -1,13 +1,14 @@
 //! The devices a description names, and what holds them together: who sees which registers, which
 //! interrupts may come through, which memory devices reach.
 
-use crate::function::Function;
+use crate::function::{Function, Note};
 use crate::hpet::{self, Hpet};
 use crate::memory::Shared;
 use diapason_abi::archive::{Archive, DeviceRecord, Location};
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_xhc::{Denied, Memory};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Where devices find the first segment made for them.
 const DMA: u64 = 0x1000_0000;
@@ -38,7 +39,11 @@ pub(crate) struct Bus {
     /// When the first of them does something by itself.
     next: Nanos,
     /// What they had to say since somebody listened.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
+    /// Segments that somebody has.
+    live: BTreeSet<u16>,
+    /// Accesses to memory that nobody has, since somebody asked: device and address.
+    strays: Vec<(u16, u64)>,
 }
 
 impl Bus {
@@ -57,8 +62,14 @@ impl Bus {
             let (master, enabled, pending) = (false, false, false);
             Slot { record, function, master, enabled, pending, next: Nanos::FOREVER }
         });
-        let (slots, mapped) = (slots.collect(), BTreeSet::new());
-        let mut bus = Bus { slots, mapped, next: Nanos::FOREVER, notes: Vec::new() };
+        let mut bus = Bus {
+            slots: slots.collect(),
+            mapped: BTreeSet::new(),
+            next: Nanos::FOREVER,
+            notes: Vec::new(),
+            live: BTreeSet::new(),
+            strays: Vec::new(),
+        };
         bus.ask_again();
         bus
     }
@@ -73,6 +84,33 @@ impl Bus {
         slot.next = slot.function.as_ref().map_or(Nanos::FOREVER, |it| it.next_change());
         let all = self.slots.iter().map(|slot| slot.next);
         self.next = all.min().unwrap_or(Nanos::FOREVER);
+    }
+
+    /// Accesses to memory that nobody has, since the last call: device and address.
+    pub fn take_strays(&mut self) -> Vec<(u16, u64)> {
+        std::mem::take(&mut self.strays)
+    }
+
+    /// Somebody has a segment from now on, or nobody any more.
+    pub fn note_segment(&mut self, segment: u16, lives: bool) {
+        if lives {
+            self.live.insert(segment);
+        } else {
+            self.live.remove(&segment);
+        }
+    }
+
+    /// The host had no power, and has it again.
+    pub fn power_cycle(&mut self, now: Nanos) {
+        for slot in &mut self.slots {
+            (slot.master, slot.enabled, slot.pending) = (false, false, false);
+            if let Some(function) = &mut slot.function {
+                function.power_cycle(now);
+            }
+        }
+        self.mapped.clear();
+        self.live.clear();
+        self.ask_again();
     }
 
     /// PCI functions that are described and not there, one bit each.
@@ -134,7 +172,9 @@ impl Bus {
         let (device, offset) = self.decode(process, address)?;
         let slot = &mut self.slots[device];
         if let Some(function) = &mut slot.function {
-            function.write(now, offset, bytes, value, &mut segments.of(slot.master));
+            let reach = Reach { device, master: slot.master, live: &self.live };
+            let mut window = Window { segments, reach, strays: &mut self.strays };
+            function.write(now, offset, bytes, value, &mut window);
         }
         self.collect(device, now);
         Some(())
@@ -164,7 +204,9 @@ impl Bus {
             if let Some(function) = &mut slot.function
                 && slot.next <= now
             {
-                function.advance(now, &mut segments.of(slot.master));
+                let reach = Reach { device, master: slot.master, live: &self.live };
+                let mut window = Window { segments, reach, strays: &mut self.strays };
+                function.advance(now, &mut window);
                 self.notes.append(&mut function.take_notes());
                 self.collect(device, now);
             }
@@ -201,29 +243,49 @@ impl Bus {
 /// The segments of a system, as devices reach them.
 pub(crate) struct Segments<'a>(pub &'a mut [(Shared, u64)]);
 
-impl Segments<'_> {
-    fn of(&mut self, master: bool) -> Window<'_> {
-        Window { segments: self.0, master }
-    }
+/// What one device may reach.
+struct Reach<'a> {
+    device: usize,
+    master: bool,
+    live: &'a BTreeSet<u16>,
 }
 
 /// What one device reaches.
-struct Window<'a> {
-    segments: &'a mut [(Shared, u64)],
-    master: bool,
+struct Window<'a, 's> {
+    segments: &'a mut Segments<'s>,
+    reach: Reach<'a>,
+    strays: &'a mut Vec<(u16, u64)>,
 }
 
-impl Window<'_> {
+impl Window<'_, '_> {
     fn find(&mut self, address: u64, length: usize) -> Result<&mut [u8], Denied> {
-        let at = address.checked_sub(DMA).filter(|_| self.master).ok_or(Denied)?;
-        let (index, offset) = ((at / layout::SLOT) as usize, (at % layout::SLOT) as usize);
-        let (shared, pages) = self.segments.get_mut(index).ok_or(Denied)?;
-        let end = offset.checked_add(length).filter(|end| *end <= *pages as usize * PAGE);
-        shared.bytes().get_mut(offset..end.ok_or(Denied)?).ok_or(Denied)
+        if !self.reach.master {
+            return Err(Denied);
+        }
+        let found = place(address, length, self.segments.0, self.reach.live);
+        let Some((segment, range)) = found else {
+            self.strays.push((self.reach.device as u16, address));
+            return Err(Denied);
+        };
+        self.segments.0[segment].0.bytes().get_mut(range).ok_or(Denied)
     }
 }
 
-impl Memory for Window<'_> {
+/// The segment, and where in it, that `length` bytes at `address` are, if somebody has it.
+fn place(
+    address: u64,
+    length: usize,
+    segments: &[(Shared, u64)],
+    live: &BTreeSet<u16>,
+) -> Option<(usize, Range<usize>)> {
+    let at = address.checked_sub(DMA)?;
+    let (index, offset) = ((at / layout::SLOT) as usize, (at % layout::SLOT) as usize);
+    let (_, pages) = segments.get(index)?;
+    let end = offset.checked_add(length).filter(|end| *end <= *pages as usize * PAGE)?;
+    live.contains(&(index as u16)).then_some((index, offset..end))
+}
+
+impl Memory for Window<'_, '_> {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied> {
         bytes.copy_from_slice(self.find(address, bytes.len())?);
         Ok(())

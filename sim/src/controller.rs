@@ -1,7 +1,7 @@
 //! A host controller among the devices of a host.
 
-use crate::faults::{Fault, Faults};
-use crate::function::Function;
+use crate::faults::{Mishap, Plan};
+use crate::function::{Function, Note};
 use crate::tap::Tap;
 use diapason_abi::Nanos;
 use diapason_devices::Device;
@@ -28,32 +28,40 @@ impl Memory for Unreachable {
     }
 }
 
+/// Where nothing is that a device may reach.
+const STRAY: u64 = 0xdead_0000;
+
+/// As many connectors as a description can name, each with both protocols.
+fn fresh() -> Xhc {
+    let ports = |protocol| Group { protocol, ports: CONNECTORS };
+    let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
+    Xhc::new(Config { groups, ..Config::default() })
+}
+
 /// An xHCI controller with what is plugged into it.
 pub struct Controller {
     xhc: Xhc,
     /// Interrupts on their way, in order of time.
     coming: VecDeque<Interrupt>,
-    /// Ports that something was plugged into.
-    ports: Vec<u8>,
-    faults: Option<Faults>,
+    /// Connectors that something was plugged into, and its port.
+    ports: Vec<(u8, u8)>,
+    mishaps: Plan<Mishap>,
     /// What was pulled: when it comes back, and into which port.
     pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     tap: Option<Tap>,
 }
 
 impl Controller {
-    /// A controller with as many connectors as a description can name, each with both protocols.
+    /// A controller with nothing plugged in.
     #[must_use]
     pub fn new() -> Controller {
-        let ports = |protocol| Group { protocol, ports: CONNECTORS };
-        let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
-        let xhc = Xhc::new(Config { groups, ..Config::default() });
+        let xhc = fresh();
         Controller {
             xhc,
             coming: VecDeque::new(),
             ports: Vec::new(),
-            faults: None,
+            mishaps: Plan::new(Vec::new()),
             pulled: Vec::new(),
             notes: Vec::new(),
             tap: None,
@@ -65,7 +73,7 @@ impl Controller {
         let super_speed = device.speed() == Speed::Super;
         let port = if super_speed { connector + CONNECTORS } else { connector };
         self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
-        self.ports.push(port);
+        self.ports.push((connector, port));
     }
 
     /// Look at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
@@ -76,43 +84,51 @@ impl Controller {
         self.tap.insert(Tap::default()).clone()
     }
 
-    /// From now on things go wrong, as the seed says.
-    pub fn suffer(&mut self, seed: u64) {
-        self.faults = Some(Faults::new(seed));
+    /// This will go wrong; `words` are what is said then.
+    pub fn suffer(&mut self, at: Nanos, mishap: Mishap, words: String) {
+        self.mishaps.add((at, mishap, words));
     }
 
-    /// Faults and returns that are due.
+    /// Mishaps and returns that are due.
     fn happen(&mut self, now: Nanos, memory: &mut dyn Memory) {
-        if let Some(fault) = self.faults.as_mut().and_then(|faults| faults.take(now)) {
-            self.notes.push(format!("fault: {fault}"));
-            self.inflict(fault, now, memory);
+        while let Some((mishap, words)) = self.mishaps.take(now) {
+            self.notes.push(Note::Fault(words));
+            self.inflict(mishap, now, memory);
         }
         while let Some(index) = self.pulled.iter().position(|(back, ..)| *back <= now) {
             let (_, port, device) = self.pulled.swap_remove(index);
-            self.notes.push(format!("port {port} has its device again"));
+            self.notes.push(Note::Other(format!("port {port} has its device again")));
             self.xhc.attach(port, device, now, memory);
         }
     }
 
-    fn inflict(&mut self, fault: Fault, now: Nanos, memory: &mut dyn Memory) {
-        match fault {
-            Fault::LoseInterrupt => self.xhc.disturb(Disturbance::Lost),
-            Fault::DelayInterrupt(by) => self.xhc.disturb(Disturbance::Delayed(by)),
-            Fault::RepeatInterrupt(after) => self.xhc.disturb(Disturbance::Twice(after)),
-            Fault::DamagePackets(slot, endpoint, packets) => {
-                self.xhc.fail_packets(slot, endpoint, packets);
-            }
-            Fault::Unplug(which, back) => {
-                let port = self.ports.get(which % self.ports.len().max(1)).copied();
-                let pulled =
-                    port.and_then(|port| Some((port, self.xhc.detach(port, now, memory)?)));
-                if let Some((port, device)) = pulled {
+    fn inflict(&mut self, mishap: Mishap, now: Nanos, memory: &mut dyn Memory) {
+        match mishap {
+            Mishap::Device => {}
+            Mishap::LoseInterrupt => self.xhc.disturb(Disturbance::Lost),
+            Mishap::DelayInterrupt(by) => self.xhc.disturb(Disturbance::Delayed(by)),
+            Mishap::RepeatInterrupt(after) => self.xhc.disturb(Disturbance::Twice(after)),
+            Mishap::Unplug(connector, back) => {
+                if let Some(port) = self.port(connector)
+                    && let Some(device) = self.xhc.detach(port, now, memory)
+                {
                     self.pulled.push((now + back, port, device));
                 }
             }
-            Fault::SystemError => self.xhc.system_error(),
-            Fault::ControllerError => self.xhc.controller_error(),
+            Mishap::LoseLink(connector) => {
+                if let Some(port) = self.port(connector) {
+                    self.xhc.lose_link(now, memory, port);
+                }
+            }
+            Mishap::SystemError => self.xhc.system_error(),
+            Mishap::ControllerError => self.xhc.controller_error(),
+            // Whether it is refused is for the memory to say.
+            Mishap::StrayDma => drop(memory.write(STRAY, &[0xff; 8])),
         }
+    }
+
+    fn port(&self, connector: u8) -> Option<u8> {
+        self.ports.iter().find(|(known, _)| *known == connector).map(|(_, port)| *port)
     }
 
     fn gather(&mut self) {
@@ -149,9 +165,8 @@ impl Function for Controller {
 
     fn next_change(&self) -> Nanos {
         let coming = self.coming.front().map_or(Nanos::FOREVER, |interrupt| interrupt.at);
-        let fault = self.faults.as_ref().map_or(Nanos::FOREVER, Faults::next);
         let back = self.pulled.iter().map(|(back, ..)| *back).min().unwrap_or(Nanos::FOREVER);
-        coming.min(self.xhc.next_event()).min(fault).min(back)
+        coming.min(self.xhc.next_event()).min(self.mishaps.next()).min(back)
     }
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
@@ -170,8 +185,21 @@ impl Function for Controller {
         port.map(|port| format!("the device at port {port} changes in the past"))
     }
 
-    fn take_notes(&mut self) -> Vec<String> {
+    fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// Devices lose their power with the host that feeds them.
+    fn power_cycle(&mut self, now: Nanos) {
+        let mut xhc = fresh();
+        for (_, port) in &self.ports {
+            if let Some(mut device) = self.xhc.detach(*port, now, &mut Unreachable) {
+                device.reset(now);
+                xhc.attach(*port, device, now, &mut Unreachable);
+            }
+        }
+        self.xhc = xhc;
+        self.coming.clear();
     }
 }
 

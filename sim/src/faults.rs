@@ -1,99 +1,125 @@
-//! What goes wrong around a controller, and when: drawn from a seed, so that it can be had again.
+//! What goes wrong, and when. Everything is said before a run, so that it can be had again; what is
+//! random was drawn before. Each fault is noted when it happens, in the words of who asked for it.
 
 use diapason_abi::Nanos;
-use diapason_random::Random;
+use std::collections::VecDeque;
 
-/// Something that goes wrong.
+/// What happens around a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub enum Mishap {
+    /// Nothing at the controller: a device does it by itself at that time.
+    Device,
     /// The next interrupt never arrives.
     LoseInterrupt,
     /// The next interrupt arrives so much later.
     DelayInterrupt(Nanos),
-    /// The next interrupt arrives twice.
+    /// The next interrupt arrives, and again so much later.
     RepeatInterrupt(Nanos),
-    /// So many packets of an endpoint are damaged on the wire: slot, endpoint.
-    DamagePackets(u8, u8, u32),
-    /// What is plugged into this connector (counted among those that have something) is pulled, and
-    /// plugged in again so much later.
-    Unplug(usize, Nanos),
-    /// The controller halts with a system error.
+    /// What is plugged into this connector is pulled, and plugged in again so much later.
+    Unplug(u8, Nanos),
+    /// The link of this connector breaks down.
+    LoseLink(u8),
+    /// The controller halts with a host system error.
     SystemError,
     /// The controller breaks, until it is reset.
     ControllerError,
+    /// The controller writes to memory that nobody has.
+    StrayDma,
 }
 
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let us = |time: &Nanos| time.0 / 1_000;
-        match self {
-            Fault::LoseInterrupt => write!(f, "the next interrupt is lost"),
-            Fault::DelayInterrupt(by) => write!(f, "the next interrupt is {} us late", us(by)),
-            Fault::RepeatInterrupt(after) => {
-                write!(f, "the next interrupt comes again after {} us", us(after))
-            }
-            Fault::DamagePackets(slot, endpoint, packets) => {
-                write!(f, "{packets} packets of slot {slot}, endpoint {endpoint} are damaged")
-            }
-            Fault::Unplug(which, back) => {
-                write!(f, "device {which} is unplugged for {} us", us(back))
-            }
-            Fault::SystemError => write!(f, "system error"),
-            Fault::ControllerError => write!(f, "controller error"),
-        }
-    }
+/// What happens to a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Upset {
+    /// The thread of this process that runs next executes an invalid instruction.
+    Crash(u16),
+    /// What a process says it computes takes so many times as long.
+    Overrun {
+        /// The process.
+        process: u16,
+        /// So many times.
+        times: u64,
+        /// Until then.
+        until: Nanos,
+    },
+    /// The power fails, and is back so much later.
+    PowerLoss(Nanos),
 }
 
-/// The shortest and the longest time between two faults.
-const DISTANCE: (u64, u64) = (20_000_000, 600_000_000);
-/// Endpoints that packets are damaged of: the control endpoint and the first bulk ones.
-const ENDPOINTS: [u8; 3] = [1, 4, 5];
+/// A fault to come: when, what, and in which words.
+pub type Planned<F> = (Nanos, F, String);
 
-/// Faults to come.
+/// Faults to come, in order of time.
 #[derive(Clone, Debug)]
-pub(crate) struct Faults {
-    random: Random,
-    next: (Nanos, Fault),
-}
+pub(crate) struct Plan<F>(VecDeque<Planned<F>>);
 
-impl Faults {
-    /// The faults of a seed; the first comes when devices have had time to be found.
-    pub fn new(seed: u64) -> Faults {
-        let mut random = Random::stream(seed, 1);
-        let next = (Nanos::from_millis(800), draw(&mut random));
-        Faults { random, next }
+impl<F> Plan<F> {
+    pub fn new(mut faults: Vec<Planned<F>>) -> Plan<F> {
+        faults.sort_by_key(|(at, ..)| *at);
+        Plan(faults.into())
+    }
+
+    pub fn add(&mut self, fault: Planned<F>) {
+        let place = self.0.partition_point(|(at, ..)| *at <= fault.0);
+        self.0.insert(place, fault);
     }
 
     /// When the next one comes.
     pub fn next(&self) -> Nanos {
-        self.next.0
+        self.0.front().map_or(Nanos::FOREVER, |(at, ..)| *at)
     }
 
-    /// The one that is due, if one is.
-    pub fn take(&mut self, now: Nanos) -> Option<Fault> {
-        let (at, fault) = self.next;
-        if at > now {
-            return None;
-        }
-        let distance = Nanos(self.random.between(DISTANCE.0, DISTANCE.1));
-        self.next = (at + distance, draw(&mut self.random));
-        Some(fault)
+    /// One that is due, and what is said about it.
+    pub fn take(&mut self, now: Nanos) -> Option<(F, String)> {
+        let (_, fault, words) = self.0.pop_front_if(|(at, ..)| *at <= now)?;
+        Some((fault, words))
     }
 }
 
-fn draw(random: &mut Random) -> Fault {
-    let span = |random: &mut Random, most| Nanos::from_micros(random.between(1, most));
-    match random.below(16) {
-        0..3 => Fault::LoseInterrupt,
-        3..6 => Fault::DelayInterrupt(span(random, 3_000)),
-        6..9 => Fault::RepeatInterrupt(span(random, 500)),
-        9..13 => {
-            let (slot, endpoint) = (random.between(1, 2) as u8, random.pick(&ENDPOINTS));
-            Fault::DamagePackets(slot, endpoint, random.within(1, 6))
+/// The upsets of a host, to come and under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Upsets {
+    plan: Plan<Upset>,
+    crashes: Vec<u16>,
+    overruns: Vec<(u16, u64, Nanos)>,
+}
+
+impl Upsets {
+    pub fn new(upsets: Vec<Planned<Upset>>) -> Upsets {
+        Upsets { plan: Plan::new(upsets), crashes: Vec::new(), overruns: Vec::new() }
+    }
+
+    /// When the next one comes.
+    pub fn next(&self) -> Nanos {
+        self.plan.next()
+    }
+
+    /// The one that is due begins: its words, and if the power is lost, when it is back.
+    pub fn begin(&mut self, now: Nanos) -> Option<(String, Option<Nanos>)> {
+        let (upset, words) = self.plan.take(now)?;
+        match upset {
+            Upset::Crash(process) => self.crashes.push(process),
+            Upset::Overrun { process, times, until } => {
+                self.overruns.push((process, times, until));
+            }
+            Upset::PowerLoss(off) => {
+                (self.crashes, self.overruns) = (Vec::new(), Vec::new());
+                return Some((words, Some(now + off)));
+            }
         }
-        13 => Fault::Unplug(random.index(4), span(random, 300_000)),
-        14 => Fault::SystemError,
-        _ => Fault::ControllerError,
+        Some((words, None))
+    }
+
+    /// Does a thread of this process crash now?
+    pub fn crash(&mut self, process: u16) -> bool {
+        let found = self.crashes.iter().position(|crash| *crash == process);
+        found.map(|index| self.crashes.swap_remove(index)).is_some()
+    }
+
+    /// How long a process takes for what should take it `span`.
+    pub fn stretch(&self, process: u16, span: Nanos, now: Nanos) -> Nanos {
+        let is_it = |(who, _, until): &&(u16, u64, Nanos)| *who == process && now < *until;
+        let times = self.overruns.iter().filter(is_it).map(|(_, times, _)| *times).max();
+        Nanos(span.0.saturating_mul(times.unwrap_or(1)))
     }
 }
 
@@ -101,24 +127,40 @@ fn draw(random: &mut Random) -> Fault {
 mod tests {
     use super::*;
 
+    fn planned<F>(at: u64, fault: F) -> Planned<F> {
+        (Nanos(at), fault, String::from("x"))
+    }
+
     #[test]
-    fn a_seed_has_its_faults_and_they_keep_their_distance() {
-        let all = |seed| {
-            let (mut faults, mut taken) = (Faults::new(seed), Vec::new());
-            for _ in 0..200 {
-                let at = faults.next();
-                assert_eq!(faults.take(at - Nanos(1)), None);
-                taken.push((at, faults.take(at).unwrap()));
-            }
-            taken
-        };
-        assert_eq!(all(1), all(1));
-        assert_ne!(all(1), all(2));
-        for pair in all(3).windows(2) {
-            let distance = pair[1].0 - pair[0].0;
-            assert!((DISTANCE.0..=DISTANCE.1).contains(&distance.0));
+    fn faults_come_in_order_of_time_and_then_of_the_text() {
+        let mut plan = Plan::new(vec![planned(5, 'b'), planned(1, 'a'), planned(5, 'c')]);
+        plan.add(planned(5, 'd'));
+        assert_eq!(plan.next(), Nanos(1));
+        let mut taken = Vec::new();
+        while let Some((fault, _)) = plan.take(Nanos(5)) {
+            taken.push(fault);
         }
-        let unplugged = |(_, fault): &(Nanos, Fault)| matches!(fault, Fault::Unplug(..));
-        assert!(all(4).iter().any(unplugged));
+        assert_eq!(taken, ['a', 'b', 'c', 'd']);
+        assert_eq!(plan.next(), Nanos::FOREVER);
+    }
+
+    #[test]
+    fn upsets_hit_their_process_in_their_time() {
+        let overrun = Upset::Overrun { process: 2, times: 3, until: Nanos(20) };
+        let mut upsets = Upsets::new(vec![planned(10, overrun), planned(10, Upset::Crash(2))]);
+        assert_eq!(upsets.begin(Nanos(9)), None);
+        while upsets.begin(Nanos(10)).is_some() {}
+        let stretched = |process, now| upsets.stretch(process, Nanos(7), Nanos(now)).0;
+        assert_eq!([stretched(2, 19), stretched(2, 20), stretched(1, 19)], [21, 7, 7]);
+        assert!(!upsets.crash(1) && upsets.crash(2) && !upsets.crash(2));
+    }
+
+    #[test]
+    fn without_power_nothing_else_goes_on() {
+        let loss = Upset::PowerLoss(Nanos(5));
+        let mut upsets = Upsets::new(vec![planned(10, Upset::Crash(2)), planned(10, loss)]);
+        assert_eq!(upsets.begin(Nanos(10)), Some((String::from("x"), None)));
+        assert_eq!(upsets.begin(Nanos(10)), Some((String::from("x"), Some(Nanos(15)))));
+        assert!(!upsets.crash(2));
     }
 }

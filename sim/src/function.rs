@@ -3,6 +3,15 @@
 use diapason_abi::Nanos;
 use diapason_xhc::Memory;
 
+/// What somebody who watches should know of a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A fault that was asked for happened, in these words.
+    Fault(String),
+    /// Anything else.
+    Other(String),
+}
+
 /// A device of a host. Between calls nothing happens: the machine calls [`Function::advance`] no
 /// later than [`Function::next_change`] says, which it asks for after each write and advance.
 pub trait Function {
@@ -27,7 +36,10 @@ pub trait Function {
     }
 
     /// What somebody who watches should know, since the last call.
-    fn take_notes(&mut self) -> Vec<String> {
+    fn take_notes(&mut self) -> Vec<Note> {
         Vec::new()
     }
+
+    /// The host had no power, and has it again.
+    fn power_cycle(&mut self, now: Nanos);
 }

@@ -94,6 +94,10 @@ impl Function for Hpet {
         }
     }
 
+    fn power_cycle(&mut self, _: Nanos) {
+        *self = Hpet::default();
+    }
+
     fn take_interrupts(&mut self, _: Nanos) -> Vec<u16> {
         if std::mem::take(&mut self.rung) { vec![0] } else { Vec::new() }
     }

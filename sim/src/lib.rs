@@ -37,7 +37,8 @@ pub use bill::{Bill, Doing, Item, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller};
 pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
-pub use function::Function;
+pub use faults::{Mishap, Planned, Upset};
+pub use function::{Function, Note};
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
 pub use tap::{Passed, Tap};
@@ -50,8 +51,9 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::Kernel;
 use diapason_core::host::with_kernel_refusing;
+use faults::Upsets;
 use machine::Simulated;
-use processor::Processor;
+use processor::{Processor, Stop};
 use std::sync::{Mutex, PoisonError};
 
 /// Why there was no run.
@@ -87,12 +89,15 @@ pub struct Options {
     /// Keep processes from each other's memory, too? It takes ten microseconds of the host at each
     /// switch between processes; without it, a wild write into another process is not noticed.
     pub isolate: bool,
+    /// What goes wrong in the host.
+    pub upsets: Vec<Planned<Upset>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
-        Options { costs: Costs::default(), works, check: false, isolate: false }
+        let (costs, upsets) = (Costs::default(), Vec::new());
+        Options { costs, works, check: false, isolate: false, upsets }
     }
 }
 
@@ -123,17 +128,52 @@ pub fn run(
     guard::install();
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
     let archive = Archive::parse(archive).map_err(Error::Archive)?;
-    let bus = Bus::new(&archive, functions);
+    let mut bus = Bus::new(&archive, functions);
+    let (mut upsets, mut now) = (Upsets::new(options.upsets.clone()), Nanos::ZERO);
+    loop {
+        match live(&archive, options, bus, upsets, (&mut *observer, now))? {
+            Life::Over(ended) => return Ok(ended),
+            Life::Again(parts) => (bus, upsets, now) = *parts,
+        }
+        observer.hear(Said::Boots(now));
+        bus.power_cycle(now);
+    }
+}
+
+/// How a life of the host ended.
+enum Life {
+    /// With the run.
+    Over(Ended),
+    /// It has power again then; its devices, and what goes wrong later.
+    Again(Box<(Bus, Upsets, Nanos)>),
+}
+
+/// One life of the host, from boot on: memory is lost with the power.
+fn live(
+    archive: &Archive<'_>,
+    options: &Options,
+    bus: Bus,
+    upsets: Upsets,
+    (observer, start): (&mut impl Observer, Nanos),
+) -> Result<Life, Error> {
     let absent = bus.absent();
-    let (mut machine, refused) = Simulated::load(&archive, bus)?;
+    let (mut machine, refused) = Simulated::load(archive, bus)?;
     if options.isolate {
         machine.isolate();
     }
-    with_kernel_refusing(&archive, refused, |mut kernel: Kernel<'_>| {
+    with_kernel_refusing(archive, refused, |mut kernel: Kernel<'_>| {
         kernel.lack_devices(absent);
         let horizon = Nanos(archive.header.horizon);
-        let mut processor = Processor::new(kernel, machine, options.clone(), observer);
-        let ending = processor.run(horizon);
-        Ok(Ended { ending, time: processor.close() })
+        let mut processor = Processor::new(kernel, machine, options, upsets, (observer, start));
+        let stop = processor.run(horizon);
+        let time = processor.close();
+        let Processor { machine, upsets, .. } = processor;
+        Ok(match stop {
+            Stop::Ended(ending) => Life::Over(Ended { ending, time }),
+            Stop::PowerLost(back) if back >= horizon => {
+                Life::Over(Ended { ending: Ending::Finished, time })
+            }
+            Stop::PowerLost(back) => Life::Again(Box::new((machine.bus, upsets, back))),
+        })
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::bus::{self, Bus, Segments};
 use crate::context::Context;
+use crate::function::Note;
 use crate::memory::{Rights, Shared, Window};
 use crate::program::{self, Program};
 use crate::{Error, Said};
@@ -129,7 +130,13 @@ impl Simulated {
     /// Devices do what they do by themselves up to `now`.
     pub fn advance_devices(&mut self, now: Nanos) {
         self.bus.advance(now, &mut Segments(&mut self.segments));
-        self.said.extend(self.bus.notes.drain(..).map(|note| Said::Note(now, note)));
+        let notes = self.bus.notes.drain(..).map(|note| match note {
+            Note::Fault(words) => Said::Fault(now, words),
+            Note::Other(text) => Said::Note(now, text),
+        });
+        self.said.extend(notes);
+        let strays = self.bus.take_strays().into_iter();
+        self.said.extend(strays.map(|(device, address)| Said::Stray(now, device, address)));
     }
 
     /// A message for the process that is visible; false if it has no memory there.
@@ -197,12 +204,14 @@ impl Machine for Simulated {
     }
 
     fn map_segment(&mut self, segment: u16, page: u32, _frame: FrameId) {
+        self.bus.note_segment(segment, true);
         let (shared, _) = &mut self.segments[usize::from(segment)];
         let start = page as usize * PAGE;
         shared.bytes()[start..start + PAGE].fill(0);
     }
 
-    fn clear_segment(&mut self, _segment: u16, _pages: u32) {
+    fn clear_segment(&mut self, segment: u16, _pages: u32) {
+        self.bus.note_segment(segment, false);
         // Nobody shows it any more, and every page is cleared before somebody does again.
     }
 

@@ -12,6 +12,12 @@ pub enum Said {
     Record(Record, Vec<u64>),
     /// What happened outside the host, and when.
     Note(Nanos, String),
+    /// A fault that was asked for happens now, in these words.
+    Fault(Nanos, String),
+    /// A device used memory that nobody has: device and address.
+    Stray(Nanos, u16, u64),
+    /// What was said up to now is all of a life of the host: it boots anew at this instant.
+    Boots(Nanos),
     /// A line of text from the process with this number.
     Log(u16, String),
 }

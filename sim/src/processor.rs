@@ -7,6 +7,7 @@
 use crate::Options;
 use crate::context::Trap;
 use crate::costs::{Cost, Costs};
+use crate::faults::Upsets;
 use crate::guard;
 use crate::machine::Simulated;
 use crate::observe::{Moment, Observer, Said};
@@ -28,6 +29,15 @@ pub enum Ending {
     /// Time stands still, and this device is why; without one, the running thread. Only a model or
     /// the simulator itself can do that.
     Stuck(Option<u16>),
+}
+
+/// Why a host stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// The run is over.
+    Ended(Ending),
+    /// It has no power until then.
+    PowerLost(Nanos),
 }
 
 /// Looks at the clock that may see the same instant: whatever happens, time soon passes.
@@ -62,6 +72,7 @@ pub(crate) struct Processor<'a, O> {
     pub machine: Simulated,
     pub costs: Costs,
     pub works: Works,
+    pub upsets: Upsets,
     check: bool,
     pub observer: O,
     pub now: Nanos,
@@ -72,16 +83,24 @@ pub(crate) struct Processor<'a, O> {
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
-    pub fn new(kernel: Kernel<'a>, machine: Simulated, options: Options, observer: O) -> Self {
-        let Options { costs, works, check, .. } = options;
+    /// A core that is switched on at `now`.
+    pub fn new(
+        kernel: Kernel<'a>,
+        machine: Simulated,
+        options: &Options,
+        upsets: Upsets,
+        (observer, now): (O, Nanos),
+    ) -> Self {
+        let Options { costs, works, check, .. } = options.clone();
         Processor {
             kernel,
             machine,
             costs,
             works,
+            upsets,
             check,
             observer,
-            now: Nanos::ZERO,
+            now,
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
             horizon: Nanos::FOREVER,
@@ -89,28 +108,33 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
     }
 
-    /// From boot until `horizon`, or until nothing can happen any more.
-    pub fn run(&mut self, horizon: Nanos) -> Ending {
+    /// From boot until `horizon`, until nothing can happen any more, or until the power is lost.
+    pub fn run(&mut self, horizon: Nanos) -> Stop {
         self.horizon = horizon;
         self.enter(Cause::Boot);
         loop {
             if self.machine.supervisor_died {
-                return Ending::SupervisorDied;
+                return Stop::Ended(Ending::SupervisorDied);
             }
             if !self.machine.said.is_empty() {
                 self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
             }
             let change = self.machine.bus.next_change();
-            let due = self.alarm.min(self.horizon).min(change);
+            let due = self.alarm.min(self.horizon).min(change).min(self.upsets.next());
             if self.now >= self.horizon {
-                return Ending::Finished;
+                return Stop::Ended(Ending::Finished);
             } else if self.still.lasts(self.now) {
-                return Ending::Stuck(self.machine.bus.due(self.now));
+                return Stop::Ended(Ending::Stuck(self.machine.bus.due(self.now)));
+            } else if let Some((words, power)) = self.upsets.begin(self.now) {
+                self.observer.hear(Said::Fault(self.now, words));
+                if let Some(back) = power {
+                    return Stop::PowerLost(back);
+                }
             } else if change <= self.now {
                 self.machine.advance_devices(self.now);
                 if let Some((device, what)) = self.machine.bus.stuck() {
                     self.observer.hear(Said::Note(self.now, what));
-                    return Ending::Stuck(Some(device));
+                    return Stop::Ended(Ending::Stuck(Some(device)));
                 }
             } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
@@ -118,7 +142,7 @@ impl<'a, O: Observer> Processor<'a, O> {
                 self.enter(Cause::Irq(device));
             } else if self.run.is_none() {
                 if due == Nanos::FOREVER {
-                    return Ending::Halted;
+                    return Stop::Ended(Ending::Halted);
                 }
                 self.now = due;
             } else if self.machine.owed[self.slot()] > Nanos::ZERO {
@@ -145,9 +169,14 @@ impl<'a, O: Observer> Processor<'a, O> {
     /// The running thread goes on natively, up to its next trap; what it consumes on the way ends
     /// before `due`.
     fn go_on(&mut self, due: Nanos) {
-        let slot = self.slot();
+        let (slot, process) = (self.slot(), self.machine.current);
+        if self.upsets.crash(process) {
+            self.machine.instruction = self.machine.contexts[slot].rip;
+            return self.fault(FaultCause::Instruction, self.machine.instruction);
+        }
         guard::note_resumption();
-        let spare = (due - self.now).min(WATCHED);
+        let overruns = self.upsets.stretch(process, WATCHED, self.now) != WATCHED;
+        let spare = if overruns { Nanos::ZERO } else { (due - self.now).min(WATCHED) };
         // SAFETY: the kernel started this thread in its loaded program, and `crate::ONE` lets one
         // simulation run at a time.
         let (trap, consumed) = unsafe { self.machine.contexts[slot].resume(spare.0) };
@@ -166,10 +195,13 @@ impl<'a, O: Observer> Processor<'a, O> {
             }
             Trap::Work(key) => {
                 let span = self.works.time(key);
-                self.machine.owed[slot] += span;
+                self.machine.owed[slot] += self.upsets.stretch(process, span, self.now);
                 self.owe(1);
             }
-            Trap::Consume(span) => self.machine.owed[slot] += Nanos(span.max(1)),
+            Trap::Consume(span) => {
+                let span = self.upsets.stretch(process, Nanos(span.max(1)), self.now);
+                self.machine.owed[slot] += span;
+            }
             Trap::Step => self.owe(self.costs.step()),
             Trap::GiveUp(place) => self.call(CallNumber::Fail as u64, [place, 0, 0, 0, 0]),
             Trap::Read(address, bytes) => {

@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 
 const SYSTEM: &str = "examples/can-concentrator.toml";
 const HORIZON_NS: u64 = 2_000_000_000;
-/// Without faults, and with those of a seed that unplugs the interface.
-const FAULTS: [Option<u64>; 2] = [None, Some(3)];
+/// Without faults, and with one that unplugs the interface.
+const FAULTS: [&[&str]; 2] = [&[], &["1s unplug interface 100ms"]];
 const CHANNELS: usize = 5;
 /// The header of a file, and of a frame with its frame.
 const FILE_BYTES: usize = 24;
@@ -33,17 +33,19 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let session = Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
     let folder = workspace.target().join("captures");
     let wanted = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
-    for faults in FAULTS {
+    for words in FAULTS {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let faults = simulate::asked(&session.system, &words).map_err(|f| f.to_string())?;
         let hash = |captures: &Request| {
-            let hash = simulate::hash(&session, &Options::default(), faults, captures);
+            let hash = simulate::hash(&session, &Options::default(), &faults, captures);
             hash.map_err(|failure| failure.to_string())
         };
         let mut unwatched = Trace::default();
-        simulate::drive(&session, &Options::default(), faults, &mut unwatched)
+        simulate::drive(&session, &Options::default(), &faults, &mut unwatched)
             .map_err(|failure| failure.to_string())?;
         let hashes = [unwatched.0, hash(&Request::default())?, hash(&wanted)?];
         if hashes.iter().any(|hash| *hash != hashes[0]) {
-            return Err(format!("with faults {faults:?} the hashes are {hashes:x?}"));
+            return Err(format!("with faults {words:?} the hashes are {hashes:x?}"));
         }
         look(&folder)?;
     }

@@ -11,6 +11,7 @@ mod captures;
 mod compare;
 mod costs;
 mod gdb;
+mod mutants;
 mod qemu_tests;
 mod simulator;
 mod speed;
@@ -122,6 +123,12 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 3)]
         runs: u64,
     },
+    /// Plant bugs, one at a time, in a copy; a search in the simulator must find each.
+    Mutants {
+        /// Only these [default: all of tests/mutations].
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Stop a booted system under GDB, kernel and programs with their symbols.
     Gdb {
         /// The system's description [default: examples/engine.toml].
@@ -169,6 +176,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
         Command::Costs => costs::command(workspace),
         Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),
+        Command::Mutants { names } => mutants::command(workspace, &names),
         Command::Bench { json } => measure(workspace, json),
         Command::Gdb { system, batch_check } => {
             gdb::start(workspace, &or(system, ENGINE), batch_check)

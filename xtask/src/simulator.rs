@@ -69,6 +69,8 @@ impl Function for Restless {
     fn take_interrupts(&mut self, _: Nanos) -> Vec<u16> {
         Vec::new()
     }
+
+    fn power_cycle(&mut self, _: Nanos) {}
 }
 
 /// From then on it is restless.

@@ -13,7 +13,7 @@ use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
-use diapason_sim::{Costs, Function, Memory, Moment, Observer, Options, Said, Trace};
+use diapason_sim::{Costs, Function, Memory, Moment, Note, Observer, Options, Said, Trace};
 use diapason_system::RunOptions;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -90,7 +90,11 @@ impl Function for Counted {
         self.0.take_interrupts(now)
     }
 
-    fn take_notes(&mut self) -> Vec<String> {
+    fn power_cycle(&mut self, now: Nanos) {
+        self.0.power_cycle(now);
+    }
+
+    fn take_notes(&mut self) -> Vec<Note> {
         self.0.take_notes()
     }
 
@@ -105,7 +109,7 @@ fn run(session: &Session) -> Result<(Counts, u64, u64), Failure> {
     let counted = |(class, function)| -> (u32, Box<dyn Function>) {
         (class, Box::new(Counted(function, steps.clone())))
     };
-    let functions = functions(&session.system, None).into_iter().map(counted).collect();
+    let functions = functions(&session.system, &[]).into_iter().map(counted).collect();
     let costs = Costs::at(session.system.clock_hz);
     let how = Options { costs, works: works(session, None), ..Options::default() };
     let mut counter = Counter::default();

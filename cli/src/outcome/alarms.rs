@@ -11,6 +11,7 @@ use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
 use crate::plan::counts::{KERNEL, TRAP_FRAME};
+use diapason_abi::archive::SWITCH_GRACE;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
 use diapason_system::{Server, System};
@@ -52,6 +53,8 @@ pub struct Assumptions {
     pub pipes: Vec<PipePromise>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
+    /// Is all time to be paid for by VCPUs?
+    reserved: bool,
 }
 
 /// What is assumed of one described VCPU.
@@ -91,6 +94,7 @@ impl Assumptions {
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
             pipes: PipePromise::of(system, &plan),
             slack_ns: 0,
+            reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
     }
 
@@ -109,7 +113,26 @@ impl Assumptions {
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, self.slack_ns));
-        kernel.chain(of_vcpus).chain(of_devices).chain(of_jobs).chain(of_pipes).collect()
+        let unpaid = self.unpaid(outcome);
+        let rest = of_jobs.chain(of_pipes).chain(unpaid);
+        kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
+    }
+
+    /// Where everybody has a VCPU, all time is paid for but that of switches, of which an entry
+    /// grants one at most.
+    fn unpaid(&self, outcome: &Outcome) -> Option<Alarm> {
+        let end = outcome.end.filter(|_| self.reserved)?;
+        let used = outcome.threads.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
+        let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
+        let (observed, assumed) =
+            (used.saturating_sub(paid), end.entries.saturating_mul(SWITCH_GRACE.0));
+        let text = format!(
+            "threads used {} that no VCPU paid; the kernel grants at most {}",
+            human(observed),
+            human(assumed)
+        );
+        let of = String::from("kernel");
+        (observed > assumed).then_some(Alarm { name: "unpaid-time", of, observed, assumed, text })
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
@@ -324,6 +347,24 @@ mod tests {
         for row in 0..3 {
             rings("budget-overrun", 3_000, |o, ns| o.vcpus[row].overrun_max_ns = ns);
         }
+    }
+
+    #[test]
+    fn where_everybody_has_a_vcpu_they_pay_for_all_but_switches() {
+        let mut outcome = sample::outcome();
+        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum();
+        let entries = outcome.end.unwrap().entries;
+        let mut used = |ns| {
+            outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);
+            outcome.threads[0].cpu_ns = ns;
+            let assumptions = Assumptions { reserved: true, ..Assumptions::of(&sample::system()) };
+            assumptions.unpaid(&outcome).map(|alarm| (alarm.observed, alarm.assumed))
+        };
+        let most = entries * SWITCH_GRACE.0;
+        assert_eq!(used(paid + most), None);
+        assert_eq!(used(paid + most + 1), Some((most + 1, most)));
+        // With a process that has none, nothing is known.
+        assert_eq!(alarms(|o| o.threads[0].cpu_ns = u64::MAX / 2), []);
     }
 
     #[test]

@@ -29,6 +29,9 @@ impl Outcome {
         let alarms: Vec<Value> = alarms.iter().map(alarm).collect();
         let pipes: Vec<Value> = promises.iter().map(|promise| pipe(promise, self, names)).collect();
         let faults: Vec<Value> = self.faults.iter().map(|event| fault(event, names)).collect();
+        let injected = self.lives().flat_map(|life| &life.injected);
+        let injected: Vec<Value> =
+            injected.map(|(time, what)| json!({ "time_ns": time, "what": what })).collect();
         let end = self.end.map(|end| {
             json!({
                 "entries": end.entries, "cr3": end.cr3, "msr": end.msr, "mmio": end.mmio,
@@ -54,6 +57,7 @@ impl Outcome {
             "pipes": pipes,
             "processes": processes,
             "faults": faults,
+            "injected": injected,
         })
     }
 }

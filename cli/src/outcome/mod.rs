@@ -153,6 +153,12 @@ pub struct Outcome {
     pub console_lost: bool,
     /// What a dying kernel said last.
     pub panic: Option<String>,
+    /// Faults that were asked for, as they happened: when, and which.
+    pub injected: Vec<(u64, String)>,
+    /// Memory that nobody has and a device used: when, which device, and where.
+    pub strays: Vec<(u64, u64, u64)>,
+    /// What came before, if the host lost its power: one for each life.
+    pub earlier: Vec<Outcome>,
 }
 
 impl Outcome {
@@ -211,6 +217,24 @@ impl Outcome {
             Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
             _ => {}
         }
+    }
+
+    /// The host boots once more: what was noted up to now is a life of its own.
+    pub fn boot_again(&mut self) {
+        let mut life = std::mem::take(self);
+        self.earlier = std::mem::take(&mut life.earlier);
+        self.earlier.push(life);
+    }
+
+    /// Every life of the host, in order.
+    pub fn lives(&self) -> impl Iterator<Item = &Outcome> {
+        self.earlier.iter().chain([self])
+    }
+
+    /// Does something to every life of the host.
+    pub fn each_life(&mut self, mut act: impl FnMut(&mut Outcome)) {
+        self.earlier.iter_mut().for_each(&mut act);
+        act(self);
     }
 
     fn note_recorded(&mut self, entries: u64, lost: u64) {

@@ -1,6 +1,7 @@
 //! Does the run hold? Three answers: yes, no and why, or it was our own bug.
 
 use super::{Alarm, Outcome, VcpuRow};
+use crate::duration;
 use crate::names::{self, Names};
 use crate::qemu::Ending;
 use crate::words;
@@ -25,22 +26,34 @@ pub fn judge(
     may_fault: &[bool],
     alarms: &[Alarm],
 ) -> Verdict {
-    if let Some(bug) = bug(ending, outcome) {
+    let earlier = outcome.earlier.iter().find_map(|life| bug(Ending::Halted, life));
+    if let Some(bug) = bug(ending, outcome).or(earlier) {
         return Verdict::Bug(bug);
     }
     let mut findings = Vec::new();
     if ending == Ending::SupervisorDied {
         findings.push("the process that supervises the others faulted".into());
     }
-    findings.extend(lateness(outcome, names));
     findings.extend(alarms.iter().map(Alarm::to_string));
+    outcome.lives().for_each(|life| findings.extend(broken(life, names, may_fault)));
+    if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
+}
+
+/// What one life of a host broke.
+fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
+    let mut findings = lateness(outcome, names);
     findings.extend(faults(outcome, names, may_fault));
     for (process, reason) in &outcome.refused {
         let reason = words::refusal(*reason);
         findings.push(format!("process {} did not start: {reason}", names.process(*process)));
     }
     findings.extend(outcome.losses.iter().map(|loss| format!("the kernel lost {loss}")));
-    if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
+    let stray = |(time, device, address): &(u64, u64, u64)| {
+        let (device, time) = (names.device(*device), duration::seconds(*time));
+        format!("device {device} used memory that nobody has, at {address:#x}, {time} s")
+    };
+    findings.extend(outcome.strays.iter().map(stray));
+    findings
 }
 
 fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {

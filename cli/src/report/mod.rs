@@ -68,8 +68,8 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
     let works = simulate::works(&session, request.seed);
     let costs = Costs::at(session.system.clock_hz);
-    let how = Options { costs, works, check: false, isolate: false };
-    let ending = simulate::drive(&session, &how, None, &mut watch)?;
+    let how = Options { costs, works, ..Options::default() };
+    let ending = simulate::drive(&session, &how, &session.system.faults, &mut watch)?;
     let outcome = std::mem::take(&mut watch.outcome);
     let run = Run { ending, outcome, flight: None, served: None };
     let verdict = session.judge(&run);

@@ -54,11 +54,16 @@ impl Watch {
 
 impl Observer for Watch {
     fn hear(&mut self, said: Said) {
-        self.outcome.note(&match said {
-            Said::Record(record, words) => Line::Record(record, words),
-            Said::Log(process, text) => Line::Log { process, text },
-            Said::Note(..) => return,
-        });
+        match said {
+            Said::Record(record, words) => self.outcome.note(&Line::Record(record, words)),
+            Said::Log(process, text) => self.outcome.note(&Line::Log { process, text }),
+            Said::Fault(time, text) => self.outcome.injected.push((time.0, text)),
+            Said::Stray(time, device, address) => {
+                self.outcome.strays.push((time.0, u64::from(device), address));
+            }
+            Said::Boots(_) => self.outcome.boot_again(),
+            Said::Note(..) => {}
+        }
     }
 
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {

@@ -4,6 +4,7 @@
 //! the outcome is reported and judged by the same code as that of a run.
 
 mod explain;
+mod faults;
 mod measured;
 mod perfetto;
 mod progress;
@@ -20,20 +21,21 @@ use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
 use crate::session::{Run, Session, describe};
-use crate::surroundings::{Functions, functions, in_sight, simulable};
+use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
 use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
-use diapason_system::RunOptions;
+use diapason_system::{Fault, RunOptions};
 pub(crate) use explain::Cast;
+pub use faults::asked;
 use measured::{addition, pictures};
 use perfetto::Perfetto;
 use progress::Progress;
 use responses::Responses;
 pub use search::Seeds;
-use search::{BROKE, TRACE};
+use search::{BROKE, BUG, FAULT, TRACE, TRIES};
 use std::path::PathBuf;
 use watch::Watch;
 
@@ -52,8 +54,10 @@ pub struct SimRequest {
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
-    /// Do things go wrong around the host, as the seed says?
+    /// Do things go wrong, as the seed says?
     pub faults: bool,
+    /// This goes wrong, besides what the description says.
+    pub fault: Vec<String>,
     /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
     pub search: Option<u64>,
     /// Share them among so many processes; one for each core if it is not said.
@@ -83,6 +87,9 @@ impl SimRequest {
         }
         if self.faults {
             options.push(String::from("--faults"));
+        }
+        for fault in &self.fault {
+            options.extend([String::from("--fault"), fault.clone()]);
         }
         if self.strict {
             options.push(String::from("--strict"));
@@ -128,6 +135,19 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
             Said::Record(record, words) => Line::Record(record, words),
             Said::Log(process, text) => Line::Log { process, text },
             Said::Note(time, text) => Line::Raw(words::stamped(Some(time.0), &text)),
+            Said::Fault(time, text) => {
+                let line = Line::Raw(words::stamped(Some(time.0), &format!("fault: {text}")));
+                self.outcome.injected.push((time.0, text));
+                line
+            }
+            Said::Stray(time, device, address) => {
+                self.outcome.strays.push((time.0, u64::from(device), address));
+                Line::Raw(words::stamped(Some(time.0), &words::stray(device, address)))
+            }
+            Said::Boots(time) => {
+                self.outcome.boot_again();
+                Line::Raw(words::stamped(Some(time.0), "the host has power again"))
+            }
         };
         self.outcome.note(&line);
         if let Some(perfetto) = &mut self.perfetto {
@@ -191,33 +211,53 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
     let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let clock = request.clock_hz.unwrap_or(system.clock_hz);
+    let asked = faults::asked(&system, &request.fault)?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::assemble(system, built, options)?;
     match request.seeds {
-        Some(seeds) => through(&session, request, clock, seeds),
-        None => once(&session, request, clock, wanted),
+        Some(seeds) => through(&Plan { session, request, clock, asked }, seeds),
+        None => once(&Plan { session, request, clock, asked }, wanted),
     }
 }
 
-fn options(session: &Session, request: &SimRequest, clock: u64, seed: Option<u64>) -> Options {
-    let (costs, works) = (Costs::at(clock), works(session, seed));
-    Options { costs, works, check: request.strict, isolate: request.strict }
+/// What every run of a request has in common.
+struct Plan<'a> {
+    session: Session,
+    request: &'a SimRequest,
+    clock: u64,
+    /// Faults asked for on the command line.
+    asked: Vec<Fault>,
+}
+
+impl Plan<'_> {
+    fn options(&self, seed: Option<u64>) -> Options {
+        let (costs, works) = (Costs::at(self.clock), works(&self.session, seed));
+        let (check, isolate) = (self.request.strict, self.request.strict);
+        Options { costs, works, check, isolate, ..Options::default() }
+    }
+
+    /// All faults of a run: described, asked for, and with `--faults` the seed's.
+    fn faults(&self, seed: Option<u64>) -> Vec<Fault> {
+        let system = &self.session.system;
+        let mut faults = system.faults.clone();
+        faults.extend(&self.asked);
+        if self.request.faults {
+            faults.extend(faults::drawn(system, seed.unwrap_or(0), self.request.horizon_ns));
+        }
+        faults
+    }
 }
 
 /// One run, reported.
-fn once(
-    session: &Session,
-    request: &SimRequest,
-    clock: u64,
-    wanted: Option<Wanted>,
-) -> Result<u8, Failure> {
+fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
+    let Plan { session, request, .. } = plan;
     let names = &session.names;
-    let how = options(session, request, clock, request.seed);
-    let faults = request.faults.then(|| request.seed.unwrap_or(0));
+    let faults = plan.faults(request.seed);
+    let how = with_upsets(session, &plan.options(request.seed), &faults);
     simulable(&session.system)?;
-    let (functions, sights) = in_sight(&session.system, faults, request.captures.pcap.is_some());
+    let (functions, sights) = in_sight(&session.system, &faults, request.captures.pcap.is_some());
     let open = |path: &PathBuf| Perfetto::create(path, names.clone());
     let pictured = request.histogram || request.svg.is_some();
     let mut listener = Listener {
@@ -249,30 +289,32 @@ fn once(
 const ALARM: &str = "alarm ";
 
 /// Many runs, up to the first that breaks a promise.
-fn through(
-    session: &Session,
-    request: &SimRequest,
-    clock: u64,
-    seeds: Seeds,
-) -> Result<u8, Failure> {
+fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
+    let session = &plan.session;
     for seed in seeds.each() {
-        let how = options(session, request, clock, Some(seed));
-        let faults = request.faults.then_some(seed);
+        println!("{TRIES}{seed}");
+        let faults = plan.faults(Some(seed));
         let mut listener = Listener::new(|_: &Line| {});
-        let ending = drive(session, &how, faults, &mut listener)?;
+        let ending = drive(session, &plan.options(Some(seed)), &faults, &mut listener)?;
         println!("{TRACE}{seed} {:016x}", listener.hash.0);
         let outcome = listener.outcome;
-        match session.judge(&Run { ending, outcome, flight: None, served: None }) {
-            Verdict::Holds => {}
+        let mut run = Run { ending, outcome, flight: None, served: None };
+        faults::excuse(&session.system, &faults, &mut run.outcome);
+        let finding = match session.judge(&run) {
+            Verdict::Holds => None,
             Verdict::Broken(findings) => {
                 // What a fault breaks is an assumption, and an alarm that says so is the answer.
-                let is_answer = |finding: &&String| request.faults && finding.starts_with(ALARM);
-                if let Some(finding) = findings.iter().find(|finding| !is_answer(finding)) {
-                    println!("{BROKE}{seed} {finding}");
-                    return Ok(BROKEN);
-                }
+                let is_answer = |finding: &String| !faults.is_empty() && finding.starts_with(ALARM);
+                findings.into_iter().find(|finding| !is_answer(finding))
             }
-            Verdict::Bug(text) => return Err(Failure::Ours(format!("seed {seed}: {text}"))),
+            Verdict::Bug(text) => Some(format!("{BUG}{text}")),
+        };
+        if let Some(finding) = finding {
+            println!("{BROKE}{seed} {finding}");
+            for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {
+                println!("{FAULT}{seed} {}", words::stamped(Some(*time), fault));
+            }
+            return Ok(BROKEN);
         }
     }
     Ok(HOLDS)
@@ -295,11 +337,12 @@ pub fn works(session: &Session, seed: Option<u64>) -> Works {
 pub fn run(
     session: &Session,
     how: &Options,
-    faults: Option<u64>,
+    faults: &[Fault],
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
     simulable(&session.system)?;
-    among(session, how, functions(&session.system, faults), observer)
+    let how = with_upsets(session, how, faults);
+    among(session, &how, functions(&session.system, faults), observer)
 }
 
 /// The same, among other devices than those of the description.
@@ -324,30 +367,39 @@ pub fn among(
 pub fn hash(
     session: &Session,
     how: &Options,
-    faults: Option<u64>,
+    faults: &[Fault],
     captures: &Request,
 ) -> Result<u64, Failure> {
     simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, captures.pcap.is_some());
     let watch = Watch::begin(sights, captures, &session.names)?;
     let mut listener = Listener { watch: Some(watch), ..Listener::new(|_: &Line| {}) };
-    drive_among(session, how, functions, &mut listener)?;
+    let how = with_upsets(session, how, faults);
+    drive_among(session, &how, functions, &mut listener)?;
     listener.watch.map_or(Ok(Vec::new()), |watch| watch.finish(None))?;
     Ok(listener.hash.0)
 }
 
-/// Runs a session on the simulated machine; with the seed in `faults`, things go wrong around it.
+/// Runs a session on the simulated machine, with these faults.
 ///
 /// # Errors
 /// If it cannot be run at all.
 pub fn drive(
     session: &Session,
     how: &Options,
-    faults: Option<u64>,
+    faults: &[Fault],
     observer: &mut impl Observer,
 ) -> Result<Ending, Failure> {
     simulable(&session.system)?;
-    drive_among(session, how, functions(&session.system, faults), observer)
+    let how = with_upsets(session, how, faults);
+    drive_among(session, &how, functions(&session.system, faults), observer)
+}
+
+/// What happens to the host itself, besides.
+fn with_upsets(session: &Session, how: &Options, faults: &[Fault]) -> Options {
+    let mut how = how.clone();
+    how.upsets.extend(upsets(&session.system, faults));
+    how
 }
 
 /// The same with these PCI functions.

@@ -6,7 +6,7 @@
 use super::progress::Progress;
 use crate::failure::{BROKEN, HOLDS};
 use crate::{Failure, Workspace, metal};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -48,6 +48,12 @@ impl std::fmt::Display for Seeds {
 pub const BROKE: &str = "broke ";
 /// What it prints for each seed, before the seed and the hash of its trace.
 pub const TRACE: &str = "trace ";
+/// What it prints before each seed, so that its own death has one.
+pub const TRIES: &str = "tries ";
+/// What it prints of each fault of a run that broke a promise: the seed, and what happened.
+pub const FAULT: &str = "fault ";
+/// How findings begin that are no broken promise but a fault of ours.
+pub const BUG: &str = "BUG: ";
 
 /// What the search hears of its processes.
 enum Heard {
@@ -65,6 +71,8 @@ pub struct Found {
     first: Option<(u64, String)>,
     /// Seeds in order, each with the hash of its trace.
     traces: Vec<(u64, String)>,
+    /// Seeds that broke a promise, with a fault of that run.
+    faults: Vec<(u64, String)>,
 }
 
 impl Found {
@@ -80,6 +88,7 @@ impl Found {
         self.traces.extend(pairs(TRACE));
         self.traces.sort_unstable();
         self.first = self.first.take().into_iter().chain(pairs(BROKE)).min();
+        self.faults.extend(pairs(FAULT));
     }
 
     /// Say it; the exit code. Seeds behind the first that broke a promise are not told of: how far
@@ -96,6 +105,9 @@ impl Found {
             return HOLDS;
         };
         println!("seed {seed}: {why}");
+        let own = self.faults.iter().filter(|(other, _)| other == seed);
+        own.for_each(|(_, fault)| println!("  {fault}"));
+        let arguments: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let (system, arguments) = (system.display(), arguments.join(" "));
         println!("again: diapason sim {system} {arguments} --seed {seed} --explain worst");
         BROKEN
@@ -123,7 +135,7 @@ pub fn search(
         let seeds = Seeds { from: from + worker, to: from + count, step: workers };
         let mut command = Command::new(&own);
         command.arg("sim").arg(system).args(arguments).args(["--seeds", &seeds.to_string()]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| Failure::io("start a search", &error))
     };
     let children = (0..workers).map(start).collect::<Result<Vec<Child>, Failure>>()?;
@@ -155,15 +167,26 @@ fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
 fn follow(mut child: Child, sender: &Sender<Heard>) {
     let lines = child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());
     // If nobody listens any more, another process has failed, and the search with it.
+    let mut tried = String::from("none");
     for line in lines.map_while(Result::ok) {
+        if let Some(seed) = line.strip_prefix(TRIES) {
+            seed.clone_into(&mut tried);
+        }
         let _ = sender.send(Heard::Line(line));
     }
+    let mut said = String::new();
+    let _ = child.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
     let wrong = match child.wait() {
         Ok(status) if status.success() || status.code() == Some(BROKEN.into()) => return,
-        Ok(status) => format!("a search ended with {status}"),
+        Ok(status) => format!("{said}at seed {tried}: ended with {status}"),
         Err(error) => format!("a search cannot be waited for: {error}"),
     };
     let _ = sender.send(Heard::Failed(wrong));
+}
+
+/// As a shell needs it: only faults have spaces.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
 }
 
 #[cfg(test)]
@@ -186,5 +209,15 @@ mod tests {
         assert_eq!(seeds("5:12:3"), [5, 8, 11]);
         assert_eq!(seeds("6:12:3"), [6, 9]);
         assert!(Seeds::parse("5:12:0").is_err() && Seeds::parse("5").is_err());
+    }
+
+    #[test]
+    fn a_finding_comes_with_its_faults() {
+        let mut found = Found::default();
+        found.note("broke 7 late\nfault 7 a\nfault 7 b c\n");
+        found.note("nothing");
+        assert_eq!(found.first, Some((7, String::from("late"))));
+        assert_eq!(found.faults, [(7, String::from("a")), (7, String::from("b c"))]);
+        assert_eq!([quoted("--fault"), quoted("2s crash p")], ["--fault", "\"2s crash p\""]);
     }
 }

@@ -4,16 +4,19 @@
 //! its other nodes, each with traffic of its own, and mailboxes for the devices that share it.
 
 mod alarm;
+mod mishap;
 mod receiver;
 mod traffic;
 
 pub use alarm::{Alarm, Alarms};
+pub use mishap::Mishap;
 pub use receiver::{ARDUINO, RECEIPT_ID};
 pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
 use diapason_can::{BitRate, Bus, Frame};
+use mishap::Plan;
 use receiver::Receiver;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -45,6 +48,7 @@ struct Segment {
     record: VecDeque<Sent>,
     record_limit: usize,
     overdue: u64,
+    plan: Plan,
     /// When something may happen next.
     next: Nanos,
 }
@@ -82,6 +86,7 @@ impl CanBus {
             record_limit: 0,
             overdue: 0,
             next: Nanos::FOREVER,
+            plan: Plan::default(),
         })))
     }
 
@@ -181,6 +186,17 @@ impl CanBus {
         self.change(|segment| act(&mut segment.bus))
     }
 
+    /// This will go wrong, at the bus's own time.
+    pub fn suffer(&self, at: Nanos, mishap: Mishap) {
+        self.change(|segment| {
+            let babbler = match mishap {
+                Mishap::Babble(_) => Some(segment.node(Setup::default(), None)),
+                Mishap::Errors(_) | Mishap::BusOff => None,
+            };
+            segment.plan.add(at, mishap, babbler);
+        });
+    }
+
     /// A place for a device, which starts switched off; `queue` requests fit.
     #[must_use]
     pub fn plug(&self, queue: usize) -> Plug {
@@ -216,7 +232,8 @@ impl Segment {
 
     fn next_source(&self) -> Nanos {
         let sources = self.sources.iter().map(|(_, source)| source.next());
-        sources.chain(self.receivers.iter().map(Receiver::next)).fold(Nanos::FOREVER, Nanos::min)
+        let sources = sources.chain(self.receivers.iter().map(Receiver::next));
+        sources.fold(self.plan.next(), Nanos::min)
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -235,6 +252,7 @@ impl Segment {
 
     /// What other nodes do at `time`.
     fn act(&mut self, time: Nanos) {
+        self.happen(time);
         for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
             let Some(frame) = source.take() else { continue };
             self.overdue += u64::from(self.bus.send(time, *node, frame).is_err());

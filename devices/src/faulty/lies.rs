@@ -1,5 +1,6 @@
 //! Lies about descriptors, and the catalogue of those that broke drivers.
 
+use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::setup::descriptor_type as kind;
 
@@ -97,17 +98,21 @@ pub struct Lie {
     pub from_read: u32,
     /// From this reset of the port on.
     pub from_reset: u32,
+    /// Within this time.
+    pub during: (Nanos, Nanos),
 }
 
 impl Lie {
     /// A lie that is always told.
     #[must_use]
     pub const fn new(about: u8, change: Change) -> Lie {
-        Lie { about, change, from_read: 0, from_reset: 0 }
+        let during = (Nanos::ZERO, Nanos::FOREVER);
+        Lie { about, change, from_read: 0, from_reset: 0, during }
     }
 
-    pub(super) fn told(&self, about: u8, read: u32, resets: u32) -> bool {
-        self.about == about && read >= self.from_read && resets >= self.from_reset
+    pub(super) fn told(&self, now: Nanos, about: u8, read: u32, resets: u32) -> bool {
+        let due = self.during.0 <= now && now < self.during.1;
+        due && self.about == about && read >= self.from_read && resets >= self.from_reset
     }
 }
 

@@ -4,6 +4,7 @@
 //! about descriptors ([`lies::catalogue`] has those that broke real drivers). What is random comes
 //! from the caller's seed.
 
+mod drift;
 pub mod lies;
 
 use crate::device::{Answer, Device, Handshake, Stall};
@@ -11,6 +12,7 @@ use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::setup::{IN, request};
 use diapason_usb::{Setup, Speed};
+pub use drift::Drifting;
 pub use lies::{Change, Lie};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -166,7 +168,7 @@ impl<D: Device> Faulty<D> {
         let whole = Setup { length: u16::MAX, ..setup };
         let mut bytes = self.device.control(now, whole, &[])?;
         for lie in &self.lies {
-            if lie.told(kind, read, self.resets) {
+            if lie.told(now, kind, read, self.resets) {
                 lie.change.apply(&mut bytes, &mut self.random);
                 note(&mut self.injected, self.tally.as_deref());
             }

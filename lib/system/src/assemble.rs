@@ -4,6 +4,7 @@ use crate::declared::{
     Declared, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu, DeclaredWork, Named,
 };
 use crate::diagnostics::Report;
+use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::queues::{self, Queues};
@@ -53,6 +54,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         usb: plugs(declared),
         works: works(declared),
         pipes: pipe::pipes(declared),
+        faults: fault::faults(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };

@@ -1,6 +1,7 @@
 //! What a description declares, item by item, with the place of everything a later stage may
 //! complain about. Values are in range already; names are not resolved yet.
 
+use crate::fault::FaultKind;
 use crate::source::{At, Span};
 use crate::system::{Restart, SemaphoreKind, UsbModel};
 use diapason_abi::archive::PciFunction;
@@ -21,6 +22,7 @@ pub(crate) struct Declared {
     pub usb: Vec<DeclaredUsb>,
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
+    pub faults: Vec<DeclaredFault>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
@@ -122,6 +124,16 @@ pub(crate) struct DeclaredPipe {
     pub jitter_ns: u64,
     pub work_ns: u64,
     pub latency: Option<At<u64>>,
+}
+
+/// `[[fault]]`, or a `--fault`.
+#[derive(Debug)]
+pub(crate) struct DeclaredFault {
+    pub at: u64,
+    pub kind: FaultKind,
+    /// Name of what it happens to; none for the host.
+    pub target: Option<At<String>>,
+    pub arguments: [u64; 2],
 }
 
 /// `[[process]]`.

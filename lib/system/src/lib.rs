@@ -21,6 +21,7 @@ mod check;
 mod declared;
 mod device;
 mod diagnostics;
+mod fault;
 mod hardware;
 mod limits;
 mod memory;
@@ -41,6 +42,7 @@ mod vcpus;
 
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
+pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
@@ -73,4 +75,16 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
         }
     }
     Err(Diagnostics::new(source, report))
+}
+
+/// Read a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn parse_fault(system: &System, text: &str) -> Result<Fault, Diagnostics> {
+    let mut report = Report::new();
+    match fault::parse(system, text, &mut report) {
+        Some(fault) if report.is_empty() => Ok(fault),
+        _ => Err(Diagnostics::new(Source::new("--fault", text), report)),
+    }
 }

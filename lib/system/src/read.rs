@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{device, pipe, units, usb, vcpu};
+use crate::{device, fault, pipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -47,6 +47,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "usb",
         "work",
         "pipe",
+        "fault",
     ];
     let lists = keys.map(|key| top.list(key));
     top.report_unknown();
@@ -61,6 +62,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         plugs,
         works,
         pipes,
+        faults,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -73,6 +75,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.usb = plugs.into_iter().map(|raw| usb::usb(raw, report)).collect();
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
+    declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
@@ -114,6 +117,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         usb: Vec::new(),
         works: Vec::new(),
         pipes: Vec::new(),
+        faults: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
     };

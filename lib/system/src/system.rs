@@ -1,6 +1,7 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::fault::Fault;
 use crate::source::{Source, Span};
 use diapason_abi::archive::{Location, VCPUS_MAX};
 
@@ -34,6 +35,8 @@ pub struct System {
     pub works: Vec<Work>,
     /// Pipes from devices to its processes.
     pub pipes: Vec<Pipe>,
+    /// What goes wrong in the simulator.
+    pub faults: Vec<Fault>,
     /// In which order they run.
     pub scheduling: Scheduling,
     pub(crate) origin: Origin,

@@ -12,7 +12,7 @@ use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
 
 /// The class of a controller that USB devices can be plugged into.
-const XHCI: u32 = 0x0c_0330;
+pub(crate) const XHCI: u32 = 0x0c_0330;
 /// Most ports of a controller.
 const PORTS: u64 = 15;
 /// Most hubs between a device and its controller.

@@ -123,7 +123,7 @@ fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread
     let mut recording = Recording::default();
     // QEMU keeps the flight record, which takes its time.
     let how = Options { costs: Costs::recording(CLOCK_HZ), ..Options::default() };
-    drive(&session, &how, None, &mut recording).map_err(|failure| failure.to_string())?;
+    drive(&session, &how, &[], &mut recording).map_err(|failure| failure.to_string())?;
     let flight = metal.flight()?;
     let (metal, sim) = (lives(&flight), lives(&recording.0));
     let mut spread = Spread::EMPTY;

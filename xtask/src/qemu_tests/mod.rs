@@ -10,6 +10,7 @@ mod concentrator;
 mod devices;
 mod engine;
 mod faults;
+mod inflicted;
 mod observed;
 pub mod storm;
 mod trials;
@@ -24,7 +25,7 @@ use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session, describe};
 use diapason::surroundings::Functions;
 use diapason::{Workspace, words};
-use diapason_system::RunOptions;
+use diapason_system::{RunOptions, parse_fault};
 
 /// What a test's system runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +61,8 @@ pub struct QemuTest {
     pub boots: usize,
     /// Done to the archive before it boots: damage, for example.
     pub alter: Option<fn(&mut Vec<u8>)>,
+    /// What goes wrong, in words of the command line; only in the simulator.
+    pub faults: &'static [&'static str],
     /// Where it runs.
     pub machine: Machine,
     /// On the simulator: the devices around it, if not those of the description.
@@ -83,6 +86,7 @@ impl QemuTest {
             watch: false,
             boots: 1,
             alter: None,
+            faults: &[],
             machine: Machine::Qemu,
             among: None,
             check,
@@ -99,7 +103,12 @@ impl QemuTest {
     }
 
     fn run(&self, workspace: &Workspace, built: &Built) -> Result<(), String> {
-        let system = describe(&workspace.root().join(self.system)).map_err(|f| f.to_string())?;
+        let mut system =
+            describe(&workspace.root().join(self.system)).map_err(|f| f.to_string())?;
+        for words in self.faults {
+            let fault = parse_fault(&system, words).map_err(|wrong| wrong.to_string())?;
+            system.faults.push(fault);
+        }
         let options = RunOptions {
             horizon_ns: self.horizon_ns,
             record_bytes: if self.record { RECORD_BYTES } else { 0 },
@@ -138,13 +147,14 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 10] {
+fn topics() -> [&'static [QemuTest]; 11] {
     [
         alarms::TESTS,
         concentrator::TESTS,
         devices::TESTS,
         engine::TESTS,
         faults::TESTS,
+        inflicted::TESTS,
         trials::TESTS,
         usb::TESTS,
         vcpus::TESTS,

@@ -47,7 +47,9 @@ impl Observed {
     /// the kernel checked at every entry.
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
-        let run = simulate::run(session, &strict(), None, &mut |line| lines.push(line.clone()));
+        let run = simulate::run(session, &strict(), &session.system.faults, &mut |line| {
+            lines.push(line.clone());
+        });
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 

@@ -9,6 +9,7 @@ mod ratchets;
 mod rules;
 mod source;
 
+use crate::mutants;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::{Failure, Workspace};
 use ratchets::Ratchets;
@@ -63,7 +64,7 @@ pub fn check(workspace: &Workspace) -> Result<(), String> {
     let mut problems = rules::broken(&tree);
     problems.extend(ratchets.exceeded(&rules::measure(&tree)));
     if problems.is_empty() {
-        return Ok(());
+        return mutants::patch::check(workspace);
     }
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     Err(format!("{}\ntidy: {} problems", lines.join("\n"), lines.len()))

@@ -235,6 +235,17 @@ impl Bus {
         self.wake();
     }
 
+    /// `node` goes bus-off, as after too many errors of its own. Nothing if it is switched off or
+    /// only listens.
+    pub fn expel(&mut self, now: Nanos, node: NodeId) {
+        self.advance(now);
+        self.land_or_walk();
+        if let Some(node) = self.nodes.get_mut(node.0) {
+            node.go_bus_off(self.now, &mut self.events);
+        }
+        self.wake();
+    }
+
     /// Arm a fault for the next frame that begins; several wait for one frame each.
     pub fn arm(&mut self, now: Nanos, fault: Fault) {
         self.advance(now);

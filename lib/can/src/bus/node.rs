@@ -373,6 +373,17 @@ impl Node {
         };
     }
 
+    /// Bus-off at once, as after many errors of its own; its host is told.
+    pub fn go_bus_off(&mut self, time: Nanos, events: &mut VecDeque<Event>) {
+        if self.phase == Phase::Off || self.setup.listen_only {
+            return;
+        }
+        self.sending = None;
+        self.transmit_errors = BUS_OFF_ABOVE + 1;
+        self.phase = self.silence();
+        self.note_health(&mut Out { time, node: self.id, events });
+    }
+
     fn silence(&self) -> Phase {
         if self.setup.stay_bus_off { Phase::Off } else { Phase::Recovering { runs: 0, bits: 0 } }
     }

@@ -1,0 +1,169 @@
+//! The faults of a run: described, asked for, and drawn; and what they excuse.
+
+use crate::Failure;
+use crate::outcome::Outcome;
+use crate::session::refused;
+use diapason_random::Random;
+use diapason_system::{
+    Fault, FaultKind, FaultTarget, LIES, Restart, System, UsbModel, parse_fault,
+};
+
+/// The first fault comes when devices have had time to be found.
+const FIRST: u64 = 800_000_000;
+/// The shortest and the longest time between two faults.
+const DISTANCE: (u64, u64) = (20_000_000, 600_000_000);
+
+/// How often a kind is drawn, among the others.
+const fn weight(kind: FaultKind) -> u32 {
+    match kind {
+        FaultKind::LostInterrupt | FaultKind::LateInterrupt | FaultKind::DoubleInterrupt => 3,
+        FaultKind::Damage | FaultKind::Stall | FaultKind::Crash | FaultKind::Overrun => 2,
+        _ => 1,
+    }
+}
+
+/// Faults as they were asked for on the command line.
+///
+/// # Errors
+/// Those that are none.
+pub fn asked(system: &System, texts: &[String]) -> Result<Vec<Fault>, Failure> {
+    let parse = |text: &String| parse_fault(system, text).map_err(|wrong| refused(&wrong));
+    texts.iter().map(parse).collect()
+}
+
+/// The faults that a seed draws for a run of this length: of every kind that can happen here.
+#[must_use]
+pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
+    let mut random = Random::stream(seed, 1);
+    let choices: Vec<(FaultKind, usize)> = FaultKind::all()
+        .flat_map(|kind| targets(system, kind).into_iter().map(move |target| (kind, target)))
+        .collect();
+    // A kind is as likely in a system with many targets for it as in one with few.
+    let mut kinds: Vec<FaultKind> = choices.iter().map(|(kind, _)| *kind).collect();
+    kinds.dedup();
+    let lots: Vec<FaultKind> =
+        kinds.iter().flat_map(|kind| (0..weight(*kind)).map(|_| *kind)).collect();
+    let (mut faults, mut at_ns) = (Vec::new(), FIRST);
+    while at_ns < horizon_ns && !lots.is_empty() {
+        let kind = lots[random.index(lots.len())];
+        let of: Vec<usize> =
+            choices.iter().filter(|(other, _)| *other == kind).map(|(_, target)| *target).collect();
+        let target = of[random.index(of.len())];
+        faults.push(Fault { at_ns, kind, target, arguments: arguments(kind, &mut random) });
+        at_ns += random.between(DISTANCE.0, DISTANCE.1);
+    }
+    faults
+}
+
+/// What a kind is drawn for: what the description provides for, so that every promise stands.
+fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
+    let all = |count: usize| (0..count).collect::<Vec<usize>>();
+    match kind.target() {
+        FaultTarget::Host => vec![0],
+        FaultTarget::Usb => all(system.usb.len()),
+        FaultTarget::Can => {
+            let is_can = |index: &usize| system.usb[*index].model == UsbModel::UsbCan;
+            all(system.usb.len()).into_iter().filter(is_can).collect()
+        }
+        FaultTarget::Controller => {
+            let mut controllers: Vec<usize> = system.usb.iter().map(|usb| usb.device).collect();
+            controllers.sort_unstable();
+            controllers.dedup();
+            controllers
+        }
+        FaultTarget::Process => {
+            let provided = |index: &usize| {
+                let process = &system.processes[*index];
+                match kind {
+                    FaultKind::Crash => process.restart != Restart::Never,
+                    // Without a budget nothing keeps it from the others' time.
+                    _ => process.vcpu.is_some(),
+                }
+            };
+            all(system.processes.len()).into_iter().filter(provided).collect()
+        }
+    }
+}
+
+/// Arguments of a kind, from short to long.
+fn arguments(kind: FaultKind, random: &mut Random) -> [u64; 2] {
+    let mut us = |most: u64| random.between(1, most) * 1_000;
+    match kind {
+        FaultKind::Unplug | FaultKind::Reboot => [us(300_000), 0],
+        FaultKind::Stall | FaultKind::Damage => [us(50_000), 0],
+        FaultKind::LateInterrupt => [us(3_000), 0],
+        FaultKind::DoubleInterrupt => [us(500), 0],
+        FaultKind::Babble => [us(200_000), random.between(0, 4)],
+        FaultKind::Lie => {
+            let length = us(1_000_000);
+            [random.between(1, LIES), length]
+        }
+        FaultKind::Overrun => {
+            let length = us(100_000);
+            [random.between(2, 10), length]
+        }
+        FaultKind::FastClock | FaultKind::SlowClock => [random.between(1, 500), 0],
+        FaultKind::CanErrors => [random.between(1, 40), random.between(0, 4)],
+        FaultKind::BusOff => [random.between(0, 4), 0],
+        FaultKind::LinkLoss
+        | FaultKind::LostInterrupt
+        | FaultKind::SystemError
+        | FaultKind::ControllerError
+        | FaultKind::StrayDma
+        | FaultKind::Crash => [0; 2],
+    }
+}
+
+/// Takes out of an outcome what these faults break by themselves, so that what is left was to hold
+/// in spite of them: deadlines of whoever shares the budget of one that overruns, and memory that a
+/// controller was made to miss.
+pub fn excuse(system: &System, faults: &[Fault], outcome: &mut Outcome) {
+    let overruns = faults.iter().filter(|fault| fault.kind == FaultKind::Overrun);
+    let budgets: Vec<Option<u16>> =
+        overruns.map(|fault| system.processes[fault.target].vcpu).collect();
+    let strays = faults.iter().any(|fault| fault.kind == FaultKind::StrayDma);
+    outcome.each_life(|life| {
+        for thread in &mut life.threads {
+            let process = usize::try_from(thread.process).ok();
+            let process = process.and_then(|process| system.processes.get(process));
+            if process.is_some_and(|process| budgets.contains(&process.vcpu)) {
+                thread.misses = 0;
+            }
+        }
+        if strays {
+            life.strays.clear();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYSTEM: &str = include_str!("../../../examples/can-concentrator.toml");
+
+    #[test]
+    fn a_seed_has_its_faults_and_they_keep_their_distance() {
+        let system = diapason_system::parse("f", SYSTEM).unwrap();
+        let all = |seed| drawn(&system, seed, 200_000_000_000);
+        assert_eq!(all(1), all(1));
+        assert_ne!(all(1), all(2));
+        for pair in all(3).windows(2) {
+            assert!((DISTANCE.0..=DISTANCE.1).contains(&(pair[1].at_ns - pair[0].at_ns)));
+        }
+        let mut kinds: Vec<FaultKind> = all(4).iter().map(|fault| fault.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        // Nobody in this system may crash.
+        let crash = usize::from(!kinds.contains(&FaultKind::Crash));
+        assert_eq!(kinds.len() + crash, FaultKind::all().count());
+    }
+
+    #[test]
+    fn what_was_drawn_can_be_asked_for() {
+        let system = diapason_system::parse("f", SYSTEM).unwrap();
+        for fault in drawn(&system, 5, 300_000_000_000) {
+            assert_eq!(parse_fault(&system, &system.fault_words(&fault)).unwrap(), fault);
+        }
+    }
+}

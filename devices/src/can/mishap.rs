@@ -1,0 +1,142 @@
+//! What goes wrong on a CAN bus, and when.
+
+use super::Segment;
+use diapason_abi::Nanos;
+use diapason_can::bus::{Fault, NodeId};
+use diapason_can::{Frame, StandardId};
+use std::collections::VecDeque;
+
+/// Something that goes wrong on a bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mishap {
+    /// So many frames, attempts to send one again included, are destroyed.
+    Errors(u32),
+    /// One more node sends the most urgent frame without pause for so long.
+    Babble(Nanos),
+    /// The controllers of the devices that share the bus go bus-off.
+    BusOff,
+}
+
+/// What is to be done, and with which node.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Destroy(u32),
+    Babble(NodeId, bool),
+    Expel,
+}
+
+/// What is still to come, in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Plan(VecDeque<(Nanos, Deed)>);
+
+/// The bit of a frame that is damaged: in the data field, or where it would be.
+const DAMAGED: u32 = 22;
+
+impl Plan {
+    pub fn add(&mut self, at: Nanos, mishap: Mishap, babbler: Option<NodeId>) {
+        match (mishap, babbler) {
+            (Mishap::Errors(count), _) => self.put(at, Deed::Destroy(count)),
+            (Mishap::Babble(length), Some(node)) => {
+                self.put(at, Deed::Babble(node, true));
+                self.put(at + length, Deed::Babble(node, false));
+            }
+            (Mishap::Babble(_), None) => {}
+            (Mishap::BusOff, _) => self.put(at, Deed::Expel),
+        }
+    }
+
+    fn put(&mut self, at: Nanos, deed: Deed) {
+        let place = self.0.partition_point(|(time, _)| *time <= at);
+        self.0.insert(place, (at, deed));
+    }
+
+    /// When the next one comes.
+    pub fn next(&self) -> Nanos {
+        self.0.front().map_or(Nanos::FOREVER, |(time, _)| *time)
+    }
+}
+
+impl Segment {
+    /// What is due happens.
+    pub(super) fn happen(&mut self, now: Nanos) {
+        while let Some((_, deed)) = self.plan.0.pop_front_if(|(time, _)| *time <= now) {
+            match deed {
+                Deed::Destroy(count) => {
+                    let fault = Fault::Flip { bit: DAMAGED, seen_by: u64::MAX };
+                    (0..count).for_each(|_| self.bus.arm(now, fault));
+                }
+                Deed::Babble(node, on) => {
+                    let frame = Frame::data(StandardId::ZERO, &[]).ok().filter(|_| on);
+                    self.bus.babble(now, node, frame);
+                }
+                Deed::Expel => {
+                    let plugged = self.plugs.iter().enumerate().filter(|(_, plug)| plug.is_some());
+                    for (node, _) in plugged {
+                        self.bus.expel(now, NodeId(node));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CanBus, Plug};
+    use super::*;
+    use diapason_can::BitRate;
+    use diapason_can::bus::{EventKind, Health};
+
+    /// A bus with a unit that acknowledges and a plug that is on.
+    fn bus() -> (CanBus, Plug) {
+        let bus = CanBus::new(BitRate::new(500_000).unwrap());
+        bus.add_unit(Vec::new());
+        let mut plug = bus.plug(8);
+        plug.switch_on(Nanos::ZERO, false);
+        (bus, plug)
+    }
+
+    fn events(plug: &Plug, until: Nanos) -> Vec<(Nanos, EventKind)> {
+        plug.advance(until);
+        std::iter::from_fn(|| plug.poll(until)).map(|event| (event.time, event.kind)).collect()
+    }
+
+    #[test]
+    fn so_many_frames_are_destroyed_and_then_the_next_gets_through() {
+        let (bus, plug) = bus();
+        bus.suffer(Nanos::from_millis(1), Mishap::Errors(3));
+        plug.advance(Nanos::from_millis(2));
+        let frame = Frame::data(StandardId::MAX, &[1, 2]).unwrap();
+        plug.send(Nanos::from_millis(2), frame, false).unwrap();
+        let all = events(&plug, Nanos::from_millis(10));
+        let errors = all.iter().filter(|(_, kind)| matches!(kind, EventKind::Error { .. }));
+        assert_eq!(errors.count(), 3);
+        assert!(matches!(all.last().unwrap().1, EventKind::Sent { .. }));
+    }
+
+    #[test]
+    fn a_babbler_fills_the_bus_while_it_lasts() {
+        let (bus, plug) = bus();
+        bus.suffer(Nanos::from_millis(5), Mishap::Babble(Nanos::from_millis(10)));
+        let all = events(&plug, Nanos::from_millis(40));
+        let heard = all.iter().filter(|(_, kind)| matches!(kind, EventKind::Received { .. }));
+        // An empty frame has 47 bits, some stuff bits and an intermission: about 0.1 ms.
+        assert!((80..=100).contains(&heard.count()));
+        let (first, last) = (all[0].0, all.last().unwrap().0);
+        assert!(first > Nanos::from_millis(5) && last < Nanos::from_millis(16));
+    }
+
+    #[test]
+    fn bus_off_silences_the_plug_and_says_so() {
+        let (bus, mut plug) = bus();
+        bus.suffer(Nanos::from_millis(5), Mishap::BusOff);
+        let all = events(&plug, Nanos::from_millis(6));
+        let off =
+            |kind: &EventKind| matches!(kind, EventKind::Health { health: Health::BusOff, .. });
+        assert!(all.iter().any(|(time, kind)| *time == Nanos::from_millis(5) && off(kind)));
+        let frame = Frame::data(StandardId::MAX, &[]).unwrap();
+        assert!(plug.send(Nanos::from_millis(7), frame, false).is_err());
+        plug.switch_on(Nanos::from_millis(8), false);
+        assert!(plug.send(Nanos::from_millis(9), frame, false).is_ok());
+    }
+}

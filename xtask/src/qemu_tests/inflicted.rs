@@ -1,0 +1,251 @@
+//! Faults on command, in the simulator: after each kind, the right recovery or the right alarm.
+
+use super::{Observed, QemuTest};
+use diapason_abi::pipe::PipeReport;
+
+const CONCENTRATOR: &str = "examples/can-concentrator.toml";
+/// Its readers insist on every frame.
+const WHOLE: &str = "tests/systems/whole.toml";
+/// Its USB server may crash.
+const SERVER: &str = "tests/systems/server.toml";
+const VCPUS: &str = "examples/vcpus.toml";
+
+/// When the fault comes: between two reports of the readers.
+const AT_NS: u64 = 2_500_000_000;
+/// Frames of channel 4 in a second.
+const RATE: u64 = 3_194;
+
+/// A test with one fault, which runs for two seconds more.
+const fn after(
+    name: &'static str,
+    system: &'static str,
+    faults: &'static [&'static str],
+    check: fn(&[Observed]) -> Result<(), String>,
+) -> QemuTest {
+    let horizon_ns = AT_NS + 2_000_000_000;
+    QemuTest { horizon_ns, faults, ..QemuTest::simulated(name, system, check) }
+}
+
+/// The tests of this file: one for each kind.
+pub const TESTS: &[QemuTest] = &[
+    after("fault: unplug", CONCENTRATOR, &["2500ms unplug interface 100ms"], replugged),
+    after("fault: stall", CONCENTRATOR, &["2500ms stall interface 100ms"], gap),
+    after("fault: damage", CONCENTRATOR, &["2500ms damage interface 100ms"], gap),
+    after("fault: lie", CONCENTRATOR, &["2500ms lie interface 3 300ms"], lied),
+    after("fault: link-loss", CONCENTRATOR, &["2500ms link-loss interface"], replugged),
+    after("fault: fast-clock", CONCENTRATOR, &["2500ms fast-clock interface 20000"], fast),
+    after("fault: slow-clock", CONCENTRATOR, &["2500ms slow-clock interface 20000"], slow),
+    after("fault: can-errors", WHOLE, &["2500ms can-errors interface 20 4"], unharmed),
+    after("fault: babble", CONCENTRATOR, &["2500ms babble interface 200ms 4"], babbled),
+    after("fault: bus-off", CONCENTRATOR, &["2500ms bus-off interface 4"], reopened),
+    after("fault: lost-interrupt", CONCENTRATOR, &["2500ms lost-interrupt xhci"], gap),
+    after("fault: late-interrupt", WHOLE, &["2500ms late-interrupt xhci 3ms"], distance),
+    after("fault: double-interrupt", WHOLE, &["2500ms double-interrupt xhci 200us"], distance),
+    after("fault: system-error", CONCENTRATOR, &["2500ms system-error xhci"], died),
+    after("fault: controller-error", CONCENTRATOR, &["2500ms controller-error xhci"], died),
+    after("fault: stray-dma", WHOLE, &["2500ms stray-dma xhci"], strayed),
+    after("fault: overrun", VCPUS, &["2500ms overrun sensors 10 100ms"], contained),
+    after("fault: crash", SERVER, &["2500ms crash usbd"], restarted),
+    after("fault: reboot", SERVER, &["2500ms reboot 100ms"], rebooted),
+];
+
+/// The one boot, in which the one fault came when it should.
+fn one(boots: &[Observed]) -> Result<&Observed, String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    let injected: Vec<_> = boot.run.outcome.lives().flat_map(|life| &life.injected).collect();
+    match injected.first() {
+        Some((AT_NS, _)) => Ok(boot),
+        _ => Err(format!("the faults that came: {injected:?}")),
+    }
+}
+
+/// How often the server said this.
+fn said(boot: &Observed, text: &str) -> usize {
+    boot.log("usbd").into_iter().filter(|line| line.contains(text)).count()
+}
+
+fn must(boot: &Observed, text: &str, times: usize) -> Result<(), String> {
+    match said(boot, text) {
+        found if found == times => Ok(()),
+        found => Err(format!("the server said `{text}` {found} times, not {times}")),
+    }
+}
+
+/// Frames of channel 4 at each report, and how many were missing.
+fn reports(boot: &Observed) -> Result<Vec<(u64, u64)>, String> {
+    let report = |line| PipeReport::parse(line).map(|report| (report.messages, report.lost));
+    let found: Vec<(u64, u64)> = boot.log("reader-4").into_iter().filter_map(report).collect();
+    if found.len() == 4 { Ok(found) } else { Err(format!("the reader reported {found:?}")) }
+}
+
+/// In the last second, the frames of a whole one.
+fn flows(boot: &Observed) -> Result<(), String> {
+    let reports = reports(boot)?;
+    let frames = reports[3].0 - reports[2].0;
+    let fine = frames + 2 >= RATE;
+    if fine { Ok(()) } else { Err(format!("only {frames} frames in the last second")) }
+}
+
+/// Nothing was broken but promises of pipes, each with its alarm; loss among them, if some was.
+fn answered(boot: &Observed, loses: bool) -> Result<(), String> {
+    let findings = boot.holds().err().unwrap_or_default();
+    let other = findings.lines().find(|finding| !finding.starts_with("alarm pipe-"));
+    if let Some(other) = other {
+        return Err(format!("it broke {other}"));
+    }
+    if loses && !findings.contains("alarm pipe-loss") {
+        return Err(format!("nobody rang for what was lost: {findings}"));
+    }
+    Ok(())
+}
+
+fn replugged(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    must(boot, "the CAN interface is gone", 1)?;
+    must(boot, "can4: open", 2)?;
+    flows(boot)?;
+    answered(boot, true)
+}
+
+/// Frames are missing, which the reader says, and then come again.
+fn gap(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    let reports = reports(boot)?;
+    if reports[1].1 != 0 || reports[2].1 == 0 {
+        return Err(format!("missing before and after: {reports:?}"));
+    }
+    flows(boot)?;
+    answered(boot, true)
+}
+
+fn lied(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    must(boot, "a device nobody serves", 1)?;
+    must(boot, "can4: open", 2)?;
+    flows(boot)?;
+    answered(boot, true)
+}
+
+/// Frames of the last second, for a clock of the interface that goes wrong by 2 %.
+fn drifted(boots: &[Observed], expected: u64) -> Result<(), String> {
+    let boot = one(boots)?;
+    let reports = reports(boot)?;
+    let frames = reports[3].0 - reports[2].0;
+    if frames.abs_diff(expected) > 4 || reports[3].1 != reports[0].1 {
+        return Err(format!("{frames} frames, and not {expected}: {reports:?}"));
+    }
+    answered(boot, false)
+}
+
+fn fast(boots: &[Observed]) -> Result<(), String> {
+    drifted(boots, RATE * 102 / 100)
+}
+
+fn slow(boots: &[Observed]) -> Result<(), String> {
+    drifted(boots, RATE * 98 / 100)
+}
+
+/// Readers that insist find nothing wrong, and nothing rings.
+fn unharmed(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    flows(boot)?;
+    boot.holds()
+}
+
+/// The babbler's frames come on its channel, its senders lose some, and the next second is whole.
+fn babbled(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    let reports = reports(boot)?;
+    if reports[2].0 - reports[1].0 < RATE + 500 {
+        return Err(format!("nobody babbled: {reports:?}"));
+    }
+    flows(boot)?;
+    answered(boot, true)
+}
+
+fn reopened(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    must(boot, "can4: closed: BusOff", 1)?;
+    must(boot, "can4: open", 2)?;
+    must(boot, "can3: open", 1)?;
+    flows(boot)?;
+    answered(boot, true)
+}
+
+/// This and nothing else was broken.
+fn broke(boot: &Observed, finding: &str) -> Result<(), String> {
+    match boot.holds() {
+        Err(found) if found.lines().count() == 1 && found.contains(finding) => Ok(()),
+        Err(found) => Err(format!("it broke {found}")),
+        Ok(()) => Err("nothing was noticed".into()),
+    }
+}
+
+/// Every frame came, and the one assumption that does not hold rings.
+fn distance(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    flows(boot)?;
+    broke(boot, "alarm interrupt-distance: device xhci")
+}
+
+fn died(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    must(boot, "the controller died", 1)?;
+    must(boot, "can4: open", 2)?;
+    flows(boot)?;
+    answered(boot, true)
+}
+
+/// Whose access it was and where; nobody's memory changed, so that no reader complains.
+fn strayed(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    if boot.run.outcome.strays.first().map(|stray| stray.0) != Some(AT_NS) {
+        return Err(format!("strays: {:?}", boot.run.outcome.strays));
+    }
+    flows(boot)?;
+    broke(boot, "device xhci used memory that nobody has, at 0xdead0000")
+}
+
+/// Who overruns is late itself; whoever has another budget is not.
+fn contained(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    boot.never_late(&["controller", "actuators", "supervisor"])?;
+    match boot.never_late(&["sensors"]) {
+        Err(_) => Ok(()),
+        Ok(()) => Err("nobody overran".into()),
+    }
+}
+
+fn restarted(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    let starts = boot.process("usbd")?.starts;
+    if starts != 2 {
+        return Err(format!("the server was started {starts} times"));
+    }
+    must(boot, "can4: open", 2)?;
+    boot.holds()
+}
+
+fn rebooted(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    let lives = boot.run.outcome.lives().count();
+    if lives != 2 {
+        return Err(format!("the host had {lives} lives"));
+    }
+    must(boot, "can4: open", 2)?;
+    boot.holds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_system::FaultKind;
+
+    #[test]
+    fn every_kind_has_its_test() {
+        let tested = TESTS.iter().map(|test| test.name.trim_start_matches("fault: "));
+        let tested: Vec<&str> = tested.collect();
+        let kinds: Vec<&str> = FaultKind::all().map(FaultKind::name).collect();
+        assert_eq!(tested, kinds);
+    }
+}
