@@ -1,6 +1,7 @@
 //! The `diapason` command. What it does is in the library; here are its words.
 
 use clap::{Parser, Subcommand};
+use diapason::Failure;
 use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
@@ -131,7 +132,8 @@ enum Command {
     },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
-        /// What to reproduce: csd, semaphores, decisions, fig12, linux-twin [default: everything].
+        /// What to reproduce: csd, semaphores, decisions, fig12, linux-twin,
+        /// tuned-pipes [default: everything].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Fewer workloads: seconds instead of minutes.
@@ -183,7 +185,18 @@ impl CaptureArguments {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    match execute(Arguments::parse().command) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// What a command does; its exit code.
+fn execute(command: Command) -> Result<u8, Failure> {
+    match command {
         Command::Plan { system, clock, json } => {
             plan::plan(&PlanRequest { system, clock_hz: clock, json })
         }
@@ -198,43 +211,6 @@ fn main() -> ExitCode {
                 missing: Missing::Say,
             })
         }
-        Command::Sim {
-            system,
-            horizon,
-            seed,
-            faults,
-            fault,
-            search,
-            jobs,
-            traces,
-            seeds,
-            clock,
-            json,
-            trace,
-            strict,
-            explain,
-            histogram,
-            svg,
-            captures,
-        } => simulate::simulate(&SimRequest {
-            system,
-            horizon_ns: horizon,
-            clock_hz: clock,
-            seed,
-            faults,
-            fault,
-            search,
-            jobs,
-            traces,
-            seeds,
-            json,
-            trace,
-            strict,
-            explain,
-            captures: captures.request(),
-            histogram,
-            svg,
-        }),
         Command::Report { system, horizon, seed, out } => {
             report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
         }
@@ -244,12 +220,51 @@ fn main() -> ExitCode {
         }
         Command::Signals { log, dbc, json } => signals::signals(&SignalsRequest { log, dbc, json }),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
-    };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::from(failure.exit_code())
-        }
+        Command::Sim { .. } => sim(command),
     }
+}
+
+/// `sim`, which has the most to be told.
+fn sim(command: Command) -> Result<u8, Failure> {
+    let Command::Sim {
+        system,
+        horizon,
+        seed,
+        faults,
+        fault,
+        search,
+        jobs,
+        traces,
+        seeds,
+        clock,
+        json,
+        trace,
+        strict,
+        explain,
+        histogram,
+        svg,
+        captures,
+    } = command
+    else {
+        return execute(command);
+    };
+    simulate::simulate(&SimRequest {
+        system,
+        horizon_ns: horizon,
+        clock_hz: clock,
+        seed,
+        faults,
+        fault,
+        search,
+        jobs,
+        traces,
+        seeds,
+        json,
+        trace,
+        strict,
+        explain,
+        captures: captures.request(),
+        histogram,
+        svg,
+    })
 }

@@ -30,6 +30,7 @@ fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> 
         match described.map(|bus| &bus.traffic) {
             None => CanBus::article(channel),
             Some(CanTraffic::Receiver) => CanBus::receiving(channel),
+            Some(CanTraffic::Sender) => CanBus::sending(channel),
             Some(CanTraffic::Replay { log, .. }) => {
                 CanBus::replaying(channel, logs::frames(channel, log).ok()?)
             }

@@ -14,6 +14,7 @@ mod parallel;
 mod progress;
 mod report;
 mod semaphores;
+mod tuned_pipes;
 
 pub use report::{Figure, Report, Row};
 
@@ -46,12 +47,13 @@ enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 5] = [
+const ALL: [(&str, Reproduction); 6] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
     ("fig12", fig12::reproduce),
     ("linux-twin", linux_twin::reproduce),
+    ("tuned-pipes", tuned_pipes::reproduce),
 ];
 
 /// Reproduces and reports.
@@ -121,7 +123,8 @@ mod tests {
         assert_eq!(refused.exit_code(), 2);
         assert_eq!(
             refused.to_string(),
-            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, linux-twin"
+            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, linux-twin, \
+             tuned-pipes"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

@@ -120,6 +120,19 @@ impl CanBus {
         Some(bus)
     }
 
+    /// The bus of this number with the sender of the article's input experiment, and nothing else;
+    /// `None` from 5 on.
+    #[must_use]
+    pub fn sending(number: usize) -> Option<CanBus> {
+        let bus = CanBus::new(article(number)?.0);
+        let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;
+        let sketch = traffic::Unsteady::new(id, traffic::SKETCH, number as u64);
+        bus.add_node(vec![Traffic::Unsteady(sketch)]);
+        // Somebody who acknowledges until the interface does.
+        bus.add_unit(Vec::new());
+        Some(bus)
+    }
+
     /// The bus of this number with the frames of a log, and a unit that acknowledges them; `None`
     /// from 5 on.
     #[must_use]

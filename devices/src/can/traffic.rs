@@ -3,6 +3,7 @@
 use diapason_abi::Nanos;
 use diapason_can::candump::{self, LogError, Report};
 use diapason_can::{BitRate, Frame, Id};
+use diapason_random::Random;
 use std::collections::VecDeque;
 
 /// A message that a control unit sends without jitter. Its data is the number of the message,
@@ -30,6 +31,30 @@ pub fn numbered(id: Id, length: u8, number: u64) -> Option<Frame> {
 pub(super) enum Traffic {
     Periodic { message: Periodic, sent: u64 },
     Replay(VecDeque<(Nanos, Frame)>),
+    Unsteady(Unsteady),
+}
+
+/// A message whose distance from the next varies between two times, as of a program that loops.
+#[derive(Clone, Debug)]
+pub(super) struct Unsteady {
+    id: Id,
+    gap: (Nanos, Nanos),
+    random: Random,
+    next: Nanos,
+    sent: u64,
+}
+
+impl Unsteady {
+    pub fn new(id: Id, gap: (Nanos, Nanos), seed: u64) -> Unsteady {
+        Unsteady { id, gap, random: Random::new(seed), next: Nanos::from_millis(1), sent: 0 }
+    }
+
+    fn take(&mut self) -> Option<Frame> {
+        let (least, most) = self.gap;
+        self.next += Nanos(least.0 + self.random.below((most - least).0 + 1));
+        self.sent += 1;
+        numbered(self.id, 8, self.sent - 1)
+    }
 }
 
 impl Traffic {
@@ -41,6 +66,7 @@ impl Traffic {
                 message.offset + Nanos(period.saturating_mul(*sent))
             }
             Traffic::Replay(frames) => frames.front().map_or(Nanos::FOREVER, |(time, _)| *time),
+            Traffic::Unsteady(unsteady) => unsteady.next,
         }
     }
 
@@ -52,6 +78,7 @@ impl Traffic {
                 numbered(message.id, message.length, *sent - 1)
             }
             Traffic::Replay(frames) => frames.pop_front().map(|(_, frame)| frame),
+            Traffic::Unsteady(unsteady) => unsteady.take(),
         }
     }
 }
@@ -103,6 +130,10 @@ pub const FIVE_BUSES: [(u32, u32, bool); 5] = [
     (500_000, 1_563, true),
     (500_000, 3_194, false),
 ];
+
+/// From one frame of the article's Arduinos to the next: shortest and longest. 2,730 to 2,752 a
+/// second.
+pub const SKETCH: (Nanos, Nanos) = (Nanos(363_400), Nanos(366_200));
 
 /// Bit rate and messages of one of [`FIVE_BUSES`]: four identifiers that share the rate, from the
 /// first millisecond on, when an interface that starts at once has found the bus idle.

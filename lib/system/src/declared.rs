@@ -98,6 +98,8 @@ pub(crate) struct DeclaredUsb {
     pub model: Option<UsbModel>,
     /// Channels whose bus has a receiver.
     pub receivers: Vec<At<String>>,
+    /// Channels whose bus has the sender of the article's input experiment.
+    pub senders: Vec<At<String>>,
     /// `channel=file`.
     pub replay: Vec<At<String>>,
 }

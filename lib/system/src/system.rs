@@ -211,6 +211,8 @@ pub struct CanBus {
 pub enum CanTraffic {
     /// A receiver that is slower than the bus.
     Receiver,
+    /// A unit that sends a numbered frame every 363.4 to 366.2 us.
+    Sender,
     /// A unit that sends what a candump log says.
     Replay {
         /// The log, as the description names it.

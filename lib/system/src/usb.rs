@@ -32,6 +32,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     }
     let port = table.number("port", 1..=PORTS, ", of the controller or the hub; 1 is the first");
     let receivers = table.texts("receivers", "receivers = [\"can3\"]");
+    let senders = table.texts("senders", "senders = [\"can3\"]");
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
@@ -41,7 +42,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
     let model = model.map(|model| model.value);
-    DeclaredUsb { name, on, behind, port, model, receivers, replay }
+    DeclaredUsb { name, on, behind, port, model, receivers, senders, replay }
 }
 
 /// The number of a CAN channel: `can0` to `can4`.
@@ -59,12 +60,17 @@ fn replayed(entry: &str) -> Option<CanBus> {
 }
 
 /// The buses that are not the article's, each with its place; what is wrong is left out.
-fn described(usb: &DeclaredUsb) -> Vec<(&At<String>, CanBus)> {
-    let receiver =
-        |name: &str| channel(name).map(|channel| CanBus { channel, traffic: CanTraffic::Receiver });
-    let receivers = usb.receivers.iter().filter_map(|at| Some((at, receiver(&at.value)?)));
+fn described<'u>(usb: &'u DeclaredUsb) -> Vec<(&'u At<String>, CanBus)> {
+    let units = |names: &'u [At<String>], traffic: CanTraffic| {
+        names.iter().filter_map(move |at| {
+            let traffic = traffic.clone();
+            Some((at, CanBus { channel: channel(&at.value)?, traffic }))
+        })
+    };
+    let receivers = units(&usb.receivers, CanTraffic::Receiver);
+    let senders = units(&usb.senders, CanTraffic::Sender);
     let logs = usb.replay.iter().filter_map(|at| Some((at, replayed(&at.value)?)));
-    receivers.chain(logs).collect()
+    receivers.chain(senders).chain(logs).collect()
 }
 
 /// The buses of a checked device.
@@ -73,14 +79,15 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
 }
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
-    let first = usb.receivers.iter().chain(&usb.replay).next();
+    let first = usb.receivers.iter().chain(&usb.senders).chain(&usb.replay).next();
     if let Some(first) = first
         && usb.model.is_some_and(|model| model != UsbModel::UsbCan)
     {
         let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
         report.push(Problem::new(&first.span, "a device without CAN buses", help));
     }
-    for name in usb.receivers.iter().filter(|name| channel(&name.value).is_none()) {
+    let units = usb.receivers.iter().chain(&usb.senders);
+    for name in units.filter(|name| channel(&name.value).is_none()) {
         let title = format!("`{}` is no channel", name.value);
         report.push(Problem::new(&name.span, title, "write `\"can0\"` to `\"can4\"`"));
     }

@@ -31,6 +31,7 @@ fn every_key_is_in_the_reference() {
         "model",
         "best",
         "worst",
+        "senders",
         "from",
         "channel",
         "reader",

@@ -81,12 +81,14 @@ fn what_is_behind_no_hub_is_refused_where_it_stands() {
 fn buses_of_an_interface_may_be_others_than_the_articles() {
     let interface =
         |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
-    let keys = "receivers = [\"can4\", \"can3\"]\nreplay = [\"can0=logs/a=b.log\"]";
+    let keys =
+        "receivers = [\"can4\", \"can3\"]\nsenders = [\"can1\"]\nreplay = [\"can0=logs/a=b.log\"]";
     let system_with = parse("f", &system(&interface(keys))).unwrap();
     let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver };
     let (file, log) = (String::from("logs/a=b.log"), String::new());
     let replay = CanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
-    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), replay]);
+    let sender = CanBus { channel: 1, traffic: CanTraffic::Sender };
+    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), sender, replay]);
 
     let place = |column| (5, column);
     let help = "write `\"can0\"` to `\"can4\"`";
