@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(refused.exit_code(), 2);
         assert_eq!(
             refused.to_string(),
-            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, linux-twin, \
-             tuned-pipes"
+            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
+             linux-twin, tuned-pipes"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);
