@@ -8,7 +8,7 @@
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
 //! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
 //! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
-//! (bytes). Every stage reports into one list of [`Diagnostics`].
+//! (bytes). `hosts` reads files that list several systems. Every stage reports into one list of [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
 //! here; programs arrive through a closure.
@@ -22,6 +22,7 @@ mod declared;
 mod device;
 mod diagnostics;
 mod hardware;
+mod hosts;
 mod limits;
 mod memory;
 mod names;
@@ -41,6 +42,7 @@ mod vcpus;
 
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
+pub use hosts::{Cable, Description, End, Host, Hosts, parse_any};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,

@@ -22,6 +22,9 @@ fn the_examples_in_the_reference_are_sound() {
 fn every_key_is_in_the_reference() {
     let keys = [
         "name",
+        "system",
+        "ends",
+        "delay",
         "on",
         "port",
         "model",
