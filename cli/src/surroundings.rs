@@ -16,6 +16,9 @@ use diapason_system::{CanTraffic, System, UsbModel};
 /// Blocks of 512 bytes of a disk.
 const DISK_BLOCKS: u32 = 128 << 10;
 
+/// Something more to plug in: into which controller, by the number of its device, and which port.
+pub type Plug = (usize, u8, Box<dyn Device>);
+
 /// From one key to the next, and how many: an hour.
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
@@ -104,7 +107,13 @@ pub struct Sights {
 /// something plugged into it, or may be without. With the seed in `faults`, things go wrong.
 #[must_use]
 pub fn functions(system: &System, faults: Option<u64>) -> Functions {
-    build(system, faults, &mut Sights::default(), |_| None)
+    functions_with(system, faults, Vec::new())
+}
+
+/// The same, with more plugged in.
+#[must_use]
+pub fn functions_with(system: &System, faults: Option<u64>, more: Vec<Plug>) -> Functions {
+    build(system, faults, more, &mut Sights::default(), |_| None)
 }
 
 /// The same with a view of it; of what transfers carry, too, if `transfers`.
@@ -112,13 +121,14 @@ pub fn functions(system: &System, faults: Option<u64>) -> Functions {
 pub fn in_sight(system: &System, faults: Option<u64>, transfers: bool) -> (Functions, Sights) {
     let mut sights = Sights::default();
     let tap = |controller: &mut Controller| Some(controller.tap(transfers));
-    let functions = build(system, faults, &mut sights, tap);
+    let functions = build(system, faults, Vec::new(), &mut sights, tap);
     (functions, sights)
 }
 
 fn build(
     system: &System,
     faults: Option<u64>,
+    mut more: Vec<Plug>,
     sights: &mut Sights,
     tap: impl Fn(&mut Controller) -> Option<Tap>,
 ) -> Functions {
@@ -134,6 +144,9 @@ fn build(
             {
                 controller.plug(plug.port, device);
             }
+        }
+        for (_, port, device) in more.extract_if(.., |(on, ..)| *on == index) {
+            controller.plug(port, device);
         }
         if let Some(seed) = faults {
             controller.suffer(seed);

@@ -276,7 +276,8 @@ fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End,
         let help = format!("write a number from {} to {}", PORTS.start(), PORTS.end());
         return Err((format!("a controller has no port `{port}`"), help));
     };
-    if let Some(plug) = system.usb.iter().find(|plug| (plug.device, plug.port) == (index, port)) {
+    let mut plugs = system.usb.iter().filter(|plug| plug.behind.is_none());
+    if let Some(plug) = plugs.find(|plug| (plug.device, plug.port) == (index, port)) {
         let title = format!("port {port} of `{device}` has `{}` in it", plug.name);
         return Err((title, String::from("give each a port of its own")));
     }

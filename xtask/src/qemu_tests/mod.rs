@@ -10,8 +10,10 @@ mod concentrator;
 mod devices;
 mod engine;
 mod faults;
+mod hosts;
 mod observed;
 pub mod storm;
+mod talker;
 mod trials;
 pub mod usb;
 mod vcpus;
@@ -161,6 +163,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
             tally.step(&name, || test.run(workspace, built));
         }
     }
+    hosts::run(workspace, built, part, tally);
 }
 
 #[cfg(test)]
