@@ -2,8 +2,8 @@
 //! metal.
 //!
 //! The windows lie at fixed addresses of this host process, so the images run as they are and every
-//! pointer of the first host means the same on both machines. Rights are kept twice, as page protection for what the
-//! programs do and as a table for what the kernel does for them.
+//! pointer of the first host means the same on both machines. Rights are kept twice, as page
+//! protection for what the programs do and as a table for what the kernel does for them.
 
 use diapason_abi::{PAGE, layout};
 use std::collections::BTreeMap;
