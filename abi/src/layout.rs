@@ -57,22 +57,40 @@ pub const fn base(process: u16) -> u64 {
     (process as u64 + 1) << 32
 }
 
+/// One past the top of the stack of a thread slot, in its process's window.
+#[must_use]
+pub const fn stack_offset(slot: u16) -> u64 {
+    STACKS + (slot as u64 + 1) * STACK_STRIDE
+}
+
 /// One past the top of the stack of a process's thread slot.
 #[must_use]
 pub const fn stack_top(process: u16, slot: u16) -> u64 {
-    base(process) + STACKS + (slot as u64 + 1) * STACK_STRIDE
+    base(process) + stack_offset(slot)
+}
+
+/// Where in a window a declared segment appears.
+#[must_use]
+pub const fn segment_offset(segment: u16) -> u64 {
+    SEGMENTS + segment as u64 * SLOT
 }
 
 /// Where a declared segment appears in a process.
 #[must_use]
 pub const fn segment(process: u16, segment: u16) -> u64 {
-    base(process) + SEGMENTS + segment as u64 * SLOT
+    base(process) + segment_offset(segment)
+}
+
+/// Where in a window a declared device appears.
+#[must_use]
+pub const fn device_offset(device: u16) -> u64 {
+    DEVICES + device as u64 * SLOT
 }
 
 /// Where a declared device appears in a process.
 #[must_use]
 pub const fn device(process: u16, device: u16) -> u64 {
-    base(process) + DEVICES + device as u64 * SLOT
+    base(process) + device_offset(device)
 }
 
 /// Is `address` in the unmapped space below some stack of this process?

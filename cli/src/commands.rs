@@ -84,30 +84,54 @@ pub(crate) fn report(
     run: &Run,
     addition: Addition,
 ) -> Result<u8, Failure> {
-    let verdict = session.judge(run);
-    let alarms = session.alarms(run);
-    let promises = session.assumptions(run).pipes;
-    let findings = match &verdict {
-        Verdict::Holds => Vec::new(),
-        Verdict::Broken(findings) => findings.clone(),
-        Verdict::Bug(text) => vec![text.clone()],
-    };
+    let judged = session.judge(run);
     if json {
-        let name = &session.system.name;
-        let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
-        if let Some(object) = json.as_object_mut() {
-            object.extend(addition.json);
-        }
-        say(&format!("{json:#}"));
+        say(&format!("{:#}", as_json(session, run, &judged, addition)));
     } else {
-        say(&format!("\n{}", run.outcome.render(&session.names)));
-        let pipes = render_pipes(&promises, &run.outcome, &session.names);
-        for text in [pipes, addition.text].into_iter().filter(|text| !text.is_empty()) {
-            say(&text);
-        }
-        findings.iter().for_each(|finding| say(&format!("broken: {finding}")));
-        say(&sentence(&session.system.name, &verdict, run));
+        say(&format!("\n{}", as_tables(session, run, &judged, addition)));
     }
+    code(judged)
+}
+
+/// How a run went, for people: tables, then what is broken, then the verdict.
+pub(crate) fn as_tables(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    addition: Addition,
+) -> String {
+    let mut text = run.outcome.render(&session.names) + "\n";
+    let promises = session.assumptions(run).pipes;
+    let pipes = render_pipes(&promises, &run.outcome, &session.names);
+    for part in [pipes, addition.text].iter().filter(|part| !part.is_empty()) {
+        text += &format!("{part}\n");
+    }
+    verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
+    text + &sentence(&session.system.name, verdict, run)
+}
+
+/// How a run went, for programs.
+pub(crate) fn as_json(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    addition: Addition,
+) -> serde_json::Value {
+    let (name, alarms) = (&session.system.name, session.alarms(run));
+    let promises = session.assumptions(run).pipes;
+    let findings = verdict.findings();
+    let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
+    if let Some(object) = json.as_object_mut() {
+        object.extend(addition.json);
+    }
+    json
+}
+
+/// What a command exits with after a run.
+///
+/// # Errors
+/// If the run shows a bug of ours.
+pub(crate) fn code(verdict: Verdict) -> Result<u8, Failure> {
     match verdict {
         Verdict::Holds => Ok(HOLDS),
         Verdict::Broken(_) => Ok(BROKEN),

@@ -11,6 +11,16 @@ use std::io::Write;
 
 /// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
 pub(crate) fn live(json: bool, names: Names, promises: Vec<PipePromise>) -> impl FnMut(&Line) {
+    live_from(String::new(), json, names, promises)
+}
+
+/// The same, each with words in front that say whose it is.
+pub(crate) fn live_from(
+    whose: String,
+    json: bool,
+    names: Names,
+    promises: Vec<PipePromise>,
+) -> impl FnMut(&Line) {
     let mut pipes = Pipes::new(promises);
     move |line| {
         if matches!(line, Line::Record(record, _) if is_final(*record)) {
@@ -21,8 +31,14 @@ pub(crate) fn live(json: bool, names: Names, promises: Vec<PipePromise>) -> impl
             Heard::Row(row) => row,
             Heard::Part => return,
         };
+        let text = if whose.is_empty() { text } else { before_each(&whose, &text) };
         if json { eprintln!("{text}") } else { say(&text) }
     }
+}
+
+fn before_each(whose: &str, text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("{whose}{line}")).collect();
+    lines.join("\n")
 }
 
 /// A line on standard output. A reader who has seen enough (`| head`) does not end the run.

@@ -8,7 +8,7 @@ use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, logs, plan, plugged};
-use diapason_system::{Diagnostics, Restart, RunOptions, System};
+use diapason_system::{Description, Diagnostics, Hosts, Restart, RunOptions, System};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -47,20 +47,59 @@ pub struct Run {
     pub served: Option<u64>,
 }
 
-/// Reads and checks a description.
+/// Reads and checks the description of one host.
+///
+/// # Errors
+/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts.
+pub fn describe(path: &Path) -> Result<System, Failure> {
+    match describe_any(path)? {
+        Description::One(system) => Ok(*system),
+        Description::Several(Hosts { hosts, .. }) => {
+            let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
+            files.dedup();
+            Err(Failure::Input(format!(
+                "error: {} lists {} hosts, and only `plan` and `sim` take several\n\
+                 help: name the description of one: {}",
+                path.display(),
+                hosts.len(),
+                files.join(", ")
+            )))
+        }
+    }
+}
+
+/// Reads and checks a description of one host or of several.
 ///
 /// # Errors
 /// Whatever is wrong with it, as a compiler would say it.
-pub fn describe(path: &Path) -> Result<System, Failure> {
+pub fn describe_any(path: &Path) -> Result<Description, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
     })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let find = |file: &str| {
+        let path = folder.join(file);
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        Ok((shown(&path), text))
+    };
+    let mut description = diapason_system::parse_any(&shown(path), &text, find)
+        .map_err(|diagnostics| refused(&diagnostics))?;
+    match &mut description {
+        Description::One(system) => logs::read(system, folder)?,
+        Description::Several(Hosts { hosts, .. }) => {
+            for host in hosts {
+                let file = folder.join(&host.file);
+                logs::read(&mut host.system, file.parent().unwrap_or(Path::new("")))?;
+            }
+        }
+    }
+    Ok(description)
+}
+
+/// A path as messages name it.
+fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    let shown = path.strip_prefix(here).unwrap_or(path).display().to_string();
-    let parsed = diapason_system::parse(&shown, &text);
-    let mut system = parsed.map_err(|diagnostics| refused(&diagnostics))?;
-    logs::read(&mut system, path.parent().unwrap_or(Path::new("")))?;
-    Ok(system)
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
 /// What is wrong with a description, in colour where a person reads it.

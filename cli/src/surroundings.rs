@@ -19,6 +19,9 @@ use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbMode
 /// Blocks of 512 bytes of a disk.
 const DISK_BLOCKS: u32 = 128 << 10;
 
+/// Something more to plug in: into which controller, by the number of its device, and which port.
+pub type Plug = (usize, u8, Box<dyn Device>);
+
 /// From one key to the next, and how many: an hour.
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
 const KEYS: u64 = 36_000;
@@ -186,7 +189,13 @@ fn lie(fault: &Fault) -> Option<Lie> {
 /// plugged into it and what of `faults` happens there.
 #[must_use]
 pub fn functions(system: &System, faults: &[Fault]) -> Functions {
-    build(system, faults, &mut Sights::default(), |_| None)
+    functions_with(system, faults, Vec::new())
+}
+
+/// The same, with more plugged in.
+#[must_use]
+pub fn functions_with(system: &System, faults: &[Fault], more: Vec<Plug>) -> Functions {
+    build(system, faults, more, &mut Sights::default(), |_| None)
 }
 
 /// The same with a view of it; of what transfers carry, too, if `transfers`.
@@ -194,13 +203,14 @@ pub fn functions(system: &System, faults: &[Fault]) -> Functions {
 pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Functions, Sights) {
     let mut sights = Sights::default();
     let tap = |controller: &mut Controller| Some(controller.tap(transfers));
-    let functions = build(system, faults, &mut sights, tap);
+    let functions = build(system, faults, Vec::new(), &mut sights, tap);
     (functions, sights)
 }
 
 fn build(
     system: &System,
     faults: &[Fault],
+    mut more: Vec<Plug>,
     sights: &mut Sights,
     tap: impl Fn(&mut Controller) -> Option<Tap>,
 ) -> Functions {
@@ -223,6 +233,9 @@ fn build(
             for fault in of_device(faults, number) {
                 happen(system, &mut controller, plug.port, fault);
             }
+        }
+        for (_, port, device) in more.extract_if(.., |(on, ..)| *on == index) {
+            controller.plug(port, device);
         }
         sights.taps.extend(tap(&mut controller).map(|tap| (index, tap)));
         (XHCI, Box::new(controller))

@@ -3,6 +3,9 @@
 //! What one host writes the other reads, packet for packet, so that a short packet at one end ends
 //! a transfer at the other. A full buffer holds the writer off and an empty one the reader; there
 //! is nothing else: no numbers, no checks, no way to see that the other host is gone but silence.
+//!
+//! The ends share nothing but messages under way, each with the time at which it arrives. So one
+//! host may be simulated ahead of the other by the cable's delay, and both see the same.
 
 use crate::device::{Answer, Device, Handshake, Stall};
 use crate::standard::{Descriptors, EndpointState, Standard};
@@ -31,125 +34,143 @@ const RESET_IN: u16 = 1 << 3;
 /// In the news: the other end is configured.
 const PEER_EXISTS: u8 = 1;
 
-/// One direction.
-#[derive(Debug, Default)]
-struct Fifo {
-    packets: VecDeque<Vec<u8>>,
-    bytes: usize,
-}
-
-/// What both ends share.
+/// What one end lets the other know.
 #[derive(Debug)]
-struct Cable {
-    /// To the end with this index.
-    fifos: [Fifo; 2],
-    present: [bool; 2],
-    /// The end with this index has not yet seen what the other did, since then.
-    news: [Option<Nanos>; 2],
-    capacity: usize,
+enum Message {
+    /// A packet, for which there was room.
+    Packet(Vec<u8>),
+    /// So many bytes have left the buffer.
+    Room(usize),
+    /// The end is configured, or is not any more.
+    Present(bool),
+    /// Forget the packets that nobody read.
+    Discard,
 }
 
-impl Cable {
-    fn tell(&mut self, end: usize, now: Nanos) {
-        self.news[end].get_or_insert(now);
-    }
-}
+/// Messages under way to an end, with the time at which they are there.
+type Wire = VecDeque<(Nanos, Message)>;
 
 /// One end of the cable.
 #[derive(Debug)]
 pub struct Bridge {
-    cable: Rc<RefCell<Cable>>,
+    /// To the end with this index.
+    wires: Rc<RefCell<[Wire; 2]>>,
     end: usize,
+    delay: Nanos,
     standard: Standard,
-    /// The other end's presence, as last reported to the host.
+    present: bool,
+    /// Packets for the host, in this end's buffer.
+    received: VecDeque<Vec<u8>>,
+    /// Bytes that fit into the other end's buffer, as far as this one knows.
+    room: usize,
+    /// Is the other end configured, as far as this one knows, and as it told its host?
+    peer: bool,
     reported: Option<bool>,
 }
 
-/// A cable with `capacity` bytes of memory in each direction, at least one packet: its two ends.
+/// A cable that takes no time: see [`slow_bridge`].
 #[must_use]
 pub fn bridge(capacity: usize) -> (Bridge, Bridge) {
-    let cable = Rc::new(RefCell::new(Cable {
-        fifos: Default::default(),
-        present: [false; 2],
-        news: [None; 2],
-        capacity: capacity.max(PACKET),
-    }));
+    slow_bridge(capacity, Nanos::ZERO)
+}
+
+/// A cable with `capacity` bytes of memory in each direction, at least one packet: its two ends.
+/// What happens at one end is known at the other after `delay`.
+#[must_use]
+pub fn slow_bridge(capacity: usize, delay: Nanos) -> (Bridge, Bridge) {
+    let wires = Rc::new(RefCell::new([Wire::new(), Wire::new()]));
     let end = |end| Bridge {
-        cable: Rc::clone(&cable),
+        wires: Rc::clone(&wires),
         end,
+        delay,
         standard: Standard::new(descriptors()),
+        present: false,
+        received: VecDeque::new(),
+        room: capacity.max(PACKET),
+        peer: false,
         reported: None,
     };
     (end(0), end(1))
 }
 
+/// Bytes of memory that a packet takes; an empty one takes some, too.
+fn bytes(packet: &[u8]) -> usize {
+    packet.len().max(1)
+}
+
 impl Bridge {
-    fn peer(&self) -> usize {
-        1 - self.end
+    fn tell(&self, now: Nanos, message: Message) {
+        self.wires.borrow_mut()[1 - self.end].push_back((now + self.delay, message));
     }
 
-    /// Forget what waits for an end.
-    fn clear(&self, end: usize) {
-        self.cable.borrow_mut().fifos[end] = Fifo::default();
+    fn next_message(&self, now: Nanos) -> Option<Message> {
+        let wire = &mut self.wires.borrow_mut()[self.end];
+        wire.pop_front_if(|(at, _)| *at <= now).map(|(_, message)| message)
     }
 
-    fn note_presence(&mut self, now: Nanos) {
-        let (configured, peer) = (self.standard.configured(), self.peer());
-        let cable = &mut *self.cable.borrow_mut();
-        if cable.present[self.end] != configured {
-            cable.present[self.end] = configured;
-            cable.fifos[self.end] = Fifo::default();
-            cable.tell(peer, now);
+    fn heed(&mut self, now: Nanos, message: Message) {
+        match message {
+            Message::Packet(packet) if self.present => self.received.push_back(packet),
+            Message::Packet(packet) => self.tell(now, Message::Room(bytes(&packet))),
+            Message::Room(bytes) => self.room += bytes,
+            Message::Present(present) => self.peer = present,
+            Message::Discard => self.discard(now),
         }
     }
 
-    fn features(&self, now: Nanos, setup: Setup) -> Result<Vec<u8>, Stall> {
+    /// Forget what waits for the host.
+    fn discard(&mut self, now: Nanos) {
+        let room = self.received.drain(..).map(|packet| bytes(&packet)).sum();
+        if room > 0 {
+            self.tell(now, Message::Room(room));
+        }
+    }
+
+    fn note_presence(&mut self, now: Nanos) {
+        if self.present != self.standard.configured() {
+            self.present = !self.present;
+            self.discard(now);
+            self.tell(now, Message::Present(self.present));
+        }
+    }
+
+    fn features(&mut self, now: Nanos, setup: Setup) -> Result<Vec<u8>, Stall> {
         if setup.kind != TO_VENDOR || ![CLEAR_FEATURES, SET_FEATURES].contains(&setup.request) {
             return Err(Stall);
         }
         if setup.request == SET_FEATURES && setup.value & RESET_OUT != 0 {
-            self.clear(self.peer());
+            self.tell(now, Message::Discard);
         }
         if setup.request == SET_FEATURES && setup.value & RESET_IN != 0 {
-            self.clear(self.end);
-            self.cable.borrow_mut().tell(self.peer(), now);
+            self.discard(now);
         }
         Ok(Vec::new())
     }
 
-    fn write(&self, now: Nanos, packet: &[u8]) -> Handshake {
-        let (cable, peer) = (&mut *self.cable.borrow_mut(), self.peer());
+    fn write(&mut self, now: Nanos, packet: &[u8]) -> Handshake {
         if packet.len() > PACKET {
             return Handshake::Error;
         }
-        let fifo = &mut cable.fifos[peer];
-        // An empty packet takes memory, too.
-        let bytes = packet.len().max(1);
-        if !cable.present[peer] || fifo.bytes + bytes > cable.capacity {
+        if !self.peer || self.room < bytes(packet) {
             return Handshake::Nak;
         }
-        fifo.bytes += bytes;
-        fifo.packets.push_back(packet.to_vec());
-        cable.tell(peer, now);
+        self.room -= bytes(packet);
+        self.tell(now, Message::Packet(packet.to_vec()));
         Handshake::Ack
     }
 
-    fn read(&self, now: Nanos, buffer: &mut [u8]) -> Answer {
-        let (cable, peer) = (&mut *self.cable.borrow_mut(), self.peer());
-        let fifo = &mut cable.fifos[self.end];
-        let Some(packet) = fifo.packets.pop_front() else { return Answer::Nak };
-        fifo.bytes -= packet.len().max(1);
-        cable.tell(peer, now);
+    fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> Answer {
+        let Some(packet) = self.received.pop_front() else { return Answer::Nak };
+        self.tell(now, Message::Room(bytes(&packet)));
         Answer::packet(buffer, &packet)
     }
 
     fn news(&mut self, buffer: &mut [u8]) -> Answer {
-        let present = self.cable.borrow().present[self.peer()];
-        if self.reported == Some(present) {
+        if self.reported == Some(self.peer) {
             return Answer::Nak;
         }
-        self.reported = Some(present);
-        Answer::packet(buffer, &[if present { PEER_EXISTS } else { 0 }])
+        self.reported = Some(self.peer);
+        Answer::packet(buffer, &[if self.peer { PEER_EXISTS } else { 0 }])
     }
 }
 
@@ -159,6 +180,7 @@ impl Device for Bridge {
     }
 
     fn reset(&mut self, now: Nanos) {
+        self.advance(now);
         self.standard.reset();
         self.reported = None;
         self.note_presence(now);
@@ -191,11 +213,13 @@ impl Device for Bridge {
     }
 
     fn next_change(&self) -> Nanos {
-        self.cable.borrow().news[self.end].unwrap_or(Nanos::FOREVER)
+        self.wires.borrow()[self.end].front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }
 
-    fn advance(&mut self, _: Nanos) {
-        self.cable.borrow_mut().news[self.end] = None;
+    fn advance(&mut self, now: Nanos) {
+        while let Some(message) = self.next_message(now) {
+            self.heed(now, message);
+        }
     }
 }
 

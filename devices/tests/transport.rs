@@ -3,7 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
-use diapason_devices::bridge::{self, Bridge, bridge};
+use diapason_devices::bridge::{self, Bridge, bridge, slow_bridge};
 use diapason_devices::disk::{self, Disk};
 use diapason_devices::{Answer, Device, Handshake};
 use diapason_usb::Setup;
@@ -63,6 +63,61 @@ fn random_traffic_arrives_in_order_and_full_buffers_hold_writers_off() {
         }
     }
     assert!(held > 100);
+}
+
+/// A cable of some length: what arrives, and when, does not depend on which end goes first.
+#[test]
+fn a_slow_cable_brings_everything_at_its_time_whoever_goes_first() {
+    const STEP: Nanos = Nanos(1_000);
+    let run = |first: usize| {
+        let (one, two) = slow_bridge(4_096, Nanos(3_500));
+        let mut ends = [one, two];
+        ends.iter_mut().for_each(|end| configure(end, Nanos::ZERO));
+        let mut random = [Random::new(1), Random::new(2)];
+        let mut seen = [Vec::new(), Vec::new()];
+        for step in 1..20_000 {
+            let now = Nanos(STEP.0 * step);
+            for index in [first, 1 - first] {
+                let (end, random) = (&mut ends[index], &mut random[index]);
+                let packet = vec![step as u8; random.below(1_025) as usize];
+                let taken = random.one_in(2).then(|| end.receive(now, bridge::OUT, &packet));
+                let got = random.one_in(2).then(|| read(end, now, bridge::IN, 1_024));
+                if random.one_in(500) {
+                    let both = Setup { kind: 0x40, request: 3, value: 0x18, index: 0, length: 0 };
+                    end.control(now, both, &[]).unwrap();
+                }
+                if random.one_in(500) {
+                    end.reset(now);
+                    configure(end, now);
+                }
+                seen[index].push((now, taken, got));
+            }
+        }
+        seen
+    };
+    let seen = run(0);
+    assert_eq!(seen, run(1));
+    let held = seen[0].iter().filter(|(_, taken, _)| *taken == Some(Handshake::Nak)).count();
+    let arrived = seen[1].iter().filter(|(_, _, got)| matches!(got, Some(Some(_)))).count();
+    assert!(held > 100 && arrived > 1_000, "{held} {arrived}");
+}
+
+#[test]
+fn a_slow_cable_tells_when_something_arrives() {
+    let (mut one, mut two) = slow_bridge(2_048, Nanos(700));
+    configure(&mut one, Nanos::ZERO);
+    configure(&mut two, Nanos::ZERO);
+    assert_eq!((one.next_change(), two.next_change()), (Nanos(700), Nanos(700)));
+    assert_eq!(one.receive(Nanos(699), bridge::OUT, b"early"), Handshake::Nak);
+    assert_eq!(one.receive(Nanos(700), bridge::OUT, &[7; 1_024]), Handshake::Ack);
+    assert_eq!(one.receive(Nanos(700), bridge::OUT, &[7; 1_024]), Handshake::Ack);
+    assert_eq!(one.receive(Nanos(700), bridge::OUT, b"full"), Handshake::Nak);
+    two.advance(Nanos(700));
+    assert_eq!(two.next_change(), Nanos(1_400));
+    assert_eq!(read(&mut two, Nanos(1_399), bridge::IN, 1_024), None);
+    assert_eq!(read(&mut two, Nanos(1_400), bridge::IN, 1_024), Some(vec![7; 1_024]));
+    assert_eq!(one.receive(Nanos(2_099), bridge::OUT, b"full"), Handshake::Nak);
+    assert_eq!(one.receive(Nanos(2_100), bridge::OUT, b"room"), Handshake::Ack);
 }
 
 /// A command block.

@@ -232,6 +232,11 @@ impl Bus {
         self.ask(device);
     }
 
+    /// Is there an interrupt that comes through now?
+    pub fn interrupts(&self) -> bool {
+        self.slots.iter().any(|slot| slot.pending && slot.enabled)
+    }
+
     /// An interrupt that comes through now: the device it is of.
     pub fn take_interrupt(&mut self) -> Option<u16> {
         let slot = self.slots.iter().position(|slot| slot.pending && slot.enabled)?;

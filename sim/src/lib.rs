@@ -7,6 +7,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `hosts` | several hosts beside each other: their windows, whose turn it is |
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |
@@ -24,6 +25,7 @@ mod costs;
 mod faults;
 mod function;
 mod guard;
+mod hosts;
 mod hpet;
 mod machine;
 mod memory;
@@ -39,6 +41,7 @@ pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};
+pub use hosts::HOSTS_MAX;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
 pub use tap::{Passed, Tap};
@@ -52,9 +55,12 @@ use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::Kernel;
 use diapason_core::host::with_kernel_refusing;
 use faults::Upsets;
+use hosts::Region;
 use machine::Simulated;
 use processor::{Processor, Stop};
+use std::iter::Enumerate;
 use std::sync::{Mutex, PoisonError};
+use std::vec::IntoIter;
 
 /// Why there was no run.
 #[derive(Debug)]
@@ -65,6 +71,8 @@ pub enum Error {
     Memory(std::io::Error),
     /// The host cannot keep programs from its own kernel.
     Host(std::io::Error),
+    /// So many hosts cannot be simulated.
+    Crowd(usize),
 }
 
 impl std::fmt::Display for Error {
@@ -72,6 +80,7 @@ impl std::fmt::Display for Error {
         match self {
             Error::Archive(refusal) => f.write_str(refusal.text()),
             Error::Host(error) => write!(f, "{error}"),
+            Error::Crowd(count) => write!(f, "{count} hosts, where 1 to {HOSTS_MAX} can be"),
             Error::Memory(error) => write!(f, "no memory for the programs: {error}"),
         }
     }
@@ -108,6 +117,18 @@ pub struct Ended {
     pub ending: Ending,
     /// When.
     pub time: Nanos,
+}
+
+/// A host that is to run.
+pub struct Host<'a, O> {
+    /// What it boots from.
+    pub archive: &'a [u8],
+    /// How it is simulated.
+    pub options: Options,
+    /// Its PCI functions, each with its class.
+    pub functions: Vec<(u32, Box<dyn Function>)>,
+    /// Who watches it.
+    pub observer: O,
 }
 
 /// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
@@ -157,15 +178,18 @@ fn live(
     (observer, start): (&mut impl Observer, Nanos),
 ) -> Result<Life, Error> {
     let absent = bus.absent();
-    let (mut machine, refused) = Simulated::load(archive, bus)?;
+    let (mut machine, refused) = Simulated::load(archive, bus, Region::of(0))?;
     if options.isolate {
         machine.isolate();
     }
     with_kernel_refusing(archive, refused, |mut kernel: Kernel<'_>| {
         kernel.lack_devices(absent);
         let horizon = Nanos(archive.header.horizon);
-        let mut processor = Processor::new(kernel, machine, options, upsets, (observer, start));
-        let stop = processor.run(horizon);
+        let processor = Processor::new(kernel, machine, options, upsets, (observer, start));
+        let mut processor = processor.until(horizon);
+        // Without other hosts a turn never ends before the run.
+        let stop = processor.run(Nanos::FOREVER, Nanos::FOREVER);
+        let stop = stop.unwrap_or(Stop::Ended(Ending::Finished));
         let time = processor.close();
         let Processor { machine, upsets, .. } = processor;
         Ok(match stop {
@@ -175,5 +199,54 @@ fn live(
             }
             Stop::PowerLost(back) => Life::Again(Box::new((machine.bus, upsets, back))),
         })
+    })
+}
+
+/// Run hosts beside each other, each up to its horizon or its end; how each ended, in their order.
+/// One that loses its power stays off.
+/// What one host does must not reach another in less than `delay`, which is longer than nothing.
+///
+/// # Errors
+/// If one of them cannot run at all.
+pub fn run_together<O: Observer>(
+    hosts: Vec<Host<'_, O>>,
+    delay: Nanos,
+) -> Result<Vec<Ended>, Error> {
+    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
+        return Err(Error::Crowd(hosts.len()));
+    }
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    guard::install();
+    let _watch = guard::Watch::begin().map_err(Error::Host)?;
+    boot(hosts.into_iter().enumerate(), Vec::new(), delay.max(Nanos(1)))
+}
+
+/// Load the hosts that wait, one inside the other because each kernel lives in the memory of its
+/// caller, then run all.
+fn boot<'k, O: Observer>(
+    mut waiting: Enumerate<IntoIter<Host<'_, O>>>,
+    mut loaded: Vec<Processor<'k, O>>,
+    delay: Nanos,
+) -> Result<Vec<Ended>, Error> {
+    let Some((number, mut host)) = waiting.next() else {
+        let ended = hosts::race(&mut loaded, delay).into_iter();
+        return Ok(ended.map(|(ending, time)| Ended { ending, time }).collect());
+    };
+    let archive = Archive::parse(host.archive).map_err(Error::Archive)?;
+    let bus = Bus::new(&archive, std::mem::take(&mut host.functions));
+    let absent = bus.absent();
+    let (mut machine, refused) = Simulated::load(&archive, bus, Region::of(number))?;
+    if host.options.isolate {
+        machine.isolate();
+    }
+    with_kernel_refusing(&archive, refused, |mut kernel: Kernel<'_>| {
+        kernel.lack_devices(absent);
+        let horizon = Nanos(archive.header.horizon);
+        let Host { options, observer, .. } = host;
+        let upsets = Upsets::new(options.upsets.clone());
+        let mut loaded: Vec<Processor<'_, O>> = loaded;
+        let host = Processor::new(kernel, machine, &options, upsets, (observer, Nanos::ZERO));
+        loaded.push(host.until(horizon));
+        boot(waiting, loaded, delay)
     })
 }

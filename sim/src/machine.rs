@@ -3,6 +3,7 @@
 use crate::bus::{self, Bus, Segments};
 use crate::context::Context;
 use crate::function::Note;
+use crate::hosts::Region;
 use crate::memory::{Rights, Shared, Window};
 use crate::program::{self, Program};
 use crate::{Error, Said};
@@ -10,6 +11,9 @@ use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::Record;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
+
+/// Words of a fault's record before the address concerned and that of the instruction.
+const FAULT_ADDRESSES: usize = 4;
 
 /// A thread's process and slot, fixed by the description.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,8 @@ pub(crate) struct Place {
 
 /// The machine under the kernel of one host.
 pub(crate) struct Simulated {
+    /// Where its windows lie.
+    pub region: Region,
     /// By process; a refused program has none.
     programs: Vec<Option<Program>>,
     segments: Vec<(Shared, u64)>,
@@ -45,12 +51,16 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     /// Load every program of `archive`. Also returns which were refused, one bit each.
-    pub fn load(archive: &Archive<'_>, bus: Bus) -> Result<(Simulated, u64), Error> {
+    pub fn load(
+        archive: &Archive<'_>,
+        bus: Bus,
+        region: Region,
+    ) -> Result<(Simulated, u64), Error> {
         let (mut programs, mut places, mut said) = (Vec::new(), Vec::new(), Vec::new());
         let mut refused = 0;
         for (index, record) in (0u16..).zip(archive.processes()) {
             places.extend((0..record.threads).map(|slot| Place { process: index, slot }));
-            let loaded = program::load(archive, &record, index);
+            let loaded = program::load(archive, &record, region.window(index));
             if let Err(reason) = loaded {
                 refused |= 1 << index;
                 let words = vec![u64::from(index), reason as u64];
@@ -62,6 +72,7 @@ impl Simulated {
         let segments: Result<_, Error> =
             archive.segments().map(|segment| shared(u64::from(segment.pages))).collect();
         let machine = Simulated {
+            region,
             programs,
             segments: segments?,
             bus,
@@ -87,12 +98,30 @@ impl Simulated {
         self.switches += 1;
         let before = std::mem::replace(&mut self.current, process);
         if self.isolate {
-            if let Some(window) = self.window(before) {
+            if let Some(window) = self.window_of(before) {
                 window.seal();
             }
-            if let Some(window) = self.window(process) {
+            if let Some(window) = self.window_of(process) {
                 window.unseal();
             }
+        }
+    }
+
+    /// Another host's turn: what is visible here is out of reach, if processes are kept apart.
+    pub fn rest(&mut self) {
+        if self.isolate
+            && let Some(window) = self.window_of(self.current)
+        {
+            window.seal();
+        }
+    }
+
+    /// This host's turn again.
+    pub fn resume(&mut self) {
+        if self.isolate
+            && let Some(window) = self.window_of(self.current)
+        {
+            window.unseal();
         }
     }
 
@@ -102,7 +131,7 @@ impl Simulated {
         self.programs.iter_mut().flatten().for_each(|program| program.window.seal());
     }
 
-    fn window(&mut self, process: u16) -> Option<&mut Window> {
+    fn window_of(&mut self, process: u16) -> Option<&mut Window> {
         self.programs.get_mut(usize::from(process))?.as_mut().map(|program| &mut program.window)
     }
 
@@ -118,12 +147,13 @@ impl Simulated {
     /// The running thread reads a device's register, if it has one there.
     pub fn read_register(&mut self, address: u64, bytes: u8, now: Nanos) -> Option<u64> {
         self.accesses += 1;
-        self.bus.read(self.current, address, bytes, now)
+        self.bus.read(self.current, self.region.home(address), bytes, now)
     }
 
     /// The running thread writes a device's register, if it has one there.
     pub fn write_register(&mut self, address: u64, value: (u64, u8), now: Nanos) -> Option<()> {
         self.accesses += 1;
+        let address = self.region.home(address);
         self.bus.write(self.current, address, value, now, &mut Segments(&mut self.segments))
     }
 
@@ -167,6 +197,10 @@ impl Machine for Simulated {
         Ok(())
     }
 
+    fn window(&self, process: ProcessId) -> u64 {
+        self.region.window(process.index())
+    }
+
     fn instruction(&self) -> u64 {
         self.instruction
     }
@@ -175,30 +209,30 @@ impl Machine for Simulated {
         let index = usize::from(thread.index());
         let Place { process, slot } = self.places[index];
         let Some(program) = &self.programs[usize::from(process)] else { return };
-        let info = layout::base(process) + layout::INFO;
+        let base = self.region.window(process);
+        let info = base + layout::INFO;
         let [a, b, c, d] = program.arguments;
         let (entry, arguments) = match entry {
             None => (program.entry, [info, a, b, c, d]),
             Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
         };
         // As on the metal: an address outside the window becomes one where never code is.
-        let base = layout::base(process);
         let inside = entry.wrapping_sub(base) < layout::WINDOW;
         let entry = if inside { entry } else { base + layout::WINDOW - 1 };
         // As after a call: the return address would lie below.
-        let stack = layout::stack_top(process, slot) - 8;
+        let stack = base + layout::stack_offset(slot) - 8;
         self.contexts[index].start(entry, stack, arguments);
         self.owed[index] = Nanos::ZERO;
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, _frame: FrameId) {
-        if let Some(window) = self.window(process.index()) {
+        if let Some(window) = self.window_of(process.index()) {
             window.protect(layout::HEAP + u64::from(page) * PAGE as u64, 1, Rights::Write);
         }
     }
 
     fn clear_heap(&mut self, process: ProcessId, pages: u32) {
-        if let Some(window) = self.window(process.index()) {
+        if let Some(window) = self.window_of(process.index()) {
             window.clear(layout::HEAP, u64::from(pages));
         }
     }
@@ -246,7 +280,12 @@ impl Machine for Simulated {
     }
 
     fn emit(&mut self, record: Record, words: &[u64]) {
-        self.said.push(Said::Record(record, words.to_vec()));
+        let mut words = words.to_vec();
+        if record == Record::Fault {
+            let addresses = words.iter_mut().skip(FAULT_ADDRESSES);
+            addresses.for_each(|word| *word = self.region.home(*word));
+        }
+        self.said.push(Said::Record(record, words));
     }
 
     fn counter(&mut self, _which: u64) -> u64 {

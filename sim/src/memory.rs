@@ -1,8 +1,9 @@
-//! Memory of programs: each process's window at the address it has on the metal.
+//! Memory of programs: each process's window, which on the first host lies where it does on the
+//! metal.
 //!
 //! The windows lie at fixed addresses of this host process, so the images run as they are and every
-//! pointer means the same on both machines. Rights are kept twice, as page protection for what the
-//! programs do and as a table for what the kernel does for them.
+//! pointer of the first host means the same on both machines. Rights are kept twice, as page
+//! protection for what the programs do and as a table for what the kernel does for them.
 
 use diapason_abi::{PAGE, layout};
 use std::collections::BTreeMap;
@@ -41,9 +42,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Reserve the window of process number `process`, with nothing in it.
-    pub fn reserve(process: u16) -> Result<Window, Error> {
-        let base = layout::base(process);
+    /// Reserve the window that begins at `base`, with nothing in it.
+    pub fn reserve(base: u64) -> Result<Window, Error> {
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
             | libc::MAP_NORESERVE

@@ -80,6 +80,10 @@ pub(crate) struct Processor<'a, O> {
     run: ThreadId,
     horizon: Nanos,
     still: Still,
+    booted: bool,
+    /// Where its turn ends, and how long its devices wait for an answer from another host.
+    limit: Nanos,
+    echo: Nanos,
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
@@ -103,46 +107,78 @@ impl<'a, O: Observer> Processor<'a, O> {
             now,
             alarm: Nanos::FOREVER,
             run: ThreadId::NONE,
-            horizon: Nanos::FOREVER,
             still: Still::default(),
+            horizon: Nanos::FOREVER,
+            booted: false,
+            limit: Nanos::FOREVER,
+            echo: Nanos::FOREVER,
         }
     }
 
-    /// From boot until `horizon`, until nothing can happen any more, or until the power is lost.
-    pub fn run(&mut self, horizon: Nanos) -> Stop {
+    /// The same, to run until `horizon`.
+    pub fn until(mut self, horizon: Nanos) -> Self {
         self.horizon = horizon;
-        self.enter(Cause::Boot);
+        self
+    }
+
+    /// A lower bound of the time at which the host, left to itself, does something next that could
+    /// be noticed outside.
+    pub fn next(&self) -> Nanos {
+        let busy = match () {
+            () if !self.booted || self.machine.bus.interrupts() => Nanos::ZERO,
+            () if self.run.is_some() => self.machine.owed[self.slot()],
+            () => Nanos::FOREVER,
+        };
+        let own = self.alarm.min(self.horizon).min(self.upsets.next()).max(self.now);
+        let own = own.min(self.now + busy);
+        own.min(self.machine.bus.next_change())
+    }
+
+    /// From boot, or where it stopped before, up to `limit`, the horizon, or until nothing can
+    /// happen any more; `None` if it can go on. What its devices do can be answered after `echo`,
+    /// so it stops there, too.
+    pub fn run(&mut self, limit: Nanos, echo: Nanos) -> Option<Stop> {
+        (self.limit, self.echo) = (limit, echo);
+        if !self.booted {
+            self.booted = true;
+            self.enter(Cause::Boot);
+        }
         loop {
             if self.machine.supervisor_died {
-                return Stop::Ended(Ending::SupervisorDied);
+                return Some(Stop::Ended(Ending::SupervisorDied));
             }
             if !self.machine.said.is_empty() {
                 self.machine.said.drain(..).for_each(|said| self.observer.hear(said));
             }
             let change = self.machine.bus.next_change();
             let due = self.alarm.min(self.horizon).min(change).min(self.upsets.next());
+            let due = due.min(self.limit);
             if self.now >= self.horizon {
-                return Stop::Ended(Ending::Finished);
+                return Some(Stop::Ended(Ending::Finished));
             } else if self.still.lasts(self.now) {
-                return Stop::Ended(Ending::Stuck(self.machine.bus.due(self.now)));
+                return Some(Stop::Ended(Ending::Stuck(self.machine.bus.due(self.now))));
             } else if let Some((words, power)) = self.upsets.begin(self.now) {
                 self.observer.hear(Said::Fault(self.now, words));
                 if let Some(back) = power {
-                    return Stop::PowerLost(back);
+                    return Some(Stop::PowerLost(back));
                 }
-            } else if change <= self.now {
-                self.machine.advance_devices(self.now);
+            } else if change <= self.now && change < self.limit {
+                // Behind the limit, too: the kernel may have taken longer than that.
+                self.limit = self.limit.min(change + self.echo);
+                self.machine.advance_devices(self.now.min(self.limit - Nanos(1)));
                 if let Some((device, what)) = self.machine.bus.stuck() {
                     self.observer.hear(Said::Note(self.now, what));
-                    return Stop::Ended(Ending::Stuck(Some(device)));
+                    return Some(Stop::Ended(Ending::Stuck(Some(device))));
                 }
+            } else if self.now >= self.limit {
+                return None;
             } else if self.alarm <= self.now {
                 self.enter(Cause::Timer);
             } else if let Some(device) = self.machine.bus.take_interrupt() {
                 self.enter(Cause::Irq(device));
             } else if self.run.is_none() {
                 if due == Nanos::FOREVER {
-                    return Stop::Ended(Ending::Halted);
+                    return Some(Stop::Ended(Ending::Halted));
                 }
                 self.now = due;
             } else if self.machine.owed[self.slot()] > Nanos::ZERO {
@@ -213,6 +249,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             }
             Trap::Write(address, value, bytes) => {
                 self.owe(self.costs.mmio());
+                self.limit = self.limit.min(self.now + self.echo);
                 if self.machine.write_register(address, (value, bytes), self.now).is_none() {
                     self.fault(FaultCause::Write, address);
                 }
@@ -233,25 +270,35 @@ impl<'a, O: Observer> Processor<'a, O> {
         if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
             self.machine.contexts[slot].answer(result);
             self.owe(self.costs.quick(number));
-            self.observer.entry(&Entry::quick(number, arguments, result));
+            self.watch(Entry::quick(number, arguments, result));
             return;
         }
         self.enter(Cause::Syscall(number, arguments));
     }
 
+    /// Addresses in an entry are told as the metal has them.
+    fn watch(&mut self, mut entry: Entry) {
+        let region = self.machine.region;
+        entry.arguments = entry.arguments.map(|word| region.home(word));
+        entry.result = region.home(entry.result);
+        self.observer.entry(&entry);
+    }
+
     fn fault(&mut self, cause: FaultCause, address: u64) {
-        let instruction = self.machine.instruction;
+        let region = self.machine.region;
+        let (address, instruction) = (region.home(address), region.home(self.machine.instruction));
         self.enter(Cause::Fault(Fault { cause, address, instruction }));
     }
 
     /// The processor refused something the thread did, or it did not come back.
     fn refused(&mut self) {
         let (report, process) = (guard::report(), self.machine.current);
-        let is_guard = |address| layout::is_stack_guard(process, address);
+        let region = self.machine.region;
+        let is_guard = |address| layout::is_stack_guard(process, region.home(address));
         let (cause, address) = guard::cause(report, is_guard);
         self.machine.instruction = report.instruction;
         if report.vector.is_none() {
-            self.observer.endless(self.now, self.run, report.instruction);
+            self.observer.endless(self.now, self.run, region.home(report.instruction));
         }
         self.fault(cause, address);
     }
@@ -265,7 +312,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             let read = self.now;
             self.observer.moment(begun, read, Moment::Kernel(cause));
             let decision = self.kernel.enter(&mut self.machine, self.now, cause);
-            self.observer.entry(&cause.entry(self.now, &decision));
+            self.watch(cause.entry(self.now, &decision));
             let stays = decision.run == before && before.is_some();
             let ended = before.is_some() && self.faults_of(before) != faults;
             let cause_paid = if ended { MISTAKE } else { cause };

@@ -23,15 +23,15 @@ pub(crate) struct Program {
     pub arguments: [u64; 4],
 }
 
-/// Load the program of `record` as process number `process`.
+/// Load the program of `record` into the window that begins at `base`.
 pub(crate) fn load(
     archive: &Archive<'_>,
     record: &ProcessRecord,
-    process: u16,
+    base: u64,
 ) -> Result<Program, Refusal> {
     let program = elf::Program::parse(archive.image(record)?)?;
     program.relocations(|_, _| {})?;
-    let mut window = Window::reserve(process).map_err(|_| Refusal::Memory)?;
+    let mut window = Window::reserve(base).map_err(|_| Refusal::Memory)?;
     for segment in program.segments() {
         place(&mut window, &program, &segment)?;
     }
@@ -45,7 +45,7 @@ pub(crate) fn load(
         window.protect(top - pages * PAGE as u64, pages, Rights::Write);
     }
     info_page(&mut window, archive.header.horizon);
-    let entry = layout::base(process) + program.entry;
+    let entry = base + program.entry;
     Ok(Program { window, entry, arguments: record.arguments })
 }
 

@@ -17,6 +17,18 @@ pub enum Verdict {
     Bug(String),
 }
 
+impl Verdict {
+    /// Why it does not hold.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        match self {
+            Verdict::Holds => Vec::new(),
+            Verdict::Broken(findings) => findings.clone(),
+            Verdict::Bug(text) => vec![text.clone()],
+        }
+    }
+}
+
 /// Judges a run. `may_fault` says of each process whether the description provides for its faults.
 #[must_use]
 pub fn judge(

@@ -17,9 +17,10 @@ mod verdict;
 pub use verdict::{Plan, Sum, objection};
 
 use crate::failure::{BROKEN, HOLDS};
-use crate::session::describe;
+use crate::session::describe_any;
 use crate::{Failure, duration};
-use diapason_system::System;
+use diapason_system::{Description, Host, System};
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -39,16 +40,46 @@ pub struct PlanRequest {
 /// # Errors
 /// If the description makes no sense.
 pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
-    let system = describe(&request.system)?;
-    let plan = Plan::of(&system, request.clock_hz.unwrap_or(system.clock_hz));
-    let text = if request.json {
-        format!("{:#}\n", plan.to_json(&system))
-    } else {
-        shown(&plan, &system, std::io::stdout().is_terminal())
+    let (text, holds) = match describe_any(&request.system)? {
+        Description::One(system) => {
+            let plan = planned(&system, request);
+            let text = if request.json {
+                format!("{:#}\n", plan.to_json(&system))
+            } else {
+                shown(&plan, &system, std::io::stdout().is_terminal())
+            };
+            (text, plan.holds())
+        }
+        Description::Several(hosts) => several(&hosts.hosts, request),
     };
     // A reader who has seen enough does not make the system worse.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(if plan.holds() { HOLDS } else { BROKEN })
+    Ok(if holds { HOLDS } else { BROKEN })
+}
+
+fn planned(system: &System, request: &PlanRequest) -> Plan {
+    Plan::of(system, request.clock_hz.unwrap_or(system.clock_hz))
+}
+
+/// The plan of each host; do they all hold?
+fn several(hosts: &[Host], request: &PlanRequest) -> (String, bool) {
+    let plans: Vec<Plan> = hosts.iter().map(|host| planned(&host.system, request)).collect();
+    let holds = plans.iter().all(Plan::holds);
+    let each = hosts.iter().zip(&plans);
+    if request.json {
+        let each = each.map(|(host, plan)| {
+            let mut object = plan.to_json(&host.system);
+            object["host"] = host.name.as_str().into();
+            object
+        });
+        let json = json!({ "holds": holds, "hosts": each.collect::<Vec<Value>>() });
+        return (format!("{json:#}\n"), holds);
+    }
+    let coloured = std::io::stdout().is_terminal();
+    let texts = each.map(|(host, plan)| {
+        format!("host {}\n\n{}", host.name, shown(plan, &host.system, coloured))
+    });
+    (texts.collect::<Vec<String>>().join("\n"), holds)
 }
 
 /// Tables, then what is wrong, then the verdict.

@@ -5,6 +5,7 @@
 
 mod explain;
 mod faults;
+mod hosts;
 mod measured;
 mod perfetto;
 mod progress;
@@ -20,18 +21,19 @@ use crate::failure::{BROKEN, HOLDS};
 use crate::live::live;
 use crate::outcome::{Outcome, Verdict};
 use crate::qemu::Ending;
-use crate::session::{Run, Session, describe};
+use crate::session::{Run, Session, describe_any};
 use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel};
 use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
-use diapason_system::{Fault, RunOptions};
+use diapason_system::{Description, Fault, RunOptions};
 pub(crate) use explain::Cast;
 pub use faults::asked;
+pub use hosts::{Seat, drive_together};
 use measured::{addition, pictures};
-use perfetto::Perfetto;
+use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
 pub use search::Seeds;
@@ -200,7 +202,10 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
 /// # Errors
 /// If there was no run to report on.
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
-    let system = describe(&request.system)?;
+    let system = match describe_any(&request.system)? {
+        Description::One(system) => *system,
+        Description::Several(hosts) => return hosts::simulate(request, hosts),
+    };
     plan::insist(&system)?;
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
@@ -258,11 +263,11 @@ fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
     let how = with_upsets(session, &plan.options(request.seed), &faults);
     simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, &faults, request.captures.pcap.is_some());
-    let open = |path: &PathBuf| Perfetto::create(path, names.clone());
+    let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
     let mut listener = Listener {
         ledger: wanted.map(Ledger::new),
-        perfetto: request.trace.as_ref().map(open).transpose()?,
+        perfetto: sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone())),
         watch: Some(Watch::begin(sights, &request.captures, names)?),
         responses: pictured.then(Responses::default),
         progress: Some(Progress::new(request.horizon_ns, request.json)),
@@ -271,7 +276,8 @@ fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
     let ending = drive_among(session, &how, functions, &mut listener)?;
     let Listener { outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
     let usage = watch.map(|watch| watch.finish(perfetto.as_mut())).transpose()?.unwrap_or_default();
-    perfetto.map_or(Ok(()), |perfetto| perfetto.finish(&cast))?;
+    perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
+    sheet.map_or(Ok(()), Sheet::finish)?;
     let run = Run { ending, outcome, flight: None, served: None };
     let jobs = responses.map(|responses| responses.distributions(&cast, names)).unwrap_or_default();
     let code = report(request.json, session, &run, addition(&run, &usage, &jobs))?;
@@ -411,6 +417,14 @@ fn drive_among(
 ) -> Result<Ending, Failure> {
     let ended = diapason_sim::run(&session.archive, how, functions, observer)
         .map_err(|error| Failure::Ours(error.to_string()))?;
+    how_it_ended(session, ended)
+}
+
+/// An end as that of any machine.
+///
+/// # Errors
+/// If time stood still.
+fn how_it_ended(session: &Session, ended: diapason_sim::Ended) -> Result<Ending, Failure> {
     Ok(match ended.ending {
         diapason_sim::Ending::Finished => Ending::Finished,
         diapason_sim::Ending::Halted => Ending::Halted,

@@ -13,10 +13,12 @@ use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};
 use diapason_sim::{Moment, Packet, PacketOutcome};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Track groups of the trace.
 const CORE: u32 = 1;
@@ -32,10 +34,77 @@ const BUSES_MAX: usize = 100;
 const RUNS: usize = 0;
 const KERNEL: usize = 1;
 
-/// Writes a trace as it happens.
-pub struct Perfetto {
-    out: BufWriter<File>,
+/// Distance between the track groups of two hosts.
+const HOST: u64 = 10_000;
+
+/// A trace as it is being written, of one host or of several.
+pub struct Sheet {
+    file: Rc<RefCell<Writing>>,
     path: PathBuf,
+}
+
+struct Writing {
+    out: BufWriter<File>,
+    failed: Option<std::io::Error>,
+}
+
+impl Writing {
+    fn put(&mut self, text: &str) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+}
+
+impl Sheet {
+    /// A trace in the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn create(path: &Path) -> Result<Sheet, Failure> {
+        let file = File::create(path)
+            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+        let mut file = Writing { out: BufWriter::new(file), failed: None };
+        file.put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+        Ok(Sheet { file: Rc::new(RefCell::new(file)), path: path.to_path_buf() })
+    }
+
+    /// What happens on host number `host`. Its groups bear its name, if it has one.
+    pub fn host(&self, host: usize, name: &str, names: Names) -> Perfetto {
+        let mut trace = Perfetto {
+            file: Rc::clone(&self.file),
+            before: HOST * host as u64,
+            host: name.into(),
+            names,
+            open: None,
+            budgets: Vec::new(),
+            endpoints: BTreeSet::new(),
+            interrupts: BTreeSet::new(),
+            handled: None,
+        };
+        trace.head();
+        trace
+    }
+
+    /// The end of the file.
+    ///
+    /// # Errors
+    /// If something could not be written.
+    pub fn finish(self) -> Result<(), Failure> {
+        let file = &mut *self.file.borrow_mut();
+        // The list's last element; every other line ends with a comma.
+        file.put("{\"ph\":\"M\",\"name\":\"end\",\"pid\":1}\n]}\n");
+        let done = file.failed.take().map_or_else(|| file.out.flush(), Err);
+        done.map_err(|error| Failure::io(format!("write {}", self.path.display()), &error))
+    }
+}
+
+/// Writes what happens on one host as it happens.
+pub struct Perfetto {
+    file: Rc<RefCell<Writing>>,
+    /// The first track group of this host, and its name.
+    before: u64,
+    host: String,
     names: Names,
     /// Who runs since when; merged as long as it is the same thread.
     open: Option<(ThreadId, Nanos, Nanos)>,
@@ -46,41 +115,13 @@ pub struct Perfetto {
     interrupts: BTreeSet<u16>,
     /// The interrupt handled last: its entry is two moments.
     handled: Option<(u16, Nanos, Nanos)>,
-    failed: Option<std::io::Error>,
 }
 
 impl Perfetto {
-    /// A trace in the file at `path`.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn create(path: &Path, names: Names) -> Result<Perfetto, Failure> {
-        let file = File::create(path)
-            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
-        let mut trace = Perfetto {
-            out: BufWriter::new(file),
-            path: path.to_path_buf(),
-            names,
-            open: None,
-            budgets: Vec::new(),
-            endpoints: BTreeSet::new(),
-            interrupts: BTreeSet::new(),
-            handled: None,
-            failed: None,
-        };
-        trace.put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-        trace.head();
-        Ok(trace)
-    }
-
-    fn put(&mut self, text: &str) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(text.as_bytes()).err();
-        }
-    }
-
-    fn event(&mut self, event: Value) {
-        self.put(&format!("{event},\n"));
+    fn event(&mut self, mut event: Value) {
+        let group = event["pid"].as_u64().unwrap_or_default();
+        event["pid"] = (self.before + group).into();
+        self.file.borrow_mut().put(&format!("{event},\n"));
     }
 
     fn head(&mut self) {
@@ -94,7 +135,7 @@ impl Perfetto {
     }
 
     fn group(&mut self, group: u32, name: &str) {
-        let arguments = json!({"name": name});
+        let arguments = json!({"name": format!("{} {name}", self.host).trim()});
         self.event(json!({"ph": "M", "name": "process_name", "pid": group, "args": arguments}));
     }
 
@@ -227,21 +268,14 @@ impl Perfetto {
         );
     }
 
-    /// The end of the file.
-    ///
-    /// # Errors
-    /// If something could not be written.
-    pub fn finish(mut self, cast: &Cast) -> Result<(), Failure> {
+    /// The host has ended.
+    pub fn close(mut self, cast: &Cast) {
         self.close_open(cast);
         self.close_interrupt();
         for index in 0..cast.0.len() {
             let name = cast.name(ThreadId::new(index as u16), &self.names);
             self.track(THREADS, index, &name);
         }
-        // The list's last element; every other line ends with a comma.
-        self.put("{\"ph\":\"M\",\"name\":\"end\",\"pid\":1}\n]}\n");
-        let done = self.failed.take().map_or_else(|| self.out.flush(), Err);
-        done.map_err(|error| Failure::io(format!("write {}", self.path.display()), &error))
     }
 }
 

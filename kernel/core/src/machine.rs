@@ -4,6 +4,7 @@ use crate::memory::FrameId;
 use crate::process::ProcessId;
 use crate::thread::ThreadId;
 use diapason_abi::archive::DeviceRecord;
+use diapason_abi::layout;
 use diapason_abi::record::Record;
 
 /// User memory that is not there, or may not be used that way.
@@ -34,6 +35,11 @@ pub trait Machine {
     /// # Errors
     /// `BadAddress` as above.
     fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress>;
+
+    /// First address of a process's window. A simulator of several hosts puts each elsewhere.
+    fn window(&self, process: ProcessId) -> u64 {
+        layout::base(process.index())
+    }
 
     /// The running thread's instruction pointer.
     fn instruction(&self) -> u64;

@@ -166,7 +166,7 @@ impl Kernel<'_> {
             process.heap.push(&mut self.frames, frame);
             m.map_heap(id, page, frame);
         }
-        let start = layout::base(id.index()) + layout::HEAP;
+        let start = m.window(id) + layout::HEAP;
         Ok(Flow::Done(start + u64::from(first) * PAGE as u64))
     }
 
@@ -194,7 +194,7 @@ impl Kernel<'_> {
         segment.attached |= self.grant;
         self.processes[self.process].segments |= 1 << id.index();
         m.attach_segment(self.process, id.index(), true);
-        Ok(Flow::Done(layout::segment(self.process.index(), id.index())))
+        Ok(Flow::Done(m.window(self.process) + layout::segment_offset(id.index())))
     }
 
     /// `ShmDetach(key)`.
@@ -254,7 +254,7 @@ impl Kernel<'_> {
         device.mapped |= self.grant;
         self.processes[self.process].devices |= 1 << id.index();
         m.attach_device(self.process, id.index(), true);
-        let address = layout::device(self.process.index(), id.index());
+        let address = m.window(self.process) + layout::device_offset(id.index());
         Ok(Flow::Done(mapped(address, self.devices[id].record.pages)))
     }
 

@@ -8,10 +8,11 @@
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
 //! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
 //! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
-//! (bytes). Every stage reports into one list of [`Diagnostics`].
+//! (bytes). `hosts` reads files that list several systems. Every stage reports into one list of
+//! [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
-//! here; programs arrive through a closure.
+//! here; programs, and the descriptions that a list names, arrive through closures.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod device;
 mod diagnostics;
 mod fault;
 mod hardware;
+mod hosts;
 mod limits;
 mod memory;
 mod names;
@@ -43,6 +45,7 @@ mod vcpus;
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
+pub use hosts::{Cable, Description, End, Host, Hosts, parse_any};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,

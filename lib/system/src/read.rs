@@ -128,21 +128,20 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
     declared.memory = table
         .size("memory", PAGE_BYTES..=MEMORY_MAX)
         .unwrap_or_else(|| At::new(MEMORY_DEFAULT, table.place()));
-    declared.clock_hz = clock(&mut table);
+    declared.clock_hz = clock(&mut table).unwrap_or(CLOCK_DEFAULT);
     table.report_unknown();
     declared
 }
 
-fn clock(table: &mut Table<'_, '_>) -> u64 {
-    let Some(clock) = table.parsed("clock", "a frequency", "clock = \"2400MHz\"", units::frequency)
-    else {
-        return CLOCK_DEFAULT;
-    };
+/// Instructions a second, if the table says.
+pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
+    let example = "clock = \"2400MHz\"";
+    let clock = table.parsed("clock", "a frequency", example, units::frequency)?;
     if !CLOCK_HZ.contains(&clock.value) {
         let help = "write a frequency from `1MHz` to `10GHz`";
         table.report.push(Problem::new(&clock.span, "`clock` is out of range", help));
     }
-    clock.value
+    Some(clock.value)
 }
 
 /// The name of what `table` declares; empty if it has none. A bad one is reported and kept, so that

@@ -26,6 +26,9 @@ const FAULT: [&str; 10] =
 fn every_key_is_in_the_reference() {
     let keys = [
         "name",
+        "system",
+        "ends",
+        "delay",
         "on",
         "port",
         "model",

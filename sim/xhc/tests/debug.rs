@@ -3,6 +3,7 @@
 mod support;
 
 use diapason_abi::Nanos;
+use diapason_random::Random;
 use diapason_usb::register::{extended, port};
 use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
@@ -74,10 +75,15 @@ impl Cable {
 
     /// Enabled, plugged in, configured by the host.
     fn configured() -> Cable {
+        Cable::slow(Nanos::ZERO)
+    }
+
+    /// The same, with a cable that takes this long.
+    fn slow(delay: Nanos) -> Cable {
         let mut cable = Cable::new();
         cable.set(CONTROL, ENABLE | 2);
         assert!(cable.target.xhc.debug_answers());
-        let partner = cable.target.xhc.debug_partner().unwrap();
+        let partner = cable.target.xhc.debug_partner(delay).unwrap();
         cable.slot = cable.host.connect(5, partner);
         let plans = [bulk(2, 1024, 3), bulk(3, 1024, 3)];
         assert_eq!(cable.host.configure(cable.slot, &plans), Completion::Success);
@@ -124,6 +130,17 @@ impl Cable {
                 break;
             }
         }
+    }
+
+    /// Both machines, each for as long as it cannot know what the other does meanwhile; the target
+    /// goes first, or the host.
+    fn run_apart(&mut self, delay: Nanos, target_first: bool) {
+        let end = self.host.now.max(self.target.now) + delay;
+        if target_first {
+            self.target.run_to(end);
+        }
+        self.host.run_to(end);
+        self.target.run_to(end);
     }
 
     /// Queue a block on a ring of the target.
@@ -276,7 +293,7 @@ fn pulling_the_cable_is_noticed_on_both_sides() {
     assert_eq!(cable.get(PORT) & 1, 0);
     assert_eq!(cable.events().len(), 1);
     cable.host.plug(5, Shared::new(Speed::Super).boxed());
-    let partner = cable.target.xhc.debug_partner().unwrap();
+    let partner = cable.target.xhc.debug_partner(Nanos::ZERO).unwrap();
     cable.host.plug(5, partner);
     cable.run(Nanos::from_micros(1));
     assert_eq!(cable.get(PORT) & 1, 1);
@@ -288,4 +305,45 @@ fn a_controller_reset_takes_it_along() {
     cable.target.write(0x80, 2);
     cable.target.run_for(Nanos::from_millis(2));
     assert_eq!(cable.get(CONTROL) & (ENABLE | RUNS), 0);
+}
+
+/// What either machine saw, and when, while both sent blocks of all sizes.
+fn seen_by_both(delay: Nanos, target_first: bool) -> Vec<String> {
+    let mut cable = Cable::slow(delay);
+    // From here on both have the same time, and something is under way from neither.
+    cable.run(Nanos::from_micros(50));
+    cable.events();
+    let (slot, mut random, mut seen) = (cable.slot, Random::new(3), Vec::new());
+    let (sent, into) = (cable.target.ram.take(4096, 64), cable.target.ram.take(4096, 64));
+    for round in 0..30u8 {
+        let lengths = [(); 2].map(|()| random.between(0, 4096) as u32);
+        cable.target.ram.put(sent, &vec![round; lengths[0] as usize]);
+        let got = cable.host.queue_normal(slot, 3, 4096, bit::COMPLETION);
+        let from = cable.host.queue_normal(slot, 2, lengths[1], bit::COMPLETION);
+        cable.host.ram.put(from, &vec![!round; lengths[1] as usize]);
+        cable.host.doorbell(slot, 3);
+        cable.host.doorbell(slot, 2);
+        cable.post(OUT, sent, lengths[0]);
+        cable.post(IN, into, 4096);
+        for _ in 0..40 {
+            cable.run_apart(delay, target_first);
+            let (transfers, events) = (cable.host.transfers(), cable.events());
+            if !transfers.is_empty() || !events.is_empty() {
+                seen.push(format!("{:?} {transfers:?} {events:?}", cable.host.now));
+            }
+        }
+        let [out, back] = lengths.map(|length| length as usize);
+        assert_eq!(cable.host.ram.bytes(got, out), vec![round; out]);
+        assert_eq!(cable.target.ram.bytes(into, back), vec![!round; back]);
+    }
+    seen
+}
+
+#[test]
+fn a_slow_cable_shows_both_the_same_whoever_goes_first() {
+    let delay = Nanos(700);
+    let seen = seen_by_both(delay, true);
+    assert_eq!(seen, seen_by_both(delay, false));
+    assert!(seen.len() > 60, "{}", seen.len());
+    assert_ne!(seen, seen_by_both(Nanos(1_400), true));
 }

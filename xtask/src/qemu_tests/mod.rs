@@ -10,9 +10,11 @@ mod concentrator;
 mod devices;
 mod engine;
 mod faults;
+mod hosts;
 mod inflicted;
 mod observed;
 pub mod storm;
+mod talker;
 mod trials;
 pub mod usb;
 mod vcpus;
@@ -171,6 +173,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
             tally.step(&name, || test.run(workspace, built));
         }
     }
+    hosts::run(workspace, built, part, tally);
 }
 
 #[cfg(test)]

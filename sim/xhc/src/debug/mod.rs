@@ -12,9 +12,10 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::register::{extended, port};
 use diapason_usb::trb::{Completion, Kind, Trb};
-use partner::{Happening, IN, Link, OUT, Partner};
+use partner::{Cable, Face, Happening, IN, News, OUT, Partner};
 use rings::Pipe;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Words of the capability.
@@ -58,7 +59,15 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Debug {
     config: DebugConfig,
-    link: Rc<RefCell<Link>>,
+    cable: Rc<RefCell<Cable>>,
+    /// What the host finds, while it is on.
+    face: Option<Rc<Face>>,
+    /// The host's count of resets and configurations, as far as it came through.
+    count: u64,
+    /// Packets that came and wait for a block.
+    received: VecDeque<Vec<u8>>,
+    /// Packets that the host may send, or has sent, and that have not come.
+    granted: usize,
     state: State,
     link_events: bool,
     run_change: bool,
@@ -76,7 +85,11 @@ impl Debug {
     pub fn new(config: DebugConfig) -> Debug {
         Debug {
             config,
-            link: Rc::default(),
+            cable: Rc::default(),
+            face: None,
+            count: 0,
+            received: VecDeque::new(),
+            granted: 0,
             state: State::Off,
             link_events: false,
             run_change: false,
@@ -91,8 +104,12 @@ impl Debug {
 
     /// When there is something to look at.
     pub fn next(&self) -> Nanos {
-        let dirty = self.link.borrow().dirty.unwrap_or(Nanos::FOREVER);
-        if self.state == State::Resetting { self.due } else { dirty }
+        let happening = self.cable.borrow().next_happening();
+        if self.state == State::Resetting { self.due } else { happening }
+    }
+
+    fn tell(&self, now: Nanos, news: News) {
+        self.cable.borrow_mut().tell_host(now, news);
     }
 
     fn control(&self) -> u32 {
@@ -145,11 +162,12 @@ impl Debug {
 
 impl Xhc {
     /// The other end of the debug cable, to be plugged into another controller's port while
-    /// [`Xhc::debug_answers`]. `None` without a debug capability. There is one cable.
+    /// [`Xhc::debug_answers`]. What happens at one end is known at the other after `delay`. `None`
+    /// without a debug capability. There is one cable.
     #[must_use]
-    pub fn debug_partner(&self) -> Option<Box<dyn Device>> {
+    pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
         let debug = self.debug.as_ref()?;
-        Some(Box::new(Partner(Rc::clone(&debug.link))))
+        Some(Box::new(Partner::new(&debug.cable, delay, debug.face.clone())))
     }
 
     /// Is the debug capability switched on, so that a host at the other end finds a device?
@@ -233,22 +251,22 @@ impl Xhc {
             }
         }
         let cursors = [OUT, IN].map(|ring| self.pipe_cursor(memory, context, ring));
+        let now = self.now;
         let Some(debug) = &mut self.debug else { return };
         for (pipe, cursor) in debug.pipes.iter_mut().zip(cursors) {
             *pipe = Pipe::at(cursor.unwrap_or_default());
         }
         let [first, second] = debug.identity;
-        let mut link = debug.link.borrow_mut();
-        *link = Link {
-            enabled: true,
+        let face = Face {
             strings,
             vendor: (first >> 16) as u16,
             protocol: first as u8,
             product: second as u16,
             revision: (second >> 16) as u16,
             burst: debug.config.burst,
-            ..Link::default()
         };
+        debug.face = Some(Rc::new(face));
+        debug.tell(now, News::Face(debug.face.clone()));
         debug.state = State::Disconnected;
     }
 
@@ -267,15 +285,16 @@ impl Xhc {
         }
         if let Some(debug) = &mut self.debug {
             (debug.changes, debug.run_change) = (0, false);
-            *debug.link.borrow_mut() = Link::default();
+            debug.face = None;
+            debug.tell(self.now, News::Face(None));
         }
     }
 
     /// The controller was reset.
     pub(crate) fn reset_debug(&mut self) {
         if let Some(debug) = self.debug.as_mut().filter(|debug| !debug.config.survives_reset) {
-            *debug.link.borrow_mut() = Link::default();
-            *debug = Debug { link: Rc::clone(&debug.link), ..Debug::new(debug.config) };
+            debug.tell(self.now, News::Face(None));
+            *debug = Debug { cable: Rc::clone(&debug.cable), ..Debug::new(debug.config) };
         }
     }
 
@@ -285,11 +304,11 @@ impl Xhc {
         let wanted = value & port::ENABLED != 0;
         match debug.state {
             State::Enabled | State::Configured if !wanted => {
-                debug.link.borrow_mut().enabled = false;
+                debug.tell(self.now, News::Face(None));
                 self.leave_configured(memory, State::Disabled);
             }
             State::Disabled if wanted => {
-                debug.link.borrow_mut().enabled = true;
+                debug.tell(self.now, News::Face(debug.face.clone()));
                 debug.state = State::Enabled;
             }
             _ => {}
@@ -323,25 +342,29 @@ impl Xhc {
     }
 
     fn next_happening(&mut self) -> Option<Happening> {
-        let debug = self.debug.as_mut().filter(|debug| debug.state != State::Resetting)?;
-        let mut link = debug.link.borrow_mut();
-        link.dirty = None;
-        link.happened.pop_front()
+        let debug = self.debug.as_ref().filter(|debug| debug.state != State::Resetting)?;
+        debug.cable.borrow_mut().take_happening(self.now)
     }
 
     fn heed(&mut self, memory: &mut dyn Memory, happening: Happening) {
         let now = self.now;
         let Some(debug) = &mut self.debug else { return };
+        if let Happening::Reset(count) | Happening::Configured(count, _) = happening {
+            debug.count = count;
+        }
         match (happening, debug.state) {
             (_, State::Off) => {}
-            (Happening::Taken, _) => self.taken(memory),
-            (Happening::Reset, State::Disconnected) => {
+            (Happening::Taken(count), _) if count == debug.count => self.taken(memory),
+            (Happening::Packet(count, packet), State::Configured) if count == debug.count => {
+                debug.receive(packet);
+            }
+            (Happening::Reset(_), State::Disconnected) => {
                 debug.state = State::Enabled;
                 self.change_debug(memory, port::CONNECT_CHANGE);
             }
-            (Happening::Reset, _) => {
+            (Happening::Reset(_), _) => {
                 debug.due = now + RESETTING;
-                debug.link.borrow_mut().enabled = true;
+                debug.tell(now, News::Face(debug.face.clone()));
                 self.leave_configured(memory, State::Resetting);
             }
             (Happening::Unplugged, State::Disconnected) => {}
@@ -349,8 +372,8 @@ impl Xhc {
                 self.leave_configured(memory, State::Disconnected);
                 self.change_debug(memory, port::CONNECT_CHANGE);
             }
-            (Happening::Configured(true), State::Enabled) => debug.state = State::Configured,
-            (Happening::Configured(false), State::Configured) => {
+            (Happening::Configured(_, true), State::Enabled) => debug.state = State::Configured,
+            (Happening::Configured(_, false), State::Configured) => {
                 self.leave_configured(memory, State::Enabled);
             }
             (Happening::Cleared(ring), State::Configured) => self.clear_halt(memory, ring),

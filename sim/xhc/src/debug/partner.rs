@@ -1,7 +1,11 @@
 //! What the other host sees of a debug capability: a super-speed device with a bulk pair.
 //!
-//! Target and partner belong to two controllers and meet in a [`Link`]. Neither calls the other:
-//! what one side does is noted, with its time, and the other side looks at it.
+//! Target and partner belong to two controllers, and share nothing but messages under way, each
+//! with the time at which it arrives. So one host may be simulated ahead of the other by the
+//! cable's delay, and both see the same.
+//!
+//! Resets and configurations are the partner's doing. It counts them, and what belongs to an
+//! earlier count is void wherever it arrives.
 
 use diapason_abi::Nanos;
 use diapason_devices::{Answer, Device, Handshake, Stall};
@@ -21,35 +25,67 @@ const SET_ISOCH_DELAY: u8 = 0x31;
 /// Bytes of a packet.
 pub(crate) const PACKET: usize = 1024;
 
-/// Something the target has to look at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What the host does, and the target has to look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Happening {
-    Reset,
-    Configured(bool),
+    /// With the new count.
+    Reset(u64),
+    /// With the new count.
+    Configured(u64, bool),
     /// A packet of the OUT ring is through.
-    Taken,
+    Taken(u64),
+    /// A packet for the IN ring.
+    Packet(u64, Vec<u8>),
     Cleared(usize),
     Unplugged,
 }
 
-/// What both sides know.
+/// What the target lets the host know.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// It answers as this device, or does not answer.
+    Face(Option<Rc<Face>>),
+    /// A packet of the OUT ring.
+    Packet(u64, Vec<u8>),
+    /// So many more packets may come.
+    Room(u64, usize),
+    /// What was under way is not any more.
+    Void(u64),
+    /// It halted this ring.
+    Halted(usize),
+}
+
+/// A cable: what is under way on it, with the time of its arrival.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
-    /// The target answers.
-    pub enabled: bool,
-    pub configured: bool,
-    pub halted: [bool; 2],
-    /// Packets of the OUT ring that the host may fetch.
-    pub out: VecDeque<Vec<u8>>,
-    /// Packets of the IN ring that came.
-    pub received: VecDeque<Vec<u8>>,
-    /// So many more may come.
-    pub room: usize,
-    pub happened: VecDeque<Happening>,
-    /// The target has to look at this time.
-    pub dirty: Option<Nanos>,
-    /// The host has to look at this time.
-    pub changed: Option<Nanos>,
+pub(crate) struct Cable {
+    delay: Nanos,
+    to_host: VecDeque<(Nanos, News)>,
+    to_target: VecDeque<(Nanos, Happening)>,
+}
+
+impl Cable {
+    pub fn tell_host(&mut self, now: Nanos, news: News) {
+        self.to_host.push_back((now + self.delay, news));
+    }
+
+    fn tell_target(&mut self, now: Nanos, happening: Happening) {
+        self.to_target.push_back((now + self.delay, happening));
+    }
+
+    /// When the target has to look.
+    pub fn next_happening(&self) -> Nanos {
+        self.to_target.front().map_or(Nanos::FOREVER, |(at, _)| *at)
+    }
+
+    /// What the host did, as far as the target can know by now.
+    pub fn take_happening(&mut self, now: Nanos) -> Option<Happening> {
+        self.to_target.pop_front_if(|(at, _)| *at <= now).map(|(_, happening)| happening)
+    }
+}
+
+/// What the device says it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Face {
     /// Language table, manufacturer, product, serial number.
     pub strings: [Vec<u8>; 4],
     pub vendor: u16,
@@ -59,12 +95,7 @@ pub(crate) struct Link {
     pub burst: u8,
 }
 
-impl Link {
-    fn tell(&mut self, now: Nanos, happening: Happening) {
-        self.happened.push_back(happening);
-        self.dirty = Some(now);
-    }
-
+impl Face {
     fn device_descriptor(&self) -> Vec<u8> {
         let mut bytes = vec![18, descriptor_type::DEVICE, 0, 3, 0, 0, 0, 9];
         for word in [self.vendor, self.product, self.revision] {
@@ -104,12 +135,82 @@ impl Link {
 const BOS: [u8; 22] =
     [5, descriptor_type::BOS, 22, 0, 2, 7, 16, 2, 0, 0, 0, 0, 10, 16, 3, 0, 8, 0, 3, 0, 0, 0];
 
-/// The device at the other end of the cable. Dropped, it is unplugged.
-pub(crate) struct Partner(pub Rc<RefCell<Link>>);
+/// The device at the other end of the cable. Dropped, it is unplugged, as of its last call.
+pub(crate) struct Partner {
+    cable: Rc<RefCell<Cable>>,
+    /// What it answers as, if it answers.
+    face: Option<Rc<Face>>,
+    configured: bool,
+    halted: [bool; 2],
+    /// Packets of the OUT ring that the host may fetch.
+    out: VecDeque<Vec<u8>>,
+    /// So many more may go to the IN ring.
+    room: usize,
+    /// Resets and configurations so far.
+    count: u64,
+    seen: Nanos,
+}
+
+impl Partner {
+    /// The end of a cable that takes `delay`, to a target that answers as `face`.
+    pub fn new(cable: &Rc<RefCell<Cable>>, delay: Nanos, face: Option<Rc<Face>>) -> Partner {
+        *cable.borrow_mut() = Cable { delay, ..Cable::default() };
+        Partner {
+            cable: Rc::clone(cable),
+            face,
+            configured: false,
+            halted: [false; 2],
+            out: VecDeque::new(),
+            room: 0,
+            count: 0,
+            seen: Nanos::ZERO,
+        }
+    }
+
+    fn tell(&self, now: Nanos, happening: Happening) {
+        self.cable.borrow_mut().tell_target(now, happening);
+    }
+
+    fn next_news(&self, now: Nanos) -> Option<News> {
+        let news = self.cable.borrow_mut().to_host.pop_front_if(|(at, _)| *at <= now);
+        news.map(|(_, news)| news)
+    }
+
+    fn heed(&mut self, news: News) {
+        match news {
+            News::Face(face) => {
+                self.configured &= face.is_some();
+                self.face = face;
+            }
+            News::Packet(count, packet) if count == self.count => self.out.push_back(packet),
+            News::Room(count, packets) if count == self.count => self.room += packets,
+            News::Void(count) if count == self.count => self.forget(),
+            News::Packet(..) | News::Room(..) | News::Void(_) => {}
+            News::Halted(ring) => {
+                self.halted[ring] = true;
+                if ring == OUT { self.out.clear() } else { self.room = 0 }
+            }
+        }
+    }
+
+    /// Nothing is under way.
+    fn forget(&mut self) {
+        self.halted = [false; 2];
+        self.out.clear();
+        self.room = 0;
+    }
+
+    fn configure(&mut self, now: Nanos, on: bool) {
+        self.count += 1;
+        self.configured = on;
+        self.forget();
+        self.tell(now, Happening::Configured(self.count, on));
+    }
+}
 
 impl Drop for Partner {
     fn drop(&mut self) {
-        self.0.borrow_mut().tell(Nanos::ZERO, Happening::Unplugged);
+        self.tell(self.seen, Happening::Unplugged);
     }
 }
 
@@ -119,32 +220,31 @@ impl Device for Partner {
     }
 
     fn reset(&mut self, now: Nanos) {
-        let mut link = self.0.borrow_mut();
-        link.configured = false;
-        link.tell(now, Happening::Reset);
+        self.advance(now);
+        self.count += 1;
+        self.configured = false;
+        self.forget();
+        self.tell(now, Happening::Reset(self.count));
     }
 
     fn control(&mut self, now: Nanos, setup: Setup, _: &[u8]) -> Result<Vec<u8>, Stall> {
-        let mut link = self.0.borrow_mut();
-        if !link.enabled || setup.kind & 0x60 != 0 {
-            return Err(Stall);
-        }
+        self.advance(now);
+        let face = self.face.clone().filter(|_| setup.kind & 0x60 == 0).ok_or(Stall)?;
         match setup.request {
             request::GET_DESCRIPTOR => {
                 let [index, kind] = setup.value.to_le_bytes();
-                link.descriptor(kind, index).ok_or(Stall)
+                face.descriptor(kind, index).ok_or(Stall)
             }
-            request::GET_CONFIGURATION => Ok(vec![u8::from(link.configured)]),
+            request::GET_CONFIGURATION => Ok(vec![u8::from(self.configured)]),
             request::GET_STATUS => Ok(vec![u8::from(setup.kind & 0x1f == 0), 0]),
             request::SET_CONFIGURATION if setup.value <= 1 => {
-                link.configured = setup.value == 1;
-                link.tell(now, Happening::Configured(setup.value == 1));
+                self.configure(now, setup.value == 1);
                 Ok(Vec::new())
             }
             request::CLEAR_FEATURE if setup.kind == 2 => {
                 let ring = if setup.index == 0x81 { OUT } else { IN };
-                link.halted[ring] = false;
-                link.tell(now, Happening::Cleared(ring));
+                self.halted[ring] = false;
+                self.tell(now, Happening::Cleared(ring));
                 Ok(Vec::new())
             }
             request::CLEAR_FEATURE | request::SET_FEATURE | SET_SELECT | SET_ISOCH_DELAY => {
@@ -155,42 +255,39 @@ impl Device for Partner {
     }
 
     fn receive(&mut self, now: Nanos, endpoint: u8, packet: &[u8]) -> Handshake {
-        let mut link = self.0.borrow_mut();
+        self.advance(now);
         match () {
-            () if !link.enabled => Handshake::Error,
-            () if !link.configured || endpoint != 1 || link.halted[IN] => Handshake::Stall,
-            () if link.room == 0 => Handshake::Nak,
+            () if self.face.is_none() => Handshake::Error,
+            () if !self.configured || endpoint != 1 || self.halted[IN] => Handshake::Stall,
+            () if self.room == 0 => Handshake::Nak,
             () => {
-                link.room -= 1;
-                link.received.push_back(packet.to_vec());
-                link.dirty = Some(now);
+                self.room -= 1;
+                self.tell(now, Happening::Packet(self.count, packet.to_vec()));
                 Handshake::Ack
             }
         }
     }
 
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer {
-        let mut link = self.0.borrow_mut();
+        self.advance(now);
         match () {
-            () if !link.enabled => return Answer::Error,
-            () if !link.configured || endpoint != 0x81 || link.halted[OUT] => return Answer::Stall,
+            () if self.face.is_none() => return Answer::Error,
+            () if !self.configured || endpoint != 0x81 || self.halted[OUT] => return Answer::Stall,
             () => {}
         }
-        let Some(bytes) = link.out.pop_front() else { return Answer::Nak };
-        link.tell(now, Happening::Taken);
-        let length = bytes.len().min(packet.len());
-        packet[..length].copy_from_slice(&bytes[..length]);
-        Answer::Data(bytes.len())
+        let Some(bytes) = self.out.pop_front() else { return Answer::Nak };
+        self.tell(now, Happening::Taken(self.count));
+        Answer::packet(packet, &bytes)
     }
 
     fn next_change(&self) -> Nanos {
-        self.0.borrow().changed.unwrap_or(Nanos::FOREVER)
+        self.cable.borrow().to_host.front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }
 
     fn advance(&mut self, now: Nanos) {
-        let mut link = self.0.borrow_mut();
-        if link.changed.is_some_and(|at| at <= now) {
-            link.changed = None;
+        self.seen = self.seen.max(now);
+        while let Some(news) = self.next_news(now) {
+            self.heed(news);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The two rings of the debug capability: blocks become packets, packets become events.
 
-use super::partner::{IN, OUT, PACKET};
+use super::partner::{IN, News, OUT, PACKET};
 use super::{Debug, State};
 use crate::ring::{BLOCKS_MAX, Cursor, Found};
 use crate::{Memory, Xhc};
+use diapason_abi::Nanos;
 use diapason_usb::trb::{BUFFER_MAX, Completion, Kind, Trb, bit};
 use std::collections::VecDeque;
 
@@ -54,6 +55,30 @@ impl Debug {
     fn runs(&self) -> bool {
         self.state == State::Configured
     }
+
+    /// A packet came for the IN ring. A halted ring loses it.
+    pub(super) fn receive(&mut self, packet: Vec<u8>) {
+        if !self.pipes[IN].halted {
+            self.granted = self.granted.saturating_sub(1);
+            self.received.push_back(packet);
+        }
+    }
+
+    /// Let the host send as many packets as there are places for. What a short packet left of a
+    /// block was granted, too; packets that come for it wait for the next one.
+    fn grant(&mut self, now: Nanos) {
+        let under_way = self.received.len() + self.granted;
+        let more = self.pipes[IN].packets().saturating_sub(under_way);
+        if more > 0 {
+            self.granted += more;
+            self.tell(now, News::Room(self.count, more));
+        }
+    }
+
+    fn forget_received(&mut self) {
+        self.received.clear();
+        self.granted = 0;
+    }
 }
 
 impl Xhc {
@@ -93,9 +118,9 @@ impl Xhc {
             }
         }
         self.store_received(memory);
-        if let Some(debug) = &self.debug {
-            let mut link = debug.link.borrow_mut();
-            link.room = debug.pipes[IN].packets().saturating_sub(link.received.len());
+        let now = self.now;
+        if let Some(debug) = &mut self.debug {
+            debug.grant(now);
         }
     }
 
@@ -126,11 +151,9 @@ impl Xhc {
         if ring == OUT && self.send_block(memory, block).is_none() {
             return false;
         }
-        let now = self.now;
         if let Some(debug) = &mut self.debug {
             debug.pipes[ring].cursor = cursor;
             debug.pipes[ring].posted.push_back(Posted { at, block, moved: 0, packets });
-            debug.link.borrow_mut().changed = Some(now);
         }
         true
     }
@@ -139,11 +162,12 @@ impl Xhc {
     fn send_block(&mut self, memory: &mut dyn Memory, block: Trb) -> Option<()> {
         let mut bytes = vec![0; block.length() as usize];
         self.load(memory, block.parameter, &mut bytes)?;
-        let mut link = self.debug.as_ref()?.link.borrow_mut();
+        let (debug, now) = (self.debug.as_ref()?, self.now);
+        let send = |packet: &[u8]| debug.tell(now, News::Packet(debug.count, packet.to_vec()));
         if bytes.is_empty() {
-            link.out.push_back(bytes);
+            send(&bytes);
         } else {
-            link.out.extend(bytes.chunks(PACKET).map(<[u8]>::to_vec));
+            bytes.chunks(PACKET).for_each(send);
         }
         Some(())
     }
@@ -167,7 +191,7 @@ impl Xhc {
         loop {
             let Some(debug) = &mut self.debug else { return };
             let Some(first) = debug.pipes[IN].posted.front_mut() else { return };
-            let Some(packet) = debug.link.borrow_mut().received.pop_front() else { return };
+            let Some(packet) = debug.received.pop_front() else { return };
             let room = first.block.length() - first.moved;
             if packet.len() > room as usize {
                 self.halt_pipe(memory, IN, Completion::Babble);
@@ -210,6 +234,7 @@ impl Xhc {
 
     /// Halt a ring; the host sees a stall until it clears it.
     pub(super) fn halt_pipe(&mut self, memory: &mut dyn Memory, ring: usize, code: Completion) {
+        let now = self.now;
         let Some(debug) = &mut self.debug else { return };
         let pipe = &mut debug.pipes[ring];
         pipe.halted = true;
@@ -217,15 +242,10 @@ impl Xhc {
         let first = pipe.posted.front().copied();
         pipe.cursor = pipe.first();
         pipe.posted.clear();
-        let mut link = debug.link.borrow_mut();
-        link.halted[ring] = true;
-        if ring == OUT {
-            link.out.clear();
-        } else {
-            link.room = 0;
-            link.received.clear();
+        if ring == IN {
+            debug.forget_received();
         }
-        drop(link);
+        debug.tell(now, News::Halted(ring));
         if let Some(posted) = first {
             self.report_debug(memory, ring, posted, code);
         }
@@ -249,15 +269,8 @@ impl Xhc {
         let ran = debug.runs();
         debug.state = next;
         debug.run_change |= ran;
-        {
-            let mut link = debug.link.borrow_mut();
-            // A reset or a new configuration was the host's doing: it knows better.
-            link.configured &= matches!(next, State::Resetting | State::Enabled);
-            link.halted = [false; 2];
-            link.room = 0;
-            link.out.clear();
-            link.received.clear();
-        }
+        debug.forget_received();
+        debug.tell(self.now, News::Void(debug.count));
         for ring in [OUT, IN] {
             let Some(debug) = &mut self.debug else { return };
             let pipe = &mut debug.pipes[ring];

@@ -1,0 +1,175 @@
+//! Several hosts in one simulation, with the cables between them.
+
+use super::faults::drawn;
+use super::perfetto::Sheet;
+use super::{Listener, SimRequest, how_it_ended, with_upsets, works};
+use crate::commands::{Addition, as_json, as_tables, code};
+use crate::failure::{BROKEN, HOLDS};
+use crate::live::{live_from, say};
+use crate::outcome::Verdict;
+use crate::qemu::Ending;
+use crate::session::{Run, Session};
+use crate::surroundings::{Plug, functions_with, simulable};
+use crate::{Failure, Workspace, metal};
+use diapason_abi::{Key, Nanos};
+use diapason_devices::bridge::slow_bridge;
+use diapason_sim::{Costs, Observer, Options, Trace};
+use diapason_system::{Cable, Fault, Hosts, RunOptions};
+use serde_json::{Value, json};
+
+/// Memory of a bridge cable in each direction.
+const CABLE_BYTES: usize = 16 * 1024;
+/// How far hosts that nothing joins may be apart, so that what they say comes about in order.
+const UNJOINED: Nanos = Nanos::from_millis(1);
+
+/// A host that takes part.
+pub struct Seat<'a, O> {
+    /// What it boots.
+    pub session: &'a Session,
+    /// How it is simulated.
+    pub how: Options,
+    /// What goes wrong around it.
+    pub faults: Vec<Fault>,
+    /// Who watches it.
+    pub observer: O,
+}
+
+/// Runs hosts beside each other, joined by cables (whose ends count hosts as `seats` does), and
+/// says how each ended.
+///
+/// # Errors
+/// If they cannot be run at all.
+pub fn drive_together<O: Observer>(
+    seats: Vec<Seat<'_, O>>,
+    cables: &[Cable],
+) -> Result<Vec<Ending>, Failure> {
+    seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
+    let mut plugs: Vec<Vec<Plug>> = Vec::new();
+    plugs.resize_with(seats.len(), Vec::new);
+    for cable in cables {
+        let (one, other) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));
+        for (end, device) in cable.ends.iter().zip([one, other]) {
+            plugs[end.host].push((end.device, end.port, Box::new(device)));
+        }
+    }
+    let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
+    let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
+    let hosts = seats.into_iter().zip(plugs).map(|(seat, plugs)| diapason_sim::Host {
+        archive: &seat.session.archive,
+        options: seat.how,
+        functions: functions_with(&seat.session.system, &seat.faults, plugs),
+        observer: seat.observer,
+    });
+    let ended = diapason_sim::run_together(hosts.collect(), delay)
+        .map_err(|error| Failure::Ours(error.to_string()))?;
+    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+}
+
+/// Simulates several hosts and reports on each.
+pub(super) fn simulate(request: &SimRequest, hosts: Hosts) -> Result<u8, Failure> {
+    let of_one = [
+        (request.explain.is_some(), "--explain"),
+        (request.search.is_some(), "--search"),
+        (!request.fault.is_empty(), "--fault"),
+        (request.seeds.is_some(), "--seeds"),
+        (request.captures.pcap.is_some(), "--pcap"),
+        (request.captures.candump.is_some(), "--candump"),
+        (request.histogram, "--histogram"),
+        (request.svg.is_some(), "--svg"),
+    ];
+    if let Some((_, option)) = of_one.iter().find(|(given, _)| *given) {
+        let first = &hosts.hosts[0].file;
+        return Err(Failure::Input(format!(
+            "error: `{option}` is about one host, {} lists {}\nhelp: name the description of one: \
+             {first}",
+            request.system.display(),
+            hosts.hosts.len(),
+        )));
+    }
+    eprintln!("building the programs");
+    let built = metal::build(&Workspace::find()?)?;
+    let Hosts { hosts, cables } = hosts;
+    let mut sessions = Vec::new();
+    for host in hosts {
+        let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
+        sessions.push((host.name, Session::assemble(host.system, built.clone(), options)?));
+    }
+    let (runs, traces) = run(request, &sessions, &cables)?;
+    for ((name, _), trace) in sessions.iter().zip(&traces) {
+        eprintln!("trace {:016x} of {name}", trace.0);
+    }
+    // A sum: equal whatever the order of the hosts.
+    let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
+    eprintln!("trace {all:016x} of all");
+    report(request.json, &sessions, &runs)
+}
+
+type Named = (String, Session);
+
+fn run(
+    request: &SimRequest,
+    sessions: &[Named],
+    cables: &[Cable],
+) -> Result<(Vec<Run>, Vec<Trace>), Failure> {
+    let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
+    let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let listener = |(index, (name, session)): (usize, &Named)| {
+        let whose = format!("{name:width$} ");
+        let live = live_from(whose, request.json, session.names.clone(), session.promises());
+        let draw = |sheet: &Sheet| sheet.host(index, name, session.names.clone());
+        Listener { perfetto: sheet.as_ref().map(draw), ..Listener::new(live) }
+    };
+    let mut listeners: Vec<_> = sessions.iter().enumerate().map(listener).collect();
+    let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
+        let clock = request.clock_hz.unwrap_or(session.system.clock_hz);
+        // Every host draws for itself, whatever its place.
+        let seed = |seed: u64| seed ^ Key::new(name).0;
+        let works = works(session, request.seed.map(seed));
+        let (check, isolate) = (request.strict, request.strict);
+        let costs = Costs::at(clock);
+        let how = Options { costs, works, check, isolate, ..Options::default() };
+        let system = &session.system;
+        let mut faults = system.faults.clone();
+        if request.faults {
+            let seed = seed(request.seed.unwrap_or(0));
+            faults.extend(drawn(system, seed, request.horizon_ns));
+        }
+        // A host of several that loses its power stays off.
+        let how = with_upsets(session, &how, &faults);
+        Seat { session, how, faults, observer }
+    });
+    let endings = drive_together(seats.collect(), cables)?;
+    let (mut runs, mut traces) = (Vec::new(), Vec::new());
+    for (ending, listener) in endings.into_iter().zip(listeners) {
+        let Listener { outcome, hash, perfetto, cast, .. } = listener;
+        perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
+        runs.push(Run { ending, outcome, flight: None, served: None });
+        traces.push(hash);
+    }
+    sheet.map_or(Ok(()), Sheet::finish)?;
+    Ok((runs, traces))
+}
+
+fn report(json: bool, sessions: &[Named], runs: &[Run]) -> Result<u8, Failure> {
+    let judged: Vec<Verdict> =
+        sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
+    let mut objects: Vec<Value> = Vec::new();
+    for (((name, session), run), verdict) in sessions.iter().zip(runs).zip(&judged) {
+        if json {
+            let mut object = as_json(session, run, verdict, Addition::default());
+            object["host"] = name.as_str().into();
+            objects.push(object);
+        } else {
+            say(&format!(
+                "\nhost {name}\n\n{}",
+                as_tables(session, run, verdict, Addition::default())
+            ));
+        }
+    }
+    if json {
+        let holds = judged.iter().all(|verdict| *verdict == Verdict::Holds);
+        say(&format!("{:#}", json!({ "holds": holds, "hosts": objects })));
+    }
+    let codes: Result<Vec<u8>, Failure> = judged.into_iter().map(code).collect();
+    Ok(if codes?.contains(&BROKEN) { BROKEN } else { HOLDS })
+}

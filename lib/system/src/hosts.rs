@@ -1,0 +1,285 @@
+//! Several hosts: a file that names a description for each, and the cables between them.
+//!
+//! Each host is a system of its own, so every rule for systems is checked where it always is. What
+//! is left for here is how they hang together.
+
+use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::source::{At, Source, Span};
+use crate::suggest::nearest;
+use crate::system::System;
+use crate::table::{Raw, Table};
+use crate::{parse, read, syntax};
+use diapason_abi::archive::Location;
+use toml::Spanned;
+use toml::de::DeTable;
+
+/// Most hosts of one file.
+const HOSTS_MAX: usize = 64;
+/// How long a cable takes if the description does not say.
+const DELAY_DEFAULT: u64 = 1_000;
+/// From the shortest time that can be told apart to one that nobody would call a cable.
+const DELAYS: std::ops::RangeInclusive<u64> = 1..=1_000_000;
+/// The class of a controller that cables can be plugged into, and its ports.
+const XHCI: u32 = 0x0c_0330;
+const PORTS: std::ops::RangeInclusive<u8> = 1..=15;
+
+/// Hosts and what joins them.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    /// In the order of the text.
+    pub hosts: Vec<Host>,
+    /// In the order of the text.
+    pub cables: Vec<Cable>,
+}
+
+/// One host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The file of its description, as the text names it.
+    pub file: String,
+    /// What that says.
+    pub system: System,
+}
+
+/// A bridge cable: each of its ends is a device at a controller's port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cable {
+    /// Its name.
+    pub name: String,
+    /// Where it is plugged in.
+    pub ends: [End; 2],
+    /// How much later one end notices what the other did, in ns; at least 1.
+    pub delay_ns: u64,
+}
+
+/// Where an end of a cable is plugged in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// A number of a host.
+    pub host: usize,
+    /// The controller: a number of a device of its system.
+    pub device: usize,
+    /// The controller's port, from 1.
+    pub port: u8,
+}
+
+/// What `text` is.
+#[derive(Clone, Debug)]
+pub enum Description {
+    /// The description of one host.
+    One(Box<System>),
+    /// A list of hosts.
+    Several(Hosts),
+}
+
+/// Read and check `text`, whether it describes one host or lists several. `find` finds the
+/// description that a host's `system` names: the name that messages use, and its text; or why not.
+///
+/// # Errors
+/// Everything that is wrong with the text; or with the first description in it that is wrong.
+pub fn parse_any(
+    file_name: &str,
+    text: &str,
+    mut find: impl FnMut(&str) -> Result<(String, String), String>,
+) -> Result<Description, Diagnostics> {
+    let mut report = Report::new();
+    let table = syntax::table(text, &mut report);
+    let lists_hosts = ["host", "cable"].iter().any(|key| table.get_ref().contains_key(*key));
+    if !lists_hosts || table.get_ref().contains_key("system") {
+        return parse(file_name, text).map(|system| Description::One(Box::new(system)));
+    }
+    let source = Source::new(file_name, text);
+    let whole = report.is_empty();
+    let declared = declarations(&table, &mut report);
+    if !report.is_empty() {
+        if !whole {
+            report.keep_what_syntax_cannot_have_caused(text);
+        }
+        return Err(Diagnostics::new(source, report));
+    }
+    let mut hosts = Vec::new();
+    for host in &declared.hosts {
+        match find(&host.system.value) {
+            Ok((file_name, text)) => {
+                let mut system = parse(&file_name, &text)?;
+                system.clock_hz = host.clock_hz.unwrap_or(system.clock_hz);
+                let (name, file) = (host.name.value.clone(), host.system.value.clone());
+                hosts.push(Host { name, file, system });
+            }
+            Err(reason) => {
+                let title = format!("cannot read `{}`: {reason}", host.system.value);
+                let help = "name a file, seen from the folder of this one";
+                report.push(Problem::new(&host.system.span, title, help));
+            }
+        }
+    }
+    if report.is_empty() {
+        let cables = cables(&declared, &hosts, &mut report);
+        if report.is_empty() {
+            return Ok(Description::Several(Hosts { hosts, cables }));
+        }
+    }
+    Err(Diagnostics::new(source, report))
+}
+
+struct DeclaredHost {
+    name: At<String>,
+    system: At<String>,
+    clock_hz: Option<u64>,
+}
+
+struct DeclaredCable {
+    name: At<String>,
+    ends: Vec<At<String>>,
+    ends_place: Span,
+    delay_ns: u64,
+}
+
+struct Declared {
+    hosts: Vec<DeclaredHost>,
+    cables: Vec<DeclaredCable>,
+}
+
+fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
+    let raw = Raw { entries: table.get_ref(), place: 0..0 };
+    let mut top = Table::new("a list of hosts", "list of hosts", raw, report);
+    let (hosts, cables) = (top.list("host"), top.list("cable"));
+    top.report_unknown();
+    let hosts: Vec<DeclaredHost> = hosts.into_iter().filter_map(|raw| host(raw, report)).collect();
+    let cables: Vec<DeclaredCable> = cables.into_iter().map(|raw| cable(raw, report)).collect();
+    unique("host", hosts.iter().map(|host| &host.name), report);
+    unique("cable", cables.iter().map(|cable| &cable.name), report);
+    if hosts.is_empty() && report.is_empty() {
+        let help = "add `[[host]]` with `name = \"left\"` and `system = \"left.toml\"`";
+        report.push(Problem::new(&(0..0), "there is no host", help));
+    }
+    if let Some(extra) = hosts.get(HOSTS_MAX) {
+        let title = format!("{} hosts, the most is {HOSTS_MAX}", hosts.len());
+        let help = format!("remove {} of them", hosts.len() - HOSTS_MAX);
+        report.push(Problem::new(&extra.name.span, title, help));
+    }
+    Declared { hosts, cables }
+}
+
+fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
+    let mut table = Table::new("[[host]]", "host", raw, report);
+    let name = read::name(&mut table);
+    let system = table.text("system", "system = \"left.toml\"");
+    if system.is_none() {
+        table.missing("system", "add `system = \"left.toml\"`, the file that describes it");
+    }
+    let clock_hz = read::clock(&mut table);
+    table.report_unknown();
+    system.map(|system| DeclaredHost { name, system, clock_hz })
+}
+
+fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
+    let mut table = Table::new("[[cable]]", "cable", raw, report);
+    let name = read::name(&mut table);
+    let ends = table.texts("ends", EXAMPLE);
+    let ends_place = table.get("ends").map_or_else(|| table.place(), Spanned::span);
+    if table.get("ends").is_none() {
+        table.missing("ends", &format!("add `{EXAMPLE}`"));
+    }
+    let delay = table.duration("delay", DELAYS);
+    table.report_unknown();
+    let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);
+    DeclaredCable { name, ends, ends_place, delay_ns }
+}
+
+const EXAMPLE: &str = "ends = [\"left:xhci:1\", \"right:xhci:1\"]";
+
+fn unique<'a>(noun: &str, names: impl Iterator<Item = &'a At<String>>, report: &mut Report) {
+    let mut known: Vec<&At<String>> = Vec::new();
+    for name in names {
+        match known.iter().find(|other| other.value == name.value) {
+            Some(first) => {
+                let title = format!("two {noun}s are called `{}`", name.value);
+                let problem = Problem::new(&name.span, title, "rename one of them");
+                report.push(problem.with(&first.span, "the first"));
+            }
+            None => known.push(name),
+        }
+    }
+}
+
+/// Where every cable is plugged in; what cannot be is reported.
+fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable> {
+    let mut cables = Vec::new();
+    let mut taken: Vec<(End, &Span)> = Vec::new();
+    for cable in &declared.cables {
+        if cable.ends.len() != 2 {
+            let title = format!("cable `{}` has {} ends", cable.name.value, cable.ends.len());
+            report.push(Problem::new(&cable.ends_place, title, format!("write `{EXAMPLE}`")));
+            continue;
+        }
+        let mut ends = Vec::new();
+        for text in &cable.ends {
+            let Some(end) = end(text, hosts, report) else { continue };
+            if let Some((_, first)) = taken.iter().find(|(other, _)| *other == end) {
+                let title = format!("port {} has two cables", end.port);
+                let problem = Problem::new(&text.span, title, "give each a port of its own");
+                report.push(problem.with(first, "the first"));
+            }
+            taken.push((end, &text.span));
+            ends.push(end);
+        }
+        if let [one, other] = ends[..] {
+            let (name, delay_ns) = (cable.name.value.clone(), cable.delay_ns);
+            cables.push(Cable { name, ends: [one, other], delay_ns });
+        }
+    }
+    cables
+}
+
+/// Where `HOST:DEVICE:PORT` is.
+fn end(text: &At<String>, hosts: &[Host], report: &mut Report) -> Option<End> {
+    let parts: Vec<&str> = text.value.split(':').collect();
+    let &[host, device, port] = &parts[..] else {
+        let title = format!("`{}` is not the end of a cable", text.value);
+        let help = "write host, controller and port as in `\"left:xhci:1\"`";
+        report.push(Problem::new(&text.span, title, help));
+        return None;
+    };
+    let found = find_end(host, device, port, hosts);
+    if let Err((title, help)) = &found {
+        report.push(Problem::new(&text.span, title, help));
+    }
+    found.ok()
+}
+
+fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End, (String, String)> {
+    let suggested = |word: &str, known: Vec<&str>| match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is {}", known.join(", ")),
+    };
+    let Some(number) = hosts.iter().position(|known| known.name == host) else {
+        let known = hosts.iter().map(|host| host.name.as_str()).collect();
+        return Err((format!("no host is called `{host}`"), suggested(host, known)));
+    };
+    let Host { system, file, .. } = &hosts[number];
+    let is_controller =
+        |location: &Location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
+    let mut controllers = system.devices.iter().filter(|d| is_controller(&d.location));
+    let Some(index) =
+        system.devices.iter().position(|d| d.name == device && is_controller(&d.location))
+    else {
+        let help = match controllers.next() {
+            Some(first) => format!("did you mean `{}`?", first.name),
+            None => format!("declare a `[[device]]` with `pci = \"0c0330\"` in `{file}`"),
+        };
+        return Err((format!("`{file}` has no USB controller called `{device}`"), help));
+    };
+    let Some(port) = port.parse().ok().filter(|port| PORTS.contains(port)) else {
+        let help = format!("write a number from {} to {}", PORTS.start(), PORTS.end());
+        return Err((format!("a controller has no port `{port}`"), help));
+    };
+    let mut plugs = system.usb.iter().filter(|plug| plug.behind.is_none());
+    if let Some(plug) = plugs.find(|plug| (plug.device, plug.port) == (index, port)) {
+        let title = format!("port {port} of `{device}` has `{}` in it", plug.name);
+        return Err((title, String::from("give each a port of its own")));
+    }
+    Ok(End { host: number, device: index, port })
+}

@@ -1,0 +1,161 @@
+//! Files that list several hosts.
+
+use diapason_system::{Cable, Description, Diagnostics, End, Hosts, parse_any};
+
+/// A system with a USB controller, something in its third port, and no more than it needs.
+const BOARD: &str = "[system]\nname = \"board\"\nclock = \"100MHz\"\n[[process]]\nname = \"p\"\n\
+                     priority = 1\n[[device]]\nname = \"hpet\"\naddress = 0xfed00000\n\
+                     size = \"4K\"\n[[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+                     [[usb]]\nname = \"keys\"\non = \"xhci\"\nport = 3\nmodel = \"keyboard\"\n";
+const BARE: &str = "[system]\nname = \"bare\"\n[[process]]\nname = \"p\"\npriority = 1\n";
+
+fn find(file: &str) -> Result<(String, String), String> {
+    match file {
+        "board.toml" => Ok((format!("here/{file}"), BOARD.into())),
+        "bare.toml" => Ok((format!("here/{file}"), BARE.into())),
+        "wrong.toml" => Ok((format!("here/{file}"), BARE.replace("priority", "prioritee"))),
+        _ => Err("no such file".into()),
+    }
+}
+
+fn parse(text: &str) -> Result<Description, Diagnostics> {
+    parse_any("hosts.toml", text, find)
+}
+
+fn several(text: &str) -> Hosts {
+    match parse(text) {
+        Ok(Description::Several(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two boards, `left` and `right`, in lines 1 to 6, and `more` from line 7.
+fn boards(more: &str) -> String {
+    let host = |name| format!("[[host]]\nname = \"{name}\"\nsystem = \"board.toml\"\n");
+    host("left") + &host("right") + more
+}
+
+#[track_caller]
+fn bad(text: &str, place: (usize, usize), title: &str, help: &str) {
+    let found = parse(text).unwrap_err();
+    let [item] = found.items()[..] else { panic!("{found}") };
+    assert_eq!(((item.line, item.column), item.title, item.help), (place, title, help));
+}
+
+#[test]
+fn hosts_have_names_descriptions_and_clocks() {
+    let text = "[[host]]\nname = \"a\"\nsystem = \"board.toml\"\nclock = \"2GHz\"\n\
+                [[host]]\nname = \"b\"\nsystem = \"board.toml\"\n\
+                [[host]]\nname = \"c\"\nsystem = \"bare.toml\"\n";
+    let hosts = several(text);
+    let found: Vec<(&str, &str, u64)> = hosts
+        .hosts
+        .iter()
+        .map(|host| (host.name.as_str(), host.system.name.as_str(), host.system.clock_hz))
+        .collect();
+    let expected =
+        [("a", "board", 2_000_000_000), ("b", "board", 100_000_000), ("c", "bare", 1_000_000_000)];
+    assert_eq!(found, expected);
+    assert!(hosts.cables.is_empty());
+}
+
+#[test]
+fn a_description_of_one_host_is_that() {
+    assert!(matches!(parse(BOARD), Ok(Description::One(system)) if system.name == "board"));
+    // Which of the two a text is, is decided by what only one of them has.
+    let both = format!("{BOARD}[[host]]\nname = \"a\"\nsystem = \"bare.toml\"\n");
+    assert!(parse(&both).unwrap_err().items()[0].title.contains("unknown key `host`"));
+}
+
+#[test]
+fn cables_join_ports() {
+    let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:15\"]\n\
+                 [[cable]]\nname = \"d\"\nends = [\"right:xhci:2\", \"right:xhci:1\"]\n\
+                 delay = \"20us\"\n";
+    let end = |host, port| End { host, device: 1, port };
+    let expected = [
+        Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000 },
+        Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000 },
+    ];
+    assert_eq!(several(&boards(cable)).cables, expected);
+}
+
+#[test]
+fn wrong_hosts_are_refused_where_they_stand() {
+    let help = "name a file, seen from the folder of this one";
+    let text = "[[host]]\nname = \"a\"\nsystem = \"none.toml\"";
+    bad(text, (3, 10), "cannot read `none.toml`: no such file", help);
+    let help = "add `system = \"left.toml\"`, the file that describes it";
+    bad("[[host]]\nname = \"a\"", (2, 8), "host `a` has no `system`", help);
+    bad(
+        "[[host]]\nname = \"a\"\nsystem = \"bare.toml\"\nclok = 1",
+        (4, 1),
+        "unknown key `clok` in [[host]]",
+        "did you mean `clock`?",
+    );
+    let two = boards("").replace("right", "left");
+    bad(&two, (5, 8), "two hosts are called `left`", "rename one of them");
+    bad(
+        "[[cable]]\nname = \"c\"\nends = []",
+        (1, 1),
+        "there is no host",
+        "add `[[host]]` with `name = \"left\"` and `system = \"left.toml\"`",
+    );
+    let clock = "[[host]]\nname = \"a\"\nsystem = \"bare.toml\"\nclock = \"1kHz\"";
+    let help = "write a frequency from `1MHz` to `10GHz`";
+    bad(clock, (4, 9), "`clock` is out of range", help);
+}
+
+#[test]
+fn a_description_that_is_wrong_is_refused_in_its_own_file() {
+    let found = parse("[[host]]\nname = \"a\"\nsystem = \"wrong.toml\"").unwrap_err();
+    assert!(found.plain().contains("here/wrong.toml:5:1"), "{found}");
+}
+
+#[test]
+fn wrong_cables_are_refused_where_they_stand() {
+    let ends = |ends: &str| boards(&format!("[[cable]]\nname = \"c\"\nends = [{ends}]\n"));
+    let one = |end: &str, title: &str, help: &str| {
+        bad(&ends(&format!("\"left:xhci:1\", \"{end}\"")), (9, 24), title, help);
+    };
+    let form = "write host, controller and port as in `\"left:xhci:1\"`";
+    one("right", "`right` is not the end of a cable", form);
+    one("rigth:xhci:1", "no host is called `rigth`", "did you mean `right`?");
+    one("zzz:xhci:1", "no host is called `zzz`", "there is left, right");
+    let title = "`board.toml` has no USB controller called `hpet`";
+    one("right:hpet:1", title, "did you mean `xhci`?");
+    one("right:xhci:16", "a controller has no port `16`", "write a number from 1 to 15");
+    one("right:xhci:-1", "a controller has no port `-1`", "write a number from 1 to 15");
+    let own = "give each a port of its own";
+    one("right:xhci:3", "port 3 of `xhci` has `keys` in it", own);
+    one("left:xhci:1", "port 1 has two cables", own);
+    let example = "write `ends = [\"left:xhci:1\", \"right:xhci:1\"]`";
+    bad(&ends("\"left:xhci:1\""), (9, 8), "cable `c` has 1 ends", example);
+    let help = "add `ends = [\"left:xhci:1\", \"right:xhci:1\"]`";
+    bad(&boards("[[cable]]\nname = \"c\"\n"), (8, 8), "cable `c` has no `ends`", help);
+    let slow = ends("\"left:xhci:1\", \"right:xhci:1\"") + "delay = \"1s\"\n";
+    bad(&slow, (10, 9), "`delay` is out of range", "write a time from `1ns` to `1ms`");
+    let mixed = boards("").replacen("board", "bare", 1);
+    let text = mixed + "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:1\"]\n";
+    let title = "`bare.toml` has no USB controller called `xhci`";
+    bad(&text, (9, 9), title, "declare a `[[device]]` with `pci = \"0c0330\"` in `bare.toml`");
+}
+
+proptest::proptest! {
+    /// Whatever a text is, it is refused with a place and a remedy or it is hosts.
+    #[test]
+    fn any_text_is_hosts_or_refused(at in 0usize..300, cut in 0usize..12, new in ".{0,6}") {
+        let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:2\"]\n";
+        let characters: Vec<char> = boards(cable).chars().collect();
+        let at = at.min(characters.len());
+        let end = (at + cut).min(characters.len());
+        let mut text: String = characters[..at].iter().collect();
+        text += &new;
+        text.extend(&characters[end..]);
+        if let Err(found) = parse(&text) {
+            let items = found.items();
+            proptest::prop_assert!(!items.is_empty());
+            proptest::prop_assert!(items.iter().all(|item| !item.help.is_empty()));
+        }
+    }
+}

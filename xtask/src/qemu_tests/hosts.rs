@@ -1,0 +1,183 @@
+//! Several hosts in one simulation: each does what it does alone, whatever the others do and in
+//! whatever order they are listed.
+
+use super::talker::{Talker, talkers};
+use crate::steps::Tally;
+use diapason::Workspace;
+use diapason::metal::Built;
+use diapason::qemu::Ending;
+use diapason::session::{Session, describe, describe_any};
+use diapason::simulate::{Seat, drive, drive_together};
+use diapason_abi::Nanos;
+use diapason_sim::{Function, Options, Trace, XHCI, run_together};
+use diapason_system::{Cable, Description, End, RunOptions};
+
+const ENGINE: &str = "examples/engine.toml";
+const CONCENTRATOR: &str = "examples/can-concentrator.toml";
+/// Its supervisor faults.
+const ORPHANS: &str = "tests/systems/orphans.toml";
+const JOINED: &str = "examples/two-hosts.toml";
+const HORIZON_NS: u64 = 2_000_000_000;
+
+/// How a host ended, and the hash of every entry into its kernel.
+type Outcome = (Ending, u64);
+
+type Test = fn(&Stage<'_>) -> Result<(), String>;
+
+const TESTS: [(&str, Test); 5] = [
+    ("two hosts do what each does alone", alike),
+    ("hosts may be listed in any order", any_order),
+    ("a host that dies takes no other along", a_death),
+    ("hosts joined by a cable may be listed in any order", joined),
+    ("whose turn it is does not show in what hosts send each other", turns),
+];
+
+/// Runs every test whose name contains `part`.
+pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
+    let stage = Stage { workspace, built };
+    for (name, test) in TESTS {
+        let name = format!("simulator: {name}");
+        if name.contains(part) {
+            tally.step(&name, || test(&stage));
+        }
+    }
+}
+
+/// What it takes to put hosts together.
+struct Stage<'a> {
+    workspace: &'a Workspace,
+    built: &'a Built,
+}
+
+impl Stage<'_> {
+    fn session(&self, system: &str) -> Result<Session, String> {
+        let system = describe(&self.workspace.root().join(system)).map_err(|f| f.to_string())?;
+        let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+        Session::assemble(system, self.built.clone(), options).map_err(|f| f.to_string())
+    }
+
+    fn alone(&self, system: &str) -> Result<Outcome, String> {
+        let (session, mut trace) = (self.session(system)?, Trace::default());
+        let ending = drive(&session, &strict(), &[], &mut trace).map_err(|f| f.to_string())?;
+        Ok((ending, trace.0))
+    }
+
+    fn together(&self, systems: &[&str]) -> Result<Vec<Outcome>, String> {
+        self.joined(systems, &[], &strict())
+    }
+
+    fn joined(
+        &self,
+        systems: &[&str],
+        cables: &[Cable],
+        how: &Options,
+    ) -> Result<Vec<Outcome>, String> {
+        let sessions: Result<Vec<Session>, String> =
+            systems.iter().map(|system| self.session(system)).collect();
+        let sessions = sessions?;
+        let mut traces = vec![Trace::default(); sessions.len()];
+        let seats = sessions.iter().zip(&mut traces);
+        let seats = seats.map(|(session, observer)| Seat {
+            session,
+            how: how.clone(),
+            faults: Vec::new(),
+            observer,
+        });
+        let endings = drive_together(seats.collect(), cables).map_err(|f| f.to_string())?;
+        Ok(endings.into_iter().zip(&traces).map(|(ending, trace)| (ending, trace.0)).collect())
+    }
+}
+
+/// Processes kept apart, and every invariant of the kernels checked.
+fn strict() -> Options {
+    Options { check: true, isolate: true, ..Options::default() }
+}
+
+fn same(found: &[Outcome], expected: &[Outcome]) -> Result<(), String> {
+    let differ = || format!("together {found:x?}, expected {expected:x?}");
+    if found == expected { Ok(()) } else { Err(differ()) }
+}
+
+fn alike(stage: &Stage<'_>) -> Result<(), String> {
+    let alone = stage.alone(ENGINE)?;
+    same(&stage.together(&[ENGINE, ENGINE])?, &[alone, alone])
+}
+
+fn any_order(stage: &Stage<'_>) -> Result<(), String> {
+    let (engine, concentrator) = (stage.alone(ENGINE)?, stage.alone(CONCENTRATOR)?);
+    same(&stage.together(&[ENGINE, CONCENTRATOR])?, &[engine, concentrator])?;
+    same(&stage.together(&[CONCENTRATOR, ENGINE])?, &[concentrator, engine])
+}
+
+fn a_death(stage: &Stage<'_>) -> Result<(), String> {
+    let (engine, orphans) = (stage.alone(ENGINE)?, stage.alone(ORPHANS)?);
+    if orphans.0 != Ending::SupervisorDied {
+        return Err(format!("{ORPHANS} ended with {:?}", orphans.0));
+    }
+    same(&stage.together(&[ORPHANS, ENGINE])?, &[orphans, engine])
+}
+
+/// Two concentrators, an engine between them, and the cable of the example.
+fn joined(stage: &Stage<'_>) -> Result<(), String> {
+    let path = stage.workspace.root().join(JOINED);
+    let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {
+        return Err(format!("{JOINED} is one host"));
+    };
+    let systems = [CONCENTRATOR, ENGINE, CONCENTRATOR];
+    let place = |places: [usize; 2]| -> Vec<Cable> {
+        let moved = |end: &End| End { host: places[end.host], ..*end };
+        let moved =
+            |cable: &Cable| Cable { ends: cable.ends.each_ref().map(moved), ..cable.clone() };
+        hosts.cables.iter().map(moved).collect()
+    };
+    // Turns of a microsecond: keeping processes apart at each would take minutes.
+    let how = Options { isolate: false, ..strict() };
+    let straight = stage.joined(&systems, &place([0, 2]), &how)?;
+    let crossed = stage.joined(&systems, &place([2, 0]), &how)?;
+    same(&crossed, &[straight[2], straight[1], straight[0]])?;
+    // The cable makes a difference, and only to those it joins.
+    let (concentrator, engine) = (stage.alone(CONCENTRATOR)?, stage.alone(ENGINE)?);
+    if straight[1] != engine || straight[0] == concentrator || straight[2] == concentrator {
+        return Err(format!("{straight:x?}, alone {concentrator:x?} and {engine:x?}"));
+    }
+    Ok(())
+}
+
+/// Two concentrators whose controllers are devices that talk to each other: what each says and
+/// hears, and when, is the same in either order of the hosts, and in turns of any length that the
+/// cable allows.
+fn turns(stage: &Stage<'_>) -> Result<(), String> {
+    const DELAY: Nanos = Nanos(3_000);
+    let session = stage.session(CONCENTRATOR)?;
+    let run = |swapped: bool, delay: Nanos| {
+        let (mut ends, logs) = talkers(DELAY);
+        let mut traces = [Trace::default(); 2];
+        if swapped {
+            ends.reverse();
+        }
+        let host = |(end, observer): (Talker, _)| diapason_sim::Host {
+            archive: &session.archive,
+            options: Options::default(),
+            functions: vec![(XHCI, Box::new(end) as Box<dyn Function>)],
+            observer,
+        };
+        let hosts = ends.into_iter().zip(&mut traces).map(host).collect();
+        run_together(hosts, delay).map_err(|error| error.to_string())?;
+        if swapped {
+            traces.reverse();
+        }
+        Ok::<_, String>((logs.map(|log| log.take()), traces))
+    };
+    let expected = run(false, DELAY)?;
+    let heard = expected.0[0].len();
+    println!("{heard} words heard");
+    if heard < 10_000 {
+        return Err(format!("only {heard} words were heard"));
+    }
+    for (swapped, delay) in [(true, DELAY), (false, Nanos(1_100)), (true, Nanos(170))] {
+        if run(swapped, delay)? != expected {
+            return Err(format!("turns of {delay:?}, swapped: {swapped}, show"));
+        }
+    }
+    Ok(())
+}
