@@ -101,7 +101,7 @@ fn answered(boot: &Observed, loses: bool) -> Result<(), String> {
 
 fn replugged(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
-    must(boot, "the CAN interface is gone", 1)?;
+    must(boot, "a CAN interface is gone", 1)?;
     must(boot, "can4: open", 2)?;
     flows(boot)?;
     answered(boot, true)
