@@ -43,10 +43,8 @@ enum Command {
     Run {
         /// The system's description.
         system: PathBuf,
-        /// How long the system runs, in its own time.
-        #[arg(long = "for", value_name = "TIME", default_value = "10s",
-              value_parser = duration::parse)]
-        horizon: u64,
+        #[command(flatten)]
+        length: Length,
         /// Print the outcome as JSON; what the system says goes to standard error.
         #[arg(long)]
         json: bool,
@@ -63,13 +61,10 @@ enum Command {
     Sim {
         /// The system's description.
         system: PathBuf,
-        /// How long the system runs, in its own time.
-        #[arg(long = "for", value_name = "TIME", default_value = "10s",
-              value_parser = duration::parse)]
-        horizon: u64,
-        /// Draw what may vary (times between best and worst); without it everything takes longest.
-        #[arg(long, value_name = "N")]
-        seed: Option<u64>,
+        #[command(flatten)]
+        length: Length,
+        #[command(flatten)]
+        chance: Chance,
         /// Break things, as the seed says: interrupts, packets, plugs, processes, the power.
         #[arg(long)]
         faults: bool,
@@ -119,13 +114,10 @@ enum Command {
     Report {
         /// The system's description.
         system: PathBuf,
-        /// How long the simulated run is, in the system's own time.
-        #[arg(long = "for", value_name = "TIME", default_value = "10s",
-              value_parser = duration::parse)]
-        horizon: u64,
-        /// Draw what may vary (times between best and worst); without it everything takes longest.
-        #[arg(long, value_name = "N")]
-        seed: Option<u64>,
+        #[command(flatten)]
+        length: Length,
+        #[command(flatten)]
+        chance: Chance,
         /// The page.
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
@@ -167,6 +159,22 @@ enum Command {
     },
 }
 
+/// How long something runs.
+#[derive(clap::Args)]
+struct Length {
+    /// How long the system runs, in its own time.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
+    horizon: u64,
+}
+
+/// Whether a simulation draws lots.
+#[derive(clap::Args)]
+struct Chance {
+    /// Draw what may vary (times between best and worst); without it everything takes longest.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
 /// Captures that `run` and `sim` make.
 #[derive(clap::Args)]
 struct CaptureArguments {
@@ -200,10 +208,10 @@ fn execute(command: Command) -> Result<u8, Failure> {
         Command::Plan { system, clock, json } => {
             plan::plan(&PlanRequest { system, clock_hz: clock, json })
         }
-        Command::Run { system, horizon, json, record, watch, captures } => {
+        Command::Run { system, length, json, record, watch, captures } => {
             commands::run(&RunRequest {
                 system,
-                horizon_ns: horizon,
+                horizon_ns: length.horizon,
                 json,
                 record,
                 watch,
@@ -211,7 +219,7 @@ fn execute(command: Command) -> Result<u8, Failure> {
                 missing: Missing::Say,
             })
         }
-        Command::Report { system, horizon, seed, out } => {
+        Command::Report { system, length: Length { horizon }, chance: Chance { seed }, out } => {
             report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
         }
         Command::Hints { paths } => hints::hints(&paths),
@@ -228,8 +236,8 @@ fn execute(command: Command) -> Result<u8, Failure> {
 fn sim(command: Command) -> Result<u8, Failure> {
     let Command::Sim {
         system,
-        horizon,
-        seed,
+        length,
+        chance,
         faults,
         fault,
         search,
@@ -250,9 +258,9 @@ fn sim(command: Command) -> Result<u8, Failure> {
     };
     simulate::simulate(&SimRequest {
         system,
-        horizon_ns: horizon,
+        horizon_ns: length.horizon,
         clock_hz: clock,
-        seed,
+        seed: chance.seed,
         faults,
         fault,
         search,

@@ -38,6 +38,11 @@ impl Axis {
         Axis { low, high, from, to, step }
     }
 
+    /// An axis from 0 up to at least `most`.
+    pub fn up_to(most: f64, from: f64, to: f64) -> Axis {
+        Axis::fitting([0.0, if most > 0.0 { most } else { 1.0 }].into_iter(), from, to)
+    }
+
     /// The place of a value.
     pub fn place(&self, value: f64) -> f64 {
         self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)

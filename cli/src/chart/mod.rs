@@ -8,6 +8,7 @@ pub mod histogram;
 mod lines;
 mod schedule;
 
+pub use axis::Axis;
 pub use bars::{BarChart, Bars};
 pub use distribution::Distribution;
 pub use lines::{LineChart, Series};
@@ -22,8 +23,8 @@ fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
 }
 
-/// Text as it may stand in XML.
-fn escaped(text: &str) -> String {
+/// Text as it may stand in XML and HTML.
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,7 +1,8 @@
 //! The bills of pipes as stacked bars, with what was seen on them.
 
 use super::Facts;
-use super::svg::{Picture, rounded};
+use super::svg::Picture;
+use crate::chart::Axis;
 use crate::duration::human;
 use crate::outcome::PipePromise;
 use diapason_pipe::bill::Bill;
@@ -27,17 +28,14 @@ pub fn bills(facts: &Facts<'_>) -> String {
         [Some(bill.total.0), *nine, *wanted].into_iter().flatten()
     });
     let Some(longest) = ends.max() else { return String::new() };
-    let (end, step) = rounded(longest as f64 / 1e6);
-    let x = |ns: u64| LEFT + ns as f64 / 1e6 / end * (WIDTH - LEFT - 20.0);
+    let axis = Axis::up_to(longest as f64 / 1e6, LEFT, WIDTH - 20.0);
+    let x = |ns: u64| axis.place(ns as f64 / 1e6);
     let bottom = ROW * piped.len() as f64 + 8.0;
     let mut picture = Picture::new(WIDTH, bottom + 28.0);
-    let mut mark = 0.0;
-    while mark <= end + step / 2.0 {
-        let at = x((mark * 1e6) as u64);
+    for tick in axis.ticks() {
+        let (at, label) = (axis.place(tick), format!("{} ms", axis.label(tick)));
         picture.line((at, 4.0), (at, bottom), "grid");
-        let digits = usize::from(step < 1.0);
-        picture.text((at, bottom + 16.0), "middle", "small", &format!("{mark:.digits$} ms"));
-        mark += step;
+        picture.text((at, bottom + 16.0), "middle", "small", &label);
     }
     let promises = facts.session.promises();
     for (row, (name, bill, nine, wanted)) in piped.iter().enumerate() {

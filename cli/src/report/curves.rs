@@ -2,7 +2,8 @@
 
 use super::Facts;
 use super::bills::key;
-use super::svg::{COLOURS, Picture, escaped, rounded};
+use super::svg::{COLOURS, Picture};
+use crate::chart::{Axis, escaped};
 use crate::duration::human;
 use crate::outcome::PipeRow;
 use diapason_abi::Nanos;
@@ -42,9 +43,8 @@ pub fn delays(facts: &Facts<'_>) -> String {
         row.delays.iter().enumerate().filter(|(_, count)| **count > 0).map(|(size, _)| size)
     });
     let Some(last) = sizes.max() else { return String::new() };
-    let longest = longest_of(last).0 as f64 / 1e6;
-    let (end, step) = rounded(longest);
-    let x = |time: Nanos| LEFT + time.0 as f64 / 1e6 / end * (WIDTH - LEFT - 20.0);
+    let axis = Axis::up_to(longest_of(last).0 as f64 / 1e6, LEFT, WIDTH - 20.0);
+    let x = |time: Nanos| axis.place(time.0 as f64 / 1e6);
     let y = |share: f64| BOTTOM - share * (BOTTOM - 12.0);
     let mut picture = Picture::new(WIDTH, HEIGHT);
     for percent in [0, 25, 50, 75, 100] {
@@ -52,12 +52,9 @@ pub fn delays(facts: &Facts<'_>) -> String {
         picture.line((LEFT, at), (WIDTH - 20.0, at), "grid");
         picture.text((LEFT - 6.0, at + 4.0), "end", "small", &format!("{percent} %"));
     }
-    let mut mark = 0.0;
-    while mark <= end + step / 2.0 {
-        let at = x(Nanos((mark * 1e6) as u64));
-        let digits = if step < 1.0 { 2 } else { 0 };
-        picture.text((at, BOTTOM + 16.0), "middle", "small", &format!("{mark:.digits$} ms"));
-        mark += step;
+    for tick in axis.ticks() {
+        let label = format!("{} ms", axis.label(tick));
+        picture.text((axis.place(tick), BOTTOM + 16.0), "middle", "small", &label);
     }
     frame(&mut picture);
     for (index, (name, row)) in rows.iter().enumerate() {
@@ -84,22 +81,21 @@ pub fn rates(facts: &Facts<'_>) -> String {
     if most == 0 || seconds < 2 {
         return String::new();
     }
-    let (end, step) = rounded(most as f64);
+    let axis = Axis::up_to(most as f64, BOTTOM, 12.0);
     let x = |at: usize| LEFT + at as f64 / (seconds - 1) as f64 * (WIDTH - LEFT - 20.0);
-    let y = |rate: f64| BOTTOM - rate / end * (BOTTOM - 12.0);
     let mut picture = Picture::new(WIDTH, HEIGHT);
-    let mut mark = 0.0;
-    while mark <= end + step / 2.0 {
-        picture.line((LEFT, y(mark)), (WIDTH - 20.0, y(mark)), "grid");
-        picture.text((LEFT - 6.0, y(mark) + 4.0), "end", "small", &format!("{mark:.0}"));
-        mark += step;
+    for tick in axis.ticks() {
+        let y = axis.place(tick);
+        picture.line((LEFT, y), (WIDTH - 20.0, y), "grid");
+        picture.text((LEFT - 6.0, y + 4.0), "end", "small", &axis.label(tick));
     }
     for second in (0..seconds).step_by(seconds.div_ceil(12)) {
         picture.text((x(second), BOTTOM + 16.0), "middle", "small", &format!("{} s", second + 1));
     }
     frame(&mut picture);
     for (index, (name, row)) in rows.iter().enumerate() {
-        let points = row.rates.iter().enumerate().map(|(at, rate)| (x(at), y(*rate as f64)));
+        let points =
+            row.rates.iter().enumerate().map(|(at, rate)| (x(at), axis.place(*rate as f64)));
         let points: Vec<(f64, f64)> = points.collect();
         picture.path(&points, &format!("c{}", index % COLOURS), name);
     }

@@ -1,7 +1,7 @@
 //! The page: its parts in order, and its style.
 
-use super::svg::escaped;
 use super::{Facts, bills, curves, tables, timeline, topology};
+use crate::chart::escaped;
 use crate::duration::human;
 use crate::outcome::{Verdict, share};
 

@@ -1,24 +1,10 @@
 //! Pieces of pictures. Colours are classes, so that the page's style decides about light and dark.
 
+use crate::chart::escaped;
 use std::fmt::Write;
 
 /// Classes of colours there are, `c0` to `c7`.
 pub const COLOURS: usize = 8;
-
-/// Text as it may stand in HTML and SVG.
-pub fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            other => safe.push(other),
-        }
-    }
-    safe
-}
 
 /// A picture being drawn.
 pub struct Picture {
@@ -84,28 +70,9 @@ impl Picture {
     }
 }
 
-/// A scale whose marks are round: from 0 to at least `most`, and how far the marks are apart.
-pub fn rounded(most: f64) -> (f64, f64) {
-    let rough = (most / 6.0).max(f64::MIN_POSITIVE);
-    let power = 10f64.powf(rough.log10().floor());
-    let factors = [1.0, 2.0, 5.0, 10.0];
-    let step = factors.into_iter().map(|f| f * power).find(|step| *step >= rough * 0.999);
-    let step = step.unwrap_or(power * 10.0);
-    ((most / step).ceil().max(1.0) * step, step)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn scales_are_round_and_long_enough() {
-        assert_eq!(rounded(6.1), (8.0, 2.0));
-        for most in [0.0, 0.001, 1.0, 9.9, 12_345.0] {
-            let (end, step) = rounded(most);
-            assert!(end >= most && step > 0.0 && end / step < 8.0, "{most}: {end} {step}");
-        }
-    }
 
     #[test]
     fn words_cannot_break_the_page() {

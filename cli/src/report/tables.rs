@@ -1,7 +1,7 @@
 //! The tables of the page.
 
 use super::Facts;
-use super::svg::escaped;
+use crate::chart::escaped;
 use crate::duration::human;
 use crate::outcome::share;
 use diapason_system::Server;

@@ -1,7 +1,8 @@
 //! Who ran when, in a window of the run: one row for each thread, and one for the kernel.
 
 use super::Facts;
-use super::svg::{COLOURS, Picture, rounded};
+use super::svg::{COLOURS, Picture};
+use crate::chart::Axis;
 use crate::duration::human;
 use diapason_abi::Nanos;
 use diapason_core::ThreadId;
@@ -29,13 +30,12 @@ pub fn timeline(facts: &Facts<'_>) -> String {
     let span = (end - begin).0 as f64;
     let x = |time: Nanos| LEFT + (time - begin).0 as f64 / span * (WIDTH - LEFT - 10.0);
     let base = |row: usize| ROW * (row as f64 + 1.0);
-    let (last, step) = rounded(span / 1e6);
-    let mut mark = 0.0;
-    while mark <= last && mark * 1e6 <= span {
-        let at = x(begin + Nanos((mark * 1e6) as u64));
+    let axis = Axis::up_to(span / 1e6, 0.0, 1.0);
+    for tick in axis.ticks().into_iter().filter(|tick| tick * 1e6 <= span) {
+        let at = x(begin + Nanos((tick * 1e6) as u64));
+        let label = format!("{} ms", axis.label(tick));
         picture.line((at, 4.0), (at, base(rows.len())), "grid");
-        picture.text((at, base(rows.len()) + 14.0), "middle", "small", &format!("{mark} ms"));
-        mark += step;
+        picture.text((at, base(rows.len()) + 14.0), "middle", "small", &label);
     }
     let name = |thread: &Option<ThreadId>| match thread {
         Some(thread) => watch.cast.name(*thread, &facts.session.names),

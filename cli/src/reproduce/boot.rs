@@ -22,8 +22,7 @@ impl Bench {
     pub fn new() -> Result<Bench, Failure> {
         let workspace = Workspace::find()?;
         QEMU.require(Missing::Say)?;
-        eprintln!("building the kernel and the programs");
-        let built = metal::build(&workspace)?;
+        let built = build(&workspace)?;
         Ok(Bench { workspace, built })
     }
 
@@ -46,7 +45,6 @@ impl Bench {
         horizon_ns: u64,
         hear: &mut dyn FnMut(u16, &str),
     ) -> Result<Run, Failure> {
-        let name = system.name.clone();
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         let session = Session::assemble(system, self.built.clone(), options)?;
         let run = session.run(&self.workspace, &mut |line| {
@@ -54,12 +52,30 @@ impl Bench {
                 hear(*process, text);
             }
         })?;
-        match session.judge(&run) {
-            Verdict::Holds => Ok(run),
-            Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
-            Verdict::Broken(findings) => {
-                Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
-            }
+        trusted(&session, run)
+    }
+}
+
+/// Builds what boots.
+///
+/// # Errors
+/// If something does not compile.
+pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
+    eprintln!("building the kernel and the programs");
+    metal::build(workspace)
+}
+
+/// A run that kept its promises.
+///
+/// # Errors
+/// If it broke one: then nothing it measured can be trusted.
+pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
+    let name = &session.system.name;
+    match session.judge(&run) {
+        Verdict::Holds => Ok(run),
+        Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
+        Verdict::Broken(findings) => {
+            Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
         }
     }
 }

@@ -5,6 +5,7 @@
 //! speed of the host or its number of processors: every workload has a seed of its own.
 
 mod boot;
+mod concentrator;
 pub mod counts;
 mod csd;
 mod decisions;

@@ -1,49 +1,30 @@
 //! Diapason in the twin's place: `examples/can-concentrator.toml` in the same lock-step.
 
 use super::lockstep::{self, Seen, Setting, Window};
-use super::measured::{Channel, Latency, Measured, Scenario, System, TASKS};
+use super::measured::{Channel, Latency, Measured, Scenario, System};
 use crate::console::{Line, Splitter};
-use crate::metal::{self, Built};
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::Outcome;
 use crate::qemu::{Ending, RunFolder};
+use crate::reproduce::boot;
+use crate::reproduce::concentrator::{Concentrator, TASKS};
 use crate::reproduce::fig12::Looks;
 use crate::session::{Run, Session};
 use crate::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::PipeReport;
 use diapason_devices::kvaser::CHANNELS;
-use diapason_system::{RunOptions, System as Description};
+use diapason_system::RunOptions;
 use std::ffi::OsString;
 
-/// The description, below the workspace's root.
-const SYSTEM: &str = "examples/can-concentrator.toml";
-/// What it says of who watches the tasks. Looks are whole periods apart.
-const MONITOR: &str = r#"
-[[process]]
-name = "twin-monitor"
-program = "spin-monitor"
-priority = 50
-vcpu = "twin-watch"
-uses = ["progress"]
-arguments = [700000]
-
-[[vcpu]]
-name = "twin-watch"
-budget = "50us"
-period = "4ms"
-"#;
 /// The last reports come within this time after the window.
 const REPORT: Nanos = Nanos::from_millis(1_500);
 /// Frames of a second that may still be under way, or come early, where it begins and ends: those
 /// of so many ms of the bus.
 const EDGE_MS: u64 = 20;
 
-/// The built kernel and programs.
+/// The system that takes the twin's place.
 #[derive(Debug)]
-pub struct Ours {
-    built: Built,
-    text: String,
-}
+pub struct Ours(Concentrator);
 
 impl Ours {
     /// Builds what boots.
@@ -51,10 +32,7 @@ impl Ours {
     /// # Errors
     /// If something does not compile.
     pub fn prepare(workspace: &Workspace) -> Result<Ours, Failure> {
-        let path = workspace.root().join(SYSTEM);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::io(format!("read {}", path.display()), &error))?;
-        Ok(Ours { built: metal::build(workspace)?, text: text + MONITOR })
+        Concentrator::prepare(workspace).map(Ours)
     }
 
     /// Boots it for one scenario.
@@ -69,7 +47,8 @@ impl Ours {
     ) -> Result<Measured, Failure> {
         let horizon = window.end + REPORT;
         let options = RunOptions { horizon_ns: horizon.0, record_bytes: 0, watch: false };
-        let session = Session::assemble(self.describe(scenario)?, self.built.clone(), options)?;
+        let system = self.0.describe(scenario.tasks())?;
+        let session = Session::assemble(system, self.0.built.clone(), options)?;
         let folder = RunFolder::create(&workspace.target())?;
         let setting = Setting { traffic: scenario.traffic(), window, end: Nanos::FOREVER };
         let seen = lockstep::run(&folder, setting, |console| {
@@ -81,26 +60,9 @@ impl Ours {
         let ending = Ending::of_status(seen.status);
         let served = Some(seen.report.hash);
         let run = Run { ending, outcome: heard.outcome.clone(), flight: None, served };
-        match session.judge(&run) {
-            Verdict::Holds => measured(&heard, &seen, scenario, window)
-                .ok_or_else(|| Failure::Ours("the concentrator did not report all".into())),
-            Verdict::Bug(text) => Err(Failure::Ours(text)),
-            Verdict::Broken(findings) => Err(Failure::Ours(findings.join("; "))),
-        }
-    }
-
-    /// The system with what does not belong to the scenario switched off. Readers never end.
-    fn describe(&self, scenario: Scenario) -> Result<Description, Failure> {
-        let mut system = diapason_system::parse(SYSTEM, &self.text)
-            .map_err(|diagnostics| Failure::Input(diagnostics.plain()))?;
-        for process in &mut system.processes {
-            match process.program.as_str() {
-                "spin" => process.arguments[1] = u64::from(!scenario.tasks()),
-                "can-reader" => process.arguments[1] = 0,
-                _ => {}
-            }
-        }
-        Ok(system)
+        boot::trusted(&session, run)?;
+        measured(&heard, &seen, scenario, window)
+            .ok_or_else(|| Failure::Ours("the concentrator did not report all".into()))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The twin itself: Debian's kernel, and what its only process and the buses say of a run.
 
 use super::lockstep::{self, Seen, Setting, Window};
-use super::measured::{Channel, Latency, Measured, SHARE, Scenario, System, TASKS, behind};
+use super::measured::{Channel, Latency, Measured, SHARE, Scenario, System, behind};
 use crate::qemu::RunFolder;
+use crate::reproduce::concentrator::TASKS;
 use crate::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::{FIVE_BUSES, Sent};

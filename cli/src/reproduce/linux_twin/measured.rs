@@ -2,8 +2,6 @@
 
 /// Budget and period of each task that counts, in ns.
 pub const SHARE: (u64, u64) = (1_000_000, 7_000_000);
-/// Tasks that count.
-pub const TASKS: usize = 3;
 
 /// Whose kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,34 +7,17 @@ mod scenarios;
 mod throughput;
 mod worked;
 
+use super::boot;
+use super::concentrator::Concentrator;
 use super::{Effort, Figure, Progress, Report, Row};
 use crate::console::Line;
-use crate::metal::{self, Built};
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::Outcome;
 use crate::reproduce::fig12::Looks;
-use crate::session::{Run, Session};
+use crate::session::Session;
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, simulate};
 use diapason_sim::{Costs, Options};
 use diapason_system::{RunOptions, System};
-
-/// The description, below the workspace's root.
-const SYSTEM: &str = "examples/can-concentrator.toml";
-/// Who watches the tasks. Looks are whole periods apart.
-const MONITOR: &str = r#"
-[[process]]
-name = "monitor"
-program = "spin-monitor"
-priority = 50
-vcpu = "watch"
-uses = ["progress"]
-arguments = [700000]
-
-[[vcpu]]
-name = "watch"
-budget = "50us"
-period = "4ms"
-"#;
 
 /// Which machine something runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,11 +37,10 @@ impl Machine {
     }
 }
 
-/// The built kernel and programs, and the text of the description.
+/// Where the experiments run.
 struct Bench {
     workspace: Workspace,
-    built: Built,
-    text: String,
+    concentrator: Concentrator,
 }
 
 /// What a run showed.
@@ -71,18 +53,8 @@ impl Bench {
     fn new() -> Result<Bench, Failure> {
         let workspace = Workspace::find()?;
         QEMU.require(Missing::Say)?;
-        eprintln!("building the kernel and the programs");
-        let built = metal::build(&workspace)?;
-        let path = workspace.root().join(SYSTEM);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::io(format!("read {}", path.display()), &error))?;
-        Ok(Bench { workspace, built, text: text + MONITOR })
-    }
-
-    /// The description, with everything its author wrote.
-    fn describe(&self) -> Result<System, Failure> {
-        diapason_system::parse(SYSTEM, &self.text)
-            .map_err(|diagnostics| Failure::Input(diagnostics.plain()))
+        let concentrator = Concentrator::prepare(&workspace)?;
+        Ok(Bench { workspace, concentrator })
     }
 
     /// Runs a system for so many seconds of its own time.
@@ -93,7 +65,7 @@ impl Bench {
         let horizon_ns = seconds * 1_000_000_000;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         let clock = system.clock_hz;
-        let session = Session::assemble(system, self.built.clone(), options)?;
+        let session = Session::assemble(system, self.concentrator.built.clone(), options)?;
         let mut looks = Looks::default();
         let mut hear = |line: &Line| {
             if let Line::Log { text, .. } = line {
@@ -108,15 +80,7 @@ impl Bench {
                 simulate::run(&session, &how, &[], &mut hear)?
             }
         };
-        trusted(&session, run).map(|outcome| Seen { outcome, looks })
-    }
-}
-
-fn trusted(session: &Session, run: Run) -> Result<Outcome, Failure> {
-    match session.judge(&run) {
-        Verdict::Holds => Ok(run.outcome),
-        Verdict::Bug(text) => Err(Failure::Ours(text)),
-        Verdict::Broken(findings) => Err(Failure::Ours(findings.join("; "))),
+        boot::trusted(&session, run).map(|run| Seen { outcome: run.outcome, looks })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Bench, Effort, Machine, Progress, Row, Seen};
 use crate::Failure;
+use crate::reproduce::concentrator::TASKS;
 use crate::table::{Align, Table};
 use diapason_system::System;
 
@@ -26,8 +27,6 @@ const TABLE_8: [Scenario; 6] = [
 const START: u64 = 2;
 /// A run that is only to show that everything works.
 const QUICK: u64 = 6;
-/// How many tasks never stop.
-const TASKS: usize = 3;
 /// So far may a task be from what it was promised, in per cent.
 const NEAR: f64 = 0.1;
 
@@ -89,16 +88,9 @@ pub fn run(
     Ok((rows, table.render()))
 }
 
-/// The system of a scenario: who takes no part does not run, or has nothing to do.
+/// The system of a scenario: without input, nothing is plugged in.
 fn system(bench: &Bench, scenario: Scenario) -> Result<System, Failure> {
-    let mut system = bench.describe()?;
-    for process in &mut system.processes {
-        match process.program.as_str() {
-            "spin" => process.arguments[1] = u64::from(!scenario.tasks),
-            "can-reader" => process.arguments[1] = 0,
-            _ => {}
-        }
-    }
+    let mut system = bench.concentrator.describe(scenario.tasks)?;
     if !scenario.input {
         system.usb.clear();
         system.pipes.clear();

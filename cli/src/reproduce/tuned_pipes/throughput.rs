@@ -21,10 +21,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>), Fai
     };
     let (mut rows, mut series) = (Vec::new(), Vec::new());
     for machine in machines {
-        let mut system = bench.describe()?;
-        for process in system.processes.iter_mut().filter(|p| p.program == "can-reader") {
-            process.arguments[1] = 0;
-        }
+        let mut system = bench.concentrator.describe(true)?;
         for usb in &mut system.usb {
             usb.buses = CHANNELS
                 .map(|channel| diapason_system::CanBus {

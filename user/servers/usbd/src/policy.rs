@@ -1,6 +1,7 @@
 //! Everything that is a choice: names in the description, who interrupts when, how much of what.
 
 use diapason_abi::Nanos;
+use diapason_usb::class::kvaser;
 use diapason_usb::xhci::Limits;
 
 /// The controller in the description.
@@ -64,14 +65,12 @@ pub const MANAGING: u16 = 0;
 /// Its time between interrupts.
 pub const MANAGED: Nanos = Nanos::from_millis(2);
 
-/// What CAN channels receive. Together with the transfers pending the moderation makes batches:
-/// what comes meanwhile stays in the interface, which has room for 64 frames, 9 ms of the article's
-/// traffic.
+/// What CAN channels receive.
 pub const CAN: Home = Home {
     vcpu: "usb-receive",
     thread: "receive",
     work: "usbd.receive",
-    moderation: Nanos::from_millis(1),
+    moderation: kvaser::MODERATION,
     pace: Nanos::ZERO,
 };
 /// What clients ask for, and the frames they write; this one has no interrupter.
