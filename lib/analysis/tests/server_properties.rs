@@ -359,8 +359,7 @@ fn the_delay_of_a_stream_is_the_worst_over_all_windows() {
             period: Nanos(random.between(4, 60)),
             jitter: Nanos(random.below(40)),
         };
-        let fits = stream.events(supply.period() - Nanos(1)) <= supply.wakeups();
-        let late = if fits { Nanos::ZERO } else { supply.period() };
+        let late = if supply.conforms(&stream) { Nanos::ZERO } else { supply.period() };
         let enough = stream.work.0 * supply.period().0 <= supply.budget().0 * stream.period.0;
         let windows = (0..2_000).map(Nanos);
         let worst = windows.map(|d| supply.sync(stream.demand(d)) - d).max().unwrap();

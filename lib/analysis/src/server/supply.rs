@@ -6,6 +6,7 @@ use super::level::Interference;
 use super::model::{Queue, System};
 use super::stream::Stream;
 use diapason_abi::Nanos;
+use diapason_pipe::bill::{Coming, Service, keeps_apart};
 
 /// Values of a stream looked at one by one; beyond, the line above the supply serves as the bound.
 const EVENTS_MAX: u128 = 4_096;
@@ -66,19 +67,28 @@ pub trait Server {
         Nanos(u64::try_from(budget * since / period).unwrap_or(u64::MAX))
     }
 
-    /// Whether a stream never asks for more than one budget per period, nor wakes up the server
-    /// more often than its list has places for: then nothing ever waits for budget, and each piece
+    /// Whether whatever wakes up the server finds budget for all that comes until it blocks, and
+    /// the list has places for all parts of it: then nothing ever waits for budget, and each piece
     /// of work is done after R(C), within one period.
-    fn conforms(&self, stream: &Stream) -> bool {
-        let window = self.period() - Nanos(1);
-        stream.demand(window) <= self.budget() && stream.events(window) <= self.wakeups()
+    fn conforms(&self, stream: &Stream) -> bool
+    where
+        Self: Service + Sized,
+    {
+        let coming = Coming {
+            wakeups: |window| stream.events(window),
+            work: |window| stream.demand(window),
+            least: stream.work,
+        };
+        keeps_apart(self, &coming)
     }
 
     /// The longest delay of a stream that has the server for itself, from the moment its work may
     /// begin. `None`: it asks for more than the server gives.
-    fn delay(&self, stream: &Stream) -> Option<Nanos> {
-        let fits = stream.events(self.period() - Nanos(1)) <= self.wakeups();
-        let late = if fits { Nanos::ZERO } else { self.period() };
+    fn delay(&self, stream: &Stream) -> Option<Nanos>
+    where
+        Self: Service + Sized,
+    {
+        let late = if self.conforms(stream) { Nanos::ZERO } else { Server::period(self) };
         longest(self, stream).map(|delay| delay + late)
     }
 }

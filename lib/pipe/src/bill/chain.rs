@@ -42,8 +42,9 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
         let delay = steps::longest_delay(link.service, demand);
         let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
         let woken = Messages { channels: &own, ahead: late };
-        let asked = |window: u64| steps::work(&[(link.message, &woken)], window);
-        let apart = steps::keeps_apart(link.service, |window| woken.most(window), asked);
+        let asked: &Demand<'_> = &[(link.message, &woken)];
+        let wakeups = |window| woken.most(window);
+        let apart = steps::keeps_apart(link.service, wakeups, asked, Nanos::ZERO);
         let more = if apart { Nanos::ZERO } else { link.service.period() };
         (sum, merges, late) = (sum + delay + more, merges + more, late + delay + more);
     }

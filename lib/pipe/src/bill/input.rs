@@ -155,8 +155,8 @@ impl<'a> Input<'a> {
     fn bottom_half(&self, wait: Nanos, round: Nanos) -> Result<Delay, Refusal> {
         let stage = &self.stages.bottom_half;
         // An I/O VCPU has no list of replenishments that could be full.
+        let merges = stage.service.wakeups() != u64::MAX;
         let varies = self.varies();
-        let merges = !steps::keeps_apart(stage.service, |_| u64::MAX, |_| Nanos::FOREVER);
         let handling = Handling { stage, wait, round, varies, merges, once_per_interrupt: true };
         self.handle(&handling).map_err(|overload| Refusal::of(What::BottomHalf, overload))
     }
@@ -177,9 +177,9 @@ impl<'a> Input<'a> {
             let told = self.told(bottom_half).most(window);
             if once_per_interrupt { transfers.min(told) } else { transfers }
         };
-        let demand =
-            |window: u64| self.with_demand(&handling, varies, |demand| steps::work(demand, window));
-        handling.merges = !steps::keeps_apart(stage.service, wakeups, demand);
+        handling.merges = self.with_demand(&handling, varies, |demand| {
+            !steps::keeps_apart(stage.service, wakeups, demand, Nanos::ZERO)
+        });
         self.handle(&handling).map_err(|overload| Refusal::of(What::Driver, overload))
     }
 
@@ -279,8 +279,7 @@ impl<'a> Input<'a> {
         let told = known(self.told(settled.bottom_half.value));
         let wakeups = |window: u64| told.most(window).min(self.owns(varies).most(window));
         // Each wake-up is for a message, and so is each that really comes.
-        let asked = |window: u64| steps::work(demand, (varies + Nanos(window)).0);
-        let merges = !steps::keeps_apart(user.service, wakeups, asked);
+        let merges = !steps::keeps_apart(user.service, wakeups, demand, varies);
         let overload = |overload| Refusal::of(What::User, overload);
         let each = delay(user.service, demand, merges).map_err(overload)?;
         match user.taking {

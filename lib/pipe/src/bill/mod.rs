@@ -33,6 +33,7 @@
 //! assert_eq!(bill.slots, 45);
 //! ```
 
+mod apart;
 mod chain;
 mod input;
 mod item;
@@ -45,6 +46,7 @@ mod service;
 mod stages;
 mod steps;
 
+pub use apart::{Coming, keeps_apart};
 pub use chain::{Link, Passage, chain};
 pub use input::input;
 pub use item::{Basis, Bill, Item, What};

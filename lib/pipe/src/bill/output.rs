@@ -101,7 +101,7 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
             let window = service.period().0.saturating_sub(1);
             // Every write and every end may wake it.
             let wakeups = |window| written.most(window).saturating_add(ended.most(window));
-            let apart = steps::keeps_apart(service, wakeups, |w| steps::work(demand, w));
+            let apart = steps::keeps_apart(service, wakeups, demand, Nanos::ZERO);
             let merged = if apart { Nanos::ZERO } else { service.period() };
             let waits = steps::work(demand, window) > service.budget();
             let delay = steps::longest_delay(service, demand);

@@ -1,5 +1,6 @@
 //! Step functions: most events of a kind in a closed window, and the longest delay of their work.
 
+use super::apart::{self, Coming};
 use super::rate::{Line, Rate};
 use super::service::Service;
 use crate::size::{self, Bucket};
@@ -208,33 +209,19 @@ fn highest(service: &dyn Service, demand: &Demand<'_>, above: impl Fn(u64) -> Na
     longest.max(above(window))
 }
 
-/// Whether a server never merges replenishments: it wakes up no more often in a period than its
-/// list has places for, and each time with enough budget for all it does until it blocks. (Wake-ups
-/// alone bound nothing: who waits for budget keeps the parts of it apart for ever.) `wakeups` and
-/// `demand` are of windows of what really comes, jitter included.
+/// [`apart::keeps_apart`] for the wake-ups and the demand of a stage, in windows that are longer by
+/// `ahead`.
 pub(super) fn keeps_apart(
     service: &dyn Service,
     wakeups: impl Fn(u64) -> u64,
-    demand: impl Fn(u64) -> Nanos,
+    demand: &Demand<'_>,
+    ahead: Nanos,
 ) -> bool {
-    let before = service.period().0.saturating_sub(1);
-    if service.wakeups() == u64::MAX {
-        return true;
-    }
-    if wakeups(before) > service.wakeups() {
-        return false;
-    }
-    let mut busy = Nanos::ZERO;
-    for _ in 0..STEPS_MAX {
-        let asked = demand(before.saturating_add(busy.0));
-        if asked > service.budget() {
-            return false;
-        }
-        let next = service.sync(asked);
-        if next <= busy {
-            return true;
-        }
-        busy = next;
-    }
-    false
+    let costs = demand.iter().map(|(cost, _)| *cost).filter(|cost| cost.0 > 0);
+    let coming = Coming {
+        wakeups: |window: Nanos| wakeups(window.0),
+        work: |window: Nanos| work(demand, (window + ahead).0),
+        least: costs.min().unwrap_or_default(),
+    };
+    apart::keeps_apart(service, &coming)
 }

@@ -1,0 +1,134 @@
+//! Streams against the server itself: no delay is longer than promised, and who conforms never
+//! fills his list. Wake-ups alone bound no list.
+
+use diapason_abi::Nanos;
+use diapason_analysis::server::{MainVcpu, Server, Stream, Supply, System, admit};
+use diapason_vcpu::SporadicServer;
+use diapason_vcpu::sim::{self, Arrival, Happening, Main, Random, Run};
+
+/// A server below another one, the stream it is for, and the length of its list.
+#[derive(Debug)]
+struct Set {
+    above: (u64, u64),
+    own: (u64, u64),
+    list: u32,
+    stream: Stream,
+}
+
+impl Set {
+    fn random(random: &mut Random) -> Set {
+        let period = random.between(6, 40);
+        Set {
+            above: (random.between(1, 4), random.between(5, 12)),
+            own: (random.between(1, 8).min(period), period),
+            list: random.between(2, 5) as u32,
+            stream: Stream {
+                work: Nanos(random.between(1, 5)),
+                period: Nanos(random.between(3, 50)),
+                jitter: Nanos(random.below(2) * random.below(30)),
+            },
+        }
+    }
+
+    fn supply(&self) -> Option<Supply> {
+        let main = |(budget, period)| MainVcpu::new(Nanos(budget), Nanos(period));
+        let own = MainVcpu { chunks: self.list, ..main(self.own) };
+        let system = System::new(vec![main(self.above), own], vec![]);
+        admit(&system).ok()?;
+        Supply::of(&system, 1)
+    }
+
+    /// One world: those above work all the time, now and then, or never.
+    fn run(&self, random: &mut Random, block_first: bool) -> Run {
+        const END: u64 = 800;
+        let mut system: sim::System = sim::System::rate_monotonic();
+        for ((budget, period), list) in [(self.above, 8), (self.own, self.list as usize)] {
+            let server = SporadicServer::new(Nanos(budget), Nanos(period), list, Nanos::ZERO);
+            system.mains.push(Main::new(server));
+        }
+        system.block_first = block_first;
+        let busy = random.below(3);
+        let above = (0..END).filter(|_| busy == 2 || busy == 1 && random.one_in(6)).map(|at| {
+            let units = Nanos(1);
+            Arrival::new(Nanos(at), Happening::Work { main: 0, units })
+        });
+        let mut arrivals: Vec<Arrival> = above.collect();
+        let phase = random.below(self.stream.period.0);
+        let late = random.below(3);
+        for nominal in (phase..END).step_by(self.stream.period.0 as usize) {
+            let jitter = self.stream.jitter.0;
+            let late = match late {
+                0 => 0,
+                1 => random.below(jitter + 1),
+                // Held back, and then all at once.
+                _ => jitter.min((40 - nominal % 40) % 40),
+            };
+            let units = self.stream.work;
+            arrivals.push(Arrival::new(Nanos(nominal + late), Happening::Work { main: 1, units }));
+        }
+        arrivals.sort_by_key(|arrival| arrival.at);
+        system.run(&arrivals, Nanos(3 * END))
+    }
+}
+
+/// The longest delay of work for the lower server; without end if something was not done.
+fn longest(run: &Run) -> Nanos {
+    let own = run.jobs.iter().filter(|job| job.who == sim::Who::Main(1));
+    own.map(|job| job.done.map_or(Nanos::FOREVER, |done| done - job.arrived)).max().unwrap()
+}
+
+#[test]
+fn a_list_for_all_wake_ups_can_be_full() {
+    let stream = Stream { work: Nanos(3), period: Nanos(27), jitter: Nanos::ZERO };
+    let set = Set { above: (1, 8), own: (4, 32), list: 3, stream };
+    let supply = set.supply().unwrap();
+    let mut system: sim::System = sim::System::rate_monotonic();
+    let idle = SporadicServer::new(Nanos(1), Nanos(8), 8, Nanos::ZERO);
+    let server = SporadicServer::new(Nanos(4), Nanos(32), 3, Nanos::ZERO);
+    system.mains.extend([idle, server].map(Main::new));
+    let work = Happening::Work { main: 1, units: Nanos(3) };
+    let arrivals: Vec<_> = (0..20).map(|k| Arrival::new(Nanos(2 + 27 * k), work)).collect();
+    let run = system.run(&arrivals, Nanos(1_000));
+    assert!(run.system.mains[1].server.counters().merges > 0);
+    assert!(stream.events(Nanos(31)) <= supply.wakeups());
+    assert!(!supply.conforms(&stream));
+    let bound = supply.delay(&stream).unwrap();
+    assert!(longest(&run) <= bound, "{:?} > {bound:?}", longest(&run));
+}
+
+fn campaign(seed: u64, streams: u32) {
+    let mut random = Random::new(seed);
+    let (mut bounded, mut conformed, mut merged) = (0, 0, 0);
+    while bounded < streams {
+        let set = Set::random(&mut random);
+        let Some(supply) = set.supply() else { continue };
+        let Some(bound) = supply.delay(&set.stream) else { continue };
+        let conforms = supply.conforms(&set.stream);
+        bounded += 1;
+        conformed += u32::from(conforms);
+        for block_first in [true, false, true, false] {
+            let run = set.run(&mut random, block_first);
+            let longest = longest(&run);
+            assert!(longest <= bound, "{longest:?} > {bound:?} {set:?}");
+            let merges = run.system.mains[1].server.counters().merges;
+            merged += u32::from(merges > 0);
+            if conforms {
+                assert_eq!(merges, 0, "{set:?}");
+                assert!(longest <= supply.response(supply.budget()), "{set:?}");
+            }
+        }
+    }
+    println!("{bounded} streams, {conformed} conform; in {merged} runs a list was full");
+    assert!(conformed > streams / 5 && merged > streams / 15, "{conformed} {merged}");
+}
+
+#[test]
+fn no_stream_is_later_than_promised() {
+    campaign(21, 1_500);
+}
+
+#[test]
+#[ignore = "half a minute in release: the campaign of docs/analysis.md"]
+fn no_stream_of_a_hundred_thousand_is_later_than_promised() {
+    campaign(22, 100_000);
+}
