@@ -2,9 +2,10 @@
 
 use crate::endpoint::Control;
 use crate::schedule::{Flight, Load, Place};
-use crate::slot::follow;
+use crate::slot::{Slot, follow};
 use crate::trace::{Outcome, Record};
 use crate::{Memory, Xhc};
+use diapason_abi::Nanos;
 use diapason_bus::Direction;
 use diapason_devices::{Answer, Device, Handshake, Stall};
 use diapason_usb::Setup;
@@ -94,7 +95,7 @@ impl Xhc {
 
     /// A packet is through.
     pub(crate) fn finish(&mut self, memory: &mut dyn Memory, bus: usize, flight: Flight) {
-        let Flight { place, start, end, wanted, load } = flight;
+        let Flight { place, start, end, wanted, load, asked } = flight;
         let (outcome, bytes) = match &load {
             Load::Failed => (Outcome::Error, 0),
             Load::Out(data) => (self.hand_over(place, data), data.len() as u32),
@@ -115,6 +116,16 @@ impl Xhc {
             records.push(Record { start, end, bus, slot, endpoint, kind, bytes, outcome });
         }
         self.conclude(memory, place, outcome, bytes);
+        if matches!(load, Load::In(Answer::Nak, _)) && self.has_gone_on(place.0, asked) {
+            self.wake(memory, place.0);
+        }
+    }
+
+    /// Has the device of a slot gone on since then? What it said may no longer be so.
+    fn has_gone_on(&self, slot: u8, since: Nanos) -> bool {
+        let port = self.slots.get(usize::from(slot)).map_or(0, Slot::port);
+        let port = self.ports.get(usize::from(port).wrapping_sub(1));
+        port.is_some_and(|port| port.advanced() > since)
     }
 
     /// Store what came.

@@ -232,6 +232,11 @@ impl Port {
         }
     }
 
+    /// When its device was last let go on.
+    pub fn advanced(&self) -> Nanos {
+        self.advanced
+    }
+
     /// Will its device never be done with the past?
     pub fn is_late(&self) -> bool {
         self.late >= LATE

@@ -36,6 +36,8 @@ pub(crate) struct Flight {
     pub end: Picos,
     pub wanted: u32,
     pub load: Load,
+    /// When the device said what it sends.
+    pub asked: Nanos,
 }
 
 /// A bus instance.
@@ -297,7 +299,8 @@ impl Xhc {
             _ => wanted,
         };
         let end = t + self.time_of(place, bytes);
-        self.buses[bus].flight = Some(Flight { place, start: t, end, wanted, load });
+        let asked = self.now;
+        self.buses[bus].flight = Some(Flight { place, start: t, end, wanted, load, asked });
         Some(())
     }
 }

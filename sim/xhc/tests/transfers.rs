@@ -8,7 +8,7 @@ use diapason_usb::context::{EndpointKind, EndpointState};
 use diapason_usb::setup::descriptor_type;
 use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_usb::{Setup, Speed};
-use diapason_xhc::Config;
+use diapason_xhc::{Config, Outcome};
 use support::{Driver, Plan, Shared, bulk};
 
 const OUT: u8 = 2;
@@ -332,6 +332,33 @@ fn not_now_leaves_the_round_until_the_device_changes() {
     gadget.0.borrow_mut().says.clear();
     gadget.0.borrow_mut().next = driver.now;
     assert_eq!(settle(&mut driver, slot, OUT), [(OUT, Completion::Success, 0)]);
+}
+
+/// The device is asked when a packet begins, and says "not now". What comes to it before that
+/// packet ends is asked for by the next packet, not at its next change, which may never be.
+#[test]
+fn what_a_device_gets_while_it_says_not_now_is_fetched_by_the_next_packet() {
+    let (mut driver, gadget, slot) = pair();
+    driver.xhc.record(true);
+    driver.queue_normal(slot, IN, 64, DONE);
+    driver.doorbell(slot, IN);
+    driver.run_for(Nanos::from_micros(10));
+    let [nak] = driver.xhc.take_records()[..] else { panic!() };
+    assert_eq!(nak.outcome, Outcome::Nak);
+    // The same once more: in the middle of the packet that says "not now" something comes.
+    let then = driver.now + Nanos::from_micros(100);
+    gadget.0.borrow_mut().next = then;
+    driver.run_to(then);
+    let middle = then + Nanos((nak.end - nak.start).0 / 2_000);
+    gadget.give(0x81, &[1; 64]);
+    gadget.0.borrow_mut().next = middle;
+    driver.run_for(Nanos::from_micros(10));
+    let packets = driver.xhc.take_records();
+    let outcomes: Vec<Outcome> = packets.iter().map(|packet| packet.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Nak, Outcome::Moved]);
+    assert_eq!(packets[1].start, packets[0].end);
+    assert!(packets[0].start.0 < middle.0 * 1_000 && middle.0 * 1_000 < packets[0].end.0);
+    assert_eq!(driver.transfers(), [(IN, Completion::Success, 0)]);
 }
 
 #[test]
