@@ -8,7 +8,7 @@ use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, Frame, wire};
 use diapason_devices::Device;
 use diapason_devices::can::{CanBus, Periodic, replay};
-use diapason_devices::kvaser::{Hydra, Identity, OUT, Personality};
+use diapason_devices::kvaser::{Hydra, Identity, OUT, Personality, Stream, passing};
 use support::can_host::{ask, command, drain, extended_transmit, open, reply};
 use support::{configure, write};
 
@@ -238,4 +238,33 @@ fn a_log_is_replayed_and_a_bad_one_is_refused_with_its_line() {
     let got = drain(&mut device, ms(40));
     assert_eq!(got.iter().map(|bytes| bytes[32]).collect::<Vec<_>>(), [0x11, 0x33]);
     assert_eq!(replay("(1.0) can0 123#1\n", "can0").unwrap_err().line, 1);
+}
+
+/// Whoever looks at the wire sees the frames that the bus gave to the interface, in both forms.
+#[test]
+fn what_passes_on_the_wire_is_what_the_interface_heard() {
+    let frames = [
+        Frame::data(standard(0x123).unwrap(), b"eight by").unwrap(),
+        Frame::remote(standard(0x124).unwrap(), 3).unwrap(),
+        Frame::data(extended(0x1234_5678).unwrap(), &[]).unwrap(),
+    ];
+    for personality in [Personality::Kcan, Personality::Rt, Personality::Flexc] {
+        let bus = bus();
+        bus.add_replay((0..).zip(frames).map(|(n, frame)| (ms(20 + n), frame)).collect());
+        bus.add_unit(Vec::new());
+        bus.listen();
+        let mut device = interface(personality, &[&bus]);
+        device.advance(ms(30));
+        let mut stream = Stream::default();
+        drain(&mut device, ms(30)).iter().for_each(|command| stream.push(command));
+        let commands = std::iter::from_fn(|| stream.pop()).map(Result::unwrap);
+        let passed: Vec<(usize, Frame)> = commands.filter_map(|c| passing(&c)).collect();
+        assert_eq!(passed, frames.map(|frame| (0, frame)));
+        let heard = bus.take_heard();
+        assert_eq!(heard.iter().map(|heard| heard.frame).collect::<Vec<Frame>>(), frames);
+        let bit = Nanos(2_000);
+        let ends = (0..).zip(&frames).map(|(n, frame)| ms(20 + n) + length(frame) - bit);
+        assert!(heard.iter().map(|heard| heard.time).eq(ends));
+        assert!(bus.take_heard().is_empty());
+    }
 }

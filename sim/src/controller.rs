@@ -49,7 +49,8 @@ pub struct Controller {
     /// What was pulled: when it comes back, and into which port.
     pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
     notes: Vec<Note>,
-    tap: Option<Tap>,
+    /// Who looks on, and at what is carried, too?
+    tap: Option<(Tap, bool)>,
 }
 
 impl Controller {
@@ -79,9 +80,17 @@ impl Controller {
     /// Look at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
     /// else changes.
     pub fn tap(&mut self, transfers: bool) -> Tap {
-        self.xhc.record(true);
-        self.xhc.record_transfers(transfers);
-        self.tap.insert(Tap::default()).clone()
+        let (tap, _) = self.tap.insert((Tap::default(), transfers));
+        let tap = tap.clone();
+        self.record();
+        tap
+    }
+
+    fn record(&mut self) {
+        if let Some((_, transfers)) = self.tap {
+            self.xhc.record(true);
+            self.xhc.record_transfers(transfers);
+        }
     }
 
     /// This will go wrong; `words` are what is said then.
@@ -133,12 +142,12 @@ impl Controller {
 
     fn gather(&mut self) {
         let risen = self.xhc.take_interrupts();
+        if let Some((tap, _)) = &self.tap {
+            tap.fill(&mut self.xhc, &risen);
+        }
         if !risen.is_empty() {
             self.coming.extend(risen);
             self.coming.make_contiguous().sort_by_key(|interrupt| interrupt.at);
-        }
-        if let Some(tap) = &self.tap {
-            tap.fill(&mut self.xhc);
         }
     }
 }
@@ -199,6 +208,7 @@ impl Function for Controller {
             }
         }
         self.xhc = xhc;
+        self.record();
         self.coming.clear();
     }
 }

@@ -15,7 +15,8 @@
 //! | `tap` | what passes the buses of a controller |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
 //! | `costs`, `works` | how long things take |
-//! | `observe`, `bill` | what watchers are told; why a job took so long |
+//! | `observe`, `watched` | what watchers are told; words of memory they are told of |
+//! | `history`, `bill` | what the processor did; why a job took so long |
 
 mod bill;
 mod bus;
@@ -25,6 +26,7 @@ mod costs;
 mod faults;
 mod function;
 mod guard;
+mod history;
 mod hosts;
 mod hpet;
 mod machine;
@@ -33,21 +35,24 @@ mod observe;
 mod processor;
 mod program;
 mod tap;
+mod watched;
 mod works;
 
-pub use bill::{Bill, Doing, Item, Ledger, Wanted};
+pub use bill::{Bill, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller};
 pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};
+pub use history::{Doing, History, Item};
 pub use hosts::HOSTS_MAX;
 pub use observe::{Moment, Observer, Said, Trace};
 pub use processor::Ending;
 pub use tap::{Passed, Tap};
+pub use watched::Watched;
 pub use works::Works;
 
-pub use diapason_xhc::{Outcome as PacketOutcome, Record as Packet, Transfer};
+pub use diapason_xhc::{Interrupt, Outcome as PacketOutcome, Record as Packet, Transfer};
 
 use bus::Bus;
 use diapason_abi::Nanos;
@@ -100,13 +105,15 @@ pub struct Options {
     pub isolate: bool,
     /// What goes wrong in the host.
     pub upsets: Vec<Planned<Upset>>,
+    /// Words of memory that the observer hears of when they change.
+    pub watched: Vec<Watched>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let works = Works::default();
-        let (costs, upsets) = (Costs::default(), Vec::new());
-        Options { costs, works, check: false, isolate: false, upsets }
+        let (costs, upsets, watched) = (Costs::default(), Vec::new(), Vec::new());
+        Options { costs, works, check: false, isolate: false, upsets, watched }
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Simulated {
     pub region: Region,
     /// By process; a refused program has none.
     programs: Vec<Option<Program>>,
-    segments: Vec<(Shared, u64)>,
+    pub segments: Vec<(Shared, u64)>,
     pub bus: Bus,
     /// By thread.
     pub contexts: Vec<Context>,

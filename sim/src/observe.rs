@@ -54,6 +54,19 @@ pub trait Observer {
         let _ = (read, now, kernel, decision);
     }
 
+    /// A thread changed the word of this number among those that are watched, from one value to
+    /// another; `memory` is all of its segment.
+    fn changed(
+        &mut self,
+        now: Nanos,
+        thread: ThreadId,
+        word: usize,
+        change: (u64, u64),
+        memory: &[u8],
+    ) {
+        let _ = (now, thread, word, change, memory);
+    }
+
     /// A thread ran without a trap until the watchdog ended it, at this instruction.
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
         let _ = (now, thread, instruction);
@@ -78,6 +91,17 @@ impl<O: Observer> Observer for &mut O {
 
     fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
         (**self).decided(read, now, kernel, decision);
+    }
+
+    fn changed(
+        &mut self,
+        now: Nanos,
+        thread: ThreadId,
+        word: usize,
+        change: (u64, u64),
+        memory: &[u8],
+    ) {
+        (**self).changed(now, thread, word, change, memory);
     }
 
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {

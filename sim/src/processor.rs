@@ -11,6 +11,7 @@ use crate::faults::Upsets;
 use crate::guard;
 use crate::machine::Simulated;
 use crate::observe::{Moment, Observer, Said};
+use crate::watched::Watcher;
 use crate::works::Works;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
@@ -73,6 +74,7 @@ pub(crate) struct Processor<'a, O> {
     pub costs: Costs,
     pub works: Works,
     pub upsets: Upsets,
+    watcher: Watcher,
     check: bool,
     pub observer: O,
     pub now: Nanos,
@@ -96,12 +98,14 @@ impl<'a, O: Observer> Processor<'a, O> {
         (observer, now): (O, Nanos),
     ) -> Self {
         let Options { costs, works, check, .. } = options.clone();
+        let watcher = Watcher::new(&options.watched);
         Processor {
             kernel,
             machine,
             costs,
             works,
             upsets,
+            watcher,
             check,
             observer,
             now,
@@ -212,7 +216,9 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
         guard::note_resumption();
         let overruns = self.upsets.stretch(process, WATCHED, self.now) != WATCHED;
-        let spare = if overruns { Nanos::ZERO } else { (due - self.now).min(WATCHED) };
+        // Whose memory is watched stops at every instant.
+        let stops = overruns || !self.watcher.is_idle();
+        let spare = if stops { Nanos::ZERO } else { (due - self.now).min(WATCHED) };
         // SAFETY: the kernel started this thread in its loaded program, and `crate::ONE` lets one
         // simulation run at a time.
         let (trap, consumed) = unsafe { self.machine.contexts[slot].resume(spare.0) };
@@ -222,6 +228,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             self.observer.moment(begun, self.now, Moment::Runs(self.run));
         }
         self.machine.instruction = self.machine.contexts[slot].rip;
+        self.look_at_memory();
         match trap {
             Trap::Call(number, arguments) => self.call(number, arguments),
             Trap::Now => {
@@ -256,6 +263,16 @@ impl<'a, O: Observer> Processor<'a, O> {
             }
             Trap::Signal => self.refused(),
         }
+    }
+
+    /// Has the running thread changed a word that is watched?
+    fn look_at_memory(&mut self) {
+        if self.watcher.is_idle() {
+            return;
+        }
+        let (now, run, observer) = (self.now, self.run, &mut self.observer);
+        let tell = |word, change, memory: &[u8]| observer.changed(now, run, word, change, memory);
+        self.watcher.changes(&mut self.machine.segments, tell);
     }
 
     /// The running thread will use this many instructions before it goes on.

@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
-use diapason_xhc::{Record, Transfer, Xhc};
+use diapason_xhc::{Interrupt, Record, Transfer, Xhc};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -11,6 +11,8 @@ use std::rc::Rc;
 pub struct Passed {
     /// Packets, in the order of their ends.
     pub packets: Vec<Record>,
+    /// Interrupts that left the controller, with the times at which they arrive.
+    pub interrupts: Vec<Interrupt>,
     /// Beginnings and ends of transfers, in the order in which they became known.
     pub transfers: Vec<Transfer>,
     /// No transfer before this time will be added.
@@ -33,8 +35,9 @@ impl Tap {
         std::mem::replace(passed, left)
     }
 
-    pub(crate) fn fill(&self, xhc: &mut Xhc) {
+    pub(crate) fn fill(&self, xhc: &mut Xhc, risen: &[Interrupt]) {
         let passed = &mut *self.0.borrow_mut();
+        passed.interrupts.extend(risen);
         let (transfers, settled) = xhc.take_transfers();
         passed.packets.extend(xhc.take_records());
         passed.transfers.extend(transfers);

@@ -1,5 +1,9 @@
 //! What only the simulator can show, on systems that boot: that a search finds the same however it
-//! is shared out, and that a device model cannot keep time from passing.
+//! is shared out, that every machine simulates the same, that the life of a message adds up, and
+//! that a device model cannot keep time from passing.
+
+mod lives;
+mod traces;
 
 use crate::steps::{Tally, command};
 use diapason::Workspace;
@@ -14,8 +18,10 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 2] = [
+    let steps: [(&str, Check); 4] = [
         ("a search finds the same with one process and with two", search),
+        ("fixed seeds have the traces that are kept", traces::check),
+        ("simulator: the lives of messages add up", lives::check),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
@@ -23,8 +29,20 @@ pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally
     }
 }
 
+/// A system, to run for so long.
+fn session(
+    workspace: &Workspace,
+    built: &Built,
+    file: &str,
+    horizon_ns: u64,
+) -> Result<Session, String> {
+    let system = describe(&workspace.root().join(file)).map_err(|bad| bad.to_string())?;
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    Session::assemble(system, built.clone(), options).map_err(|failure| failure.to_string())
+}
+
 /// What a search of four seeds prints, the trace of each among it.
-fn traces(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
+fn searched(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
     let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
     let mut search = command(workspace, &arguments);
     search.args(["--for", "400ms", "--search", "4", "--traces"]);
@@ -40,7 +58,7 @@ fn traces(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, 
 }
 
 fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
-    let (one, two) = (traces(workspace, "7", "1")?, traces(workspace, "7", "2")?);
+    let (one, two) = (searched(workspace, "7", "1")?, searched(workspace, "7", "2")?);
     if one != two {
         return Err(format!("one process: {one:#?}\ntwo: {two:#?}"));
     }
@@ -89,10 +107,7 @@ impl Observer for Notes {
 }
 
 fn stuck(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    let system = describe(&workspace.root().join(CONCENTRATOR)).map_err(|bad| bad.to_string())?;
-    let options = RunOptions { horizon_ns: 50_000_000, record_bytes: 0, watch: false };
-    let session = Session::assemble(system, built.clone(), options);
-    let session = session.map_err(|failure| failure.to_string())?;
+    let session = session(workspace, built, CONCENTRATOR, 50_000_000)?;
     let device = session.system.devices.iter().position(|device| device.name == "xhci");
     let (functions, mut notes) = (vec![(XHCI, Box::new(Restless) as _)], Notes::default());
     let run = diapason_sim::run(&session.archive, &Options::default(), functions, &mut notes);

@@ -1,10 +1,12 @@
-//! A bill in words: where the time of one job went.
+//! A bill in words: where the time of one job went. And what `--explain` may ask for.
 
+use super::messages::{self, Choice, Life};
 use crate::names::{self, Names};
 use crate::table::{Align, Table};
 use diapason_abi::{CallNumber, Nanos};
 use diapason_core::{Cause, Kernel, Standing, ThreadId, Wait};
 use diapason_sim::{Bill, Doing, Item, Wanted};
+use diapason_system::System;
 
 /// Threads by number: process, slot, name as packed characters.
 #[derive(Clone, Default, Debug)]
@@ -33,27 +35,68 @@ impl Cast {
     }
 }
 
-/// What `--explain` asks for: `worst`, or `PROCESS.SLOT:JOB`.
+/// Whose time is to be explained.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Asked {
+    /// A job's.
+    pub job: Option<Wanted>,
+    /// A message's.
+    pub message: Option<Choice>,
+}
+
+/// What `--explain` asks for: `worst` of all jobs and messages, `PROCESS.SLOT:JOB`, `PIPE:MESSAGE`
+/// or `PIPE:worst`.
 ///
 /// # Errors
 /// What would have been understood.
-pub fn wanted(text: &str, names: &[String]) -> Result<Wanted, String> {
+pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
     if text == "worst" {
-        return Ok(Wanted::Worst);
+        let message = (!system.pipes.is_empty()).then_some(Choice::WorstOfAll);
+        return Ok(Asked { job: Some(Wanted::Worst), message });
     }
-    let parsed = text.rsplit_once(':').and_then(|(thread, job)| {
-        let (process, slot) = thread.rsplit_once('.').unwrap_or((thread, "0"));
-        let process = names.iter().position(|name| name == process)?;
-        Some(Wanted::Job(u16::try_from(process).ok()?, slot.parse().ok()?, job.parse().ok()?))
+    let parsed = text.rsplit_once(':').and_then(|(name, number)| {
+        if let Some(pipe) = system.pipes.iter().position(|pipe| pipe.name == name) {
+            let choice = match number {
+                "worst" => Choice::Worst(pipe),
+                _ => Choice::This(pipe, number.parse().ok()?),
+            };
+            return Some(Asked { job: None, message: Some(choice) });
+        }
+        let (process, slot) = name.rsplit_once('.').unwrap_or((name, "0"));
+        let process = system.processes.iter().position(|known| known.name == process)?;
+        let process = u16::try_from(process).ok()?;
+        let job = Wanted::Job(process, slot.parse().ok()?, number.parse().ok()?);
+        Some(Asked { job: Some(job), message: None })
     });
     parsed.ok_or_else(|| {
+        let list = |names: Vec<&str>| names.join(", ");
+        let processes = list(system.processes.iter().map(|process| &*process.name).collect());
+        let pipes = list(system.pipes.iter().map(|pipe| &*pipe.name).collect());
+        let of_pipes = if pipes.is_empty() { String::new() } else { format!("; pipes: {pipes}") };
         format!(
-            "`{text}` names no job: write `worst`, or PROCESS.SLOT:JOB as in `{}.0:1`; \
-             processes: {}",
-            names.first().map_or("name", String::as_str),
-            names.join(", ")
+            "`{text}` names no job and no message: write `worst`, PROCESS.SLOT:JOB as in `{}.0:1`, \
+             or PIPE:MESSAGE with a number or `worst`; processes: {processes}{of_pipes}",
+            system.processes.first().map_or("name", |process| &*process.name),
         )
     })
+}
+
+/// What was found, in words: of a job and a message the one that took more of what it had.
+pub fn either(
+    bill: Option<Bill>,
+    life: Option<Life>,
+    system: &System,
+    cast: &Cast,
+    names: &Names,
+) -> String {
+    match (bill, life) {
+        (None, None) => String::from("there was no such job or message"),
+        (Some(bill), None) => render(&bill, cast, names),
+        (Some(bill), Some(life)) if !life.is_worse_than(bill.response(), bill.deadline) => {
+            render(&bill, cast, names)
+        }
+        (_, Some(life)) => messages::render(&life, &system.pipes[life.pipe].name, cast, names),
+    }
 }
 
 /// The bill as a table: items in order of time, then their sums by kind.
@@ -75,7 +118,8 @@ pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
         ("the job", Align::Left),
     ]);
     for item in bill.items.iter().take(SHOWN) {
-        let (doing, standing) = (doing(item, cast, names), standing(item, bill, cast, names));
+        let doing = doing(item, cast, names);
+        let standing = standing(item, bill.thread, cast, names);
         rows.row(vec![
             shown(item.from - bill.release),
             shown(item.to - item.from),
@@ -87,16 +131,18 @@ pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
     if bill.items.len() > SHOWN {
         text += &format!("and {} more\n", bill.items.len() - SHOWN);
     }
-    text + "\n" + &sums(bill, cast, names)
+    let items = bill.items.iter().map(|item| {
+        let (what, why) = (doing(item, cast, names), standing(item, bill.thread, cast, names));
+        let kind = if why == RUNS { String::from(RUNS) } else { format!("{why}: {what}") };
+        (kind, item.to - item.from)
+    });
+    text + "\n" + &sums(items)
 }
 
-/// What the items add up to, largest first, and in all.
-fn sums(bill: &Bill, cast: &Cast, names: &Names) -> String {
+/// What items add up to by their kinds, largest first, and in all.
+pub(super) fn sums(items: impl Iterator<Item = (String, Nanos)>) -> String {
     let mut kinds: Vec<(String, Nanos)> = Vec::new();
-    for item in &bill.items {
-        let (what, why) = (doing(item, cast, names), standing(item, bill, cast, names));
-        let kind = if why == RUNS { String::from(RUNS) } else { format!("{why}: {what}") };
-        let time = item.to - item.from;
+    for (kind, time) in items {
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, sum)) => *sum += time,
             None => kinds.push((kind, time)),
@@ -114,7 +160,8 @@ fn sums(bill: &Bill, cast: &Cast, names: &Names) -> String {
 
 const RUNS: &str = "runs";
 
-fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
+/// What the processor did.
+pub(super) fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
     match item.doing {
         Doing::Idle => String::from("idle"),
         Doing::Thread(thread) => cast.name(thread, names),
@@ -136,8 +183,9 @@ pub(super) fn cause(cause: Cause, names: &Names) -> String {
     }
 }
 
-fn standing(item: &Item, bill: &Bill, cast: &Cast, names: &Names) -> String {
-    if item.doing == Doing::Thread(bill.thread) {
+/// Where a thread stood.
+pub(super) fn standing(item: &Item, thread: ThreadId, cast: &Cast, names: &Names) -> String {
+    if item.doing == Doing::Thread(thread) {
         return String::from(RUNS);
     }
     String::from(match item.standing {
@@ -161,7 +209,7 @@ fn standing(item: &Item, bill: &Bill, cast: &Cast, names: &Names) -> String {
 }
 
 /// A time as a person reads it.
-fn shown(time: Nanos) -> String {
+pub(super) fn shown(time: Nanos) -> String {
     match time.0 {
         ns if ns < 10_000 => format!("{ns} ns"),
         ns if ns < 10_000_000 => format!("{}.{:03} us", ns / 1_000, ns % 1_000),

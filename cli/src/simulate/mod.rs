@@ -7,6 +7,7 @@ mod explain;
 mod faults;
 mod hosts;
 mod measured;
+mod messages;
 mod perfetto;
 mod progress;
 mod responses;
@@ -26,13 +27,16 @@ use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
-use diapason_core::{Decision, Kernel};
-use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted, Works};
+use diapason_core::{Decision, Kernel, ThreadId};
+use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Works};
 use diapason_system::{Description, Fault, RunOptions};
+use explain::Asked;
 pub(crate) use explain::Cast;
-pub use faults::asked;
+pub use faults::{asked, drawn};
 pub use hosts::{Seat, drive_together};
 use measured::{addition, pictures};
+use messages::Messages;
+pub use messages::{Choice, Life};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
@@ -70,7 +74,7 @@ pub struct SimRequest {
     pub seeds: Option<Seeds>,
     /// Keep processes apart and check the kernel's invariants?
     pub strict: bool,
-    /// The job whose time is to be explained, if one is.
+    /// The job or message whose time is to be explained, if one is.
     pub explain: Option<String>,
     /// Which captures are wanted.
     pub captures: Request,
@@ -108,6 +112,7 @@ struct Listener<F> {
     ledger: Option<Ledger>,
     perfetto: Option<Perfetto>,
     watch: Option<Watch>,
+    messages: Option<Messages>,
     responses: Option<Responses>,
     progress: Option<Progress>,
     cast: Cast,
@@ -123,6 +128,7 @@ impl<F> Listener<F> {
             ledger: None,
             perfetto: None,
             watch: None,
+            messages: None,
             responses: None,
             progress: None,
             cast: Cast::default(),
@@ -173,8 +179,11 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.moment(from, to, what, &self.cast);
         }
+        if let Some(messages) = &mut self.messages {
+            messages.moment(from, to, what);
+        }
         if let Some(watch) = &mut self.watch {
-            watch.at(to, self.perfetto.as_mut());
+            watch.at(to, self.perfetto.as_mut(), self.messages.as_mut());
         }
         if let (Some(progress), Moment::Kernel(_)) = (&mut self.progress, what) {
             progress.at(to.0, |seconds| format!("{:.1} x real time", to.0 as f64 / 1e9 / seconds));
@@ -185,14 +194,31 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(ledger) = &mut self.ledger {
             ledger.decided(read, now, kernel, decision);
         }
+        if let Some(messages) = &mut self.messages {
+            messages.decided(read, now, kernel, decision);
+        }
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.budgets(now, kernel);
         }
         if let Some(responses) = &mut self.responses {
             responses.look(read, kernel);
         }
-        if self.ledger.is_some() || self.perfetto.is_some() || self.responses.is_some() {
+        let explains = self.ledger.is_some() || self.messages.is_some();
+        if explains || self.perfetto.is_some() || self.responses.is_some() {
             self.cast.refresh(kernel);
+        }
+    }
+
+    fn changed(
+        &mut self,
+        now: Nanos,
+        thread: ThreadId,
+        word: usize,
+        change: (u64, u64),
+        memory: &[u8],
+    ) {
+        if let Some(messages) = &mut self.messages {
+            messages.changed(now, thread, word, change, memory);
         }
     }
 }
@@ -212,9 +238,9 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         let searched = search::search(&request.system, &request.again(), from, count, request.jobs);
         return searched.map(|found| found.tell(&request.system, &request.again(), request.traces));
     }
-    let processes: Vec<String> = system.processes.iter().map(|p| p.name.clone()).collect();
-    let wanted = request.explain.as_deref().map(|text| explain::wanted(text, &processes));
-    let wanted = wanted.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
+    let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
+    let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
+    let wanted = asked.unwrap_or_default();
     let clock = request.clock_hz.unwrap_or(system.clock_hz);
     let asked = faults::asked(&system, &request.fault)?;
     eprintln!("building the programs");
@@ -256,26 +282,32 @@ impl Plan<'_> {
 }
 
 /// One run, reported.
-fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
+fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     let Plan { session, request, .. } = plan;
     let names = &session.names;
     let faults = plan.faults(request.seed);
-    let how = with_upsets(session, &plan.options(request.seed), &faults);
+    let mut how = with_upsets(session, &plan.options(request.seed), &faults);
     simulable(&session.system)?;
-    let (functions, sights) = in_sight(&session.system, &faults, request.captures.pcap.is_some());
+    let transfers = request.captures.pcap.is_some() || wanted.message.is_some();
+    let (functions, sights) = in_sight(&session.system, &faults, transfers);
+    let messages = wanted.message.map(|of| Messages::new(&session.system, &sights, of));
+    how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
     let mut listener = Listener {
-        ledger: wanted.map(Ledger::new),
+        ledger: wanted.job.map(Ledger::new),
         perfetto: sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone())),
         watch: Some(Watch::begin(sights, &request.captures, names)?),
+        messages,
         responses: pictured.then(Responses::default),
         progress: Some(Progress::new(request.horizon_ns, request.json)),
         ..Listener::new(live(request.json, names.clone(), session.promises()))
     };
     let ending = drive_among(session, &how, functions, &mut listener)?;
     let Listener { outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
-    let usage = watch.map(|watch| watch.finish(perfetto.as_mut())).transpose()?.unwrap_or_default();
+    let Listener { now, mut messages, .. } = listener;
+    let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
+    let usage = watch.map(finish).transpose()?.unwrap_or_default();
     perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
     sheet.map_or(Ok(()), Sheet::finish)?;
     let run = Run { ending, outcome, flight: None, served: None };
@@ -283,10 +315,10 @@ fn once(plan: &Plan<'_>, wanted: Option<Wanted>) -> Result<u8, Failure> {
     let code = report(request.json, session, &run, addition(&run, &usage, &jobs))?;
     request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
     eprintln!("trace {:016x}", hash.0);
-    if let Some(ledger) = ledger {
-        let bill = ledger.bill().map(|bill| explain::render(&bill, &cast, names));
-        let text = bill.unwrap_or_else(|| String::from("there was no such job"));
-        eprintln!("\n{text}");
+    if ledger.is_some() || messages.is_some() {
+        let bill = ledger.and_then(Ledger::bill);
+        let life = messages.and_then(Messages::life);
+        eprintln!("\n{}", explain::either(bill, life, &session.system, &cast, names));
     }
     Ok(code)
 }
@@ -382,8 +414,44 @@ pub fn hash(
     let mut listener = Listener { watch: Some(watch), ..Listener::new(|_: &Line| {}) };
     let how = with_upsets(session, how, faults);
     drive_among(session, &how, functions, &mut listener)?;
-    listener.watch.map_or(Ok(Vec::new()), |watch| watch.finish(None))?;
+    listener.watch.map_or(Ok(Vec::new()), |watch| {
+        watch.finish(Nanos(session.options.horizon_ns), None, None)
+    })?;
     Ok(listener.hash.0)
+}
+
+/// What became of a run in which a message was followed.
+pub struct Followed {
+    /// What was said.
+    pub outcome: Outcome,
+    /// The hash of every entry into the core.
+    pub hash: u64,
+    /// The life of the message, if there was such a one.
+    pub life: Option<Life>,
+}
+
+/// Runs a session and follows a message.
+///
+/// # Errors
+/// If it cannot be run.
+pub fn follow(
+    session: &Session,
+    how: &Options,
+    faults: &[Fault],
+    choice: Choice,
+) -> Result<Followed, Failure> {
+    simulable(&session.system)?;
+    let (functions, sights) = in_sight(&session.system, faults, true);
+    let messages = Messages::new(&session.system, &sights, choice);
+    let mut how = with_upsets(session, how, faults);
+    how.watched = messages.watched();
+    let watch = Watch::begin(sights, &Request::default(), &session.names)?;
+    let (watch, messages) = (Some(watch), Some(messages));
+    let mut listener = Listener { watch, messages, ..Listener::new(|_: &Line| {}) };
+    drive_among(session, &how, functions, &mut listener)?;
+    let Listener { outcome, hash, watch, mut messages, now, .. } = listener;
+    watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
+    Ok(Followed { outcome, hash: hash.0, life: messages.and_then(Messages::life) })
 }
 
 /// Runs a session on the simulated machine, with these faults.

@@ -1,5 +1,6 @@
 //! What passes around a simulated host: looked at from time to time, counted, captured, drawn.
 
+use super::messages::Messages;
 use super::perfetto::Perfetto;
 use super::usage::Usage;
 use crate::Failure;
@@ -34,20 +35,33 @@ impl Watch {
     }
 
     /// The time has come to here.
-    pub fn at(&mut self, now: Nanos, perfetto: Option<&mut Perfetto>) {
+    pub fn at(
+        &mut self,
+        now: Nanos,
+        perfetto: Option<&mut Perfetto>,
+        messages: Option<&mut Messages>,
+    ) {
         if now >= self.next {
             self.next = now + DISTANCE;
-            self.look(perfetto);
+            self.look(now, perfetto, messages);
         }
     }
 
-    fn look(&mut self, mut perfetto: Option<&mut Perfetto>) {
+    fn look(
+        &mut self,
+        now: Nanos,
+        mut perfetto: Option<&mut Perfetto>,
+        mut messages: Option<&mut Messages>,
+    ) {
         for (index, (_, tap)) in self.sights.taps.iter().enumerate() {
             let passed = tap.take();
             let usage = &mut self.usage[index];
             usage.add(&passed);
             if let Some(perfetto) = &mut perfetto {
                 passed.packets.iter().for_each(|packet| perfetto.packet(index, usage, packet));
+            }
+            if let Some(messages) = &mut messages {
+                messages.passed(index, &passed);
             }
             if let Some(captures) = &mut self.captures {
                 for transfer in &passed.transfers {
@@ -59,14 +73,22 @@ impl Watch {
         if let Some(captures) = &mut self.captures {
             captures.frames();
         }
+        if let Some(messages) = messages {
+            messages.follow(now);
+        }
     }
 
     /// The end: how the buses were used.
     ///
     /// # Errors
     /// If a capture could not be written.
-    pub fn finish(mut self, perfetto: Option<&mut Perfetto>) -> Result<Vec<Usage>, Failure> {
-        self.look(perfetto);
+    pub fn finish(
+        mut self,
+        now: Nanos,
+        perfetto: Option<&mut Perfetto>,
+        messages: Option<&mut Messages>,
+    ) -> Result<Vec<Usage>, Failure> {
+        self.look(now, perfetto, messages);
         self.captures.map_or(Ok(()), Captures::finish)?;
         Ok(self.usage)
     }

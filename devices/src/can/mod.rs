@@ -37,6 +37,15 @@ pub struct Sent {
     pub frame: Frame,
 }
 
+/// A frame that a device on the bus got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When: a bit before the frame's end.
+    pub time: Nanos,
+    /// The frame.
+    pub frame: Frame,
+}
+
 /// Everything wired together at one bus.
 struct Segment {
     bus: Bus,
@@ -47,6 +56,8 @@ struct Segment {
     mailboxes: Vec<Mailbox>,
     record: VecDeque<Sent>,
     record_limit: usize,
+    /// What devices got, if somebody wants to know.
+    heard: Option<Vec<Heard>>,
     overdue: u64,
     plan: Plan,
     /// When something may happen next.
@@ -84,6 +95,7 @@ impl CanBus {
             mailboxes: Vec::new(),
             record: VecDeque::new(),
             record_limit: 0,
+            heard: None,
             overdue: 0,
             next: Nanos::FOREVER,
             plan: Plan::default(),
@@ -186,6 +198,17 @@ impl CanBus {
     #[must_use]
     pub fn take_record(&self) -> Vec<Sent> {
         self.0.borrow_mut().record.drain(..).collect()
+    }
+
+    /// Keep from now on what devices get.
+    pub fn listen(&self) {
+        self.0.borrow_mut().heard.get_or_insert_default();
+    }
+
+    /// What devices got since the last call, if it is kept.
+    #[must_use]
+    pub fn take_heard(&self) -> Vec<Heard> {
+        self.0.borrow_mut().heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Messages of other nodes that found their queue full.
@@ -293,6 +316,9 @@ impl Segment {
             let Some(mailbox) = plug.and_then(|plug| self.mailboxes.get_mut(plug)) else {
                 continue;
             };
+            if let (Some(heard), EventKind::Received { frame }) = (&mut self.heard, event.kind) {
+                heard.push(Heard { time: event.time, frame });
+            }
             if mailbox.events.len() == MAILBOX {
                 mailbox.events.pop_front();
             }

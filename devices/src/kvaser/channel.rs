@@ -266,6 +266,24 @@ fn frame(raw: u32, is_extended: bool, flags: u8, code: u8, data: [u8; 8]) -> Opt
     Frame::data(id, bytes).ok()?.with_code(code).ok()
 }
 
+/// The entity and the frame in a command to the host, as [`Channel::received`] writes it.
+pub fn carried(command: &Command) -> Option<(u8, Frame)> {
+    let header = command.header();
+    let found = match (command.is_extended(), header.number) {
+        (true, number::EXTENDED_RECEIVED) => {
+            let (flags, code) = (command.byte(8), (command.word(20) >> 8) as u8 & 15);
+            frame(command.word(12), flags & flag::EXTENDED != 0, flags, code, command.array(32))
+        }
+        (false, number::RECEIVED) => {
+            let (id, flags) = (command.word(16), command.byte(7));
+            let is_extended = id & ID_EXTENDED != 0;
+            frame(id & !ID_EXTENDED, is_extended, flags, command.byte(14), command.array(20))
+        }
+        _ => None,
+    };
+    Some((header.from, found?))
+}
+
 fn from_normal(command: &Command) -> Option<(Frame, bool)> {
     let id = command.word(4);
     let (code, flags) = (command.byte(16), command.byte(17));

@@ -85,7 +85,7 @@ impl Header {
     }
 }
 
-/// A command from the host, complete.
+/// A command, complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
     bytes: Vec<u8>,
@@ -104,6 +104,12 @@ impl Command {
     #[must_use]
     pub fn is_extended(&self) -> bool {
         self.byte(0) == number::EXTENDED
+    }
+
+    /// Its bytes on the wire.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The `N` bytes at `at`; what lies beyond the end is 0.

@@ -30,6 +30,8 @@ pub struct Transfer {
     pub kind: EndpointKind,
     /// The request, if it is a control transfer.
     pub setup: Option<Setup>,
+    /// The interrupter that tells its end.
+    pub vector: u16,
     /// Bytes wanted, at its beginning; bytes moved, at its end.
     pub length: u32,
     /// At its beginning what the device got, at its end what the device gave.
@@ -46,6 +48,7 @@ struct Open {
     endpoint: u8,
     kind: EndpointKind,
     setup: Option<Setup>,
+    vector: u16,
     /// Of a control transfer.
     stage: Option<Kind>,
     wanted: u64,
@@ -69,6 +72,7 @@ impl Open {
             endpoint: self.endpoint,
             kind: self.kind,
             setup: self.setup,
+            vector: self.vector,
             length: length as u32,
             data: if with_data { self.data.clone() } else { Vec::new() },
             end,
@@ -115,6 +119,7 @@ impl Tape {
             endpoint: number | way,
             kind,
             setup,
+            vector: first.block.interrupter(),
             stage,
             wanted,
             data: Vec::new(),

@@ -1,0 +1,98 @@
+//! The life of a message in words.
+
+use super::life::{During, Item, Life};
+use super::wire::Waits;
+use crate::names::Names;
+use crate::simulate::explain::{Cast, doing, shown, standing, sums};
+use crate::table::{Align, Table};
+use diapason_abi::Nanos;
+use diapason_pipe::bill::What;
+
+/// Most items that are shown one by one.
+const SHOWN: usize = 60;
+
+/// Items in order of time, then what the stages took, then sums by kind.
+#[must_use]
+pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
+    let promised = life.bound.map(|bound| format!(" (at most {} promised)", shown(bound)));
+    let data: Vec<String> = life.frame.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = format!(
+        "message {} of {pipe}, {:x}#{}: in the device at {}, read {} later{}\n\n",
+        life.number,
+        life.frame.raw_id(),
+        data.concat(),
+        shown(life.from),
+        shown(life.latency()),
+        promised.unwrap_or_default(),
+    );
+    let right = Align::Right;
+    let mut rows = Table::new(&[
+        ("at", right),
+        ("for", right),
+        ("stage", Align::Left),
+        ("what happens", Align::Left),
+        ("whose turn it is", Align::Left),
+    ]);
+    for item in life.items.iter().take(SHOWN) {
+        let (what, whose) = words(item, cast, names);
+        let times = [item.from - life.from, item.to - item.from].map(shown);
+        let [at, length] = times;
+        rows.row(vec![at, length, item.stage.name().to_owned(), what, whose]);
+    }
+    text += &rows.render();
+    if life.items.len() > SHOWN {
+        text += &format!("and {} more\n", life.items.len() - SHOWN);
+    }
+    let kinds = life.items.iter().map(|item| {
+        let (what, whose) = words(item, cast, names);
+        let stage = item.stage.name();
+        let whose = if whose.is_empty() { whose } else { format!(": {whose}") };
+        (format!("{stage}{whose}: {what}"), item.to - item.from)
+    });
+    text + "\n" + &stages(life) + "\n" + &sums(kinds)
+}
+
+/// What each stage took, beside the most that the plan says.
+fn stages(life: &Life) -> String {
+    let stages =
+        [What::Request, What::Bus, What::Moderation, What::TopHalf, What::BottomHalf, What::User];
+    let (right, left) = (Align::Right, Align::Left);
+    let mut rows = Table::new(&[("took", right), ("planned", right), ("stage", left)]);
+    let planned = |value: Option<Nanos>| value.map_or(String::from("-"), shown);
+    for stage in stages {
+        let of_it = life.items.iter().filter(|item| item.stage == stage);
+        let took = of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
+        let most = life.bill.and_then(|bill| bill.item(stage)).map(|item| item.value);
+        rows.row(vec![shown(took), planned(most), stage.name().to_owned()]);
+    }
+    let most = planned(life.bill.map(|bill| bill.total));
+    rows.row(vec![shown(life.latency()), most, String::from("in all")]);
+    rows.render()
+}
+
+/// What happens, and to whom it is to go on with the message.
+fn words(item: &Item, cast: &Cast, names: &Names) -> (String, String) {
+    match item.during {
+        During::Device(waits) => (waiting(waits), String::new()),
+        During::Packet => (String::from("its packet"), String::new()),
+        During::Transfer => (String::from("the rest of its transfer"), String::new()),
+        During::Interval => (String::from("no interrupt yet"), String::new()),
+        During::Processor(thread, item) => {
+            let whose =
+                format!("{} {}", cast.name(thread, names), standing(&item, thread, cast, names));
+            (doing(&item, cast, names), whose)
+        }
+    }
+}
+
+fn waiting(waits: Waits) -> String {
+    match waits {
+        Waits::NoTransfer => String::from("no transfer is queued"),
+        Waits::Before => String::from("packets before it"),
+        Waits::Others(device, address) => {
+            format!("packet of device {device}, endpoint {}", address & 0xf)
+        }
+        Waits::SlotEnds => String::from("the microframe ends too soon"),
+        Waits::Free => String::from("nothing on the bus"),
+    }
+}

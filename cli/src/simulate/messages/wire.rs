@@ -1,0 +1,200 @@
+//! What passed at a controller: which transfer brought which message, and what the bus did while
+//! one waited.
+
+use diapason_abi::Nanos;
+use diapason_bus::Picos;
+use diapason_can::Frame;
+use diapason_devices::kvaser::{Stream, passing};
+use diapason_sim::{Interrupt, Packet, PacketOutcome, Passed, Transfer};
+use diapason_usb::context::EndpointKind;
+use diapason_usb::trb::{Completion, endpoint_address};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A device's slot and an endpoint's address.
+type Place = (u8, u8);
+
+/// A message that came in a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Carried {
+    pub channel: usize,
+    pub frame: Frame,
+    pub place: Place,
+    /// The first and the last instant of the packets that carried it.
+    pub from: Nanos,
+    pub to: Nanos,
+    /// The end of its transfer, and who tells it.
+    pub over: Nanos,
+    pub vector: u16,
+}
+
+/// What is the matter with a message that is in its device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Waits {
+    /// No transfer of its endpoint is under way.
+    NoTransfer,
+    /// Its endpoint's packets do not carry it yet.
+    Before,
+    /// The bus carries a packet of another endpoint: device, address.
+    Others(u8, u8),
+    /// A packet would not end within this slot of the bus.
+    SlotEnds,
+    /// The bus is free.
+    Free,
+}
+
+/// A slot of a fast bus; those of slow ones are longer, and end when these do.
+const SLOT: u64 = 125_000;
+
+/// A stream of commands, and the packets in which its bytes came.
+#[derive(Default)]
+struct Flow {
+    stream: Stream,
+    /// Bytes left, first instant, last instant.
+    parts: VecDeque<(usize, Nanos, Nanos)>,
+}
+
+/// A controller, as it is seen from outside.
+#[derive(Default)]
+pub struct Wire {
+    packets: VecDeque<Packet>,
+    /// From when to when transfers were under way; the last may still be.
+    hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
+    /// Packets whose transfer has not ended.
+    open: BTreeMap<Place, VecDeque<Packet>>,
+    flows: BTreeMap<Place, Flow>,
+    interrupts: VecDeque<Interrupt>,
+    carried: Vec<Carried>,
+}
+
+fn span(packet: &Packet) -> (Nanos, Nanos) {
+    // A packet begins in the middle of a nanosecond of the host's clock, and is noticed at its end.
+    let floor = |time: Picos| Nanos(time.0 / 1_000);
+    (floor(packet.start), packet.end.nanos())
+}
+
+impl Wire {
+    /// More has passed.
+    pub fn note(&mut self, passed: &Passed) {
+        self.interrupts.extend(&passed.interrupts);
+        for packet in &passed.packets {
+            self.packets.push_back(*packet);
+            if packet.outcome == PacketOutcome::Moved && packet.kind == EndpointKind::BulkIn {
+                let place = (packet.slot, endpoint_address(packet.endpoint));
+                self.open.entry(place).or_default().push_back(*packet);
+            }
+        }
+        for transfer in &passed.transfers {
+            let place = (transfer.slot, transfer.endpoint);
+            let hands = self.hands.entry(place).or_default();
+            match transfer.end {
+                None => hands.push_back((transfer.time, Nanos::FOREVER)),
+                Some(code) => {
+                    hands.back_mut().into_iter().for_each(|last| last.1 = transfer.time);
+                    if transfer.kind == EndpointKind::BulkIn {
+                        self.ended(place, transfer, code);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A transfer from a device has ended: the messages in it.
+    fn ended(&mut self, place: Place, transfer: &Transfer, code: Completion) {
+        let flow = self.flows.entry(place).or_default();
+        let open = self.open.entry(place).or_default();
+        while let Some(packet) = open.pop_front_if(|packet| span(packet).1 <= transfer.time) {
+            let (from, to) = span(&packet);
+            flow.parts.push_back((packet.bytes as usize, from, to));
+        }
+        flow.stream.push(&transfer.data);
+        while let Some(command) = flow.stream.pop() {
+            let Ok(command) = command else {
+                *flow = Flow::default();
+                return;
+            };
+            let Some((from, to)) = flow.take(command.length()) else { continue };
+            let Some((channel, frame)) = passing(&command) else { continue };
+            let (over, vector) = (transfer.time, transfer.vector);
+            self.carried.push(Carried { channel, frame, place, from, to, over, vector });
+        }
+        if !matches!(code, Completion::Success | Completion::ShortPacket) {
+            *flow = Flow::default();
+        }
+    }
+
+    /// Messages that came, since the last call.
+    pub fn take_carried(&mut self) -> Vec<Carried> {
+        std::mem::take(&mut self.carried)
+    }
+
+    /// When the first interrupt of this number came between two instants.
+    pub fn interrupt(&self, vector: u16, from: Nanos, to: Nanos) -> Option<Nanos> {
+        let of_it = self.interrupts.iter().filter(|interrupt| interrupt.vector == vector);
+        let times = of_it.map(|interrupt| interrupt.at);
+        times.filter(|at| (from..=to).contains(at)).min()
+    }
+
+    /// Why a message that is in its device was not asked for, from one instant to another.
+    pub fn waits(&self, place: Place, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos, Waits)> {
+        let within = |(begun, ended): (Nanos, Nanos)| begun < to && ended > from;
+        let hands = self.hands.get(&place).into_iter().flatten().copied();
+        let hands: Vec<(Nanos, Nanos)> = hands.filter(|hand| within(*hand)).collect();
+        let bus = self.packets.iter().find(|packet| is_of(packet, place)).map(|packet| packet.bus);
+        let packets = self.packets.iter().filter(|packet| Some(packet.bus) == bus);
+        let packets: Vec<&Packet> = packets.filter(|packet| within(span(packet))).collect();
+        let ends = packets.iter().map(|packet| span(packet)).chain(hands.iter().copied());
+        let mut cuts: Vec<Nanos> = ends.flat_map(|(begun, ended)| [begun, ended]).collect();
+        cuts.retain(|cut| (from..to).contains(cut));
+        cuts.extend([from, to]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut found: Vec<(Nanos, Nanos, Waits)> = Vec::new();
+        for pair in cuts.windows(2) {
+            let covers = |(begun, ended): (Nanos, Nanos)| begun <= pair[0] && pair[1] <= ended;
+            let packet = packets.iter().find(|packet| covers(span(packet)));
+            let what = match packet {
+                _ if !hands.iter().any(|hand| covers(*hand)) => Waits::NoTransfer,
+                Some(packet) if is_of(packet, place) => Waits::Before,
+                Some(packet) => Waits::Others(packet.slot, endpoint_address(packet.endpoint)),
+                None if pair[1].0.is_multiple_of(SLOT) => Waits::SlotEnds,
+                None => Waits::Free,
+            };
+            match found.last_mut() {
+                Some(last) if last.2 == what => last.1 = pair[1],
+                _ => found.push((pair[0], pair[1], what)),
+            }
+        }
+        found
+    }
+
+    /// Forget what was over before `oldest`.
+    pub fn forget(&mut self, oldest: Nanos) {
+        while self.packets.pop_front_if(|packet| span(packet).1 < oldest).is_some() {}
+        while self.interrupts.pop_front_if(|interrupt| interrupt.at < oldest).is_some() {}
+        for hands in self.hands.values_mut() {
+            while hands.pop_front_if(|(_, ended)| *ended < oldest).is_some() {}
+        }
+    }
+}
+
+fn is_of(packet: &Packet, place: Place) -> bool {
+    (packet.slot, endpoint_address(packet.endpoint)) == place
+}
+
+impl Flow {
+    /// When the next bytes came.
+    fn take(&mut self, mut bytes: usize) -> Option<(Nanos, Nanos)> {
+        while self.parts.pop_front_if(|(left, ..)| *left == 0).is_some() {}
+        let begun = self.parts.front()?.1;
+        loop {
+            let (left, _, ended) = self.parts.front_mut()?;
+            let part = bytes.min(*left);
+            *left -= part;
+            bytes -= part;
+            if bytes == 0 {
+                return Some((begun, *ended));
+            }
+            self.parts.pop_front();
+        }
+    }
+}
