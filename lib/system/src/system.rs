@@ -4,6 +4,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
 use crate::source::{Source, Span};
 use diapason_abi::archive::{Location, VCPUS_MAX};
+use diapason_bus::{Async, Bus, Periodic};
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -31,6 +32,10 @@ pub struct System {
     pub vcpus: Vec<Vcpu>,
     /// USB devices that are plugged in.
     pub usb: Vec<UsbPlug>,
+    /// USB buses of which something is declared: per controller, one for each speed.
+    pub buses: Vec<UsbBus>,
+    /// Names of the endpoints on them, by their numbers.
+    pub endpoints: Vec<String>,
     /// Works that its programs declare.
     pub works: Vec<Work>,
     /// Pipes from devices to its processes.
@@ -54,6 +59,8 @@ pub(crate) struct Origin {
     pub vcpus: Vec<Span>,
     /// Of each pipe, its name.
     pub pipes: Vec<Span>,
+    /// Of each endpoint, its name.
+    pub endpoints: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,
 }
@@ -429,6 +436,12 @@ impl System {
         self.devices.get(usize::from(index)).map(|device| device.name.as_str())
     }
 
+    /// The name of USB endpoint number `index`.
+    #[must_use]
+    pub fn endpoint_name(&self, index: u32) -> Option<&str> {
+        self.endpoints.get(index as usize).map(String::as_str)
+    }
+
     /// The name of VCPU number `index`.
     #[must_use]
     pub fn vcpu_name(&self, index: u16) -> Option<&str> {
@@ -457,6 +470,7 @@ impl System {
         let span = match place {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
             Place::Scheduling => &self.origin.scheduling,
         };
         let mut problem = Problem::new(span, title, help).label(label);

@@ -126,7 +126,9 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
 
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
     for (index, usb) in declared.usb.iter().enumerate() {
-        controller(declared, usb, report);
+        if let Some(on) = &usb.on {
+            controller(declared, on, report);
+        }
         hub(declared, usb, report);
         check_buses(usb, report);
         let same = |other: &&DeclaredUsb| {
