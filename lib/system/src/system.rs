@@ -244,6 +244,8 @@ pub enum UsbModel {
     Disk,
     /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
     Hub,
+    /// A SuperSpeed hub with four ports.
+    SuperSpeedHub,
     /// QEMU's own disk, of 64 MiB.
     QemuStorage,
     /// QEMU's own keyboard.
@@ -252,13 +254,14 @@ pub enum UsbModel {
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 8] = [
+    pub const ALL: [UsbModel; 9] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
         UsbModel::Camera,
         UsbModel::Keyboard,
         UsbModel::Disk,
         UsbModel::Hub,
+        UsbModel::SuperSpeedHub,
         UsbModel::QemuStorage,
         UsbModel::QemuKeyboard,
     ];
@@ -271,7 +274,8 @@ impl UsbModel {
         match self {
             UsbModel::UsbCan => 5,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
-            UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
+            UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
+            UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
 
@@ -285,9 +289,28 @@ impl UsbModel {
             UsbModel::Keyboard => "keyboard",
             UsbModel::Disk => "disk",
             UsbModel::Hub => "hub",
+            UsbModel::SuperSpeedHub => "superspeed-hub",
             UsbModel::QemuStorage => "qemu-storage",
             UsbModel::QemuKeyboard => "qemu-keyboard",
         }
+    }
+
+    /// Can others be plugged into it?
+    #[must_use]
+    pub const fn is_hub(self) -> bool {
+        matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
+    }
+
+    /// Is it a SuperSpeed device? Such devices, and no others, are behind SuperSpeed hubs.
+    #[must_use]
+    pub const fn is_superspeed(self) -> bool {
+        matches!(self, UsbModel::Camera | UsbModel::SuperSpeedHub)
+    }
+
+    /// Is it a device that QEMU does not have?
+    #[must_use]
+    pub const fn only_in_simulator(self) -> bool {
+        matches!(self, UsbModel::SuperSpeedHub)
     }
 
     /// Is it a device that the simulator does not have?
@@ -295,6 +318,19 @@ impl UsbModel {
     pub const fn only_in_qemu(self) -> bool {
         matches!(self, UsbModel::QemuStorage | UsbModel::QemuKeyboard)
     }
+}
+
+/// A bus instance of a controller, and the endpoints declared on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UsbBus {
+    /// The controller: a number of [`System::devices`].
+    pub device: usize,
+    /// Its speed, and how it is counted.
+    pub bus: Bus,
+    /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`].
+    pub periodic: Vec<Periodic>,
+    /// Bulk and control endpoints, in the order of the round robin.
+    pub asyncs: Vec<Async>,
 }
 
 /// How long what a program does under a name takes.
@@ -403,6 +439,8 @@ pub enum Place {
     Vcpu(u16),
     /// The pipe of this number.
     Pipe(u16),
+    /// The USB endpoint of this number.
+    Endpoint(u32),
     /// The scheduling as a whole.
     Scheduling,
 }
