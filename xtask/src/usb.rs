@@ -15,7 +15,7 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::{Change, Lie, catalogue};
-use diapason_devices::faulty::{Fault, Faulty, Rule};
+use diapason_devices::faulty::{Fault, Faulty, Rule, Tally as Wrong};
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::restless::{Restless, Rhythm};
@@ -24,7 +24,6 @@ use diapason_random::Random;
 use diapason_sim::{Controller, Options, XHCI};
 use diapason_system::RunOptions;
 use diapason_usb::setup::descriptor_type;
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Ports whose devices come and go.
@@ -52,7 +51,7 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
 }
 
 /// The same, with faults and lies counted.
-fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Functions {
+fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
     let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
     let make = move |number: u64| match wave {
@@ -76,7 +75,7 @@ fn sound(number: u64) -> Box<dyn Device> {
 }
 
 /// The same with a lie or two, and with packets that go wrong.
-fn hostile(number: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Box<dyn Device> {
+fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();
     let known = |random: &mut Random| lies[random.below(lies.len() as u64) as usize].1.clone();
@@ -166,10 +165,13 @@ pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> R
             let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
             let session =
                 Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
-            let (how, faults) = (Options::default(), Rc::default());
-            let among = counted(wave, times, seed, &faults);
+            let (how, wrong) = (Options::default(), Rc::default());
+            let among = counted(wave, times, seed, &wrong);
             let boot = Observed::simulate_among(&session, among, &how)?;
-            println!("{}; {} faults and lies", beside(&boot, wave)?, faults.get());
+            let seen = beside(&boot, wave)?;
+            let Wrong { liars, lies, faults } = &*wrong;
+            let (liars, lies, faults) = (liars.get(), lies.get(), faults.get());
+            println!("{seen}; {liars} devices lied, {lies} times in all, {faults} faults");
             Ok(())
         });
     }
