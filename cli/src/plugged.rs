@@ -81,6 +81,13 @@ impl Plugged {
         patience: Duration,
         wanted: Request,
     ) -> Result<Plugged, Failure> {
+        if let Some(plug) = plugs.iter().find(|plug| plug.model.only_in_simulator()) {
+            let (model, port) = (plug.model.name(), &plug.port);
+            return Err(Failure::Input(format!(
+                "QEMU has no `{model}`, which is plugged into port {port}\n\
+                 help: start the system with `diapason sim`"
+            )));
+        }
         let mut arguments = controller(plugs);
         for (number, plug) in plugs.iter().enumerate() {
             arguments.extend(own(folder, number, plug)?);

@@ -44,6 +44,10 @@ fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> 
     Hydra::new(Identity::default(), &buses)
 }
 
+fn hub(model: UsbModel) -> Hub {
+    Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
+}
+
 /// A fresh device of this kind, with these CAN buses, which are added to `wired`; what only QEMU
 /// has there is no model of.
 #[must_use]
@@ -58,7 +62,7 @@ pub fn device(
         UsbModel::Camera => Box::new(Camera::default()),
         UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
         UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
-        UsbModel::Hub => Box::new(Hub::new(false, UsbModel::HUB_PORTS)),
+        UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
         UsbModel::QemuStorage | UsbModel::QemuKeyboard => return None,
     })
 }
@@ -82,13 +86,13 @@ fn plugged(
 ) -> Option<Box<dyn Device>> {
     let plug = system.usb.get(index)?;
     let own = of_device(faults, index);
-    if plug.model != UsbModel::Hub {
+    if !plug.model.is_hub() {
         let before = wired.len();
         let device = device(plug.model, &plug.buses, wired)?;
         own.iter().for_each(|fault| disturb(&wired[before..], fault));
         return Some(misbehaving(device, plug.port, &own));
     }
-    let mut hub = Hub::new(false, UsbModel::HUB_PORTS);
+    let mut hub = hub(plug.model);
     let behind = |other: &usize| system.usb[*other].behind == Some(index);
     for child in (0..system.usb.len()).filter(behind) {
         let port = system.usb[child].port;

@@ -64,6 +64,17 @@ fn a_slower_clock() {
     assert!(said.contains("for example 2.4GHz"), "{said}");
 }
 
+/// The article's tables 2 and 5, and what the standard's limit makes of them.
+#[test]
+fn buses_of_the_article() {
+    let [latency, throughput, ninety] =
+        ["latency", "throughput", "ninety"].map(|n| format!("../../../tests/systems/usb-{n}.toml"));
+    looks_like("usb-latency.txt", &["plan", &latency], 0);
+    looks_like("usb-throughput.txt", &["plan", &throughput], 0);
+    looks_like("usb-ninety.txt", &["plan", &ninety], 1);
+    looks_like("usb-ninety.json", &["plan", &ninety, "--json"], 1);
+}
+
 #[test]
 fn nonsense_is_not_planned() {
     let text = std::fs::read_to_string(folder().join("late.toml")).unwrap();

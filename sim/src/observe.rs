@@ -109,6 +109,34 @@ impl<O: Observer> Observer for &mut O {
     }
 }
 
+/// Two who watch the same.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn hear(&mut self, said: Said) {
+        self.0.hear(said.clone());
+        self.1.hear(said);
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        self.0.entry(entry);
+        self.1.entry(entry);
+    }
+
+    fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
+        self.0.moment(from, to, what);
+        self.1.moment(from, to, what);
+    }
+
+    fn decided(&mut self, read: Nanos, now: Nanos, kernel: &Kernel<'_>, decision: &Decision) {
+        self.0.decided(read, now, kernel, decision);
+        self.1.decided(read, now, kernel, decision);
+    }
+
+    fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
+        self.0.endless(now, thread, instruction);
+        self.1.endless(now, thread, instruction);
+    }
+}
+
 /// The hash of every entry into the core: equal for equal runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trace(pub u64);

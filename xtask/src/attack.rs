@@ -22,6 +22,8 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("tests of CSD queues", "diapason-analysis", "csd_attack"),
     campaign("search for the best queues", "diapason-analysis", "csd_search"),
     campaign("bus schedules", "diapason-bus", "attack"),
+    campaign("hostile USB devices", "diapason-usb", "hostile_devices"),
+    campaign("a hostile USB controller", "diapason-usb", "xhci"),
     campaign("response times on CAN", "diapason-can", "response"),
     campaign("mixed traffic on CAN", "diapason-can", "mts"),
 ];

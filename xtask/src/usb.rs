@@ -12,19 +12,19 @@ use diapason::session::{Session, describe};
 use diapason::surroundings::Functions;
 use diapason::{Failure, Workspace, metal};
 use diapason_abi::Nanos;
+use diapason_core::{Decision, Kernel, Stock};
 use diapason_devices::Device;
 use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::{Change, Lie, catalogue};
-use diapason_devices::faulty::{Fault, Faulty, Rule};
+use diapason_devices::faulty::{Fault, Faulty, Rule, Tally as Wrong};
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::restless::{Restless, Rhythm};
 use diapason_devices::sensor::Sensor;
 use diapason_random::Random;
-use diapason_sim::{Controller, Options, XHCI};
+use diapason_sim::{Controller, Observer, Options, Said, XHCI};
 use diapason_system::RunOptions;
 use diapason_usb::setup::descriptor_type;
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Ports whose devices come and go.
@@ -52,7 +52,7 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
 }
 
 /// The same, with faults and lies counted.
-fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Functions {
+fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
     let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
     let make = move |number: u64| match wave {
@@ -76,7 +76,7 @@ fn sound(number: u64) -> Box<dyn Device> {
 }
 
 /// The same with a lie or two, and with packets that go wrong.
-fn hostile(number: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Box<dyn Device> {
+fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();
     let known = |random: &mut Random| lies[random.below(lies.len() as u64) as usize].1.clone();
@@ -84,17 +84,18 @@ fn hostile(number: u64, seed: u64, tally: &Rc<Cell<u64>>) -> Box<dyn Device> {
         let kinds = [descriptor_type::DEVICE, descriptor_type::CONFIGURATION, descriptor_type::HUB];
         let about = kinds[random.below(3) as usize];
         let count = 1 + random.below(4) as u32;
-        Lie { from_read: random.below(3) as u32, ..Lie::new(about, Change::Noise(count)) }
+        let from_read = if random.one_in(3) { random.below(3) as u32 } else { 0 };
+        Lie { from_read, ..Lie::new(about, Change::Noise(count)) }
     };
     let faults =
         [Fault::Stall, Fault::Error, Fault::Babble, Fault::Empty, Fault::Cut(3), Fault::Garble(5)];
     let fault = faults[random.below(faults.len() as u64) as usize];
     let one_in = 1 << random.below(5);
     let device = Faulty::new(sound(number), random.bits()).counted(Rc::clone(tally));
-    let device = match random.below(4) {
+    let device = match random.below(8) {
         0 => device,
         1 => device.lie(known(&mut random)),
-        2 => device.lie(noise(&mut random)),
+        2..=4 => device.lie(noise(&mut random)),
         _ => device.lie(known(&mut random)).lie(noise(&mut random)),
     };
     let packets = Rule { one_in, ..Rule::always(fault) };
@@ -148,6 +149,46 @@ fn pools(server: &[&str]) -> Result<String, String> {
     if same && times > 1 && heap(second) <= heap(first) { Ok(said) } else { Err(said) }
 }
 
+/// What the kernel has given out whenever the server said what is left of its own pools.
+#[derive(Default)]
+struct Stocktaking {
+    said: Option<u64>,
+    /// Devices that the server had room for, and the kernel's stock.
+    taken: Vec<(u64, Stock)>,
+}
+
+impl Observer for Stocktaking {
+    fn hear(&mut self, said: Said) {
+        if let Said::Log(_, text) = said
+            && let Some(words) = text.strip_prefix("pools: ")
+        {
+            self.said = words.split_whitespace().next().and_then(|word| word.parse().ok());
+        }
+    }
+
+    fn decided(&mut self, _: Nanos, _: Nanos, kernel: &Kernel<'_>, _: &Decision) {
+        if let Some(free) = self.said.take() {
+            self.taken.push((free, kernel.stock()));
+        }
+    }
+}
+
+impl Stocktaking {
+    /// Was the stock the same whenever only the sensor and the hub were there?
+    fn is_level(&self) -> Result<String, String> {
+        let most = self.taken.iter().map(|(free, _)| *free).max();
+        let stocks: Vec<Stock> =
+            self.taken.iter().filter(|(free, _)| Some(*free) == most).map(|(_, s)| *s).collect();
+        let (Some(first), Some(last)) = (stocks.first(), stocks.last()) else {
+            return Err("no stock was taken".into());
+        };
+        match stocks.iter().find(|stock| *stock != first) {
+            Some(other) => Err(format!("the kernel had {first:?}, then {other:?}, {last:?}")),
+            None => Ok(format!("{} times the kernel had {first:?}", stocks.len())),
+        }
+    }
+}
+
 /// Both campaigns.
 ///
 /// # Errors
@@ -166,10 +207,15 @@ pub fn command(workspace: &Workspace, cycles: u64, hostile: u64, seed: u64) -> R
             let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
             let session =
                 Session::assemble(system, built.clone(), options).map_err(|f| f.to_string())?;
-            let (how, faults) = (Options::default(), Rc::default());
-            let among = counted(wave, times, seed, &faults);
-            let boot = Observed::simulate_among(&session, among, &how)?;
-            println!("{}; {} faults and lies", beside(&boot, wave)?, faults.get());
+            let (how, wrong) = (Options::default(), Rc::default());
+            let among = counted(wave, times, seed, &wrong);
+            let mut stock = Stocktaking::default();
+            let boot = Observed::simulate_watched(&session, among, &how, &mut stock)?;
+            println!("{}", stock.is_level()?);
+            let seen = beside(&boot, wave)?;
+            let Wrong { liars, lies, faults } = &*wrong;
+            let (liars, lies, faults) = (liars.get(), lies.get(), faults.get());
+            println!("{seen}; {liars} devices lied, {lies} times in all, {faults} faults");
             Ok(())
         });
     }

@@ -2,6 +2,7 @@
 //! given another unit.
 
 use super::allocate;
+use super::bus;
 use super::core::queue_name;
 use super::pipes::Piped;
 use super::verdict::{Plan, Sum};
@@ -29,6 +30,7 @@ impl Plan {
             },
             "vcpus": self.vcpus(system),
             "pipes": self.piped(system),
+            "buses": bus::to_json(&self.buses, system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {
                 "exact": { "holds": self.exact.is_ok() },

@@ -6,6 +6,7 @@
 
 mod allocate;
 mod bills;
+mod bus;
 mod core;
 pub mod counts;
 mod json;

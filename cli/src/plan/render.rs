@@ -1,6 +1,7 @@
 //! A plan as tables for people.
 
 use super::allocate;
+use super::bus;
 use super::core::queue_name;
 use super::refusal::share;
 use super::verdict::{Plan, Sum};
@@ -14,17 +15,22 @@ impl Plan {
     /// Tables: the VCPUs, the bounds, and what was assumed.
     #[must_use]
     pub fn render(&self, system: &System) -> String {
+        let mut parts = self.of_processor(system);
+        parts.extend(bus::tables(&self.buses, system));
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n")
+    }
+
+    fn of_processor(&self, system: &System) -> Vec<String> {
         if system.vcpus.is_empty() {
-            return "no VCPUs: threads run by priority, and nothing is promised\n".to_owned();
+            return vec!["no VCPUs: threads run by priority, and nothing is promised\n".to_owned()];
         }
-        let parts = [
+        vec![
             self.vcpu_table(system),
             self.pipe_table(system),
             self.bounds_table(),
             self.remarks(system),
-        ];
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join("\n")
+        ]
     }
 
     fn vcpu_table(&self, system: &System) -> String {

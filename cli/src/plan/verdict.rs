@@ -1,6 +1,7 @@
 //! The plan of a system: every test asked, one verdict.
 
 use super::allocate;
+use super::bus::{self, Bused};
 use super::core::{self, Core, is_by_period};
 use super::counts::{Costs, KERNEL};
 use super::pipes::{self, Piped};
@@ -38,6 +39,8 @@ pub struct Plan {
     pub cheapest: Option<Vec<Queue>>,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
+    /// The schedule of every USB bus that something is declared of.
+    pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
 }
@@ -75,6 +78,7 @@ impl Plan {
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         Plan {
+            buses: bus::buses(system),
             pipes: pipes::pipes(system, &core, &costs),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
@@ -101,6 +105,7 @@ impl Plan {
     fn judged(&self, system: &System) -> Vec<Diagnostics> {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded());
+        let refused = refused.chain(bus::refusals(&self.buses, system));
         refused.chain(refusal::of_pipes(self, system)).collect()
     }
 }
@@ -110,7 +115,9 @@ impl Plan {
 pub fn objection(system: &System) -> Option<Diagnostics> {
     let plan = Plan::tests(system, system.clock_hz);
     if plan.is_admitted(system) {
-        return system.overcrowded().or_else(|| refusal::of_pipes(&plan, system).next());
+        let of_buses = || bus::refusals(&plan.buses, system).next();
+        let of_pipes = || refusal::of_pipes(&plan, system).next();
+        return system.overcrowded().or_else(of_buses).or_else(of_pipes);
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

@@ -393,9 +393,23 @@ pub fn among(
     functions: Functions,
     observer: &mut dyn FnMut(&Line),
 ) -> Result<Run, Failure> {
-    let mut listener = Listener::new(observer);
-    let ending = drive_among(session, how, functions, &mut listener)?;
-    Ok(Run { ending, outcome: listener.outcome, flight: None, served: None })
+    watched(session, how, functions, observer, &mut ())
+}
+
+/// The same, and somebody more watches.
+///
+/// # Errors
+/// If it cannot be run at all.
+pub fn watched(
+    session: &Session,
+    how: &Options,
+    functions: Functions,
+    observer: &mut dyn FnMut(&Line),
+    watcher: &mut impl Observer,
+) -> Result<Run, Failure> {
+    let mut both = (Listener::new(observer), watcher);
+    let ending = drive_among(session, how, functions, &mut both)?;
+    Ok(Run { ending, outcome: both.0.outcome, flight: None, served: None })
 }
 
 /// Runs a session with these captures; the hash of every entry into the core.

@@ -80,8 +80,21 @@ pub struct Faulty<D> {
     reads: Vec<(u8, u32)>,
     resets: u32,
     injected: u64,
+    /// Whether it has told a lie.
+    lied: bool,
     /// Where all that happens to several devices is counted.
-    tally: Option<Rc<Cell<u64>>>,
+    tally: Option<Rc<Tally>>,
+}
+
+/// What several devices did wrong, together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Devices that told a lie about themselves, at least one.
+    pub liars: Cell<u64>,
+    /// Lies.
+    pub lies: Cell<u64>,
+    /// Packets and requests that went wrong.
+    pub faults: Cell<u64>,
 }
 
 impl<D: Device> Faulty<D> {
@@ -96,13 +109,14 @@ impl<D: Device> Faulty<D> {
             reads: Vec::new(),
             resets: 0,
             injected: 0,
+            lied: false,
             tally: None,
         }
     }
 
     /// With faults and lies counted there, too.
     #[must_use]
-    pub fn counted(mut self, tally: Rc<Cell<u64>>) -> Faulty<D> {
+    pub fn counted(mut self, tally: Rc<Tally>) -> Faulty<D> {
         self.tally = Some(tally);
         self
     }
@@ -142,7 +156,10 @@ impl<D: Device> Faulty<D> {
     fn fault(&mut self, now: Nanos, endpoint: u8) -> Option<Fault> {
         let random = &mut self.random;
         let rule = self.rules.iter().find(|rule| rule.applies(now, endpoint, random))?;
-        note(&mut self.injected, self.tally.as_deref());
+        self.injected += 1;
+        if let Some(tally) = &self.tally {
+            add_one(&tally.faults);
+        }
         Some(rule.fault)
     }
 
@@ -170,7 +187,13 @@ impl<D: Device> Faulty<D> {
         for lie in &self.lies {
             if lie.told(now, kind, read, self.resets) {
                 lie.change.apply(&mut bytes, &mut self.random);
-                note(&mut self.injected, self.tally.as_deref());
+                self.injected += 1;
+                if let Some(tally) = &self.tally {
+                    add_one(&tally.lies);
+                    if !std::mem::replace(&mut self.lied, true) {
+                        add_one(&tally.liars);
+                    }
+                }
             }
         }
         bytes.truncate(setup.length.into());
@@ -178,12 +201,8 @@ impl<D: Device> Faulty<D> {
     }
 }
 
-/// One more.
-fn note(injected: &mut u64, tally: Option<&Cell<u64>>) {
-    *injected += 1;
-    if let Some(tally) = tally {
-        tally.set(tally.get() + 1);
-    }
+fn add_one(count: &Cell<u64>) {
+    count.set(count.get() + 1);
 }
 
 impl<D: Device> Device for Faulty<D> {

@@ -1,7 +1,8 @@
 //! Questions a watcher on the host asks of the core: what keeps a thread from running, what budget
-//! a VCPU has. The metal has no use for them.
+//! a VCPU has, how much of its pools is in use. The metal has no use for them.
 
 use crate::kernel::Kernel;
+use crate::pool::FREE;
 use crate::thread::{State, ThreadId, Wait};
 use crate::vcpu::VcpuId;
 use diapason_abi::Nanos;
@@ -21,7 +22,52 @@ pub enum Standing {
     Waiting(Wait),
 }
 
+/// How much of each of the kernel's pools is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stock {
+    /// Threads, those included that nobody has joined yet.
+    pub threads: usize,
+    /// Semaphores.
+    pub semaphores: usize,
+    /// Condition variables.
+    pub conditions: usize,
+    /// Mailboxes.
+    pub mailboxes: usize,
+    /// Timers, interrupts and notifications.
+    pub events: usize,
+    /// VCPUs, those of the description included.
+    pub vcpus: usize,
+    /// Attachments of segments.
+    pub attached: usize,
+    /// Frames of memory that somebody has.
+    pub frames: u32,
+}
+
 impl Kernel<'_> {
+    /// What is in use now.
+    #[must_use]
+    pub fn stock(&self) -> Stock {
+        let attached = |s| self.segments[s].attached.count_ones() as usize;
+        Stock {
+            threads: self.threads.ids().filter(|t| self.threads[*t].state != State::Free).count(),
+            semaphores: self
+                .semaphores
+                .ids()
+                .filter(|s| self.semaphores[*s].handle != FREE)
+                .count(),
+            conditions: self
+                .conditions
+                .ids()
+                .filter(|c| self.conditions[*c].handle != FREE)
+                .count(),
+            mailboxes: self.mailboxes.ids().filter(|m| self.mailboxes[*m].handle != FREE).count(),
+            events: self.events.ids().filter(|e| self.events[*e].handle != FREE).count(),
+            vcpus: self.vcpus.ids().filter(|v| self.vcpus[*v].handle != FREE).count(),
+            attached: self.segments.ids().map(attached).sum(),
+            frames: u32::from(self.frames.len()) - self.free_frames(),
+        }
+    }
+
     /// What keeps a thread from running, if something does.
     #[must_use]
     pub fn standing_of(&self, thread: ThreadId) -> Standing {

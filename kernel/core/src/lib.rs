@@ -59,7 +59,7 @@ pub use condition::Condition;
 pub use config::{Pools, Sizes};
 pub use event::Event;
 #[cfg(any(test, feature = "host"))]
-pub use inspect::Standing;
+pub use inspect::{Standing, Stock};
 pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
 pub use machine::{BadAddress, Machine};
 pub use mailbox::{Mailbox, Message};

@@ -1,6 +1,7 @@
 //! What shares a bus instance: the bus itself, periodic and asynchronous endpoints, and the checks
-//! that tell a description which makes no sense from one that does not fit.
+//! that find a description which makes no sense.
 
+use crate::nonsense::Nonsense;
 use crate::packet::{Coding, Direction, Speed, Transfer, packet_time};
 use crate::time::Picos;
 use core::fmt;
@@ -150,68 +151,6 @@ pub struct Async {
     pub burst: u32,
     /// Its promise; without one it only takes time from the others.
     pub guarantee: Option<Guarantee>,
-}
-
-/// A description that makes no sense: the caller's mistake, not a lack of room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Nonsense {
-    /// The periodic share is not from 1 to 100 percent.
-    Percent(u32),
-    /// More repetitions than this module calculates with (65,535).
-    Retries(u32),
-    /// More than [`ENDPOINTS_MAX`] endpoints of a kind.
-    Endpoints(usize),
-    /// Two endpoints have the same name.
-    Twice(EndpointId),
-    /// The transfer type belongs to the other kind of endpoint, or the speed does not have it.
-    Type(EndpointId),
-    /// The packet has no bytes or more than the given number.
-    Packet(EndpointId, u32),
-    /// A burst or transfer has more packets than the given number.
-    Packets(EndpointId, u32),
-    /// The period is not a power of two from 1 to [`PERIOD_MAX`], or the longest one is shorter.
-    Period(EndpointId),
-    /// The guarantee is for no bytes, for more than [`BYTES_MAX`], or within no time or too long.
-    Guarantee(EndpointId),
-    /// No endpoint of that name is on the bus.
-    Unknown(EndpointId),
-}
-
-impl fmt::Display for Nonsense {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Nonsense::Percent(n) => {
-                write!(f, "{n} % of a slot for periodic endpoints: give 1 to 100")
-            }
-            Nonsense::Retries(n) => write!(f, "{n} repeated packets: give at most 65535"),
-            Nonsense::Endpoints(n) => {
-                write!(f, "{n} endpoints of a kind on one bus: at most {ENDPOINTS_MAX}")
-            }
-            Nonsense::Twice(id) => write!(f, "{id} is on the bus twice: give each its own number"),
-            Nonsense::Type(id) => write!(
-                f,
-                "{id} has a transfer type that is not possible here: isochronous and interrupt are \
-                 periodic, bulk and control are not, low speed has neither bulk nor isochronous"
-            ),
-            Nonsense::Packet(id, most) => {
-                write!(f, "{id} has packets of a size that is not possible: give 1 to {most} bytes")
-            }
-            Nonsense::Packets(id, most) => {
-                write!(f, "{id} has too many packets in one go: at most {most}")
-            }
-            Nonsense::Period(id) => write!(
-                f,
-                "{id} has an impossible period: give a power of two from 1 to {PERIOD_MAX} slots, \
-                 and a longest period not below it"
-            ),
-            Nonsense::Guarantee(id) => write!(
-                f,
-                "{id} has an impossible guarantee: give 1 to {BYTES_MAX} bytes within 1 to \
-                 {GUARANTEE_SLOTS_MAX} slots"
-            ),
-            Nonsense::Unknown(id) => write!(f, "{id} is not on this bus"),
-        }
-    }
 }
 
 impl Periodic {

@@ -18,6 +18,7 @@ pub mod article;
 mod board;
 mod endpoint;
 mod judge;
+mod nonsense;
 mod packet;
 pub mod place;
 mod plan;
@@ -33,9 +34,10 @@ mod worst;
 
 pub use endpoint::{
     Async, BYTES_MAX, Bus, Criticality, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee,
-    Nonsense, PERIOD_MAX, Periodic, Starts, Unit, check,
+    PERIOD_MAX, Periodic, Starts, Unit, check,
 };
 pub use judge::Broken;
+pub use nonsense::Nonsense;
 pub use packet::{Coding, Direction, Speed, Transfer, packet_time};
 pub use plan::{Placed, Plan, Promise, plan};
 pub use refusal::{Reason, Refusal, Unfit, WouldFit};

@@ -1,8 +1,11 @@
 //! Why an endpoint is refused, in numbers, and what would have fit.
 
-use crate::endpoint::{EndpointId, Nonsense};
+use crate::endpoint::EndpointId;
 use crate::judge::{Broken, Judge};
+use crate::nonsense::Nonsense;
 use crate::time::Picos;
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 /// What stands in the way of an endpoint.
@@ -57,47 +60,67 @@ impl From<Nonsense> for Unfit {
     }
 }
 
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a transfer of {} could take ", self.id)?;
-        match self.worst {
-            Some(worst) => write!(f, "{worst}")?,
-            None => write!(f, "more than {}", self.limit.times(Judge::HORIZON))?,
+impl Broken {
+    /// What breaks, in words, with a name for the endpoint.
+    #[must_use]
+    pub fn describe(&self, name: impl Fn(EndpointId) -> String) -> String {
+        let worst = match self.worst {
+            Some(worst) => worst.to_string(),
+            None => format!("more than {}", self.limit.times(Judge::HORIZON)),
+        };
+        let (id, limit) = (name(self.id), self.limit);
+        format!("a transfer of {id} could take {worst} instead of the guaranteed {limit}")
+    }
+}
+
+impl WouldFit {
+    /// What would fit, in words; the amount is counted in `unit`.
+    #[must_use]
+    pub fn describe(&self, unit: &str) -> String {
+        match *self {
+            WouldFit { amount: None, period: None } => {
+                "nothing of it fits at any period: take something off the bus".to_string()
+            }
+            WouldFit { amount: Some(n), period: None } => format!("{n} {unit} would fit"),
+            WouldFit { amount: None, period: Some(t) } => {
+                format!("it would fit with a period of {t} slots")
+            }
+            WouldFit { amount: Some(n), period: Some(t) } => {
+                format!("{n} {unit} would fit at its period, all of it at a period of {t} slots")
+            }
         }
-        write!(f, " instead of the guaranteed {}", self.limit)
+    }
+}
+
+impl Refusal {
+    /// Why, in words, with names for the endpoints.
+    #[must_use]
+    pub fn why(&self, name: impl Fn(EndpointId) -> String) -> String {
+        match self.reason {
+            Reason::Slot { slot, missing } => {
+                format!("slot {slot} lacks {missing}, and no other start is better")
+            }
+            Reason::Guarantee(broken) => broken.describe(name),
+            Reason::Alone(broken) => {
+                format!("{}, even without periodic endpoints", broken.describe(name))
+            }
+        }
+    }
+
+    /// What would have fit, in words.
+    #[must_use]
+    pub fn instead(&self) -> String {
+        self.would_fit.describe(match self.reason {
+            Reason::Slot { .. } | Reason::Guarantee(_) => "packet(s)",
+            Reason::Alone(_) => "byte(s)",
+        })
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} does not fit: ", self.id)?;
-        let unit = match self.reason {
-            Reason::Slot { slot, missing } => {
-                write!(f, "slot {slot} lacks {missing}, and no other start is better")?;
-                "packet(s)"
-            }
-            Reason::Guarantee(broken) => {
-                write!(f, "{broken}")?;
-                "packet(s)"
-            }
-            Reason::Alone(broken) => {
-                write!(f, "{broken}, even without periodic endpoints")?;
-                "byte(s)"
-            }
-        };
-        match self.would_fit {
-            WouldFit { amount: None, period: None } => {
-                write!(f, "; nothing of it fits at any period: take something off the bus")
-            }
-            WouldFit { amount: Some(n), period: None } => write!(f, "; {n} {unit} would fit"),
-            WouldFit { amount: None, period: Some(t) } => {
-                write!(f, "; it would fit with a period of {t} slots")
-            }
-            WouldFit { amount: Some(n), period: Some(t) } => write!(
-                f,
-                "; {n} {unit} would fit at its period, all of it at a period of {t} slots"
-            ),
-        }
+        let why = self.why(|id| id.to_string());
+        write!(f, "{} does not fit: {why}; {}", self.id, self.instead())
     }
 }
 

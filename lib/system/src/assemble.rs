@@ -1,5 +1,6 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
+use crate::bus;
 use crate::declared::{
     Declared, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu, DeclaredWork, Named,
 };
@@ -52,6 +53,8 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         devices: devices(declared),
         vcpus: vcpus(declared, &names, &queues),
         usb: plugs(declared),
+        buses: bus::buses(declared),
+        endpoints: declared.endpoints.iter().map(|e| e.name.value.clone()).collect(),
         works: works(declared),
         pipes: pipe::pipes(declared),
         faults: fault::faults(declared),
@@ -137,6 +140,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
+        endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {
             nowhere if nowhere.is_empty() => declared.top.clone(),
             place => place.clone(),

@@ -5,6 +5,7 @@ use crate::fault::FaultKind;
 use crate::source::{At, Span};
 use crate::system::{Restart, SemaphoreKind, UsbModel};
 use diapason_abi::archive::PciFunction;
+use diapason_bus::{Async, Bus, Periodic, Speed};
 
 /// The whole description.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Declared {
     pub devices: Vec<Named<DeclaredDevice>>,
     pub vcpus: Vec<Named<DeclaredVcpu>>,
     pub usb: Vec<DeclaredUsb>,
+    pub buses: Vec<DeclaredBus>,
+    pub endpoints: Vec<DeclaredEndpoint>,
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
     pub faults: Vec<DeclaredFault>,
@@ -102,6 +105,33 @@ pub(crate) struct DeclaredUsb {
     pub senders: Vec<At<String>>,
     /// `channel=file`.
     pub replay: Vec<At<String>>,
+}
+
+/// `[[bus]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredBus {
+    /// Name of its controller.
+    pub on: Option<At<String>>,
+    pub bus: Bus,
+}
+
+/// `[[endpoint]]`.
+#[derive(Debug)]
+pub(crate) struct DeclaredEndpoint {
+    pub name: At<String>,
+    /// Name of its controller.
+    pub on: Option<At<String>>,
+    pub speed: Speed,
+    pub what: DeclaredTransfers,
+}
+
+/// What an endpoint transfers; its number is not known yet.
+#[derive(Debug)]
+pub(crate) enum DeclaredTransfers {
+    Periodic(Periodic),
+    Async(Async),
+    /// Something is wrong with its keys, and has been reported.
+    Unusable,
 }
 
 /// `[[work]]`.

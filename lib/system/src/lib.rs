@@ -18,6 +18,7 @@
 
 mod archive;
 mod assemble;
+mod bus;
 mod check;
 mod declared;
 mod device;
@@ -48,7 +49,8 @@ pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, parse_any};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
-    Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbModel, UsbPlug, Vcpu, Work,
+    Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,
+    Work,
 };
 
 use diagnostics::Report;

@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{device, fault, pipe, units, usb, vcpu};
+use crate::{bus, device, fault, pipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -45,6 +45,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "device",
         "vcpu",
         "usb",
+        "bus",
+        "endpoint",
         "work",
         "pipe",
         "fault",
@@ -60,6 +62,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         devices,
         vcpus,
         plugs,
+        buses,
+        endpoints,
         works,
         pipes,
         faults,
@@ -73,6 +77,8 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.devices = devices.into_iter().map(|raw| device::device(raw, report)).collect();
     declared.vcpus = vcpus.into_iter().map(|raw| vcpu::vcpu(raw, report)).collect();
     declared.usb = plugs.into_iter().map(|raw| usb::usb(raw, report)).collect();
+    declared.buses = buses.into_iter().map(|raw| bus::bus(raw, report)).collect();
+    declared.endpoints = endpoints.into_iter().map(|raw| bus::endpoint(raw, report)).collect();
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
@@ -115,6 +121,8 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         devices: Vec::new(),
         vcpus: Vec::new(),
         usb: Vec::new(),
+        buses: Vec::new(),
+        endpoints: Vec::new(),
         works: Vec::new(),
         pipes: Vec::new(),
         faults: Vec::new(),

@@ -4,6 +4,7 @@ use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
 use crate::source::{Source, Span};
 use diapason_abi::archive::{Location, VCPUS_MAX};
+use diapason_bus::{Async, Bus, Periodic};
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -31,6 +32,10 @@ pub struct System {
     pub vcpus: Vec<Vcpu>,
     /// USB devices that are plugged in.
     pub usb: Vec<UsbPlug>,
+    /// USB buses of which something is declared: per controller, one for each speed.
+    pub buses: Vec<UsbBus>,
+    /// Names of the endpoints on them, by their numbers.
+    pub endpoints: Vec<String>,
     /// Works that its programs declare.
     pub works: Vec<Work>,
     /// Pipes from devices to its processes.
@@ -54,6 +59,8 @@ pub(crate) struct Origin {
     pub vcpus: Vec<Span>,
     /// Of each pipe, its name.
     pub pipes: Vec<Span>,
+    /// Of each endpoint, its name.
+    pub endpoints: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
     pub scheduling: Span,
 }
@@ -237,6 +244,8 @@ pub enum UsbModel {
     Disk,
     /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
     Hub,
+    /// A SuperSpeed hub with four ports.
+    SuperSpeedHub,
     /// QEMU's own disk, of 64 MiB.
     QemuStorage,
     /// QEMU's own keyboard.
@@ -245,13 +254,14 @@ pub enum UsbModel {
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 8] = [
+    pub const ALL: [UsbModel; 9] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
         UsbModel::Camera,
         UsbModel::Keyboard,
         UsbModel::Disk,
         UsbModel::Hub,
+        UsbModel::SuperSpeedHub,
         UsbModel::QemuStorage,
         UsbModel::QemuKeyboard,
     ];
@@ -264,7 +274,8 @@ impl UsbModel {
         match self {
             UsbModel::UsbCan => 5,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
-            UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
+            UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
+            UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
 
@@ -278,9 +289,28 @@ impl UsbModel {
             UsbModel::Keyboard => "keyboard",
             UsbModel::Disk => "disk",
             UsbModel::Hub => "hub",
+            UsbModel::SuperSpeedHub => "superspeed-hub",
             UsbModel::QemuStorage => "qemu-storage",
             UsbModel::QemuKeyboard => "qemu-keyboard",
         }
+    }
+
+    /// Can others be plugged into it?
+    #[must_use]
+    pub const fn is_hub(self) -> bool {
+        matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
+    }
+
+    /// Is it a SuperSpeed device? Such devices, and no others, are behind SuperSpeed hubs.
+    #[must_use]
+    pub const fn is_superspeed(self) -> bool {
+        matches!(self, UsbModel::Camera | UsbModel::SuperSpeedHub)
+    }
+
+    /// Is it a device that QEMU does not have?
+    #[must_use]
+    pub const fn only_in_simulator(self) -> bool {
+        matches!(self, UsbModel::SuperSpeedHub)
     }
 
     /// Is it a device that the simulator does not have?
@@ -288,6 +318,19 @@ impl UsbModel {
     pub const fn only_in_qemu(self) -> bool {
         matches!(self, UsbModel::QemuStorage | UsbModel::QemuKeyboard)
     }
+}
+
+/// A bus instance of a controller, and the endpoints declared on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UsbBus {
+    /// The controller: a number of [`System::devices`].
+    pub device: usize,
+    /// Its speed, and how it is counted.
+    pub bus: Bus,
+    /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`].
+    pub periodic: Vec<Periodic>,
+    /// Bulk and control endpoints, in the order of the round robin.
+    pub asyncs: Vec<Async>,
 }
 
 /// How long what a program does under a name takes.
@@ -396,6 +439,8 @@ pub enum Place {
     Vcpu(u16),
     /// The pipe of this number.
     Pipe(u16),
+    /// The USB endpoint of this number.
+    Endpoint(u32),
     /// The scheduling as a whole.
     Scheduling,
 }
@@ -429,6 +474,12 @@ impl System {
         self.devices.get(usize::from(index)).map(|device| device.name.as_str())
     }
 
+    /// The name of USB endpoint number `index`.
+    #[must_use]
+    pub fn endpoint_name(&self, index: u32) -> Option<&str> {
+        self.endpoints.get(index as usize).map(String::as_str)
+    }
+
     /// The name of VCPU number `index`.
     #[must_use]
     pub fn vcpu_name(&self, index: u16) -> Option<&str> {
@@ -457,6 +508,7 @@ impl System {
         let span = match place {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
             Place::Scheduling => &self.origin.scheduling,
         };
         let mut problem = Problem::new(span, title, help).label(label);

@@ -126,7 +126,9 @@ pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
 
 pub(crate) fn check(declared: &Declared, report: &mut Report) {
     for (index, usb) in declared.usb.iter().enumerate() {
-        controller(declared, usb, report);
+        if let Some(on) = &usb.on {
+            controller(declared, on, report);
+        }
         hub(declared, usb, report);
         check_buses(usb, report);
         let same = |other: &&DeclaredUsb| {
@@ -174,23 +176,39 @@ fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
         report.push(Problem::new(&behind.span, title, help));
         return;
     };
-    if hub.model.is_some_and(|model| model != UsbModel::Hub) {
+    if hub.model.is_some_and(|model| !model.is_hub()) {
         let title = format!("`{}` is no hub", behind.value);
-        let help = "devices are behind a `[[usb]]` with `model = \"hub\"`";
+        let help = "devices are behind a `[[usb]]` with `model = \"hub\"` or `\"superspeed-hub\"`";
         report.push(Problem::new(&behind.span, title, help).with(&hub.name.span, "this one"));
     }
     if usb.port.value > UsbModel::HUB_PORTS.into() {
         let title = format!("a hub has {} ports", UsbModel::HUB_PORTS);
         report.push(Problem::new(&usb.port.span, title, "choose another `port`"));
     }
-    if usb.model == Some(UsbModel::Camera) {
-        let title = "a SuperSpeed device does not fit into a hub of USB 2";
-        report.push(Problem::new(&behind.span, title, "plug it into the controller: `on = …`"));
-    }
+    speed(usb, hub, behind, report);
     if chain(declared, usb).count() > HUBS || controller_of(declared, usb).is_none() {
         let title = format!("more than {HUBS} hubs, or hubs in a circle");
         report.push(Problem::new(&behind.span, title, "plug one of the hubs into a controller"));
     }
+}
+
+/// A hub of USB 2 has no room for a SuperSpeed device, and a SuperSpeed hub for no other.
+fn speed(usb: &DeclaredUsb, hub: &DeclaredUsb, behind: &At<String>, report: &mut Report) {
+    let (Some(device), Some(hub)) = (usb.model, hub.model.filter(|hub| hub.is_hub())) else {
+        return;
+    };
+    let (title, help) = match (device.is_superspeed(), hub.is_superspeed()) {
+        (true, false) => (
+            "a SuperSpeed device does not fit into a hub of USB 2",
+            "plug it into the controller: `on = …`, or into a `model = \"superspeed-hub\"`",
+        ),
+        (false, true) => (
+            "a device of USB 2 does not fit into a SuperSpeed hub",
+            "plug it into the controller: `on = …`, or into a `model = \"hub\"`",
+        ),
+        _ => return,
+    };
+    report.push(Problem::new(&behind.span, title, help));
 }
 
 fn plug<'a>(declared: &'a Declared, name: &str) -> Option<&'a DeclaredUsb> {
@@ -215,8 +233,8 @@ pub(crate) fn controller_of<'a>(
     last.on.as_ref().filter(|_| last.behind.is_none())
 }
 
-fn controller(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
-    let Some(on) = &usb.on else { return };
+/// What is called so must be a USB controller.
+pub(crate) fn controller(declared: &Declared, on: &At<String>, report: &mut Report) {
     let device = declared.devices.iter().find(|device| device.name.value == on.value);
     let Some(device) = device else {
         let help = "name a `[[device]]` with `pci = \"0c0330\"`";

@@ -13,7 +13,7 @@ use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_core::host::{replay, with_kernel};
-use diapason_sim::Options;
+use diapason_sim::{Observer, Options};
 
 /// Processes kept apart, and every invariant of the kernel checked at every entry.
 pub fn strict() -> Options {
@@ -59,9 +59,19 @@ impl Observed {
         functions: Functions,
         how: &Options,
     ) -> Result<Observed, String> {
+        Observed::simulate_watched(session, functions, how, &mut ())
+    }
+
+    /// The same, and somebody watches.
+    pub fn simulate_watched(
+        session: &Session,
+        functions: Functions,
+        how: &Options,
+        watcher: &mut impl Observer,
+    ) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let mut keep = |line: &Line| lines.push(line.clone());
-        let run = simulate::among(session, how, functions, &mut keep);
+        let run = simulate::watched(session, how, functions, &mut keep, watcher);
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 

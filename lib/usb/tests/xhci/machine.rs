@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const BASE: u64 = 0x8_0000_0000;
-const BYTES: usize = 6 << 20;
+const BYTES: usize = 12 << 20;
 const CLIENT: usize = 2 << 20;
 
 /// Memory that denies everything outside of it.
@@ -134,7 +134,6 @@ impl Machine {
     pub fn run(&mut self, time: Nanos) {
         let end = self.now() + time;
         self.run_until(end, |_| false);
-        self.link.0.borrow_mut().now = end;
     }
 
     /// Runs until something is as wanted; at most until `end`.
@@ -145,6 +144,8 @@ impl Machine {
             let event = self.link.0.borrow().xhc.next_event();
             let next = event.min(wake);
             if next > end {
+                let inside = &mut *self.link.0.borrow_mut();
+                inside.now = inside.now.max(end);
                 return;
             }
             let vectors = {

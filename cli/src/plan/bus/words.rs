@@ -1,0 +1,36 @@
+//! What things on a bus are called.
+
+use diapason_bus::{Direction, Speed, Transfer};
+
+/// What a slot is called.
+pub(super) const fn slot_name(speed: Speed) -> &'static str {
+    match speed {
+        Speed::Super | Speed::High => "microframe",
+        Speed::Full | Speed::Low => "frame",
+    }
+}
+
+pub(super) const fn speed_name(speed: Speed) -> &'static str {
+    match speed {
+        Speed::Super => "super",
+        Speed::High => "high",
+        Speed::Full => "full",
+        Speed::Low => "low",
+    }
+}
+
+pub(super) const fn transfer_name(transfer: Transfer) -> &'static str {
+    match transfer {
+        Transfer::Control => "control",
+        Transfer::Bulk => "bulk",
+        Transfer::Interrupt => "interrupt",
+        Transfer::Isochronous => "isochronous",
+    }
+}
+
+pub(super) const fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    }
+}

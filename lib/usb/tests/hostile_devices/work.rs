@@ -1,0 +1,129 @@
+//! A class at work: what its clients would want of it, and the class without its type.
+
+use diapason_abi::Nanos;
+use diapason_can::{BitRate, Frame, frame};
+use diapason_random::Random;
+use diapason_usb::class::bridge::Bridge;
+use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
+use diapason_usb::class::debug::Debug;
+use diapason_usb::class::hid::Keyboard;
+use diapason_usb::class::hub::Hub;
+use diapason_usb::class::kvaser::{Kvaser, Mode};
+use diapason_usb::class::mass_storage::{Command, MassStorage};
+use diapason_usb::class::uvc::{self, modes};
+use diapason_usb::class::{Class, Completion, Request};
+use diapason_usb::descriptor::{self, Configuration};
+
+/// A class, whatever it tells.
+pub trait Work {
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
+    fn complete(&mut self, now: Nanos, done: Completion<'_>);
+    fn next_wake(&self) -> Nanos;
+    fn wake(&mut self, now: Nanos);
+    /// What its client wants now.
+    fn client(&mut self, random: &mut Random, now: Nanos);
+}
+
+/// A class and a client that asks at random.
+struct With<C, F> {
+    class: C,
+    client: F,
+}
+
+impl<C: Class, F: FnMut(&mut C, &mut Random, Nanos)> Work for With<C, F> {
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
+        self.class.request(now)
+    }
+
+    fn complete(&mut self, now: Nanos, done: Completion<'_>) {
+        self.class.complete(now, done, &mut |_| {});
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.class.next_wake()
+    }
+
+    fn wake(&mut self, now: Nanos) {
+        self.class.wake(now, &mut |_| {});
+    }
+
+    fn client(&mut self, random: &mut Random, now: Nanos) {
+        (self.client)(&mut self.class, random, now);
+    }
+}
+
+fn with<C: Class>(
+    class: C,
+    client: impl FnMut(&mut C, &mut Random, Nanos) + 'static,
+) -> Box<dyn Work> {
+    Box::new(With { class, client })
+}
+
+/// The class for a device, in the order in which the server looks for one.
+pub fn find(
+    about: &descriptor::Device,
+    set: &Configuration<'_>,
+    now: Nanos,
+) -> Option<Box<dyn Work>> {
+    if Kvaser::fits(about, set) {
+        return Some(with(Kvaser::new(now, false), can));
+    }
+    if let Some(line) = CdcAcm::find(set, LineCoding::new(115_200)) {
+        return Some(with(line, |line, random, _| {
+            line.write(&[7; 600][..random.index(600)]);
+        }));
+    }
+    if let Some(keyboard) = Keyboard::find(set) {
+        return Some(with(keyboard, |keys, random, _| keys.set_lights(random.bits() as u8)));
+    }
+    if let Some(disk) = MassStorage::find(set) {
+        return Some(with(disk, store));
+    }
+    let camera = modes(set).last().and_then(|mode| uvc::Camera::find(set, mode));
+    if let Some(camera) = camera {
+        return Some(with(camera, |_, _, _| {}));
+    }
+    if let Some(hub) = Hub::find(set, 0) {
+        return Some(with(hub, |hub, random, _| {
+            hub.reset(random.below(16) as u8);
+        }));
+    }
+    if let Some(debug) = Debug::find(set) {
+        return Some(with(debug, |debug, random, _| {
+            debug.write(&[3; 300][..random.index(300)]);
+        }));
+    }
+    Bridge::find(set).map(|bridge| {
+        with(bridge, |bridge: &mut Bridge, random: &mut Random, _| {
+            let _ = bridge.send(&[9; 900][..random.index(900)]);
+        })
+    })
+}
+
+/// Refusals are as good an answer as any.
+fn can(can: &mut Kvaser, random: &mut Random, now: Nanos) {
+    let channel = random.below(6) as u8;
+    let Some(identity) = can.identity() else { return };
+    let frame = Frame::data(frame::standard(0x123).unwrap(), &[1, 2, 3]).unwrap();
+    match random.below(4) {
+        0 => {
+            let rate = BitRate::new(500_000).unwrap();
+            let Ok(wanted) = identity.personality.parameters(rate, 800) else { return };
+            let _ = can.open(now, channel, wanted, Mode::Normal);
+        }
+        1 => drop(can.close(now, channel)),
+        _ => drop(can.send(channel, &frame, random.one_in(2))),
+    }
+}
+
+fn store(disk: &mut MassStorage, random: &mut Random, _: Nanos) {
+    let block = random.below(5000) as u32;
+    let _ = match random.below(6) {
+        0 => disk.begin(Command::Inquiry),
+        1 => disk.begin(Command::TestUnitReady),
+        2 => disk.begin(Command::ReadCapacity),
+        3 => disk.begin(Command::RequestSense),
+        4 => disk.read(block, 1 + random.below(8) as u16),
+        _ => disk.write(block, &[5; 1024]),
+    };
+}
