@@ -36,7 +36,7 @@ mod tap;
 mod works;
 
 pub use bill::{Bill, Doing, Item, Ledger, Wanted};
-pub use controller::{CLASS as XHCI, Controller};
+pub use controller::{CLASS as XHCI, Controller, Features};
 pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};

@@ -178,6 +178,9 @@ pub struct Device {
     pub interrupt: Option<Interrupt>,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
+    /// Of a USB controller in the simulator: packets take what the article's equation 3 gives, and
+    /// all of a slot may be periodic.
+    pub article: bool,
 }
 
 /// A USB device that is plugged in.
@@ -231,6 +234,8 @@ pub enum UsbModel {
     Sensor,
     /// The article's isochronous camera.
     Camera,
+    /// The same with something to send in every interval.
+    BusyCamera,
     /// A keyboard on which somebody types the alphabet.
     Keyboard,
     /// A disk of 64 MiB.
@@ -245,10 +250,11 @@ pub enum UsbModel {
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 8] = [
+    pub const ALL: [UsbModel; 9] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
         UsbModel::Camera,
+        UsbModel::BusyCamera,
         UsbModel::Keyboard,
         UsbModel::Disk,
         UsbModel::Hub,
@@ -263,8 +269,8 @@ impl UsbModel {
     pub const fn channels(self) -> u64 {
         match self {
             UsbModel::UsbCan => 5,
-            UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
-            UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
+            UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
+            UsbModel::Disk | UsbModel::Hub | UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
 
@@ -275,6 +281,7 @@ impl UsbModel {
             UsbModel::UsbCan => "usb-can",
             UsbModel::Sensor => "sensor",
             UsbModel::Camera => "camera",
+            UsbModel::BusyCamera => "busy-camera",
             UsbModel::Keyboard => "keyboard",
             UsbModel::Disk => "disk",
             UsbModel::Hub => "hub",

@@ -183,7 +183,7 @@ fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
         let title = format!("a hub has {} ports", UsbModel::HUB_PORTS);
         report.push(Problem::new(&usb.port.span, title, "choose another `port`"));
     }
-    if usb.model == Some(UsbModel::Camera) {
+    if matches!(usb.model, Some(UsbModel::Camera | UsbModel::BusyCamera)) {
         let title = "a SuperSpeed device does not fit into a hub of USB 2";
         report.push(Problem::new(&behind.span, title, "plug it into the controller: `on = …`"));
     }

@@ -11,8 +11,10 @@ extern crate alloc;
 pub mod class;
 pub mod context;
 pub mod descriptor;
+pub mod frame;
 pub mod register;
 pub mod setup;
+pub mod target;
 pub mod trb;
 pub mod xhci;
 
