@@ -11,7 +11,6 @@ extern crate alloc;
 pub mod class;
 pub mod context;
 pub mod descriptor;
-pub mod frame;
 pub mod register;
 pub mod setup;
 pub mod target;

@@ -2,7 +2,7 @@
 //! debug device that the other one shows (xHCI debug capability).
 //!
 //! Messages stay in memory that is shared with a client, one transfer each; nobody copies them.
-//! What is in them is the clients' affair ([`crate::frame`]). The device takes a short packet for
+//! What is in them is the clients' affair (`diapason_frame`). The device takes a short packet for
 //! the end of a message, so one whose last packet is full must fill the memory it goes to.
 
 use super::flow::{Errand, Lane, Span};

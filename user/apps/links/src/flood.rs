@@ -7,19 +7,15 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, SEND, UNIT};
 
 entry!(main);
-// Never used: `diapason_usb` wants one to be named.
-heap!(4 * 1024);
 
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
 /// Messages under way in each direction of a link.
 const EACH: u32 = 6;
-/// Memory of messages is so many places apart.
-const PACE: u32 = (MESSAGE_MAX / UNIT) as u32;
 
 /// A link, and what moved in this second.
 struct Flood {
@@ -64,10 +60,11 @@ impl Flood {
     /// All memory of the link is lent or given.
     fn begin(number: usize, bytes: u32) -> Result<Flood, Errno> {
         let mut flood = Flood { link: Link::open(number)?, bytes, received: 0, sent: 0 };
-        let first = number as u32 * 2 * EACH * PACE;
+        let first = number as u32 * 2 * EACH;
         for index in 0..EACH {
-            flood.link.fill(first + index * PACE, bytes)?;
-            flood.link.send(first + (EACH + index) * PACE, bytes)?;
+            let (here, there) = (first + index, first + EACH + index);
+            flood.link.fill(flood.link.place(here), bytes)?;
+            flood.link.send(flood.link.place(there), bytes)?;
         }
         flood.link.ring();
         Ok(flood)

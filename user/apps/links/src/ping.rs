@@ -1,24 +1,23 @@
 //! Sends messages to another computer that sends them back, and answers those that it gets from it.
 //!
-//! Each answer is checked and its time since the message was made is kept: every eighth one says
-//! `RTT` and eight times in ns. Once a second it says `LINK sent answered answers lost damaged`:
+//! Each answer is checked. Once a second it says `LINK sent came answered lost damaged longest`:
 //! messages sent, answers that came, messages of others answered, numbers that were skipped or came
-//! twice, and what was no message.
+//! twice, what was no message, and the longest time in ns from a message to its answer.
 //!
-//! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one,
-//! after how many messages it sends no more (0: never; 2⁶³: it only answers).
+//! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one (the
+//! shortest is a quarter of it),
+//! after how many messages it sends no more (0: never; 2⁶³: it only answers). If the fourth is not
+//! 0 it is the seed of the pauses, and every time is told: `RTT` and eight of them in ns.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::frame::{Arrival, HEAD, Numbering, Order};
+use diapason_frame::{Arrival, HEAD, Numbering, Order};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
-// Never used: `diapason_usb` wants one to be named.
-heap!(4 * 1024);
 
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
@@ -26,9 +25,8 @@ const REPORT: Nanos = Nanos::from_secs(1);
 const PATIENCE: Nanos = Nanos::from_secs(1);
 /// Until the other computers are there.
 const START: Nanos = Nanos::from_millis(500);
-/// Memory for messages that come, and then one for those that go, each so many places apart.
+/// Pieces of memory for messages that come; behind them is one for those that go.
 const RECEIVE: u32 = 4;
-const PACE: u32 = (MESSAGE_MAX / UNIT) as u32;
 /// Behind the head: what it is, and when it was made.
 const KIND: usize = HEAD;
 const STAMP: usize = HEAD + 4;
@@ -46,6 +44,7 @@ struct Tally {
     answered: u64,
     lost: u64,
     damaged: u64,
+    longest: u64,
     times: [u64; 8],
 }
 
@@ -54,6 +53,7 @@ struct Pinger {
     bytes: u32,
     pause: u64,
     last: u64,
+    seed: u64,
     numbering: Numbering,
     order: Order,
     random: u64,
@@ -63,13 +63,14 @@ struct Pinger {
     tally: Tally,
 }
 
-fn main(Arguments([bytes, pause, last, _]): Arguments) {
-    if let Err(errno) = run(bytes.clamp(LEAST as u64, MESSAGE_MAX as u64) as u32, pause, last) {
+fn main(Arguments([bytes, pause, last, seed]): Arguments) {
+    let bytes = bytes.clamp(LEAST as u64, MESSAGE_MAX as u64) as u32;
+    if let Err(errno) = run(bytes, (pause, last), seed) {
         log!("link: {errno:?}");
     }
 }
 
-fn run(bytes: u32, pause: u64, last: u64) -> Result<(), Errno> {
+fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
     let link = Link::open(0)?;
     let mut pinger = Pinger {
         link,
@@ -78,13 +79,14 @@ fn run(bytes: u32, pause: u64, last: u64) -> Result<(), Errno> {
         last,
         numbering: Numbering::default(),
         order: Order::default(),
-        random: u64::from(bytes),
+        seed,
+        random: seed,
         next_at: time::now() + START,
         waiting: false,
         tally: Tally::default(),
     };
     for number in 0..RECEIVE {
-        pinger.fill(number * PACE)?;
+        pinger.fill(pinger.link.place(number))?;
     }
     pinger.link.ring();
     let mut report_at = time::now() + REPORT;
@@ -100,8 +102,8 @@ fn run(bytes: u32, pause: u64, last: u64) -> Result<(), Errno> {
         }
         if now >= report_at {
             report_at += REPORT;
-            let Tally { sent, came, answered, lost, damaged, .. } = pinger.tally;
-            log!("LINK {sent} {came} {answered} {lost} {damaged}");
+            let Tally { sent, came, answered, lost, damaged, longest, .. } = pinger.tally;
+            log!("LINK {sent} {came} {answered} {lost} {damaged} {longest}");
         }
     }
 }
@@ -121,13 +123,13 @@ impl Pinger {
             self.next_at = Nanos::FOREVER;
             return Ok(());
         }
-        let place = RECEIVE * PACE;
+        let place = self.link.place(RECEIVE);
         let at = place as usize * UNIT;
         self.link.data.write32(at + KIND, PING);
         self.link.data.write32(at + STAMP, now.0 as u32);
         self.link.data.write32(at + STAMP + 4, (now.0 >> 32) as u32);
         self.seal(place);
-        self.link.send(place, self.bytes)?;
+        self.link.send_quietly(place, self.bytes)?;
         self.link.ring();
         (self.waiting, self.next_at) = (true, now + PATIENCE);
         self.tally.sent += 1;
@@ -153,7 +155,7 @@ impl Pinger {
 
     /// True if something was asked for.
     fn take(&mut self, done: &Done) -> Result<bool, Errno> {
-        let mine = done.place == RECEIVE * PACE;
+        let mine = done.place == self.link.place(RECEIVE);
         match (done.what, done.status) {
             (FILL, DONE) => self.came(done)?,
             // A message or an answer is away, or lost; the memory of an answer goes back.
@@ -180,7 +182,7 @@ impl Pinger {
                 self.link.data.write32(at + KIND, PONG);
                 self.seal(done.place);
                 self.tally.answered += 1;
-                self.link.send(done.place, self.bytes)
+                self.link.send_quietly(done.place, self.bytes)
             }
             _ => {
                 let stamp =
@@ -198,15 +200,17 @@ impl Pinger {
             return;
         }
         let number = (self.tally.came % 8) as usize;
-        self.tally.times[number] = now.0.saturating_sub(stamp);
+        let time = now.0.saturating_sub(stamp);
+        self.tally.times[number] = time;
+        self.tally.longest = self.tally.longest.max(time);
         self.tally.came += 1;
-        if number == 7 {
+        if number == 7 && self.seed != 0 {
             let [a, b, c, d, e, f, g, h] = self.tally.times;
             log!("RTT {a} {b} {c} {d} {e} {f} {g} {h}");
         }
         self.random =
             self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let pause = (self.random >> 33) % (self.pause + 1);
+        let pause = self.pause / 4 + (self.random >> 33) % (self.pause * 3 / 4 + 1);
         self.next_at = now + Nanos(pause);
     }
 }

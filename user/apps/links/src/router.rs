@@ -6,18 +6,15 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
 use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
-// Never used: `diapason_usb` wants one to be named.
-heap!(4 * 1024);
 
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
-/// Memory for messages of each link, so many places apart.
+/// Pieces of memory for messages of each link.
 const EACH: u32 = 4;
-const PACE: u32 = (MESSAGE_MAX / UNIT) as u32;
 
 struct Router {
     links: [Link; 2],
@@ -36,8 +33,10 @@ fn main(Arguments([bytes, ..]): Arguments) {
 fn run(bytes: u32) -> Result<(), Errno> {
     let links = [Link::open(0)?, Link::open(1)?];
     let mut router = Router { links, bytes, routed: 0, dropped: 0 };
-    for place in (0..2 * EACH).map(|number| number * PACE) {
-        router.links[home(place)].fill(place, bytes)?;
+    for number in 0..2 * EACH {
+        let place = router.links[0].place(number);
+        let home = router.home(place);
+        router.links[home].fill(place, bytes)?;
     }
     router.links.iter().for_each(Link::ring);
     let mut report_at = time::now() + REPORT;
@@ -53,12 +52,12 @@ fn run(bytes: u32) -> Result<(), Errno> {
     }
 }
 
-/// The link whose messages come to a place.
-fn home(place: u32) -> usize {
-    usize::from(place >= EACH * PACE)
-}
-
 impl Router {
+    /// The link whose messages come to a place.
+    fn home(&self, place: u32) -> usize {
+        usize::from(place >= self.links[0].place(EACH))
+    }
+
     fn drain(&mut self) -> Result<(), Errno> {
         let mut asked = [false; 2];
         for from in 0..2 {
@@ -76,9 +75,9 @@ impl Router {
 
     /// Passes a message on, or takes its memory back; of which link that asks for something.
     fn take(&mut self, done: &Done) -> Result<usize, Errno> {
-        let home = home(done.place);
+        let home = self.home(done.place);
         if done.what == FILL && done.status == DONE && done.bytes > 0 {
-            self.links[1 - home].send(done.place, done.bytes)?;
+            self.links[1 - home].send_quietly(done.place, done.bytes)?;
             return Ok(1 - home);
         }
         if done.status == DONE {

@@ -37,6 +37,9 @@ const IDENTITY: Identity = Identity {
     texts: ["Diapason", "Debug target", "0001"],
 };
 
+/// In the name of a message: its client does not wait for it.
+const QUIET: u64 = 1 << 32;
+
 /// The capability and its client.
 struct Server {
     target: Target<Bar, Shared>,
@@ -81,7 +84,7 @@ impl Server {
     fn attend(&mut self) {
         let Server { target, counter, held, fresh } = self;
         while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
-            if !ask.is_sane(counter.data.bytes()) {
+            if !ask.is_sane(&counter.data) {
                 *fresh |= tell(counter, ask.what, ask.place, (0, NONSENSE));
             } else if !submit(target, counter, &ask) {
                 *held = Some(ask);
@@ -94,7 +97,8 @@ impl Server {
             Told::Done { way, cookie, moved } => {
                 let what = if way == Way::Out { SEND } else { FILL };
                 let outcome = moved.map_or((0, DROPPED), |bytes| (bytes, DONE));
-                *fresh |= tell(counter, what, cookie as u32, outcome);
+                let heard = tell(counter, what, cookie as u32, outcome);
+                *fresh |= heard && (cookie & QUIET == 0 || outcome.1 != DONE);
             }
         });
     }
@@ -103,7 +107,8 @@ impl Server {
 fn submit(target: &mut Target<Bar, Shared>, counter: &Counter, ask: &Ask) -> bool {
     let way = if ask.what == SEND { Way::Out } else { Way::In };
     let address = counter.data.bus_address(ask.place as usize * UNIT);
-    target.submit(way, Buffer { address, length: ask.bytes }, ask.place.into())
+    let quiet = if ask.quiet == 0 { 0 } else { QUIET };
+    target.submit(way, Buffer { address, length: ask.bytes }, quiet | u64::from(ask.place))
 }
 
 /// What became of an ask.

@@ -187,7 +187,7 @@ pub static LINKS: [Home; diapason_usbd::link::LINKS] =
     [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
 
 const fn link(vcpu: &'static str) -> Home {
-    let moderation = Nanos::from_micros(25);
+    let moderation = Nanos::from_micros(50);
     Home { vcpu, thread: "link", work: "usbd.link", moderation, pace: Nanos::ZERO }
 }
 
@@ -225,7 +225,7 @@ pub fn limits(services: usize, own: usize, shared: usize) -> Limits {
         devices: services as u8 + 3,
         pipes: if many { 24 } else { 8 },
         blocks: if many { 32 } else { 64 },
-        transfers: if many { 128 } else { 32 },
+        transfers: if many { 108 } else { 32 },
         interrupters: own as u16 + 1,
         events: if many { 256 } else { 128 },
         ports: 30,

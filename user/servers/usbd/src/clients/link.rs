@@ -7,12 +7,12 @@
 //! segment and one client, which may send on one what came from another.
 
 use diapason_abi::{Errno, Nanos};
+use diapason_frame::{Crc, HEAD, Head};
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::memory::Dma;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 use diapason_state::plain;
-use diapason_usb::frame::{Crc, HEAD, Head};
 
 /// Most links of a computer.
 pub const LINKS: usize = 4;
@@ -20,7 +20,7 @@ pub const LINKS: usize = 4;
 pub const RECORDS: usize = 64;
 /// Places are counted in so many bytes.
 pub const UNIT: usize = 1024;
-/// Most bytes of a message. It must not cross a multiple of this in the segment.
+/// Most bytes of a message. It must not cross a multiple of this as devices count ([`Link::place`]).
 pub const MESSAGE_MAX: usize = 65_536;
 
 /// In [`Ask::what`] and [`Done::what`]: memory for a message.
@@ -56,8 +56,8 @@ plain! {
         pub place: u32,
         /// Its bytes, or those of the message.
         pub bytes: u32,
-        /// Nothing.
-        pub reserved: u32,
+        /// Not 0: nothing is given when it moved, since its client does not wait for that.
+        pub quiet: u32,
     }
 }
 
@@ -110,10 +110,11 @@ pub fn counter(number: usize) -> Result<Counter, Errno> {
 impl Ask {
     /// Is it about memory that there is, and that one block of a controller can describe?
     #[must_use]
-    pub fn is_sane(&self, memory: usize) -> bool {
+    pub fn is_sane(&self, memory: &Dma) -> bool {
         let (at, bytes) = (u64::from(self.place) * UNIT as u64, u64::from(self.bytes));
-        let inside = at + bytes <= memory as u64 && bytes > 0;
-        let whole = at % MESSAGE_MAX as u64 + bytes <= MESSAGE_MAX as u64;
+        let inside = at + bytes <= memory.bytes() as u64 && bytes > 0;
+        let begin = memory.bus_address(0) + at;
+        let whole = begin % MESSAGE_MAX as u64 + bytes <= MESSAGE_MAX as u64;
         self.what <= SEND && inside && whole
     }
 }
@@ -145,9 +146,17 @@ impl Link {
         })
     }
 
-    fn ask(&mut self, what: u32, place: u32, bytes: u32) -> Result<(), Errno> {
-        let ask = Ask { what, place, bytes, reserved: 0 };
-        self.asks.push(&ask).map_err(|_| Errno::Full)
+    /// Memory for a message of any length: piece `number` of as many as there are, one fewer than
+    /// fit into the segment.
+    #[must_use]
+    pub fn place(&self, number: u32) -> u32 {
+        let first = self.data.bus_address(0).next_multiple_of(MESSAGE_MAX as u64);
+        let skipped = (first - self.data.bus_address(0)) as usize;
+        (skipped / UNIT) as u32 + number * (MESSAGE_MAX / UNIT) as u32
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
+        self.asks.push(ask).map_err(|_| Errno::Full)
     }
 
     /// Lends memory for a message of at most so many bytes.
@@ -155,7 +164,7 @@ impl Link {
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn fill(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
-        self.ask(FILL, place, bytes)
+        self.ask(&Ask { what: FILL, place, bytes, quiet: 0 })
     }
 
     /// Gives a message. One whose last packet is full must fill the memory it goes to.
@@ -163,7 +172,15 @@ impl Link {
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn send(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
-        self.ask(SEND, place, bytes)
+        self.ask(&Ask { what: SEND, place, bytes, quiet: 0 })
+    }
+
+    /// The same; that it moved is told with other news only.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn send_quietly(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
+        self.ask(&Ask { what: SEND, place, bytes, quiet: 1 })
     }
 
     /// Lets the server know of what was asked since the last time.

@@ -48,7 +48,7 @@ impl Link {
         let Ask { what, place, .. } = *ask;
         // A client that lets more answers wait than there is room for loses some.
         let _ = self.counter.done.push(&Done { taken: now.0, what, place, bytes, status });
-        self.fresh = true;
+        self.fresh |= ask.quiet == 0 || status != DONE;
     }
 
     /// Something the class knew is over.
@@ -97,7 +97,7 @@ impl Kind for Link {
         while self.asked.len() < self.asked.capacity()
             && let Some(ask) = self.counter.asks.pop()
         {
-            if ask.is_sane(self.counter.data.bytes()) {
+            if ask.is_sane(&self.counter.data) {
                 self.asked.push(ask);
             } else {
                 self.answer(&ask, 0, NONSENSE, now);

@@ -10,6 +10,11 @@
 //! | 8–11 | CRC-32C of the eight bytes before and all that follow |
 //!
 //! All numbers are little-endian.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate alloc;
 
 /// Bytes of a head.
 pub const HEAD: usize = 12;
