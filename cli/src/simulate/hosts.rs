@@ -4,6 +4,7 @@ use super::faults::drawn;
 use super::perfetto::Sheet;
 use super::{Listener, SimRequest, how_it_ended, with_upsets, works};
 use crate::commands::{Addition, as_json, as_tables, code};
+use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live_from, say};
 use crate::outcome::Verdict;
@@ -17,6 +18,7 @@ use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{Controller, Costs, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, Hosts, RunOptions, Socket};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 
 /// Memory of a bridge cable in each direction.
 const CABLE_BYTES: usize = 16 * 1024;
@@ -59,6 +61,32 @@ pub fn drive_together<O: Observer>(
     let ended = diapason_sim::run_together(hosts.collect(), delay)
         .map_err(|error| Failure::Ours(error.to_string()))?;
     sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+}
+
+/// Runs hosts to their end as their descriptions have them; `hear` is told every line, with the
+/// number of its host.
+///
+/// # Errors
+/// If they cannot be run at all.
+pub fn follow(
+    sessions: &[Session],
+    cables: &[Cable],
+    hear: &mut dyn FnMut(usize, &Line),
+) -> Result<Vec<Run>, Failure> {
+    let hear = &RefCell::new(hear);
+    let listener = |host| Listener::new(move |line: &Line| (hear.borrow_mut())(host, line));
+    let mut listeners: Vec<_> = (0..sessions.len()).map(listener).collect();
+    let seats = sessions.iter().zip(&mut listeners).map(|(session, observer)| {
+        let (costs, works) = (Costs::at(session.system.clock_hz), works(session, None));
+        let how = Options { costs, works, ..Options::default() };
+        Seat { session, how, faults: Vec::new(), observer }
+    });
+    let endings = drive_together(seats.collect(), cables)?;
+    let run = |(ending, listener): (Ending, Listener<_>)| {
+        let Listener { outcome, .. } = listener;
+        Run { ending, outcome, flight: None, served: None }
+    };
+    Ok(endings.into_iter().zip(listeners).map(run).collect())
 }
 
 /// The controllers of a host, by the numbers of their devices.

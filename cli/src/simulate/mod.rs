@@ -31,7 +31,7 @@ use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Wanted
 use diapason_system::{Description, Fault, RunOptions};
 pub(crate) use explain::Cast;
 pub use faults::asked;
-pub use hosts::{Seat, drive_together};
+pub use hosts::{Seat, drive_together, follow};
 use measured::{addition, pictures};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
