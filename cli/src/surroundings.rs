@@ -13,14 +13,11 @@ use diapason_devices::hub::{Hub, NotPlugged};
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_devices::sensor::Sensor;
-use diapason_sim::{Controller, Function, Mishap, Planned, Tap, Upset, XHCI};
+use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
 use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel};
 
 /// Blocks of 512 bytes of a disk.
 const DISK_BLOCKS: u32 = 128 << 10;
-
-/// Something more to plug in: into which controller, by the number of its device, and which port.
-pub type Plug = (usize, u8, Box<dyn Device>);
 
 /// From one key to the next, and how many: an hour.
 const KEY_PERIOD: Nanos = Nanos::from_millis(100);
@@ -60,6 +57,7 @@ pub fn device(
         UsbModel::UsbCan => Box::new(interface(buses, wired)),
         UsbModel::Sensor => Box::new(Sensor::article()),
         UsbModel::Camera => Box::new(Camera::default()),
+        UsbModel::BusyCamera => Box::new(Camera::busy()),
         UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
         UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
         UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
@@ -193,13 +191,25 @@ fn lie(fault: &Fault) -> Option<Lie> {
 /// plugged into it and what of `faults` happens there.
 #[must_use]
 pub fn functions(system: &System, faults: &[Fault]) -> Functions {
-    functions_with(system, faults, Vec::new())
+    as_functions(controllers(system, faults, &[]))
 }
 
-/// The same, with more plugged in.
+/// A controller for each that is described, with what is plugged into it: by the number of its
+/// device. Those whose devices are `targets` have a debug capability.
 #[must_use]
-pub fn functions_with(system: &System, faults: &[Fault], more: Vec<Plug>) -> Functions {
-    build(system, faults, more, &mut Sights::default(), |_| None)
+pub fn controllers(
+    system: &System,
+    faults: &[Fault],
+    targets: &[usize],
+) -> Vec<(usize, Controller)> {
+    build(system, faults, targets, &mut Sights::default(), |_| None)
+}
+
+/// Controllers as functions of their host.
+#[must_use]
+pub fn as_functions(controllers: Vec<(usize, Controller)>) -> Functions {
+    let function = |(_, controller)| -> (u32, Box<dyn Function>) { (XHCI, Box::new(controller)) };
+    controllers.into_iter().map(function).collect()
 }
 
 /// The same with a view of it; of what transfers carry, too, if `transfers`.
@@ -207,22 +217,23 @@ pub fn functions_with(system: &System, faults: &[Fault], more: Vec<Plug>) -> Fun
 pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Functions, Sights) {
     let mut sights = Sights::default();
     let tap = |controller: &mut Controller| Some(controller.tap(transfers));
-    let functions = build(system, faults, Vec::new(), &mut sights, tap);
-    (functions, sights)
+    let controllers = build(system, faults, &[], &mut sights, tap);
+    (as_functions(controllers), sights)
 }
 
 fn build(
     system: &System,
     faults: &[Fault],
-    mut more: Vec<Plug>,
+    targets: &[usize],
     sights: &mut Sights,
     tap: impl Fn(&mut Controller) -> Option<Tap>,
-) -> Functions {
+) -> Vec<(usize, Controller)> {
     let controllers = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == XHCI)
     });
-    let controller = |(index, _)| -> (u32, Box<dyn Function>) {
-        let mut controller = Controller::new();
+    let controller = |(index, device): (usize, &diapason_system::Device)| {
+        let (debug, article) = (targets.contains(&index), device.article);
+        let mut controller = Controller::with(Features { debug, article });
         let own = |fault: &&Fault| fault.kind.target() == FaultTarget::Controller;
         for fault in faults.iter().filter(own).filter(|fault| fault.target == index) {
             happen(system, &mut controller, 0, fault);
@@ -238,11 +249,8 @@ fn build(
                 happen(system, &mut controller, plug.port, fault);
             }
         }
-        for (_, port, device) in more.extract_if(.., |(on, ..)| *on == index) {
-            controller.plug(port, device);
-        }
         sights.taps.extend(tap(&mut controller).map(|tap| (index, tap)));
-        (XHCI, Box::new(controller))
+        (index, controller)
     };
     controllers.map(controller).collect()
 }

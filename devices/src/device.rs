@@ -78,6 +78,11 @@ pub trait Device {
     /// Let time pass.
     fn advance(&mut self, now: Nanos);
 
+    /// Does a port notice it? What lies behind a cable may not have been switched on.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// What is plugged into a port of it, from 1, if it is a hub whose port is enabled.
     fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
         let _ = port;
@@ -113,6 +118,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn advance(&mut self, now: Nanos) {
         (**self).advance(now);
+    }
+
+    fn is_there(&self) -> bool {
+        (**self).is_there()
     }
 
     fn child(&mut self, port: u8) -> Option<&mut dyn Device> {

@@ -6,7 +6,9 @@ use crate::tap::Tap;
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::Speed;
-use diapason_xhc::{Config, Denied, Disturbance, Group, Interrupt, Memory, Protocol, Xhc};
+use diapason_xhc::{
+    Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Protocol, Xhc,
+};
 use std::collections::VecDeque;
 
 /// The class of an xHCI controller.
@@ -31,16 +33,36 @@ impl Memory for Unreachable {
 /// Where nothing is that a device may reach.
 const STRAY: u64 = 0xdead_0000;
 
-/// As many connectors as a description can name, each with both protocols.
-fn fresh() -> Xhc {
-    let ports = |protocol| Group { protocol, ports: CONNECTORS };
-    let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
-    Xhc::new(Config { groups, ..Config::default() })
+/// The debug capability: packets one by one, as the article counts them.
+const DEBUG: DebugConfig =
+    DebugConfig { port: 2 * CONNECTORS, burst: 0, first_endpoint: 2, survives_reset: false };
+
+/// What kind of controller it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// It can show its host to another as a device.
+    pub debug: bool,
+    /// Packets of super speed take what the article's equation 3 gives, without the line's code,
+    /// and all of a slot may be periodic.
+    pub article: bool,
+}
+
+impl Features {
+    /// As many connectors as a description can name, each with both protocols.
+    fn controller(self) -> Xhc {
+        let ports = |protocol| Group { protocol, ports: CONNECTORS };
+        let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
+        let coding = if self.article { Coding::Ignored } else { Coding::EightTen };
+        let periodic_percent = self.article.then_some(100);
+        let debug = self.debug.then_some(DEBUG);
+        Xhc::new(Config { groups, coding, periodic_percent, debug, ..Config::default() })
+    }
 }
 
 /// An xHCI controller with what is plugged into it.
 pub struct Controller {
     xhc: Xhc,
+    features: Features,
     /// Interrupts on their way, in order of time.
     coming: VecDeque<Interrupt>,
     /// Connectors that something was plugged into, and its port.
@@ -57,9 +79,15 @@ impl Controller {
     /// A controller with nothing plugged in.
     #[must_use]
     pub fn new() -> Controller {
-        let xhc = fresh();
+        Controller::with(Features::default())
+    }
+
+    /// The same, of this kind.
+    #[must_use]
+    pub fn with(features: Features) -> Controller {
         Controller {
-            xhc,
+            xhc: features.controller(),
+            features,
             coming: VecDeque::new(),
             ports: Vec::new(),
             mishaps: Plan::new(Vec::new()),
@@ -75,6 +103,13 @@ impl Controller {
         let port = if super_speed { connector + CONNECTORS } else { connector };
         self.xhc.attach(port, device, Nanos::ZERO, &mut Unreachable);
         self.ports.push((connector, port));
+    }
+
+    /// The far end of its debug cable, for a connector of another host; `None` if it has no debug
+    /// capability.
+    #[must_use]
+    pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
+        self.xhc.debug_partner(delay)
     }
 
     /// Look at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
@@ -200,7 +235,7 @@ impl Function for Controller {
 
     /// Devices lose their power with the host that feeds them.
     fn power_cycle(&mut self, now: Nanos) {
-        let mut xhc = fresh();
+        let mut xhc = self.features.controller();
         for (_, port) in &self.ports {
             if let Some(mut device) = self.xhc.detach(*port, now, &mut Unreachable) {
                 device.reset(now);

@@ -39,7 +39,7 @@ mod watched;
 mod works;
 
 pub use bill::{Bill, Ledger, Wanted};
-pub use controller::{CLASS as XHCI, Controller};
+pub use controller::{CLASS as XHCI, Controller, Features};
 pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};

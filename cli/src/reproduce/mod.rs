@@ -16,6 +16,7 @@ mod progress;
 mod report;
 mod semaphores;
 mod tuned_pipes;
+mod usb;
 
 pub use report::{Figure, Report, Row};
 
@@ -48,13 +49,15 @@ enum Effort {
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
 
 /// Everything that can be reproduced.
-const ALL: [(&str, Reproduction); 6] = [
+const ALL: [(&str, Reproduction); 8] = [
     ("csd", csd::reproduce),
     ("semaphores", semaphores::reproduce),
     ("decisions", decisions::reproduce),
     ("fig12", fig12::reproduce),
     ("linux-twin", linux_twin::reproduce),
     ("tuned-pipes", tuned_pipes::reproduce),
+    ("usb-latency", usb::latency),
+    ("usb-throughput", usb::throughput),
 ];
 
 /// Reproduces and reports.
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
-             linux-twin, tuned-pipes"
+             linux-twin, tuned-pipes, usb-latency, usb-throughput"
         );
         assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
         assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);

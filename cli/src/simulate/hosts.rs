@@ -4,18 +4,21 @@ use super::faults::drawn;
 use super::perfetto::Sheet;
 use super::{Listener, SimRequest, how_it_ended, with_upsets, works};
 use crate::commands::{Addition, as_json, as_tables, code};
+use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live_from, say};
 use crate::outcome::Verdict;
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
-use crate::surroundings::{Plug, functions_with, simulable};
+use crate::surroundings::{self, as_functions, simulable};
 use crate::{Failure, Workspace, metal};
 use diapason_abi::{Key, Nanos};
+use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{Costs, Observer, Options, Trace};
-use diapason_system::{Cable, Fault, Hosts, RunOptions};
+use diapason_sim::{Controller, Costs, Observer, Options, Trace};
+use diapason_system::{Cable, End, Fault, Hosts, RunOptions, Socket};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 
 /// Memory of a bridge cable in each direction.
 const CABLE_BYTES: usize = 16 * 1024;
@@ -44,25 +47,90 @@ pub fn drive_together<O: Observer>(
     cables: &[Cable],
 ) -> Result<Vec<Ending>, Failure> {
     seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
-    let mut plugs: Vec<Vec<Plug>> = Vec::new();
-    plugs.resize_with(seats.len(), Vec::new);
-    for cable in cables {
-        let (one, other) = slow_bridge(CABLE_BYTES, Nanos(cable.delay_ns));
-        for (end, device) in cable.ends.iter().zip([one, other]) {
-            plugs[end.host].push((end.device, end.port, Box::new(device)));
-        }
-    }
+    let mut controllers: Vec<Controllers> =
+        seats.iter().enumerate().map(|(host, seat)| wired(host, seat, cables)).collect();
+    cables.iter().try_for_each(|cable| plug(cable, &mut controllers))?;
     let delay = cables.iter().map(|cable| Nanos(cable.delay_ns)).min().unwrap_or(UNJOINED);
     let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
-    let hosts = seats.into_iter().zip(plugs).map(|(seat, plugs)| diapason_sim::Host {
+    let hosts = seats.into_iter().zip(controllers).map(|(seat, own)| diapason_sim::Host {
         archive: &seat.session.archive,
         options: seat.how,
-        functions: functions_with(&seat.session.system, &seat.faults, plugs),
+        functions: as_functions(own),
         observer: seat.observer,
     });
     let ended = diapason_sim::run_together(hosts.collect(), delay)
         .map_err(|error| Failure::Ours(error.to_string()))?;
     sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+}
+
+/// Runs hosts to their end as their descriptions have them; `hear` is told every line, with the
+/// number of its host.
+///
+/// # Errors
+/// If they cannot be run at all.
+pub fn follow_together(
+    sessions: &[Session],
+    cables: &[Cable],
+    hear: &mut dyn FnMut(usize, &Line),
+) -> Result<Vec<Run>, Failure> {
+    let hear = &RefCell::new(hear);
+    let listener = |host| Listener::new(move |line: &Line| (hear.borrow_mut())(host, line));
+    let mut listeners: Vec<_> = (0..sessions.len()).map(listener).collect();
+    let seats = sessions.iter().zip(&mut listeners).map(|(session, observer)| {
+        let (costs, works) = (Costs::at(session.system.clock_hz), works(session, None));
+        let how = Options { costs, works, ..Options::default() };
+        Seat { session, how, faults: Vec::new(), observer }
+    });
+    let endings = drive_together(seats.collect(), cables)?;
+    let run = |(ending, listener): (Ending, Listener<_>)| {
+        let Listener { outcome, .. } = listener;
+        Run { ending, outcome, flight: None, served: None }
+    };
+    Ok(endings.into_iter().zip(listeners).map(run).collect())
+}
+
+/// The controllers of a host, by the numbers of their devices.
+type Controllers = Vec<(usize, Controller)>;
+
+/// The controllers of a host; those with a debug cable have a debug capability.
+fn wired<O>(host: usize, seat: &Seat<'_, O>, cables: &[Cable]) -> Controllers {
+    let ends = cables.iter().flat_map(|cable| &cable.ends);
+    let targets = ends.filter(|end| end.host == host && end.socket == Socket::Debug);
+    let targets: Vec<usize> = targets.map(|end| end.device).collect();
+    surroundings::controllers(&seat.session.system, &seat.faults, &targets)
+}
+
+/// Plugs in both ends of a cable.
+fn plug(cable: &Cable, hosts: &mut [Controllers]) -> Result<(), Failure> {
+    let (delay, [one, other]) = (Nanos(cable.delay_ns), &cable.ends);
+    let plugged = match (one.socket, other.socket) {
+        (Socket::Port(_), Socket::Port(_)) => {
+            let (here, there) = slow_bridge(CABLE_BYTES, delay);
+            insert(hosts, one, Box::new(here)).and(insert(hosts, other, Box::new(there)))
+        }
+        (Socket::Port(_), Socket::Debug) => join(hosts, one, other, delay),
+        (Socket::Debug, _) => join(hosts, other, one, delay),
+    };
+    // A checked description has controllers at both ends.
+    let nowhere = || Failure::Ours(format!("nothing to plug the cable `{}` into", cable.name));
+    plugged.ok_or_else(nowhere)
+}
+
+/// A debug cable from a host's port to the capability of a target.
+fn join(hosts: &mut [Controllers], host: &End, target: &End, delay: Nanos) -> Option<()> {
+    let partner = at(hosts, target)?.debug_partner(delay)?;
+    insert(hosts, host, partner)
+}
+
+fn at<'h>(hosts: &'h mut [Controllers], end: &End) -> Option<&'h mut Controller> {
+    let mut own = hosts.get_mut(end.host)?.iter_mut();
+    own.find(|(device, _)| *device == end.device).map(|(_, controller)| controller)
+}
+
+fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn Device>) -> Option<()> {
+    let Socket::Port(port) = end.socket else { return None };
+    at(hosts, end)?.plug(port, device);
+    Some(())
 }
 
 /// Simulates several hosts and reports on each.

@@ -33,7 +33,7 @@ use diapason_system::{Description, Fault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, drawn};
-pub use hosts::{Seat, drive_together};
+pub use hosts::{Seat, drive_together, follow_together};
 use measured::{addition, pictures};
 use messages::Messages;
 pub use messages::{Choice, Life};

@@ -119,6 +119,7 @@ fn devices(declared: &Declared) -> Vec<Device> {
             interval_ns: device.interval(0),
         }),
         allowed: users(declared, &name.value),
+        article: device.article,
     });
     let of_each = declared.devices.iter().zip(0..).flat_map(|(device, of)| {
         (0..device.what.messages()).map(move |vector| (device, of, vector))
@@ -129,6 +130,7 @@ fn devices(declared: &Declared) -> Vec<Device> {
         size: 0,
         interrupt: Some(Interrupt { irq, level: false, interval_ns: device.what.interval(vector) }),
         allowed: users(declared, &device.name.value),
+        article: false,
     }));
     devices
 }

@@ -59,6 +59,8 @@ pub(crate) struct DeclaredDevice {
     pub irqs: Option<At<u16>>,
     /// One for all of its interrupts, one for each, or none.
     pub intervals: Vec<u64>,
+    /// A USB controller that counts as the article does.
+    pub article: bool,
 }
 
 impl DeclaredDevice {

@@ -22,6 +22,8 @@ const DELAYS: std::ops::RangeInclusive<u64> = 1..=1_000_000;
 /// The class of a controller that cables can be plugged into, and its ports.
 const XHCI: u32 = 0x0c_0330;
 const PORTS: std::ops::RangeInclusive<u8> = 1..=15;
+/// Instead of a port: the controller's debug capability.
+const DEBUG: &str = "debug";
 
 /// Hosts and what joins them.
 #[derive(Clone, Debug)]
@@ -43,7 +45,8 @@ pub struct Host {
     pub system: System,
 }
 
-/// A bridge cable: each of its ends is a device at a controller's port.
+/// A cable: a bridge, whose ends are devices at two ports; or a debug cable, between a port and
+/// another host's debug capability.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cable {
     /// Its name.
@@ -61,8 +64,17 @@ pub struct End {
     pub host: usize,
     /// The controller: a number of a device of its system.
     pub device: usize,
-    /// The controller's port, from 1.
-    pub port: u8,
+    /// Where in the controller.
+    pub socket: Socket,
+}
+
+/// Where in a controller a cable ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Socket {
+    /// At this port, from 1.
+    Port(u8),
+    /// At the debug capability: the host is a device of the one at the other end.
+    Debug,
 }
 
 /// What `text` is.
@@ -219,7 +231,10 @@ fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable
         for text in &cable.ends {
             let Some(end) = end(text, hosts, report) else { continue };
             if let Some((_, first)) = taken.iter().find(|(other, _)| *other == end) {
-                let title = format!("port {} has two cables", end.port);
+                let title = match end.socket {
+                    Socket::Port(port) => format!("port {port} has two cables"),
+                    Socket::Debug => String::from("the debug capability has two cables"),
+                };
                 let problem = Problem::new(&text.span, title, "give each a port of its own");
                 report.push(problem.with(first, "the first"));
             }
@@ -227,6 +242,11 @@ fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable
             ends.push(end);
         }
         if let [one, other] = ends[..] {
+            if (one.socket, other.socket) == (Socket::Debug, Socket::Debug) {
+                let title = format!("cable `{}` has no port at either end", cable.name.value);
+                let help = "a debug capability is a device for a port of another host";
+                report.push(Problem::new(&cable.ends_place, title, help));
+            }
             let (name, delay_ns) = (cable.name.value.clone(), cable.delay_ns);
             cables.push(Cable { name, ends: [one, other], delay_ns });
         }
@@ -272,8 +292,12 @@ fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End,
         };
         return Err((format!("`{file}` has no USB controller called `{device}`"), help));
     };
+    if port == DEBUG {
+        return Ok(End { host: number, device: index, socket: Socket::Debug });
+    }
     let Some(port) = port.parse().ok().filter(|port| PORTS.contains(port)) else {
-        let help = format!("write a number from {} to {}", PORTS.start(), PORTS.end());
+        let (first, last) = (PORTS.start(), PORTS.end());
+        let help = format!("write a number from {first} to {last}, or `{DEBUG}`");
         return Err((format!("a controller has no port `{port}`"), help));
     };
     let mut plugs = system.usb.iter().filter(|plug| plug.behind.is_none());
@@ -281,5 +305,5 @@ fn find_end(host: &str, device: &str, port: &str, hosts: &[Host]) -> Result<End,
         let title = format!("port {port} of `{device}` has `{}` in it", plug.name);
         return Err((title, String::from("give each a port of its own")));
     }
-    Ok(End { host: number, device: index, port })
+    Ok(End { host: number, device: index, socket: Socket::Port(port) })
 }

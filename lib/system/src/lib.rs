@@ -46,7 +46,7 @@ mod vcpus;
 pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
-pub use hosts::{Cable, Description, End, Host, Hosts, parse_any};
+pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,

@@ -185,6 +185,9 @@ pub struct Device {
     pub interrupt: Option<Interrupt>,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
+    /// Of a USB controller in the simulator: packets take what the article's equation 3 gives, and
+    /// all of a slot may be periodic.
+    pub article: bool,
 }
 
 /// A USB device that is plugged in.
@@ -238,6 +241,8 @@ pub enum UsbModel {
     Sensor,
     /// The article's isochronous camera.
     Camera,
+    /// The same with something to send in every interval.
+    BusyCamera,
     /// A keyboard on which somebody types the alphabet.
     Keyboard,
     /// A disk of 64 MiB.
@@ -254,10 +259,11 @@ pub enum UsbModel {
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 9] = [
+    pub const ALL: [UsbModel; 10] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
         UsbModel::Camera,
+        UsbModel::BusyCamera,
         UsbModel::Keyboard,
         UsbModel::Disk,
         UsbModel::Hub,
@@ -273,8 +279,8 @@ impl UsbModel {
     pub const fn channels(self) -> u64 {
         match self {
             UsbModel::UsbCan => 5,
-            UsbModel::Sensor | UsbModel::Camera | UsbModel::Keyboard | UsbModel::Disk => 0,
-            UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
+            UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
+            UsbModel::Disk | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
             UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
         }
     }
@@ -286,6 +292,7 @@ impl UsbModel {
             UsbModel::UsbCan => "usb-can",
             UsbModel::Sensor => "sensor",
             UsbModel::Camera => "camera",
+            UsbModel::BusyCamera => "busy-camera",
             UsbModel::Keyboard => "keyboard",
             UsbModel::Disk => "disk",
             UsbModel::Hub => "hub",
@@ -304,7 +311,7 @@ impl UsbModel {
     /// Is it a SuperSpeed device? Such devices, and no others, are behind SuperSpeed hubs.
     #[must_use]
     pub const fn is_superspeed(self) -> bool {
-        matches!(self, UsbModel::Camera | UsbModel::SuperSpeedHub)
+        matches!(self, UsbModel::Camera | UsbModel::BusyCamera | UsbModel::SuperSpeedHub)
     }
 
     /// Is it a device that QEMU does not have?

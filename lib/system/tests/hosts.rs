@@ -1,6 +1,6 @@
 //! Files that list several hosts.
 
-use diapason_system::{Cable, Description, Diagnostics, End, Hosts, parse_any};
+use diapason_system::{Cable, Description, Diagnostics, End, Hosts, Socket, parse_any};
 
 /// A system with a USB controller, something in its third port, and no more than it needs.
 const BOARD: &str = "[system]\nname = \"board\"\nclock = \"100MHz\"\n[[process]]\nname = \"p\"\n\
@@ -72,12 +72,27 @@ fn cables_join_ports() {
     let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:15\"]\n\
                  [[cable]]\nname = \"d\"\nends = [\"right:xhci:2\", \"right:xhci:1\"]\n\
                  delay = \"20us\"\n";
-    let end = |host, port| End { host, device: 1, port };
+    let end = |host, port| End { host, device: 1, socket: Socket::Port(port) };
     let expected = [
         Cable { name: "c".into(), ends: [end(0, 1), end(1, 15)], delay_ns: 1_000 },
         Cable { name: "d".into(), ends: [end(1, 2), end(1, 1)], delay_ns: 20_000 },
     ];
     assert_eq!(several(&boards(cable)).cables, expected);
+}
+
+#[test]
+fn cables_join_ports_and_debug_capabilities() {
+    let cable = |ends: &str| boards(&format!("[[cable]]\nname = \"c\"\nends = [{ends}]\n"));
+    let hosts = several(&cable("\"left:xhci:1\", \"right:xhci:debug\""));
+    let [Cable { ends: [one, other], .. }] = &hosts.cables[..] else { panic!("{hosts:?}") };
+    assert_eq!((one.socket, other.socket), (Socket::Port(1), Socket::Debug));
+    let title = "cable `c` has no port at either end";
+    let help = "a debug capability is a device for a port of another host";
+    bad(&cable("\"left:xhci:debug\", \"right:xhci:debug\""), (9, 8), title, help);
+    let more = "[[cable]]\nname = \"d\"\nends = [\"left:xhci:2\", \"right:xhci:debug\"]\n";
+    let two = cable("\"left:xhci:1\", \"right:xhci:debug\"") + more;
+    let own = "give each a port of its own";
+    bad(&two, (12, 24), "the debug capability has two cables", own);
 }
 
 #[test]
@@ -124,8 +139,9 @@ fn wrong_cables_are_refused_where_they_stand() {
     one("zzz:xhci:1", "no host is called `zzz`", "there is left, right");
     let title = "`board.toml` has no USB controller called `hpet`";
     one("right:hpet:1", title, "did you mean `xhci`?");
-    one("right:xhci:16", "a controller has no port `16`", "write a number from 1 to 15");
-    one("right:xhci:-1", "a controller has no port `-1`", "write a number from 1 to 15");
+    let port = "write a number from 1 to 15, or `debug`";
+    one("right:xhci:16", "a controller has no port `16`", port);
+    one("right:xhci:-1", "a controller has no port `-1`", port);
     let own = "give each a port of its own";
     one("right:xhci:3", "port 3 of `xhci` has `keys` in it", own);
     one("left:xhci:1", "port 1 has two cables", own);

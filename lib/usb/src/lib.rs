@@ -13,6 +13,7 @@ pub mod context;
 pub mod descriptor;
 pub mod register;
 pub mod setup;
+pub mod target;
 pub mod trb;
 pub mod xhci;
 

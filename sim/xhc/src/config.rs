@@ -65,6 +65,8 @@ pub struct Config {
     pub threshold: u8,
     /// How the line code of super speed counts.
     pub coding: Coding,
+    /// Most of a slot for periodic packets, in per cent; `None` is what the standard allows.
+    pub periodic_percent: Option<u8>,
     /// The firmware owns the controller until asked.
     pub firmware: bool,
     /// The debug capability, if there is one.
@@ -90,6 +92,7 @@ impl Default for Config {
             port_power: false,
             threshold: 4,
             coding: Coding::EightTen,
+            periodic_percent: None,
             firmware: false,
             debug: None,
             times: Times::default(),

@@ -31,6 +31,7 @@ mod xhc;
 
 pub use config::{Config, Group, Protocol, Times};
 pub use debug::DebugConfig;
+pub use diapason_bus::Coding;
 pub use extended::{DOORBELLS, EXTENDED, OPERATIONAL, RUNTIME};
 pub use interrupter::{Disturbance, Interrupt};
 pub use memory::{Denial, Denied, Memory};

@@ -19,6 +19,8 @@ enum Wait {
 pub(crate) struct Port {
     protocol: Protocol,
     device: Option<Box<dyn Device>>,
+    /// Was the device there when we last looked?
+    there: bool,
     power: bool,
     connected: bool,
     enabled: bool,
@@ -61,6 +63,7 @@ impl Port {
         let mut port = Port {
             protocol,
             device: None,
+            there: false,
             power,
             connected: false,
             enabled: false,
@@ -84,14 +87,14 @@ impl Port {
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;
-        *self =
-            Port { device, generation, advanced: self.advanced, ..Port::new(self.protocol, power) };
+        let (advanced, there) = (self.advanced, self.there);
+        *self = Port { device, there, generation, advanced, ..Port::new(self.protocol, power) };
         self.look(now, times);
     }
 
     /// Look for a partner.
     fn look(&mut self, now: Nanos, times: &Times) {
-        if !self.power || self.device.is_none() {
+        if !self.power || !self.there {
             return;
         }
         self.link = link::POLLING;
@@ -106,13 +109,26 @@ impl Port {
 
     pub fn attach(&mut self, device: Box<dyn Device>, now: Nanos, times: &Times) {
         self.detach();
+        self.there = device.is_there();
         self.device = Some(device);
         self.look(now, times);
+    }
+
+    /// Has its device come or gone by itself?
+    pub fn is_news(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.is_there()) != self.there
+    }
+
+    /// Its device has.
+    pub fn notice(&mut self, now: Nanos, times: &Times) {
+        self.there = !self.there;
+        if self.there { self.look(now, times) } else { self.disconnect() }
     }
 
     /// Pull the plug.
     pub fn detach(&mut self) -> Option<Box<dyn Device>> {
         let device = self.device.take();
+        self.there = false;
         self.disconnect();
         device
     }
@@ -163,7 +179,7 @@ impl Port {
     }
 
     fn enable(&mut self, now: Nanos) {
-        let Some(device) = &mut self.device else {
+        let Some(device) = self.device.as_mut().filter(|_| self.there) else {
             self.link = self.idle_link();
             return;
         };

@@ -45,6 +45,8 @@ pub(crate) struct Flight {
 pub(crate) struct Bus {
     pub speed: Speed,
     pub coding: Coding,
+    /// Most of a slot for periodic packets, if the standard's limit does not hold.
+    pub percent: Option<u8>,
     /// Behind a hub that translates.
     pub is_translator: bool,
     /// Asynchronous endpoints with work, the next one first.
@@ -70,6 +72,7 @@ impl Bus {
         Bus {
             speed,
             coding,
+            percent: None,
             is_translator,
             round: VecDeque::new(),
             periodic: Vec::new(),
@@ -81,7 +84,8 @@ impl Bus {
 
     /// Most time of a slot for periodic packets.
     pub fn limit(&self) -> Picos {
-        Picos(self.speed.slot().0 / 100 * u64::from(self.speed.periodic_percent()))
+        let percent = self.percent.map_or(self.speed.periodic_percent(), u32::from);
+        Picos(self.speed.slot().0 / 100 * u64::from(percent))
     }
 
     /// When something happens next.

@@ -141,7 +141,8 @@ impl Xhc {
                 Protocol::Usb2 => &[Speed::High, Speed::Full],
                 Protocol::Usb3 => &[Speed::Super],
             };
-            let new = |&speed| Bus::new(speed, self.config.coding, false);
+            let percent = self.config.periodic_percent;
+            let new = |&speed| Bus { percent, ..Bus::new(speed, self.config.coding, false) };
             self.buses.extend(speeds.iter().map(new));
         }
         self.wrap = Nanos::FOREVER;
@@ -314,6 +315,9 @@ impl Xhc {
         }
         if self.ports[index].is_due(self.now) {
             self.ports[index].advance(self.now);
+            if self.ports[index].is_news() {
+                self.change_port(memory, port, |port, now, times| port.notice(now, times));
+            }
             self.wake_port(memory, port);
         }
     }

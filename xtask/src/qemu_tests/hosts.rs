@@ -4,13 +4,16 @@
 use super::talker::{Talker, talkers};
 use crate::steps::Tally;
 use diapason::Workspace;
+use diapason::console::Line;
 use diapason::metal::Built;
+use diapason::outcome::Verdict;
 use diapason::qemu::Ending;
 use diapason::session::{Session, describe, describe_any};
-use diapason::simulate::{Seat, drive, drive_together};
+use diapason::simulate::{Seat, drive, drive_together, follow_together};
 use diapason_abi::Nanos;
 use diapason_sim::{Function, Options, Trace, XHCI, run_together};
-use diapason_system::{Cable, Description, End, RunOptions};
+use diapason_system::{Cable, Description, End, Host, RunOptions};
+use std::collections::BTreeMap;
 
 const ENGINE: &str = "examples/engine.toml";
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
@@ -24,12 +27,13 @@ type Outcome = (Ending, u64);
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 5] = [
+const TESTS: [(&str, Test); 6] = [
     ("two hosts do what each does alone", alike),
     ("hosts may be listed in any order", any_order),
     ("a host that dies takes no other along", a_death),
     ("hosts joined by a cable may be listed in any order", joined),
     ("whose turn it is does not show in what hosts send each other", turns),
+    ("messages go there and back over a bridge, a debug cable, and through a third host", linked),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -141,6 +145,62 @@ fn joined(stage: &Stage<'_>) -> Result<(), String> {
         return Err(format!("{straight:x?}, alone {concentrator:x?} and {engine:x?}"));
     }
     Ok(())
+}
+
+/// Of each list of hosts, and how many messages each host with a link sends in a second at least.
+const LINKED: [(&str, u64); 3] = [
+    ("examples/bridge.toml", 300),
+    ("examples/debug-cable.toml", 300),
+    ("examples/figure-9.toml", 200),
+];
+
+/// Every message comes back whole, whoever passes it on.
+fn linked(stage: &Stage<'_>) -> Result<(), String> {
+    for (file, least) in LINKED {
+        let said = linked_by(stage, file)?;
+        for (host, numbers) in &said {
+            let [sent, came, answered, lost, damaged, longest] = numbers[..] else {
+                return Err(format!("{file}: host {host} said {numbers:?}"));
+            };
+            let whole = sent <= came + 1 && lost + damaged == 0 && answered >= least;
+            if came < least || !whole {
+                return Err(format!("{file}: host {host} said {numbers:?}"));
+            }
+            println!("{file}: host {host}: {came} messages there and back in {longest} ns at most");
+        }
+        if said.len() != 2 {
+            return Err(format!("{file}: {} hosts said something", said.len()));
+        }
+    }
+    Ok(())
+}
+
+/// What each host with a link said last: numbers behind `LINK`.
+fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>, String> {
+    let path = stage.workspace.root().join(file);
+    let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {
+        return Err(format!("{file} is one host"));
+    };
+    let options =
+        RunOptions { horizon_ns: HORIZON_NS + 100_000_000, record_bytes: 0, watch: false };
+    let assemble = |host: Host| Session::assemble(host.system, stage.built.clone(), options);
+    let sessions: Result<Vec<Session>, _> = hosts.hosts.into_iter().map(assemble).collect();
+    let sessions = sessions.map_err(|failure| failure.to_string())?;
+    let mut said = BTreeMap::new();
+    let runs = follow_together(&sessions, &hosts.cables, &mut |host, line| {
+        if let Line::Log { text, .. } = line
+            && let Some(numbers) = text.strip_prefix("LINK ")
+        {
+            let numbers = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
+            said.insert(host, numbers);
+        }
+    });
+    for (session, run) in sessions.iter().zip(runs.map_err(|failure| failure.to_string())?) {
+        if session.judge(&run) != Verdict::Holds {
+            return Err(format!("{file}: {}: {:?}", session.system.name, session.judge(&run)));
+        }
+    }
+    Ok(said)
 }
 
 /// Two concentrators whose controllers are devices that talk to each other: what each says and

@@ -26,13 +26,12 @@
 //!
 //! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
 
-pub mod bridge;
 pub mod cdc_acm;
-pub mod debug;
 mod flow;
 pub mod hid;
 pub mod hub;
 pub mod kvaser;
+pub mod link;
 pub mod mass_storage;
 pub mod uvc;
 

@@ -20,6 +20,18 @@ pub struct Buses {
     pub high: Bus,
     /// 5 Gbit/s.
     pub superspeed: Bus,
+    /// Do control endpoints count, which are silent most of the time?
+    pub control: bool,
+}
+
+impl Buses {
+    /// Super speed as the article counts it: without the line's code and control endpoints, and all
+    /// of a slot may be periodic. Not what hardware does.
+    #[must_use]
+    pub fn article() -> Buses {
+        let superspeed = Bus { periodic_percent: 100, ..Bus::article() };
+        Buses { superspeed, control: false, ..Buses::default() }
+    }
 }
 
 impl Default for Buses {
@@ -29,6 +41,7 @@ impl Default for Buses {
             full: Bus::new(Speed::Full),
             high: Bus::new(Speed::High),
             superspeed: Bus::new(Speed::Super),
+            control: true,
         }
     }
 }
@@ -64,6 +77,7 @@ impl EndpointPlan {
 #[derive(Debug)]
 pub(super) struct Budget {
     schedulers: [Scheduler; 4],
+    control: bool,
 }
 
 /// The name of an endpoint on its bus: index of its device and device context index.
@@ -89,7 +103,8 @@ impl Budget {
     pub fn new(buses: &Buses) -> Result<Budget, Unfit> {
         let [low, full, high, superspeed] =
             [buses.low, buses.full, buses.high, buses.superspeed].map(Scheduler::new);
-        Ok(Budget { schedulers: [low?, full?, high?, superspeed?] })
+        let control = buses.control;
+        Ok(Budget { schedulers: [low?, full?, high?, superspeed?], control })
     }
 
     pub fn clear(&mut self) {
@@ -104,8 +119,11 @@ impl Budget {
         &self.schedulers[instance(speed)]
     }
 
-    /// A control endpoint takes part in the round robin.
+    /// A control endpoint takes part in the round robin, if such count.
     pub fn attach_control(&mut self, speed: Speed, endpoint: Async) -> Result<Change, Unfit> {
+        if !self.control {
+            return Ok(Change::default());
+        }
         self.schedulers[instance(speed)].attach(&[], &[endpoint], Moves::Never)
     }
 

@@ -33,6 +33,7 @@ pub use budget::{Buses, EndpointPlan};
 pub use build::When;
 pub use controller::Controller;
 pub use device::HubPlan;
+pub use diapason_bus::Guarantee;
 pub use event_ring::Handled;
 pub use limits::{Limits, Unusable, Window};
 pub use report::{

@@ -1,9 +1,8 @@
-//! Serial lines, keyboards, debug devices: what goes there and comes back.
+//! Serial lines and keyboards: what goes there and comes back.
 
 use super::shell::{Asked, Shell, hostile, never};
 use diapason_abi::Nanos;
 use diapason_usb::class::cdc_acm::{self, CdcAcm, LineCoding, SerialState};
-use diapason_usb::class::debug::{self, Debug};
 use diapason_usb::class::hid::{self, Keyboard};
 use diapason_usb::class::{Class, Fault};
 use diapason_usb::descriptor::Configuration;
@@ -213,43 +212,4 @@ fn whatever_a_keyboard_says() {
         },
     );
     assert!(keys > 10_000, "{keys}");
-}
-
-fn debug_device() -> Debug {
-    let pair = Interface::new(0).class(0xdc, 2, 1);
-    let pair = pair.endpoint(bulk(0x81, 1024).bursts(3, 0)).endpoint(bulk(1, 1024).bursts(3, 0));
-    let bytes = Make::new(1).with(pair).bytes(Speed::Super);
-    Debug::find(&Configuration::parse_once(&bytes, Speed::Super).unwrap()).unwrap()
-}
-
-#[test]
-fn a_debug_device_is_a_pair_of_pipes() {
-    let mut shell = Shell::new(debug_device());
-    let mut heard = Vec::<u8>::new();
-    assert_eq!(shell.class.write(b"ping"), 4);
-    shell.pull();
-    assert_eq!(shell.next(1), Some(&Asked::Out(b"ping".to_vec())));
-    shell.end(0x81, Ok(b"pong"), &mut |event| match event {
-        debug::Event::Data(bytes) => heard.extend(bytes),
-        debug::Event::Failed => panic!("failed"),
-    });
-    assert_eq!(heard, b"pong");
-}
-
-#[test]
-fn whatever_a_debug_device_says() {
-    let mut bytes = 0;
-    hostile(
-        (4, false),
-        100_000,
-        &[vec![0; 1024], vec![1; 17]],
-        &never,
-        |_| debug_device(),
-        |class, _, _| assert!(class.write(&[5; 300]) <= 300),
-        &mut |event| match event {
-            debug::Event::Data(data) => bytes += data.len(),
-            debug::Event::Failed => {}
-        },
-    );
-    assert!(bytes > 1_000_000, "{bytes}");
 }

@@ -1,8 +1,8 @@
 //! Class drivers against scripted far sides, cut streams, and devices that answer anything.
 
-mod bridge;
 mod camera;
 mod hub;
+mod link;
 
 mod kvaser;
 mod lines;

@@ -4,7 +4,7 @@
 use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::Setup;
-use diapason_usb::class::{Class, Completion, Fault, Request};
+use diapason_usb::class::{Class, Completion, Fault, HEAD, Landed, Request};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A transfer that a class asked for.
@@ -13,6 +13,8 @@ pub enum Asked {
     Control(Setup, Vec<u8>),
     In(usize),
     Out(Vec<u8>),
+    /// Place and length.
+    Shared(u32, usize),
     Recover,
     Alternate(u8, u8),
 }
@@ -64,7 +66,10 @@ impl<C: Class> Shell<C> {
                     assert!(endpoint & 0x80 == 0 && endpoint != 0);
                     (endpoint, Asked::Out(data.to_vec()))
                 }
-                Request::Shared { .. } => panic!("nobody shares memory here"),
+                Request::Shared { endpoint, place, length } => {
+                    assert!(endpoint & 0x7f != 0 && length > 0);
+                    (endpoint, Asked::Shared(place, length))
+                }
                 Request::Recover { endpoint } => {
                     self.halted.remove(&endpoint);
                     assert!(self.pending.get(&endpoint).is_none_or(VecDeque::is_empty));
@@ -96,8 +101,8 @@ impl<C: Class> Shell<C> {
         tell: &mut dyn FnMut(C::Event<'_>),
     ) {
         let queue = self.pending.get_mut(&endpoint).expect("nothing was asked");
-        queue.pop_front().expect("nothing is pending");
-        self.class.complete(self.now, Completion { endpoint, result }, tell);
+        let asked = queue.pop_front().expect("nothing is pending");
+        self.report(endpoint, &asked, result, tell);
         // The control endpoint of a device clears its halt by itself.
         if result.is_err() && endpoint != 0 && !self.isochronous {
             self.halted.insert(endpoint);
@@ -106,11 +111,25 @@ impl<C: Class> Shell<C> {
         self.settle(tell);
     }
 
+    fn report(
+        &mut self,
+        endpoint: u8,
+        asked: &Asked,
+        result: Result<&[u8], Fault>,
+        tell: &mut dyn FnMut(C::Event<'_>),
+    ) {
+        let Asked::Shared(place, length) = *asked else {
+            return self.class.complete(self.now, Completion { endpoint, result }, tell);
+        };
+        let moved = result.map(|bytes| bytes.len().min(length));
+        let head = result.ok().filter(|_| endpoint & 0x80 != 0).unwrap_or(&[]);
+        let head = &head[..head.len().min(HEAD)];
+        self.class.landed(self.now, Landed { endpoint, place, result: moved, head }, tell);
+    }
+
     fn flush(&mut self, endpoint: u8, tell: &mut dyn FnMut(C::Event<'_>)) {
-        let rest = self.pending.remove(&endpoint).unwrap_or_default();
-        for _ in rest {
-            let result = Err(Fault::Cancelled);
-            self.class.complete(self.now, Completion { endpoint, result }, tell);
+        for asked in self.pending.remove(&endpoint).unwrap_or_default() {
+            self.report(endpoint, &asked, Err(Fault::Cancelled), tell);
         }
     }
 
@@ -179,7 +198,7 @@ impl<C: Class> Shell<C> {
             return true;
         }
         let bytes = match &asked {
-            Asked::In(length) => garbage(random, seeds, *length),
+            Asked::In(length) | Asked::Shared(_, length) => garbage(random, seeds, *length),
             Asked::Control(setup, _) if setup.is_in() => {
                 garbage(random, seeds, setup.length.into())
             }

@@ -10,10 +10,10 @@ use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::{self, Keys};
 use diapason_devices::sensor::{PACKET, Sensor, packet};
 use diapason_usb::Speed;
-use diapason_usb::class::bridge::{Bridge, Event as Sent};
 use diapason_usb::class::cdc_acm::{CdcAcm, Event as Line, LineCoding};
 use diapason_usb::class::hid::{Event as Key, Keyboard};
 use diapason_usb::class::hub::{self, Event as Plug};
+use diapason_usb::class::link::{Event, Link};
 use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage, Refused};
 use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
 
@@ -214,32 +214,41 @@ fn the_hub_tells_who_comes_and_goes() {
     }
 }
 
-/// A hundred frames each way, of all lengths that matter to packets.
+/// A hundred messages each way, of all lengths that matter to packets.
 #[test]
 fn both_ends_of_the_bridge_talk() {
+    const PLACE: usize = 2_048;
     let (here, there) = bridge(8 * 1024);
-    let mut ends = [connect(here, Bridge::find), connect(there, Bridge::find)];
+    let mut ends = [connect(here, Link::find), connect(there, Link::find)];
     // Who starts resets the pipes: both do before anybody sends.
     for end in &mut ends {
         end.run(Nanos::from_micros(100), &mut |event| panic!("{event:?}"));
     }
-    let mut got = [0usize; 2];
-    for number in 0..100usize {
-        let length = number * 97 % 1537;
-        let payload = vec![number as u8; length];
+    let mut got = [0u32; 2];
+    for number in 0..100u32 {
+        let length = 1 + number as usize * 97 % 1_023;
+        // The last fills its place to the full packet.
+        let length = if number == 99 { PLACE } else { length };
         for end in &mut ends {
-            end.class.send(&payload).unwrap();
+            end.shared.insert(number, vec![number as u8; length]);
+            end.shared.insert(1_000 + number, vec![0; PLACE]);
+            assert!(end.class.fill(1_000 + number, PLACE as u32));
+            assert!(end.class.send(number, length as u32));
         }
         for turn in 0..4 {
-            let until = Nanos::from_micros(500 * (4 * number + turn + 1) as u64);
+            let until = Nanos::from_micros(500 * u64::from(4 * number + turn + 1));
             for (end, got) in ends.iter_mut().zip(&mut got) {
+                let mut came = Vec::new();
                 end.run(until, &mut |event| match event {
-                    Sent::Frame(bytes) => {
-                        assert_eq!(bytes, vec![*got as u8; *got * 97 % 1537]);
-                        *got += 1;
-                    }
+                    Event::Came { place, bytes } => came.push((place, bytes)),
+                    Event::Sent { place } => assert_eq!(place, number),
                     other => panic!("{other:?}"),
                 });
+                for (place, bytes) in came {
+                    assert_eq!((place, bytes), (1_000 + *got, length as u32));
+                    assert_eq!(end.shared[&place], vec![*got as u8; length]);
+                    *got += 1;
+                }
             }
         }
     }

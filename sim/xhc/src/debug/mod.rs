@@ -161,9 +161,9 @@ impl Debug {
 }
 
 impl Xhc {
-    /// The other end of the debug cable, to be plugged into another controller's port while
-    /// [`Xhc::debug_answers`]. What happens at one end is known at the other after `delay`. `None`
-    /// without a debug capability. There is one cable.
+    /// The other end of the debug cable, to be plugged into another controller's port. What happens
+    /// at one end is known at the other after `delay`. The port finds a device while the debug
+    /// capability is switched on. `None` without one. There is one cable.
     #[must_use]
     pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
         let debug = self.debug.as_ref()?;

@@ -280,6 +280,10 @@ impl Device for Partner {
         Answer::packet(packet, &bytes)
     }
 
+    fn is_there(&self) -> bool {
+        self.face.is_some()
+    }
+
     fn next_change(&self) -> Nanos {
         self.cable.borrow().to_host.front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }

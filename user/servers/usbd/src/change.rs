@@ -2,8 +2,9 @@
 //! at a time, as the driver has it, and tried again while the driver is at something else.
 
 use crate::policy;
+use crate::served::Place;
 use crate::server::Driver;
-use crate::services::Found;
+use crate::services::{Found, Service};
 use alloc::vec::Vec;
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
@@ -79,15 +80,15 @@ impl Changes {
     /// Ask the driver, if that is still to be done; what cannot be is told with its reason.
     pub fn ask(
         &mut self,
+        service: &dyn Service,
         driver: &mut Driver,
-        device: DeviceId,
-        speed: Speed,
+        of: (DeviceId, Speed, Place),
     ) -> Option<(Change, Fault)> {
         let change = self.wanted.filter(|_| !self.asked)?;
         let asked = match change {
-            Change::Renew { endpoint } => driver.renew(device, endpoint),
+            Change::Renew { endpoint } => driver.renew(of.0, endpoint),
             Change::Alternate { interface, alternate } => {
-                self.choose(driver, (device, speed), (interface, alternate))
+                self.choose(service, driver, of, (interface, alternate))
             }
         };
         let fault = match asked {
@@ -106,19 +107,21 @@ impl Changes {
 
     fn choose(
         &self,
+        service: &dyn Service,
         driver: &mut Driver,
-        (device, speed): (DeviceId, Speed),
+        (device, speed, place): (DeviceId, Speed, Place),
         (interface, alternate): (u8, u8),
     ) -> Result<(), Refused> {
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read(driver, device, (speed, 0), &mut bytes).ok_or(Refused::NoDevice)?;
+        let found =
+            Found::read(driver, device, (speed, place), &mut bytes).ok_or(Refused::NoDevice)?;
         let before = self.settings.get(usize::from(interface)).copied().unwrap_or(0);
         let endpoints = |alternate| {
             let setting = found.set.interface(interface, alternate);
             setting.into_iter().flat_map(|setting| setting.endpoints())
         };
         let gone: Vec<u8> = endpoints(before).map(|endpoint| endpoint.address).collect();
-        let plans: Vec<EndpointPlan> = endpoints(alternate).map(EndpointPlan::critical).collect();
+        let plans: Vec<EndpointPlan> = endpoints(alternate).map(|e| service.chosen(e)).collect();
         driver.set_alternate(device, (interface, alternate), &gone, &plans)
     }
 }

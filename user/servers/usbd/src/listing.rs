@@ -22,7 +22,7 @@ impl fmt::Display for Place {
 /// A device with its interfaces and their endpoints.
 pub fn device(driver: &Driver, device: DeviceId, speed: Speed, place: Place) {
     let mut bytes = [0; policy::CONFIGURATION];
-    let Some(found) = Found::read(driver, device, (speed, place.tier()), &mut bytes) else {
+    let Some(found) = Found::read(driver, device, (speed, place), &mut bytes) else {
         log!("usb {place}: its descriptors make no sense");
         return;
     };

@@ -32,7 +32,7 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::xhci::{Buses, Controller, Window};
 use hardware::{Bar, Shared};
-use policy::Home;
+use policy::{Home, Wishes};
 use server::{Cause, Fresh, Server};
 use services::{Offers, Service};
 use slots::Pool;
@@ -85,24 +85,24 @@ struct Half {
 }
 
 /// The arguments are the services that are wanted ([`policy::wanted`]), what is to be said
-/// ([`policy::tell`]), and the CAN channels whose clients open and write them, one bit each; the
-/// others are opened as [`policy`] says.
-fn main(Arguments([wanted, tell, clients, _]): Arguments) {
-    let wanted = if wanted == 0 { policy::wanted::CAN } else { wanted };
-    if let Err(errno) = serve(wanted, tell, clients as u8) {
+/// ([`policy::tell`]), the CAN channels whose clients open and write them, one bit each (the
+/// others are opened as [`policy`] says), and more about links and streams ([`Wishes`]).
+fn main(Arguments(words): Arguments) {
+    let [_, tell, clients, _] = words;
+    if let Err(errno) = serve(&Wishes::of(words), tell, clients as u8) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve(wanted: u64, tell: u64, clients: u8) -> Result<(), Errno> {
+fn serve(wishes: &Wishes, tell: u64, clients: u8) -> Result<(), Errno> {
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
-    if wanted != policy::wanted::CAN {
+    if !wishes.is_can_alone() {
         HEAP.grow(policy::HEAP_MORE)?;
     }
     let mailboxes = if clients == 0 { None } else { Some(Event::new()?) };
     let asking = mailboxes.as_ref().map(|event| (clients, event));
-    let offers = services::offered(wanted, asking)?;
+    let offers = services::offered(wishes, asking)?;
     let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
     let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
     let (server, bells) = build(offers, tell)?;
@@ -142,7 +142,9 @@ fn build(
     let registers = Registers::map(policy::DEVICE)?;
     let rings = Shared(Dma::attach(policy::RINGS)?);
     let pool = Pool::new(Dma::attach(policy::BUFFERS)?, limits.devices.into());
-    let made = Controller::new(Bar(registers), rings, limits, &Buses::default());
+    let article = tell & policy::tell::ARTICLE != 0;
+    let buses = if article { Buses::article() } else { Buses::default() };
+    let made = Controller::new(Bar(registers), rings, limits, &buses);
     let granted = made.map_err(|why| log!("the limits: {why:?}")).and_then(|mut driver| {
         let mut windows = shared.iter().copied().chain([pool.window()]);
         let granted = windows.try_for_each(|window| driver.grant(window));

@@ -1,8 +1,9 @@
 //! Everything that is a choice: names in the description, who interrupts when, how much of what.
 
+use crate::services::Terms;
 use diapason_abi::Nanos;
 use diapason_usb::class::kvaser;
-use diapason_usb::xhci::Limits;
+use diapason_usb::xhci::{Guarantee, Limits};
 
 /// The controller in the description.
 pub const DEVICE: &str = "xhci";
@@ -28,6 +29,58 @@ pub mod wanted {
     pub const HUBS: u64 = 1 << 5;
 }
 
+/// What a description asks for, from the four arguments.
+///
+/// | argument | bits | what |
+/// |---|---|---|
+/// | first | 0–7 | services, as of [`wanted`] |
+/// | | 8–11, 12–15 | how many links, how many streams |
+/// | third | 16–31, 32–63 | each direction of a link is promised so many bytes in so many microframes: microframes, bytes |
+/// | fourth | 0–31 | the root port of each link, eight bits each; 0 is any |
+/// | | 32–63 | of each stream: n of the 2ⁿ of its period (four bits), whether it is critical (one) |
+pub struct Wishes {
+    /// Services.
+    pub services: u64,
+    /// What links are promised.
+    pub guarantee: Option<Guarantee>,
+    counts: [u8; 2],
+    more: u64,
+}
+
+impl Wishes {
+    /// Those of these arguments.
+    pub fn of([wanted, _, third, more]: [u64; 4]) -> Wishes {
+        let wanted = if wanted == 0 { wanted::CAN } else { wanted };
+        let count = |shift: u32, most: usize| (wanted >> shift & 0xf).min(most as u64) as u8;
+        let (bytes, period) = ((third >> 32) as u32, (third >> 16) as u16);
+        let guarantee = Guarantee { bytes, period: period.into() };
+        Wishes {
+            services: wanted & 0xff,
+            guarantee: (bytes > 0 && period > 0).then_some(guarantee),
+            counts: [count(8, LINKS.len()), count(12, STREAMS.len())],
+            more,
+        }
+    }
+
+    /// Nothing but CAN interfaces?
+    pub const fn is_can_alone(&self) -> bool {
+        self.services == wanted::CAN && matches!(self.counts, [0, 0])
+    }
+
+    /// The root port of each link; 0 is any.
+    pub fn links(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..self.counts[0]).map(|number| (self.more >> (8 * number)) as u8)
+    }
+
+    /// How each stream is scheduled.
+    pub fn streams(&self) -> impl Iterator<Item = Terms> + '_ {
+        (0..self.counts[1]).map(|number| {
+            let bits = self.more >> (32 + 8 * number);
+            Terms { stretch: (bits & 0xf) as u8, critical: bits >> 4 & 1 != 0 }
+        })
+    }
+}
+
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
 /// What is to be said about all that, as bits of the second argument.
@@ -36,6 +89,8 @@ pub mod tell {
     pub const DEVICES: u64 = 1 << 0;
     /// What is left of every pool, whenever a device is gone.
     pub const POOLS: u64 = 1 << 1;
+    /// Not to be said: buses are as the article counts them.
+    pub const ARTICLE: u64 = 1 << 8;
 }
 
 /// Hubs at a time.
@@ -127,6 +182,25 @@ pub const CAMERA: Home = Home {
     pace: Nanos::from_micros(500),
 };
 
+/// Messages from and to other computers: none waits for another.
+pub static LINKS: [Home; diapason_usbd::link::LINKS] =
+    [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
+
+const fn link(vcpu: &'static str) -> Home {
+    let moderation = Nanos::from_micros(50);
+    Home { vcpu, thread: "link", work: "usbd.link", moderation, pace: Nanos::ZERO }
+}
+
+/// Cameras that nobody watches: of 16 transfers pending, one each 125 us at most, four wait for an
+/// interrupt.
+pub static STREAMS: [Home; 4] =
+    [stream("usb-stream0"), stream("usb-stream1"), stream("usb-stream2"), stream("usb-stream3")];
+
+const fn stream(vcpu: &'static str) -> Home {
+    let moderation = Nanos::from_micros(500);
+    Home { vcpu, thread: "stream", work: "usbd.stream", moderation, pace: Nanos::ZERO }
+}
+
 /// Bit rates of the channels: those of the article's five buses.
 pub const BIT_RATES: [u32; diapason_canlib::agreement::CHANNELS] =
     [500_000, 250_000, 500_000, 500_000, 500_000];
@@ -151,7 +225,7 @@ pub fn limits(services: usize, own: usize, shared: usize) -> Limits {
         devices: services as u8 + 3,
         pipes: if many { 24 } else { 8 },
         blocks: if many { 32 } else { 64 },
-        transfers: if many { 96 } else { 32 },
+        transfers: if many { 108 } else { 32 },
         interrupters: own as u16 + 1,
         events: if many { 256 } else { 128 },
         ports: 30,

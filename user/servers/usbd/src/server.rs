@@ -231,7 +231,7 @@ impl Server {
     /// A device was found: what it is to the first service that is free and knows it.
     fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read(&self.driver, device, (speed, place.tier()), &mut bytes)?;
+        let found = Found::read(&self.driver, device, (speed, place), &mut bytes)?;
         let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
         let mut free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
         let (number, service) = free.find(|(_, service)| service.fits(&found))?;

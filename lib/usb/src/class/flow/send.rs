@@ -99,11 +99,6 @@ impl<const ROOM: usize, const BYTES: usize> Messages<ROOM, BYTES> {
         true
     }
 
-    /// Forgets all messages and says how many. None may be pending.
-    pub(in crate::class) fn clear(&mut self) -> usize {
-        core::mem::take(&mut self.length)
-    }
-
     pub(in crate::class) fn request(&mut self) -> Option<Request<'_>> {
         if let Some(recovery) = self.pipe.recovery() {
             return Some(recovery);

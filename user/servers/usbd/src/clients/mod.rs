@@ -6,8 +6,10 @@
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
+//! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` (for devices) | `link0.ask`, …, `link.ready` |
 
 pub mod camera;
 pub mod disk;
 pub mod keyboard;
+pub mod link;
 pub mod sensor;

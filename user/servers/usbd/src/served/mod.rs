@@ -68,7 +68,7 @@ impl Served {
         };
         let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
         let endpoints = settings.flat_map(|interface| interface.endpoints());
-        let plans: Vec<EndpointPlan> = endpoints.map(EndpointPlan::new).collect();
+        let plans: Vec<EndpointPlan> = endpoints.map(|endpoint| service.plan(endpoint)).collect();
         if let Err(refused) = driver.configure(device, found.set.header().value, &plans) {
             log!("{name}: not configured: {refused:?}");
             pool.give_back(slots);
@@ -155,7 +155,7 @@ impl Served {
 
     fn begin(&mut self, service: &mut dyn Service, driver: &Driver, now: Nanos) {
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read(driver, self.device, (self.speed, self.place.tier()), &mut bytes);
+        let found = Found::read(driver, self.device, (self.speed, self.place), &mut bytes);
         let begun = found.is_some_and(|found| service.begin(&found, now));
         self.stage = if begun { Stage::Working } else { Stage::Resting(now + REOPEN) };
     }
@@ -230,7 +230,8 @@ impl Served {
         }
         service.steer(driver, self.device, turn);
         self.transfer(service, driver, pool, now);
-        if let Some((change, fault)) = self.changes.ask(driver, self.device, self.speed) {
+        let of = (self.device, self.speed, self.place);
+        if let Some((change, fault)) = self.changes.ask(service, driver, of) {
             let (endpoint, result) = (change.endpoint(), Err(fault));
             service.complete(Completion { endpoint, result }, now);
         }

@@ -175,7 +175,7 @@ impl Served {
             _ => {}
         }
         if let Err(refused) = queued
-            && refused != Refused::NoDevice
+            && !matches!(refused, Refused::NoDevice | Refused::Unscheduled(_))
         {
             log!("{}: no transfer: {refused:?}", service.name());
         }

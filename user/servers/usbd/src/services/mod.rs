@@ -9,10 +9,13 @@ mod can;
 mod disk;
 mod hub;
 mod keyboard;
+mod link;
 mod offered;
 mod sensor;
+mod stream;
 
-use crate::policy::{self, Home};
+use crate::policy::{self, Home, Wishes};
+use crate::served::Place;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
@@ -24,9 +27,10 @@ use diapason_rt::memory::Dma;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::Speed;
 use diapason_usb::class::{Class, Completion, Landed, Request};
-use diapason_usb::descriptor::{Configuration, Device};
-use diapason_usb::xhci::DeviceId;
+use diapason_usb::descriptor::{Configuration, Device, Endpoint};
+use diapason_usb::xhci::{DeviceId, EndpointPlan};
 use offered::Offered;
+pub use stream::Terms;
 
 /// What a device says it is.
 pub struct Found<'a> {
@@ -36,6 +40,8 @@ pub struct Found<'a> {
     pub set: Configuration<'a>,
     /// Hubs between it and the controller.
     pub tier: u8,
+    /// The controller's port.
+    pub port: u8,
 }
 
 impl<'a> Found<'a> {
@@ -43,14 +49,14 @@ impl<'a> Found<'a> {
     pub fn read(
         driver: &Driver,
         device: DeviceId,
-        (speed, tier): (Speed, u8),
+        (speed, place): (Speed, Place),
         bytes: &'a mut [u8; policy::CONFIGURATION],
     ) -> Option<Found<'a>> {
         let about = driver.device_descriptor(device).ok()?;
         let about = Device::parse(&about, speed).ok()?;
         let length = driver.configuration(device, bytes).ok()?;
         let set = Configuration::parse_once(bytes.get(..length)?, speed).ok()?;
-        Some(Found { about, set, tier })
+        Some(Found { about, set, tier: place.tier(), port: place.port })
     }
 }
 
@@ -89,6 +95,16 @@ pub trait Kind: Send + 'static {
     /// Is it?
     fn fits(&self, found: &Found<'_>) -> bool {
         self.find(found, Nanos::ZERO).is_some()
+    }
+
+    /// What its first settings ask of the bus for an endpoint.
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan::new(endpoint)
+    }
+
+    /// What a setting that the class chose asks for.
+    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan::critical(endpoint)
     }
 
     /// Something happened.
@@ -164,6 +180,12 @@ pub trait Service: Send {
     /// Memory for transfers of one device.
     fn memory(&self) -> &'static [Shape];
 
+    /// As of [`Kind::plan`].
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan;
+
+    /// As of [`Kind::chosen`].
+    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
+
     /// Who reports transfers of an endpoint.
     fn interrupter(&self, endpoint: u8) -> u16;
 
@@ -222,12 +244,12 @@ pub type Offers = Vec<(Box<dyn Service>, Option<&'static Home>)>;
 /// CAN channels with a client that asks, one bit each, and what is raised when it does.
 pub type Asking<'a> = Option<(u8, &'a Event)>;
 
-/// The services that are wanted, as bits of [`policy::wanted`].
+/// The services that are wanted.
 ///
 /// # Errors
 /// What they need is not there.
-pub fn offered(wanted: u64, asking: Asking<'_>) -> Result<Offers, Errno> {
-    let mut all = Offers::new();
+pub fn offered(wishes: &Wishes, asking: Asking<'_>) -> Result<Offers, Errno> {
+    let (mut all, wanted) = (Offers::new(), wishes.services);
     if wanted & policy::wanted::CAN != 0 {
         offer(&mut all, can::Can::new(asking)?, Some(&policy::CAN));
     }
@@ -242,6 +264,12 @@ pub fn offered(wanted: u64, asking: Asking<'_>) -> Result<Offers, Errno> {
     }
     if wanted & policy::wanted::CAMERA != 0 {
         offer(&mut all, camera::Video::new()?, Some(&policy::CAMERA));
+    }
+    for (number, (port, home)) in wishes.links().zip(&policy::LINKS).enumerate() {
+        offer(&mut all, link::Link::new(number, port, wishes.guarantee)?, Some(home));
+    }
+    for (number, (terms, home)) in wishes.streams().zip(&policy::STREAMS).enumerate() {
+        offer(&mut all, stream::Stream::new(number, terms)?, Some(home));
     }
     if wanted & policy::wanted::HUBS != 0 {
         (0..policy::HUBS).for_each(|_| offer(&mut all, hub::Ports::new(), None));

@@ -8,7 +8,8 @@ use diapason_abi::Nanos;
 use diapason_rt::memory::Dma;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::class::{Class, Completion, Landed, Request};
-use diapason_usb::xhci::DeviceId;
+use diapason_usb::descriptor::Endpoint;
+use diapason_usb::xhci::{DeviceId, EndpointPlan};
 
 /// Both.
 pub struct Offered<K: Kind> {
@@ -36,6 +37,14 @@ impl<K: Kind> Service for Offered<K> {
 
     fn memory(&self) -> &'static [Shape] {
         K::MEMORY
+    }
+
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+        self.kind.plan(endpoint)
+    }
+
+    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
+        self.kind.chosen(endpoint)
     }
 
     fn interrupter(&self, _: u8) -> u16 {

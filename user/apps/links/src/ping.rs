@@ -1,0 +1,216 @@
+//! Sends messages to another computer that sends them back, and answers those that it gets from it.
+//!
+//! Each answer is checked. Once a second it says `LINK sent came answered lost damaged longest`:
+//! messages sent, answers that came, messages of others answered, numbers that were skipped or came
+//! twice, what was no message, and the longest time in ns from a message to its answer.
+//!
+//! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one (the
+//! shortest is a quarter of it),
+//! after how many messages it sends no more (0: never; 2⁶³: it only answers). If the fourth is not
+//! 0 it is the seed of the pauses, and every time is told: `RTT` and eight of them in ns.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use diapason_frame::{Arrival, HEAD, Numbering, Order};
+use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
+use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
+
+entry!(main);
+
+/// How often it says how it goes.
+const REPORT: Nanos = Nanos::from_secs(1);
+/// An answer that has not come by then is lost.
+const PATIENCE: Nanos = Nanos::from_secs(1);
+/// Until the other computers are there.
+const START: Nanos = Nanos::from_millis(500);
+/// Pieces of memory for messages that come; behind them is one for those that go.
+const RECEIVE: u32 = 4;
+/// Behind the head: what it is, and when it was made.
+const KIND: usize = HEAD;
+const STAMP: usize = HEAD + 4;
+const LEAST: usize = STAMP + 8;
+const PING: u32 = 1;
+const PONG: u32 = 2;
+/// It only answers.
+const NEVER: u64 = 1 << 63;
+
+/// What came of it.
+#[derive(Default)]
+struct Tally {
+    sent: u64,
+    came: u64,
+    answered: u64,
+    lost: u64,
+    damaged: u64,
+    longest: u64,
+    times: [u64; 8],
+}
+
+struct Pinger {
+    link: Link,
+    bytes: u32,
+    pause: u64,
+    last: u64,
+    seed: u64,
+    numbering: Numbering,
+    order: Order,
+    random: u64,
+    /// When the next message is due, or its answer is lost.
+    next_at: Nanos,
+    waiting: bool,
+    tally: Tally,
+}
+
+fn main(Arguments([bytes, pause, last, seed]): Arguments) {
+    let bytes = bytes.clamp(LEAST as u64, MESSAGE_MAX as u64) as u32;
+    if let Err(errno) = run(bytes, (pause, last), seed) {
+        log!("link: {errno:?}");
+    }
+}
+
+fn run(bytes: u32, (pause, last): (u64, u64), seed: u64) -> Result<(), Errno> {
+    let link = Link::open(0)?;
+    let mut pinger = Pinger {
+        link,
+        bytes,
+        pause: pause * 1_000,
+        last,
+        numbering: Numbering::default(),
+        order: Order::default(),
+        seed,
+        random: seed,
+        next_at: time::now() + START,
+        waiting: false,
+        tally: Tally::default(),
+    };
+    for number in 0..RECEIVE {
+        pinger.fill(pinger.link.place(number))?;
+    }
+    pinger.link.ring();
+    let mut report_at = time::now() + REPORT;
+    loop {
+        match pinger.link.wait(pinger.next_at.min(report_at)) {
+            Ok(()) => pinger.drain()?,
+            Err(Errno::TimedOut) => {}
+            Err(errno) => return Err(errno),
+        }
+        let now = time::now();
+        if now >= pinger.next_at {
+            pinger.due(now)?;
+        }
+        if now >= report_at {
+            report_at += REPORT;
+            let Tally { sent, came, answered, lost, damaged, longest, .. } = pinger.tally;
+            log!("LINK {sent} {came} {answered} {lost} {damaged} {longest}");
+        }
+    }
+}
+
+impl Pinger {
+    /// Whole packets, so that a message with a full last one ends with the memory.
+    fn fill(&mut self, place: u32) -> Result<(), Errno> {
+        self.link.fill(place, self.bytes.next_multiple_of(UNIT as u32))
+    }
+
+    /// The next message is due; or an answer never came.
+    fn due(&mut self, now: Nanos) -> Result<(), Errno> {
+        if core::mem::take(&mut self.waiting) {
+            self.tally.lost += 1;
+        }
+        if self.last != 0 && self.tally.sent >= self.last & !NEVER {
+            self.next_at = Nanos::FOREVER;
+            return Ok(());
+        }
+        let place = self.link.place(RECEIVE);
+        let at = place as usize * UNIT;
+        self.link.data.write32(at + KIND, PING);
+        self.link.data.write32(at + STAMP, now.0 as u32);
+        self.link.data.write32(at + STAMP + 4, (now.0 >> 32) as u32);
+        self.seal(place);
+        self.link.send_quietly(place, self.bytes)?;
+        self.link.ring();
+        (self.waiting, self.next_at) = (true, now + PATIENCE);
+        self.tally.sent += 1;
+        Ok(())
+    }
+
+    fn seal(&mut self, place: u32) {
+        let head = self.numbering.head((self.bytes as usize - HEAD) as u16);
+        time::work("link.seal", || self.link.seal(place, head));
+    }
+
+    /// Whatever is done.
+    fn drain(&mut self) -> Result<(), Errno> {
+        let mut asked = false;
+        while let Some(done) = self.link.pop() {
+            asked |= self.take(&done)?;
+        }
+        if asked {
+            self.link.ring();
+        }
+        Ok(())
+    }
+
+    /// True if something was asked for.
+    fn take(&mut self, done: &Done) -> Result<bool, Errno> {
+        let mine = done.place == self.link.place(RECEIVE);
+        match (done.what, done.status) {
+            (FILL, DONE) => self.came(done)?,
+            // A message or an answer is away, or lost; the memory of an answer goes back.
+            _ if mine => return Ok(false),
+            _ => self.fill(done.place)?,
+        }
+        Ok(true)
+    }
+
+    fn came(&mut self, done: &Done) -> Result<(), Errno> {
+        let head = time::work("link.check", || self.link.check(done.place, done.bytes));
+        let Some(head) = head.filter(|_| done.bytes == self.bytes) else {
+            self.tally.damaged += 1;
+            return self.fill(done.place);
+        };
+        match self.order.arrived(head) {
+            Arrival::Lost(count) => self.tally.lost += u64::from(count),
+            Arrival::Again => self.tally.lost += 1,
+            Arrival::Next | Arrival::Begun => {}
+        }
+        let at = done.place as usize * UNIT;
+        match self.link.data.read32(at + KIND) {
+            PING => {
+                self.link.data.write32(at + KIND, PONG);
+                self.seal(done.place);
+                self.tally.answered += 1;
+                self.link.send_quietly(done.place, self.bytes)
+            }
+            _ => {
+                let stamp =
+                    [self.link.data.read32(at + STAMP), self.link.data.read32(at + STAMP + 4)];
+                self.answer(u64::from(stamp[1]) << 32 | u64::from(stamp[0]));
+                self.fill(done.place)
+            }
+        }
+    }
+
+    /// An answer came to what was made then.
+    fn answer(&mut self, stamp: u64) {
+        let now = time::now();
+        if !core::mem::take(&mut self.waiting) {
+            return;
+        }
+        let number = (self.tally.came % 8) as usize;
+        let time = now.0.saturating_sub(stamp);
+        self.tally.times[number] = time;
+        self.tally.longest = self.tally.longest.max(time);
+        self.tally.came += 1;
+        if number == 7 && self.seed != 0 {
+            let [a, b, c, d, e, f, g, h] = self.tally.times;
+            log!("RTT {a} {b} {c} {d} {e} {f} {g} {h}");
+        }
+        self.random =
+            self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let pause = self.pause / 4 + (self.random >> 33) % (self.pause * 3 / 4 + 1);
+        self.next_at = now + Nanos(pause);
+    }
+}

@@ -1,0 +1,120 @@
+//! The debug target server: shows this computer to another as a USB device with a pair of pipes, and
+//! serves it as link 0 (`diapason_usbd::link`).
+//!
+//! It drives the debug capability of a host controller, which never interrupts: one thread looks at
+//! it in a fixed interval, and whenever a client asks for something. Messages stay in the memory
+//! that the client shares with the controller.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod hardware;
+
+use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_usb::target::{Identity, Target, Told, Way};
+use diapason_usb::xhci::Buffer;
+use diapason_usbd::link::{Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter};
+use hardware::{Bar, Shared};
+
+entry!(main);
+// Never used: `diapason_usb` wants one to be named.
+heap!(4 * 1024);
+
+/// The controller in the description.
+const DEVICE: &str = "xhci";
+/// Memory that it shares with the controller.
+const RINGS: &str = "dbc-rings";
+/// From one look to the next, if no argument says.
+const INTERVAL: Nanos = Nanos::from_micros(125);
+/// What the other computer reads.
+const IDENTITY: Identity = Identity {
+    vendor: 0x1d6b,
+    product: 0x0010,
+    version: 0x0010,
+    protocol: 0,
+    texts: ["Diapason", "Debug target", "0001"],
+};
+
+/// In the name of a message: its client does not wait for it.
+const QUIET: u64 = 1 << 32;
+
+/// The capability and its client.
+struct Server {
+    target: Target<Bar, Shared>,
+    counter: Counter,
+    /// An ask for which the ring had no room.
+    held: Option<Ask>,
+    fresh: bool,
+}
+
+/// The argument is the time from one look to the next in µs.
+fn main(Arguments([interval, ..]): Arguments) {
+    let interval = if interval == 0 { INTERVAL } else { Nanos::from_micros(interval) };
+    if let Err(errno) = serve(interval) {
+        log!("no debug target: {errno:?}");
+    }
+}
+
+fn serve(interval: Nanos) -> Result<(), Errno> {
+    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared(Dma::attach(RINGS)?));
+    let Ok(target) = Target::new(bar, rings, IDENTITY) else {
+        log!("this controller has no debug capability (QEMU's has none): run `diapason sim`");
+        return Err(Errno::Absent);
+    };
+    let mut server = Server { target, counter: counter(0)?, held: None, fresh: false };
+    let mut look_at = time::now();
+    loop {
+        time::work("dbcd.look", || server.attend());
+        if core::mem::take(&mut server.fresh) {
+            // At its limit it has been given often enough.
+            let _ = server.counter.ready.give();
+        }
+        match server.counter.ask.take(look_at + interval) {
+            Ok(()) => {}
+            Err(Errno::TimedOut) => look_at = time::now(),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+impl Server {
+    /// Does whatever is due.
+    fn attend(&mut self) {
+        let Server { target, counter, held, fresh } = self;
+        while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
+            if !ask.is_sane(&counter.data) {
+                *fresh |= tell(counter, ask.what, ask.place, (0, NONSENSE));
+            } else if !submit(target, counter, &ask) {
+                *held = Some(ask);
+                break;
+            }
+        }
+        target.poll(&mut |told| match told {
+            Told::Configured => log!("the other computer is there"),
+            Told::Left => log!("the other computer is gone"),
+            Told::Done { way, cookie, moved } => {
+                let what = if way == Way::Out { SEND } else { FILL };
+                let outcome = moved.map_or((0, DROPPED), |bytes| (bytes, DONE));
+                let heard = tell(counter, what, cookie as u32, outcome);
+                *fresh |= heard && (cookie & QUIET == 0 || outcome.1 != DONE);
+            }
+        });
+    }
+}
+
+fn submit(target: &mut Target<Bar, Shared>, counter: &Counter, ask: &Ask) -> bool {
+    let way = if ask.what == SEND { Way::Out } else { Way::In };
+    let address = counter.data.bus_address(ask.place as usize * UNIT);
+    let quiet = if ask.quiet == 0 { 0 } else { QUIET };
+    target.submit(way, Buffer { address, length: ask.bytes }, quiet | u64::from(ask.place))
+}
+
+/// What became of an ask.
+fn tell(counter: &mut Counter, what: u32, place: u32, (bytes, status): (u32, u32)) -> bool {
+    let taken = time::now().0;
+    // A client that lets more answers wait than there is room for loses some.
+    let _ = counter.done.push(&Done { taken, what, place, bytes, status });
+    true
+}

@@ -1,0 +1,142 @@
+//! Cameras that nobody watches: their bytes are counted and forgotten. A load for buses.
+//!
+//! Once a second it says `STREAM number bytes whole broken`: bytes and frames of that second.
+
+use super::{Found, Kind, Next};
+use crate::slots::Shape;
+use diapason_abi::Nanos;
+use diapason_rt::memory::Dma;
+use diapason_rt::{Errno, log};
+use diapason_usb::class::uvc::{Camera, Event, Piece, modes};
+use diapason_usb::descriptor::Endpoint;
+use diapason_usb::xhci::EndpointPlan;
+
+/// Most streams.
+pub const STREAMS: usize = 4;
+/// Where the bytes of each go.
+const DATA: [&str; STREAMS] = ["stream0.data", "stream1.data", "stream2.data", "stream3.data"];
+/// Bytes of a place: one block of the controller describes it.
+const PLACE: usize = 65_536;
+/// How often it says what came.
+const REPORT: Nanos = Nanos::from_secs(1);
+
+/// How a stream is scheduled.
+#[derive(Clone, Copy)]
+pub struct Terms {
+    /// It runs at 2ⁿ times the period its camera asks for.
+    pub stretch: u8,
+    /// The schedule holds with it, or it is refused.
+    pub critical: bool,
+}
+
+/// A camera, and what came of it.
+pub struct Stream {
+    number: usize,
+    terms: Terms,
+    data: Dma,
+    report_at: Nanos,
+    bytes: u64,
+    whole: u64,
+    broken: u64,
+    /// Places that go back to the class.
+    back: u128,
+    told: bool,
+}
+
+impl Stream {
+    /// Number `number`, below [`STREAMS`].
+    ///
+    /// # Errors
+    /// The memory is not there.
+    pub fn new(number: usize, terms: Terms) -> Result<Stream, Errno> {
+        let data = Dma::attach(DATA[number % STREAMS])?;
+        let (report_at, told) = (Nanos::FOREVER, false);
+        let (bytes, whole, broken, back) = (0, 0, 0, 0);
+        Ok(Stream { number, terms, data, report_at, bytes, whole, broken, back, told })
+    }
+
+    fn count(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Place { place, bytes, .. } => {
+                self.bytes += u64::from(bytes);
+                self.back |= 1u128.checked_shl(place).unwrap_or(0);
+            }
+            Piece::End { whole, .. } => {
+                self.whole += u64::from(whole);
+                self.broken += u64::from(!whole);
+            }
+            Piece::Data(_) => {}
+        }
+    }
+}
+
+impl Kind for Stream {
+    type Class = Camera;
+
+    const NAME: &'static str = "a camera nobody watches";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 2 }];
+
+    /// The largest picture.
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Camera> {
+        let mode = modes(&found.set).max_by_key(|mode| {
+            (u32::from(mode.width) * u32::from(mode.height), u32::MAX - mode.interval)
+        })?;
+        let mut camera = Camera::find(&found.set, mode)?;
+        camera.share();
+        Some(camera)
+    }
+
+    fn chosen(&self, mut endpoint: Endpoint) -> EndpointPlan {
+        endpoint.interval = endpoint.interval.saturating_add(self.terms.stretch);
+        match self.terms.critical {
+            true => EndpointPlan::critical(endpoint),
+            false => EndpointPlan::new(endpoint),
+        }
+    }
+
+    fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+        let number = self.number;
+        match event {
+            Event::Started { interval_bytes, .. } if interval_bytes as usize <= PLACE => {
+                log!("stream {number}: {interval_bytes} bytes an interval");
+                let places = (self.data.bytes() / PLACE).min(128) as u32;
+                self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
+                (self.report_at, self.told) = (now + REPORT, false);
+            }
+            Event::Piece(piece) => self.count(piece),
+            event => {
+                if !core::mem::replace(&mut self.told, true) {
+                    log!("stream {number}: {event:?}");
+                }
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn attend(&mut self, class: Option<&mut Camera>, now: Nanos) {
+        if now >= self.report_at {
+            let Stream { number, bytes, whole, broken, .. } = *self;
+            log!("STREAM {number} {bytes} {whole} {broken}");
+            (self.bytes, self.whole, self.broken) = (0, 0, 0);
+            self.report_at += REPORT;
+        }
+        let Some(class) = class else { return };
+        while self.back != 0 {
+            class.lend(self.back.trailing_zeros());
+            self.back &= self.back - 1;
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.report_at, self.back) = (Nanos::FOREVER, 0);
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.report_at
+    }
+
+    fn shared(&self) -> Option<(&Dma, usize)> {
+        Some((&self.data, PLACE))
+    }
+}
