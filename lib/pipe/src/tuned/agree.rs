@@ -51,16 +51,18 @@ impl<const N: usize> Agreement<N> {
 /// Why there is no agreement: for which pipe, and what.
 pub(super) type Failure = (usize, Reason);
 
-/// What `wishes` get, if there is anything that serves them all.
+/// What `wishes` get, if there is anything that serves them all beside what arrives anyway.
 pub(super) fn agree<const N: usize>(
     driver: &Driver,
     wishes: &[Option<Qos>; N],
+    standing: &[Option<Bucket>; N],
 ) -> Result<Agreement<N>, Failure> {
-    check(driver, wishes)?;
-    let contracts: [[Bucket; 1]; N] = wishes.map(|wish| {
+    check(driver, wishes, standing)?;
+    let contracts: [[Bucket; 1]; N] = core::array::from_fn(|pipe| {
         // Nothing comes for a pipe that is not there.
         let silent = Bucket { burst: 0, messages: 0, per: Nanos(1), jitter: Nanos::ZERO };
-        [wish.map_or(silent, |qos| qos.contract(&driver.attributes))]
+        let wished = wishes[pipe].map(|qos| qos.contract(&driver.attributes));
+        [wished.or(standing[pipe]).unwrap_or(silent)]
     });
     let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
     let mut agreement = Agreement::idle(driver);
@@ -101,10 +103,15 @@ fn grow<const N: usize>(driver: &Driver, agreement: &mut Agreement<N>) -> bool {
 }
 
 /// Whether each wish makes sense, and the device can do them all.
-fn check<const N: usize>(driver: &Driver, wishes: &[Option<Qos>; N]) -> Result<(), Failure> {
-    let Attributes { packet, .. } = driver.attributes;
+fn check<const N: usize>(
+    driver: &Driver,
+    wishes: &[Option<Qos>; N],
+    standing: &[Option<Bucket>; N],
+) -> Result<(), Failure> {
+    let Attributes { packet, buffer: holds, max_slots, .. } = driver.attributes;
     let given = driver.attributes.bits_per_second();
-    let mut wanted = 0u64;
+    let arrives = standing.iter().flatten().map(|bucket| driver.attributes.bits_of(bucket));
+    let mut wanted = arrives.fold(0, u64::saturating_add);
     for (pipe, qos) in wishes.iter().enumerate() {
         let Some(qos) = qos else { continue };
         let nothing = [qos.latency.0, qos.tput, qos.execution.0, qos.burst].contains(&0);
@@ -114,6 +121,13 @@ fn check<const N: usize>(driver: &Driver, wishes: &[Option<Qos>; N]) -> Result<(
         if qos.slots(&driver.attributes) == 0 {
             let buffer = qos.buffer;
             return Err((pipe, Reason::SmallBuffer { buffer, packet: packet.1 }));
+        }
+        if qos.slots(&driver.attributes) > max_slots {
+            let most = max_slots.saturating_mul(packet.1);
+            return Err((pipe, Reason::LargeBuffer { buffer: qos.buffer, most }));
+        }
+        if qos.burst > holds {
+            return Err((pipe, Reason::DeviceBuffer { holds, needed: qos.burst }));
         }
         wanted = wanted.saturating_add(qos.bits_per_second());
         if wanted > given {

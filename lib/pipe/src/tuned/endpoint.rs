@@ -4,6 +4,8 @@ use super::agree::{Agreement, Failure, agree};
 use super::refused::{Reason, Refused, WouldFit};
 use super::suggest;
 use super::wish::{Driver, Qos};
+use crate::bill::Transfers;
+use crate::size::Bucket;
 
 /// Whether the processor and the bus have room for an agreement, in the place of the one before.
 pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
@@ -13,6 +15,8 @@ pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
 pub struct Endpoint<const N: usize> {
     driver: Driver,
     wishes: [Option<Qos>; N],
+    /// What arrives for pipes of the description, in the last places.
+    standing: [Option<Bucket>; N],
     agreement: Agreement<N>,
 }
 
@@ -21,7 +25,23 @@ impl<const N: usize> Endpoint<N> {
     #[must_use]
     pub fn new(driver: Driver) -> Endpoint<N> {
         let agreement = Agreement::idle(&driver);
-        Endpoint { driver, wishes: [None; N], agreement }
+        Endpoint { driver, wishes: [None; N], standing: [None; N], agreement }
+    }
+
+    /// With pipes that are always there, by the contract of each; those beyond `N` are left out.
+    /// Their own bounds are those of the description's plan.
+    #[must_use]
+    pub fn beside(driver: Driver, contracts: &[Bucket]) -> Endpoint<N> {
+        let mut endpoint = Endpoint::new(driver);
+        let places = endpoint.standing.iter_mut().rev();
+        places.zip(contracts).for_each(|(place, contract)| *place = Some(*contract));
+        endpoint
+    }
+
+    /// What its device can do and its driver costs. A device that comes back may be on a bus that
+    /// is fuller: pipes that are open keep what they have, for others that counts.
+    pub fn set_bus(&mut self, bus: Transfers) {
+        self.driver.bus = bus;
     }
 
     /// What is agreed at the moment.
@@ -43,7 +63,9 @@ impl<const N: usize> Endpoint<N> {
     /// Why not, and what would fit; nothing has changed then.
     pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
         let channels = usize::try_from(self.driver.attributes.max_channels).unwrap_or(N).min(N);
-        let Some(pipe) = self.wishes.iter().take(channels).position(Option::is_none) else {
+        // Pipes of the description have places, too.
+        let room = channels.saturating_sub(self.standing.iter().flatten().count());
+        let Some(pipe) = self.wishes.iter().take(room).position(Option::is_none) else {
             let reason = Reason::NoChannel { channels: channels as u32 };
             return Err(Refused { pipe: channels, reason, would_fit: WouldFit::Nothing });
         };
@@ -73,7 +95,7 @@ impl<const N: usize> Endpoint<N> {
         if self.wishes.get_mut(pipe).and_then(Option::take).is_none() {
             return false;
         }
-        match agree(&self.driver, &self.wishes) {
+        match agree(&self.driver, &self.wishes, &self.standing) {
             Ok(agreement) if self.is_no_more(&agreement) => self.agreement = agreement,
             // What was enough for all is enough for the rest.
             _ => self.agreement.pipes[pipe] = None,
@@ -121,7 +143,7 @@ impl<const N: usize> Endpoint<N> {
     ) -> Result<([Option<Qos>; N], Agreement<N>), Failure> {
         let mut wishes = self.wishes;
         wishes[pipe] = Some(qos);
-        let agreement = agree(&self.driver, &wishes)?;
+        let agreement = agree(&self.driver, &wishes, &self.standing)?;
         if admits(&agreement) {
             return Ok((wishes, agreement));
         }

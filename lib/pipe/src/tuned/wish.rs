@@ -17,6 +17,8 @@ pub struct Attributes {
     pub buffer: u64,
     /// Smallest and largest message in bytes; a slot of a pipe's buffer holds the largest.
     pub packet: (u64, u64),
+    /// Most slots of a pipe's buffer.
+    pub max_slots: u64,
 }
 
 /// How the share of the endpoint's I/O VCPU may grow, in millionths.
@@ -131,6 +133,12 @@ impl Qos {
 }
 
 impl Attributes {
+    /// Bits a second of messages that keep a contract in the long run, rounded up.
+    pub(super) fn bits_of(&self, contract: &Bucket) -> u64 {
+        let bits = contract.messages.saturating_mul(self.packet.0.max(1).saturating_mul(8));
+        per_second(bits, contract.per)
+    }
+
     /// Bits a second that the device can do, rounded up.
     pub(super) fn bits_per_second(&self) -> u64 {
         per_second(self.max_tput, self.min_latency)
