@@ -132,7 +132,7 @@ fn the_largest_and_the_smallest_wishes_are_decided_soon() {
 #[test]
 fn pipes_of_the_description_take_places_and_traffic() {
     let good = frames(1_000, 64);
-    let standing = [Bucket::per_second(3_200).with_burst(4), Bucket::per_second(400)];
+    let standing = [(0, Bucket::per_second(3_200).with_burst(4)), (1, Bucket::per_second(400))];
     let mut alone = Five::new(interface());
     let mut beside = Five::beside(interface(), &standing);
     let bound = |endpoint: &mut Five| {
@@ -150,6 +150,11 @@ fn pipes_of_the_description_take_places_and_traffic() {
     let wanted = |rate| Five::beside(interface(), &standing).open(rate, &mut |_| true).err();
     let refused = wanted(frames(14_000, 256)).unwrap().reason;
     assert!(matches!(refused, Reason::Device { wanted: 2_252_800, given: 2_250_000 }), "{refused}");
+    // A pipe from a channel that has one adds nothing, and gets what comes there.
+    let mut shared = Five::beside(interface(), &standing);
+    let pipe = shared.open_on(0, good, &mut |_| true).unwrap();
+    let same = shared.agreement().pipes[pipe].unwrap().bill;
+    assert!(same.device < first.device && same.slots > first.slots, "{same}");
     let refused = wanted(Qos { buffer: 257 * 16, ..good }).unwrap().reason;
     assert_eq!(refused, Reason::LargeBuffer { buffer: 4_112, most: 4_096 });
 }

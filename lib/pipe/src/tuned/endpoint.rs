@@ -1,10 +1,10 @@
 //! The pipes of an endpoint as they are opened, changed and closed.
 
 use super::agree::{Agreement, Failure, agree};
+use super::claim::{Claim, Wish};
 use super::refused::{Reason, Refused, WouldFit};
 use super::suggest;
 use super::wish::{Driver, Qos};
-use crate::bill::Transfers;
 use crate::size::Bucket;
 
 /// Whether the processor and the bus have room for an agreement, in the place of the one before.
@@ -14,9 +14,9 @@ pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
 #[derive(Clone, Debug)]
 pub struct Endpoint<const N: usize> {
     driver: Driver,
-    wishes: [Option<Qos>; N],
+    wishes: [Option<Wish>; N],
     /// What arrives for pipes of the description, in the last places.
-    standing: [Option<Bucket>; N],
+    standing: [Option<Claim>; N],
     agreement: Agreement<N>,
 }
 
@@ -28,20 +28,16 @@ impl<const N: usize> Endpoint<N> {
         Endpoint { driver, wishes: [None; N], standing: [None; N], agreement }
     }
 
-    /// With pipes that are always there, by the contract of each; those beyond `N` are left out.
-    /// Their own bounds are those of the description's plan.
+    /// With pipes that are always there, by the channel and the contract of each; those beyond `N`
+    /// are left out. Their own bounds are those of the description's plan.
     #[must_use]
-    pub fn beside(driver: Driver, contracts: &[Bucket]) -> Endpoint<N> {
+    pub fn beside(driver: Driver, contracts: &[(u8, Bucket)]) -> Endpoint<N> {
         let mut endpoint = Endpoint::new(driver);
         let places = endpoint.standing.iter_mut().rev();
-        places.zip(contracts).for_each(|(place, contract)| *place = Some(*contract));
+        for (place, (channel, contract)) in places.zip(contracts) {
+            *place = Some(Claim { channel: Some(*channel), contract: *contract });
+        }
         endpoint
-    }
-
-    /// What its device can do and its driver costs. A device that comes back may be on a bus that
-    /// is fuller: pipes that are open keep what they have, for others that counts.
-    pub fn set_bus(&mut self, bus: Transfers) {
-        self.driver.bus = bus;
     }
 
     /// What is agreed at the moment.
@@ -53,15 +49,32 @@ impl<const N: usize> Endpoint<N> {
     /// What a pipe asked for.
     #[must_use]
     pub fn qos(&self, pipe: usize) -> Option<Qos> {
-        *self.wishes.get(pipe)?
+        self.wishes.get(pipe)?.map(|wish| wish.qos)
     }
 
-    /// One more pipe; its number. Threads of open pipes may get other periods, their latency and
-    /// buffer stay what they asked for.
+    /// One more pipe, from a channel to which nobody else listens; its number. Threads of open
+    /// pipes may get other periods, their latency and buffer stay what they asked for.
     ///
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
     pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
+        self.open_wish(Wish { channel: None, qos }, admits)
+    }
+
+    /// One more pipe from this channel, which may have others: what comes on it comes once.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::open`].
+    pub fn open_on(
+        &mut self,
+        channel: u8,
+        qos: Qos,
+        admits: &mut Admission<'_, N>,
+    ) -> Result<usize, Refused> {
+        self.open_wish(Wish { channel: Some(channel), qos }, admits)
+    }
+
+    fn open_wish(&mut self, wish: Wish, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
         let channels = usize::try_from(self.driver.attributes.max_channels).unwrap_or(N).min(N);
         // Pipes of the description have places, too.
         let room = channels.saturating_sub(self.standing.iter().flatten().count());
@@ -69,7 +82,7 @@ impl<const N: usize> Endpoint<N> {
             let reason = Reason::NoChannel { channels: channels as u32 };
             return Err(Refused { pipe: channels, reason, would_fit: WouldFit::Nothing });
         };
-        self.change(pipe, qos, admits).map(|()| pipe)
+        self.change(pipe, wish, admits).map(|()| pipe)
     }
 
     /// Another quality of service for an open pipe.
@@ -82,11 +95,11 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        if self.qos(pipe).is_none() {
+        let Some(Wish { channel, .. }) = self.wishes.get(pipe).copied().flatten() else {
             let would_fit = WouldFit::Nothing;
             return Err(Refused { pipe, reason: Reason::NoPipe, would_fit });
-        }
-        self.change(pipe, qos, admits)
+        };
+        self.change(pipe, Wish { channel, qos }, admits)
     }
 
     /// A pipe less. What others have becomes less or stays: nobody is asked. False if there is no
@@ -119,17 +132,18 @@ impl<const N: usize> Endpoint<N> {
     fn change(
         &mut self,
         pipe: usize,
-        qos: Qos,
+        wish: Wish,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        match self.try_change(pipe, qos, admits) {
+        match self.try_change(pipe, wish, admits) {
             Ok((wishes, agreement)) => {
                 (self.wishes, self.agreement) = (wishes, agreement);
                 Ok(())
             }
             Err((failed, reason)) => {
-                let mut fits = |other| self.try_change(pipe, other, &mut *admits).is_ok();
-                let would_fit = suggest::nearest(&qos, &self.driver.attributes, &mut fits);
+                let mut fits =
+                    |qos| self.try_change(pipe, Wish { qos, ..wish }, &mut *admits).is_ok();
+                let would_fit = suggest::nearest(&wish.qos, &self.driver.attributes, &mut fits);
                 Err(Refused { pipe: failed, reason, would_fit })
             }
         }
@@ -138,11 +152,11 @@ impl<const N: usize> Endpoint<N> {
     fn try_change(
         &self,
         pipe: usize,
-        qos: Qos,
+        wish: Wish,
         admits: &mut Admission<'_, N>,
-    ) -> Result<([Option<Qos>; N], Agreement<N>), Failure> {
+    ) -> Result<([Option<Wish>; N], Agreement<N>), Failure> {
         let mut wishes = self.wishes;
-        wishes[pipe] = Some(qos);
+        wishes[pipe] = Some(wish);
         let agreement = agree(&self.driver, &wishes, &self.standing)?;
         if admits(&agreement) {
             return Ok((wishes, agreement));

@@ -19,6 +19,7 @@
 //! ```
 
 mod agree;
+mod claim;
 mod endpoint;
 mod exchange;
 mod refused;

@@ -144,14 +144,19 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for WouldFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pipe {}: {}; ", self.pipe, self.reason)?;
-        match self.would_fit {
+        match *self {
             WouldFit::Latency(latency) => write!(f, "a latency of {} would fit", Time(latency)),
             WouldFit::Buffer(bytes) => write!(f, "a buffer of {bytes} bytes would fit"),
             WouldFit::Tput(bits) => write!(f, "{bits} bits in that time would fit"),
             WouldFit::Nothing => write!(f, "nothing near would fit"),
         }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pipe {}: {}; {}", self.pipe, self.reason, self.would_fit)
     }
 }

@@ -106,8 +106,10 @@ impl Qos {
     }
 
     /// What arrives: all of the smallest size.
-    pub(super) fn contract(&self, attributes: &Attributes) -> Bucket {
-        let bits = attributes.packet.0.max(1).saturating_mul(8);
+    #[must_use]
+    pub const fn contract(&self, attributes: &Attributes) -> Bucket {
+        let packet = attributes.packet.0;
+        let bits = if packet == 0 { 8 } else { packet.saturating_mul(8) };
         Bucket {
             burst: self.burst,
             messages: self.tput,
@@ -124,11 +126,6 @@ impl Qos {
     /// T by Little's law.
     pub(super) fn little(&self) -> Nanos {
         little(self.buffer.saturating_mul(8), self.tput, self.latency)
-    }
-
-    /// Bits a second, rounded up.
-    pub(super) fn bits_per_second(&self) -> u64 {
-        per_second(self.tput, self.latency)
     }
 }
 

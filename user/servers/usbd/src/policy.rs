@@ -86,6 +86,29 @@ pub const REST: Nanos = Nanos::from_millis(1);
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
+/// Who answers questions about tuned pipes; no interrupter.
+pub const TUNING: Home = Home {
+    vcpu: "usb-tune",
+    thread: "tune",
+    work: "usbd.tune",
+    moderation: Nanos::ZERO,
+    pace: Nanos::from_millis(5),
+};
+/// What the I/O VCPU of [`CAN`] has at least, in millionths, and the longest period it works for.
+pub const IO_SHARE: u32 = 250_000;
+/// The same.
+pub const IO_PERIOD: Nanos = Nanos::from_millis(1);
+/// C and T of the thread of a closed pipe.
+pub const CLOSED: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_millis(20));
+/// A reservation that cannot be changed yet is tried again after this time, and so long.
+pub const RETRY: Nanos = Nanos::from_millis(5);
+/// The same.
+pub const PATIENCE: Nanos = Nanos::from_secs(2);
+/// Messages at once on a pipe of the description.
+pub const BURST: u64 = 4;
+/// How exact time stamps of interfaces are.
+pub const CLOCK: Nanos = Nanos::from_micros(10);
+
 /// Events that have waited so long without an interrupt lost theirs.
 pub const LOST: Nanos = Nanos::from_millis(10);
 /// Events taken off a ring before the controller is told how far it was read.

@@ -16,6 +16,7 @@ use diapason_abi::Nanos;
 use diapason_rt::log;
 use diapason_usb::Speed;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed};
+use diapason_usb::descriptor::Endpoint;
 use diapason_usb::trb::{context_index, endpoint_address};
 use diapason_usb::xhci::{DeviceId, EndpointPlan, Finished};
 use transfer::{Memory, fault, head_of, is_isochronous};
@@ -68,7 +69,11 @@ impl Served {
         };
         let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
         let endpoints = settings.flat_map(|interface| interface.endpoints());
-        let plans: Vec<EndpointPlan> = endpoints.map(EndpointPlan::new).collect();
+        let plan = |endpoint: Endpoint| EndpointPlan {
+            guarantee: service.guarantee(endpoint.address),
+            ..EndpointPlan::new(endpoint)
+        };
+        let plans: Vec<EndpointPlan> = endpoints.map(plan).collect();
         if let Err(refused) = driver.configure(device, found.set.header().value, &plans) {
             log!("{name}: not configured: {refused:?}");
             pool.give_back(slots);

@@ -12,12 +12,15 @@ mod keyboard;
 mod offered;
 mod sensor;
 
+use crate::arguments::Pipes;
+use crate::places::Order;
 use crate::policy::{self, Home};
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
+use diapason_bus::Guarantee;
 use diapason_rt::Errno;
 use diapason_rt::event::Event;
 use diapason_rt::memory::Dma;
@@ -97,6 +100,22 @@ pub trait Kind: Send + 'static {
     /// Clients have put something into a mailbox.
     fn heed(&mut self, now: Nanos) {
         let _ = now;
+    }
+
+    /// Does it carry tuned pipes?
+    fn has_pipes(&self) -> bool {
+        false
+    }
+
+    /// What the bus has to guarantee to this endpoint of its devices.
+    fn guarantee(&self, endpoint: u8) -> Option<Guarantee> {
+        let _ = endpoint;
+        None
+    }
+
+    /// Somebody listens to a channel, or no more.
+    fn order(&mut self, order: &Order, now: Nanos) {
+        let _ = (order, now);
     }
 
     /// What clients want of the class; there may be none.
@@ -206,6 +225,15 @@ pub trait Service: Send {
     /// As of [`Kind::shared`].
     fn shared(&self) -> Option<(&Dma, usize)>;
 
+    /// Has it a device with tuned pipes?
+    fn has_pipes(&self) -> bool;
+
+    /// As of [`Kind::guarantee`].
+    fn guarantee(&self, endpoint: u8) -> Option<Guarantee>;
+
+    /// As of [`Kind::order`].
+    fn order(&mut self, order: &Order, now: Nanos);
+
     /// As of [`Kind::bells`].
     fn bells(&self) -> &[Semaphore];
 
@@ -226,10 +254,10 @@ pub type Asking<'a> = Option<(u8, &'a Event)>;
 ///
 /// # Errors
 /// What they need is not there.
-pub fn offered(wanted: u64, asking: Asking<'_>) -> Result<Offers, Errno> {
+pub fn offered(wanted: u64, asking: Asking<'_>, pipes: &Pipes) -> Result<Offers, Errno> {
     let mut all = Offers::new();
     if wanted & policy::wanted::CAN != 0 {
-        offer(&mut all, can::Can::new(asking)?, Some(&policy::CAN));
+        offer(&mut all, can::Can::new(asking, pipes)?, Some(&policy::CAN));
     }
     if wanted & policy::wanted::SENSOR != 0 {
         offer(&mut all, sensor::Sensor::new()?, Some(&policy::SENSOR));

@@ -1,10 +1,12 @@
 //! A kind of devices and the class of the one that is there: a service.
 
 use super::{Child, Found, Kind, Next, Service};
+use crate::places::Order;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
 use diapason_abi::Nanos;
+use diapason_bus::Guarantee;
 use diapason_rt::memory::Dma;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::class::{Class, Completion, Landed, Request};
@@ -109,6 +111,18 @@ impl<K: Kind> Service for Offered<K> {
 
     fn shared(&self) -> Option<(&Dma, usize)> {
         self.kind.shared()
+    }
+
+    fn has_pipes(&self) -> bool {
+        self.class.is_some() && self.kind.has_pipes()
+    }
+
+    fn guarantee(&self, endpoint: u8) -> Option<Guarantee> {
+        self.kind.guarantee(endpoint)
+    }
+
+    fn order(&mut self, order: &Order, now: Nanos) {
+        self.kind.order(order, now);
     }
 
     fn bells(&self) -> &[Semaphore] {
