@@ -37,9 +37,9 @@ pub(super) fn note(rows: &mut Vec<TunedRow>, process: u64, text: &str) {
 }
 
 impl TunedRow {
-    /// What it contradicts: its contract, its buffer, its bound.
+    /// What it contradicts: its contract, that its channel is there, its buffer, its bound.
     pub(super) fn alarms(&self, slack_ns: u64) -> Vec<Alarm> {
-        let TunedReport { place, channel, outside, lost, .. } = self.last;
+        let TunedReport { place, channel, outside, outages, lost, .. } = self.last;
         let name = format!("tpipe{place}");
         let alarm = |kind, observed, assumed, text| Alarm {
             name: kind,
@@ -55,6 +55,13 @@ impl TunedRow {
                  {channel} than its program said"
             );
             all.push(alarm("pipe-contract", outside, 0, text));
+        }
+        if outages > 0 {
+            let text = format!(
+                "channel {channel}, from which {name} comes, was away {outages} times: what was \
+                 sent meanwhile is missing"
+            );
+            all.push(alarm("pipe-outage", outages, 0, text));
         }
         if lost > 0 {
             let text = format!("{lost} messages of {name} found its buffer full");
