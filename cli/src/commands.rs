@@ -5,7 +5,7 @@ use crate::console::Splitter;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live, say};
 use crate::names::Names;
-use crate::outcome::{Verdict, render_pipes};
+use crate::outcome::{Verdict, render_pipes, render_tuned};
 use crate::session::{RECORD_BYTES, Run, Session, describe};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -103,7 +103,8 @@ pub(crate) fn as_tables(
     let mut text = run.outcome.render(&session.names) + "\n";
     let promises = session.assumptions(run).pipes;
     let pipes = render_pipes(&promises, &run.outcome, &session.names);
-    for part in [pipes, addition.text].iter().filter(|part| !part.is_empty()) {
+    let tuned = render_tuned(&run.outcome, &session.names);
+    for part in [pipes, tuned, addition.text].iter().filter(|part| !part.is_empty()) {
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));

@@ -4,8 +4,10 @@
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
 mod delays;
+mod tuned;
 
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
+pub use tuned::TunedReport;
 
 use crate::Nanos;
 use core::fmt;

@@ -114,7 +114,8 @@ impl Assumptions {
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, self.slack_ns));
         let unpaid = self.unpaid(outcome);
-        let rest = of_jobs.chain(of_pipes).chain(unpaid);
+        let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let rest = of_jobs.chain(of_pipes).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
 
@@ -237,6 +238,10 @@ impl Check<'_> {
     /// than described.
     fn list(&self) -> Option<Alarm> {
         let VcpuRow { merges, wakes_max: wakes, .. } = *self.row;
+        if self.row.terms.as_ref().is_some_and(|terms| terms.changes > 0) {
+            // Whoever changed it while the system ran made promises of his own, if any.
+            return None;
+        }
         if merges > 0 {
             let text = format!(
                 "the replenishment list of VCPU {} was full {merges} times, with up to {wakes} \

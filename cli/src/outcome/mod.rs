@@ -5,6 +5,7 @@ mod json;
 mod kernel;
 mod pipes;
 mod render;
+mod tuned;
 mod vcpus;
 mod verdict;
 
@@ -12,6 +13,7 @@ pub use alarms::{Alarm, Assumptions};
 pub use kernel::KernelRow;
 pub use pipes::{PipePromise, PipeRow, render as render_pipes};
 pub use render::share;
+pub use tuned::{TunedRow, render as render_tuned};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
 
@@ -130,6 +132,8 @@ pub struct Outcome {
     pub devices: Vec<DeviceRow>,
     /// What their readers said, in the order in which they spoke first.
     pub pipes: Vec<PipeRow>,
+    /// Of pipes that programs opened, what these said.
+    pub tuned: Vec<TunedRow>,
     /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
@@ -168,7 +172,10 @@ impl Outcome {
             Line::Record(record, words) if words.len() == record.fields().len() => {
                 self.note_record(*record, words);
             }
-            Line::Log { process, text } => pipes::note(&mut self.pipes, (*process).into(), text),
+            Line::Log { process, text } => {
+                pipes::note(&mut self.pipes, (*process).into(), text);
+                tuned::note(&mut self.tuned, (*process).into(), text);
+            }
             Line::Record(..) | Line::Raw(_) => {}
         }
     }

@@ -15,6 +15,10 @@ pub const EXTENDED: u8 = 1 << 0;
 pub const REMOTE: u8 = 1 << 1;
 /// In [`Arrival::flags`]: the interface lost frames of this channel before this one.
 pub const LOST_BEFORE: u8 = 1 << 2;
+/// In [`Arrival::flags`]: more than the contract of its pipe allows.
+pub const OUTSIDE: u8 = 1 << 3;
+/// In [`Arrival::flags`]: no frame, but news of the channel; `code` is its [`Phase`].
+pub const NEWS: u8 = 1 << 4;
 
 plain! {
     /// A CAN frame that came.
@@ -30,7 +34,7 @@ plain! {
         pub id: u32,
         /// Data length code.
         pub code: u8,
-        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`].
+        /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`].
         pub flags: u8,
         /// How often the channel was opened before: the interface's clock may have begun anew.
         pub opened: u16,
@@ -186,10 +190,26 @@ impl Arrival {
         Arrival { time: time.0, taken: taken.0, data, id, code, flags, opened: 0 }
     }
 
-    /// The frame.
+    /// The frame; news are none.
     #[must_use]
     pub fn frame(&self) -> Option<Frame> {
+        if self.flags & NEWS != 0 {
+            return None;
+        }
         frame(self.id, self.flags, self.code, self.data)
+    }
+
+    /// News of the channel: where it is.
+    #[must_use]
+    pub const fn news(phase: Phase) -> Arrival {
+        let (code, flags) = (phase as u8, NEWS);
+        Arrival { time: 0, taken: 0, data: [0; 8], id: 0, code, flags, opened: 0 }
+    }
+
+    /// Where the channel is now, if these are news.
+    #[must_use]
+    pub fn phase(&self) -> Option<Phase> {
+        if self.flags & NEWS == 0 { None } else { Phase::ALL.get(usize::from(self.code)).copied() }
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! * [`Ring`] is the shared memory, valid when zeroed; [`Writer`] and [`Reader`] are its ends.
 //! * [`size`] says how many slots make overflow impossible while everybody keeps the contract.
+//! * [`meter`] says whether what arrives keeps its contract.
 //! * [`bill`] says how long a message takes at most from end to end, and why.
 //! * [`tuned`] decides whether a pipe can be had, and on which terms.
 //!
@@ -37,6 +38,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod bill;
+pub mod meter;
 mod reader;
 mod ring;
 pub mod size;

@@ -3,6 +3,7 @@
 
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
+use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
 use diapason_random::Random;
 
@@ -30,6 +31,7 @@ fn interface() -> Driver {
             min_latency: MS(1),
             buffer: 64,
             packet: (16, 16),
+            max_slots: 256,
         },
         bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
         interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(20) },
@@ -104,6 +106,57 @@ fn each_refusal_has_its_reason() {
     assert!(endpoint.close(3) && !endpoint.close(3));
     assert_eq!(endpoint.renegotiate(3, good, &mut |_| true).unwrap_err().reason, Reason::NoPipe);
     assert_eq!(endpoint.open(good, &mut |_| true), Ok(3));
+}
+
+/// What a hostile client may ask for: it is refused or given, soon.
+#[test]
+fn the_largest_and_the_smallest_wishes_are_decided_soon() {
+    let most = u64::MAX;
+    let mut random = Random::new(77);
+    let mut extreme = |usual: u64| [0, 1, usual, usual * 1_000, most / 2, most][random.index(6)];
+    for _ in 0..2_000 {
+        let mut endpoint = Five::new(interface());
+        for _ in 0..3 {
+            let qos = Qos {
+                latency: Nanos(extreme(20_000_000)),
+                tput: extreme(10_000),
+                buffer: extreme(2_048),
+                execution: Nanos(extreme(400_000)),
+                burst: extreme(4),
+            };
+            let _ = endpoint.open(qos, &mut |_| true);
+        }
+    }
+}
+
+#[test]
+fn pipes_of_the_description_take_places_and_traffic() {
+    let good = frames(1_000, 64);
+    let standing = [(0, Bucket::per_second(3_200).with_burst(4)), (1, Bucket::per_second(400))];
+    let mut alone = Five::new(interface());
+    let mut beside = Five::beside(interface(), &standing);
+    let bound = |endpoint: &mut Five| {
+        let pipe = endpoint.open(good, &mut |_| true).unwrap();
+        endpoint.agreement().pipes[pipe].unwrap().bill
+    };
+    let (alone, first) = (bound(&mut alone), bound(&mut beside));
+    assert!(first.device > alone.device, "{} {}", first.device, alone.device);
+    for _ in 1..3 {
+        bound(&mut beside);
+    }
+    let refused = beside.open(good, &mut |_| true).unwrap_err();
+    assert_eq!(refused.reason, Reason::NoChannel { channels: 5 });
+    // 2.25 Mbit/s are 17,578 frames a second, of which 3,600 are taken.
+    let wanted = |rate| Five::beside(interface(), &standing).open(rate, &mut |_| true).err();
+    let refused = wanted(frames(14_000, 256)).unwrap().reason;
+    assert!(matches!(refused, Reason::Device { wanted: 2_252_800, given: 2_250_000 }), "{refused}");
+    // A pipe from a channel that has one adds nothing, and gets what comes there.
+    let mut shared = Five::beside(interface(), &standing);
+    let pipe = shared.open_on(0, good, &mut |_| true).unwrap();
+    let same = shared.agreement().pipes[pipe].unwrap().bill;
+    assert!(same.device < first.device && same.slots > first.slots, "{same}");
+    let refused = wanted(Qos { buffer: 257 * 16, ..good }).unwrap().reason;
+    assert_eq!(refused, Reason::LargeBuffer { buffer: 4_112, most: 4_096 });
 }
 
 /// Nothing of the endpoint changed.

@@ -7,8 +7,8 @@
 
 use diapason_abi::Errno;
 pub use diapason_can::exchange::{
-    Answer, Arrival, Departure, EXTENDED, LOST_BEFORE, Parameters, Phase, REMOTE, Report, Request,
-    Wanted,
+    Answer, Arrival, Departure, EXTENDED, LOST_BEFORE, NEWS, OUTSIDE, Parameters, Phase, REMOTE,
+    Report, Request, Wanted,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;

@@ -36,7 +36,7 @@ mod receive;
 mod send;
 mod traits;
 
-pub use agreement::{Arrival, LOST_BEFORE, Phase};
+pub use agreement::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
 pub use channel::{Channel, Status};
 pub use diapason_can::{Filter, Frame};
 pub use error::Error;

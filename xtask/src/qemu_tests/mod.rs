@@ -16,6 +16,7 @@ mod observed;
 pub mod storm;
 mod talker;
 mod trials;
+mod tuned;
 pub mod usb;
 mod vcpus;
 mod victims;
@@ -149,7 +150,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 11] {
+fn topics() -> [&'static [QemuTest]; 12] {
     [
         alarms::TESTS,
         concentrator::TESTS,
@@ -158,6 +159,7 @@ fn topics() -> [&'static [QemuTest]; 11] {
         faults::TESTS,
         inflicted::TESTS,
         trials::TESTS,
+        tuned::TESTS,
         usb::TESTS,
         vcpus::TESTS,
         victims::TESTS,

@@ -26,6 +26,18 @@ pub enum What {
 }
 
 impl What {
+    /// All of them, in their order.
+    pub const ALL: [What; 8] = [
+        What::Request,
+        What::Bus,
+        What::Moderation,
+        What::TopHalf,
+        What::BottomHalf,
+        What::Driver,
+        What::User,
+        What::Drain,
+    ];
+
     /// A few words.
     #[must_use]
     pub const fn name(self) -> &'static str {

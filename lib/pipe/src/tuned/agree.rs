@@ -1,5 +1,6 @@
 //! What all pipes of an endpoint get together: a pure function of what they ask for.
 
+use super::claim::{Claim, Wish, traffic};
 use super::refused::Reason;
 use super::wish::{Attributes, Driver, Qos};
 use crate::bill::{
@@ -51,22 +52,22 @@ impl<const N: usize> Agreement<N> {
 /// Why there is no agreement: for which pipe, and what.
 pub(super) type Failure = (usize, Reason);
 
-/// What `wishes` get, if there is anything that serves them all.
+/// What `wishes` get, if there is anything that serves them all beside what arrives anyway.
 pub(super) fn agree<const N: usize>(
     driver: &Driver,
-    wishes: &[Option<Qos>; N],
+    wishes: &[Option<Wish>; N],
+    standing: &[Option<Claim>; N],
 ) -> Result<Agreement<N>, Failure> {
-    check(driver, wishes)?;
-    let contracts: [[Bucket; 1]; N] = wishes.map(|wish| {
-        // Nothing comes for a pipe that is not there.
-        let silent = Bucket { burst: 0, messages: 0, per: Nanos(1), jitter: Nanos::ZERO };
-        [wish.map_or(silent, |qos| qos.contract(&driver.attributes))]
+    let claims = core::array::from_fn(|pipe| {
+        let wished = wishes[pipe].map(|wish| wish.claim(&driver.attributes));
+        wished.or(standing[pipe])
     });
-    let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
+    let wishes = wishes.map(|wish| wish.map(|wish| wish.qos));
+    check(driver, &wishes, &claims)?;
     let mut agreement = Agreement::idle(driver);
     // What the driver's threads wait for does not depend on the threads of pipes.
-    while !drivers_conform(driver, &agreement, wishes, &channels) && grow(driver, &mut agreement) {}
-    let pipes = all_terms(driver, &agreement, wishes, &channels)?;
+    while !drivers_conform(driver, &agreement, &wishes, &claims) && grow(driver, &mut agreement) {}
+    let pipes = all_terms(driver, &agreement, &wishes, &claims)?;
     Ok(Agreement { pipes, ..agreement })
 }
 
@@ -75,13 +76,15 @@ fn drivers_conform<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
     wishes: &[Option<Qos>; N],
-    channels: &[&[Bucket]],
+    claims: &[Option<Claim>; N],
 ) -> bool {
     let Some((own, qos)) = wishes.iter().enumerate().find_map(|(i, qos)| Some((i, qos.as_ref()?)))
     else {
         return true;
     };
-    let traffic = Traffic { channels, own };
+    let contracts = traffic(claims, own);
+    let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
+    let traffic = Traffic { channels: &channels, own };
     let search = Search::new(driver, agreement, qos, traffic);
     let Ok((bill, _)) = search.bill(qos.execution) else { return false };
     let drivers = [What::BottomHalf, What::Driver].map(|what| bill.item(what));
@@ -101,10 +104,13 @@ fn grow<const N: usize>(driver: &Driver, agreement: &mut Agreement<N>) -> bool {
 }
 
 /// Whether each wish makes sense, and the device can do them all.
-fn check<const N: usize>(driver: &Driver, wishes: &[Option<Qos>; N]) -> Result<(), Failure> {
-    let Attributes { packet, .. } = driver.attributes;
+fn check<const N: usize>(
+    driver: &Driver,
+    wishes: &[Option<Qos>; N],
+    claims: &[Option<Claim>; N],
+) -> Result<(), Failure> {
+    let Attributes { packet, buffer: holds, max_slots, .. } = driver.attributes;
     let given = driver.attributes.bits_per_second();
-    let mut wanted = 0u64;
     for (pipe, qos) in wishes.iter().enumerate() {
         let Some(qos) = qos else { continue };
         let nothing = [qos.latency.0, qos.tput, qos.execution.0, qos.burst].contains(&0);
@@ -115,24 +121,34 @@ fn check<const N: usize>(driver: &Driver, wishes: &[Option<Qos>; N]) -> Result<(
             let buffer = qos.buffer;
             return Err((pipe, Reason::SmallBuffer { buffer, packet: packet.1 }));
         }
-        wanted = wanted.saturating_add(qos.bits_per_second());
-        if wanted > given {
-            return Err((pipe, Reason::Device { wanted, given }));
+        if qos.slots(&driver.attributes) > max_slots {
+            let most = max_slots.saturating_mul(packet.1);
+            return Err((pipe, Reason::LargeBuffer { buffer: qos.buffer, most }));
+        }
+        if qos.burst > holds {
+            return Err((pipe, Reason::DeviceBuffer { holds, needed: qos.burst }));
         }
     }
-    Ok(())
+    let arrives = traffic(claims, N).map(|[bucket]| driver.attributes.bits_of(&bucket));
+    let wanted = arrives.into_iter().fold(0, u64::saturating_add);
+    match wishes.iter().rposition(Option::is_some) {
+        Some(pipe) if wanted > given => Err((pipe, Reason::Device { wanted, given })),
+        _ => Ok(()),
+    }
 }
 
 fn all_terms<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
     wishes: &[Option<Qos>; N],
-    channels: &[&[Bucket]],
+    claims: &[Option<Claim>; N],
 ) -> Result<[Option<Terms>; N], Failure> {
     let mut all = [None; N];
     for (pipe, (wish, terms)) in wishes.iter().zip(&mut all).enumerate() {
         let Some(qos) = wish else { continue };
-        let traffic = Traffic { channels, own: pipe };
+        let contracts = traffic(claims, pipe);
+        let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
+        let traffic = Traffic { channels: &channels, own: pipe };
         let search = Search::new(driver, agreement, qos, traffic);
         *terms = Some(search.terms().map_err(|reason| (pipe, reason))?);
     }

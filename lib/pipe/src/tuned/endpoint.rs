@@ -1,9 +1,11 @@
 //! The pipes of an endpoint as they are opened, changed and closed.
 
 use super::agree::{Agreement, Failure, agree};
+use super::claim::{Claim, Wish};
 use super::refused::{Reason, Refused, WouldFit};
 use super::suggest;
 use super::wish::{Driver, Qos};
+use crate::size::Bucket;
 
 /// Whether the processor and the bus have room for an agreement, in the place of the one before.
 pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
@@ -12,7 +14,9 @@ pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
 #[derive(Clone, Debug)]
 pub struct Endpoint<const N: usize> {
     driver: Driver,
-    wishes: [Option<Qos>; N],
+    wishes: [Option<Wish>; N],
+    /// What arrives for pipes of the description, in the last places.
+    standing: [Option<Claim>; N],
     agreement: Agreement<N>,
 }
 
@@ -21,7 +25,19 @@ impl<const N: usize> Endpoint<N> {
     #[must_use]
     pub fn new(driver: Driver) -> Endpoint<N> {
         let agreement = Agreement::idle(&driver);
-        Endpoint { driver, wishes: [None; N], agreement }
+        Endpoint { driver, wishes: [None; N], standing: [None; N], agreement }
+    }
+
+    /// With pipes that are always there, by the channel and the contract of each; those beyond `N`
+    /// are left out. Their own bounds are those of the description's plan.
+    #[must_use]
+    pub fn beside(driver: Driver, contracts: &[(u8, Bucket)]) -> Endpoint<N> {
+        let mut endpoint = Endpoint::new(driver);
+        let places = endpoint.standing.iter_mut().rev();
+        for (place, (channel, contract)) in places.zip(contracts) {
+            *place = Some(Claim { channel: Some(*channel), contract: *contract });
+        }
+        endpoint
     }
 
     /// What is agreed at the moment.
@@ -33,21 +49,40 @@ impl<const N: usize> Endpoint<N> {
     /// What a pipe asked for.
     #[must_use]
     pub fn qos(&self, pipe: usize) -> Option<Qos> {
-        *self.wishes.get(pipe)?
+        self.wishes.get(pipe)?.map(|wish| wish.qos)
     }
 
-    /// One more pipe; its number. Threads of open pipes may get other periods, their latency and
-    /// buffer stay what they asked for.
+    /// One more pipe, from a channel to which nobody else listens; its number. Threads of open
+    /// pipes may get other periods, their latency and buffer stay what they asked for.
     ///
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
     pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
+        self.open_wish(Wish { channel: None, qos }, admits)
+    }
+
+    /// One more pipe from this channel, which may have others: what comes on it comes once.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::open`].
+    pub fn open_on(
+        &mut self,
+        channel: u8,
+        qos: Qos,
+        admits: &mut Admission<'_, N>,
+    ) -> Result<usize, Refused> {
+        self.open_wish(Wish { channel: Some(channel), qos }, admits)
+    }
+
+    fn open_wish(&mut self, wish: Wish, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
         let channels = usize::try_from(self.driver.attributes.max_channels).unwrap_or(N).min(N);
-        let Some(pipe) = self.wishes.iter().take(channels).position(Option::is_none) else {
+        // Pipes of the description have places, too.
+        let room = channels.saturating_sub(self.standing.iter().flatten().count());
+        let Some(pipe) = self.wishes.iter().take(room).position(Option::is_none) else {
             let reason = Reason::NoChannel { channels: channels as u32 };
             return Err(Refused { pipe: channels, reason, would_fit: WouldFit::Nothing });
         };
-        self.change(pipe, qos, admits).map(|()| pipe)
+        self.change(pipe, wish, admits).map(|()| pipe)
     }
 
     /// Another quality of service for an open pipe.
@@ -60,11 +95,11 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        if self.qos(pipe).is_none() {
+        let Some(Wish { channel, .. }) = self.wishes.get(pipe).copied().flatten() else {
             let would_fit = WouldFit::Nothing;
             return Err(Refused { pipe, reason: Reason::NoPipe, would_fit });
-        }
-        self.change(pipe, qos, admits)
+        };
+        self.change(pipe, Wish { channel, qos }, admits)
     }
 
     /// A pipe less. What others have becomes less or stays: nobody is asked. False if there is no
@@ -73,7 +108,7 @@ impl<const N: usize> Endpoint<N> {
         if self.wishes.get_mut(pipe).and_then(Option::take).is_none() {
             return false;
         }
-        match agree(&self.driver, &self.wishes) {
+        match agree(&self.driver, &self.wishes, &self.standing) {
             Ok(agreement) if self.is_no_more(&agreement) => self.agreement = agreement,
             // What was enough for all is enough for the rest.
             _ => self.agreement.pipes[pipe] = None,
@@ -97,17 +132,18 @@ impl<const N: usize> Endpoint<N> {
     fn change(
         &mut self,
         pipe: usize,
-        qos: Qos,
+        wish: Wish,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        match self.try_change(pipe, qos, admits) {
+        match self.try_change(pipe, wish, admits) {
             Ok((wishes, agreement)) => {
                 (self.wishes, self.agreement) = (wishes, agreement);
                 Ok(())
             }
             Err((failed, reason)) => {
-                let mut fits = |other| self.try_change(pipe, other, &mut *admits).is_ok();
-                let would_fit = suggest::nearest(&qos, &self.driver.attributes, &mut fits);
+                let mut fits =
+                    |qos| self.try_change(pipe, Wish { qos, ..wish }, &mut *admits).is_ok();
+                let would_fit = suggest::nearest(&wish.qos, &self.driver.attributes, &mut fits);
                 Err(Refused { pipe: failed, reason, would_fit })
             }
         }
@@ -116,12 +152,12 @@ impl<const N: usize> Endpoint<N> {
     fn try_change(
         &self,
         pipe: usize,
-        qos: Qos,
+        wish: Wish,
         admits: &mut Admission<'_, N>,
-    ) -> Result<([Option<Qos>; N], Agreement<N>), Failure> {
+    ) -> Result<([Option<Wish>; N], Agreement<N>), Failure> {
         let mut wishes = self.wishes;
-        wishes[pipe] = Some(qos);
-        let agreement = agree(&self.driver, &wishes)?;
+        wishes[pipe] = Some(wish);
+        let agreement = agree(&self.driver, &wishes, &self.standing)?;
         if admits(&agreement) {
             return Ok((wishes, agreement));
         }

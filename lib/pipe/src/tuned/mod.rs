@@ -5,6 +5,9 @@
 //! are open: to open, change or close one it computes everything anew, asks whether the processor
 //! has room for it, and either changes as a whole or not at all.
 //!
+//! Pipes that a description declares are in the endpoint, too ([`Endpoint::beside`]): they take a
+//! place and arrive beside those that come and go.
+//!
 //! The period of a pipe's thread is the papers' T = B/λ ([`little`]), shortened until the bill of
 //! the pipe says that its buffer cannot overflow and its latency is kept, whatever the phase.
 //!
@@ -16,12 +19,15 @@
 //! ```
 
 mod agree;
+mod claim;
 mod endpoint;
+mod exchange;
 mod refused;
 mod suggest;
 mod wish;
 
 pub use agree::{Agreement, Terms};
 pub use endpoint::Endpoint;
+pub use exchange::{ANSWER_BYTES, Answer, Granted, Outcome, REQUEST_BYTES, Request, Wanted};
 pub use refused::{Reason, Refused, WouldFit};
 pub use wish::{Attributes, Driver, Qos, Reader, Receiver, Shares, little};

@@ -14,6 +14,17 @@ pub enum Reason {
     },
     /// There is no such pipe.
     NoPipe,
+    /// It is open: it can be changed or closed.
+    AlreadyOpen,
+    /// The device is not there.
+    NoDevice,
+    /// The device has no such channel.
+    NoSuchChannel {
+        /// The one asked for.
+        channel: u32,
+        /// How many it has.
+        channels: u32,
+    },
     /// A latency, throughput, execution time or burst of zero.
     Nothing,
     /// The buffer does not hold one message.
@@ -22,6 +33,13 @@ pub enum Reason {
         buffer: u64,
         /// Bytes of a message.
         packet: u64,
+    },
+    /// No pipe of this endpoint has so large a buffer.
+    LargeBuffer {
+        /// Bytes asked for.
+        buffer: u64,
+        /// Most bytes.
+        most: u64,
     },
     /// The pipes together want more than the device can do, in bits a second.
     Device {
@@ -90,6 +108,14 @@ impl fmt::Display for Reason {
         match *self {
             Reason::NoChannel { channels } => write!(f, "all {channels} channels are in use"),
             Reason::NoPipe => write!(f, "there is no such pipe"),
+            Reason::AlreadyOpen => write!(f, "the pipe is open: change or close it"),
+            Reason::NoDevice => write!(f, "the device is not there"),
+            Reason::NoSuchChannel { channel, channels } => {
+                write!(f, "there is no channel {channel}, only {channels}")
+            }
+            Reason::LargeBuffer { buffer, most } => {
+                write!(f, "a buffer of {buffer} bytes, but there are {most} for a pipe")
+            }
             Reason::Nothing => {
                 write!(f, "latency, throughput, execution time and burst must not be zero")
             }
@@ -118,14 +144,19 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for WouldFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pipe {}: {}; ", self.pipe, self.reason)?;
-        match self.would_fit {
+        match *self {
             WouldFit::Latency(latency) => write!(f, "a latency of {} would fit", Time(latency)),
             WouldFit::Buffer(bytes) => write!(f, "a buffer of {bytes} bytes would fit"),
             WouldFit::Tput(bits) => write!(f, "{bits} bits in that time would fit"),
             WouldFit::Nothing => write!(f, "nothing near would fit"),
         }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pipe {}: {}; {}", self.pipe, self.reason, self.would_fit)
     }
 }

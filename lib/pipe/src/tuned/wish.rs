@@ -17,6 +17,8 @@ pub struct Attributes {
     pub buffer: u64,
     /// Smallest and largest message in bytes; a slot of a pipe's buffer holds the largest.
     pub packet: (u64, u64),
+    /// Most slots of a pipe's buffer.
+    pub max_slots: u64,
 }
 
 /// How the share of the endpoint's I/O VCPU may grow, in millionths.
@@ -104,8 +106,10 @@ impl Qos {
     }
 
     /// What arrives: all of the smallest size.
-    pub(super) fn contract(&self, attributes: &Attributes) -> Bucket {
-        let bits = attributes.packet.0.max(1).saturating_mul(8);
+    #[must_use]
+    pub const fn contract(&self, attributes: &Attributes) -> Bucket {
+        let packet = attributes.packet.0;
+        let bits = if packet == 0 { 8 } else { packet.saturating_mul(8) };
         Bucket {
             burst: self.burst,
             messages: self.tput,
@@ -123,14 +127,15 @@ impl Qos {
     pub(super) fn little(&self) -> Nanos {
         little(self.buffer.saturating_mul(8), self.tput, self.latency)
     }
-
-    /// Bits a second, rounded up.
-    pub(super) fn bits_per_second(&self) -> u64 {
-        per_second(self.tput, self.latency)
-    }
 }
 
 impl Attributes {
+    /// Bits a second of messages that keep a contract in the long run, rounded up.
+    pub(super) fn bits_of(&self, contract: &Bucket) -> u64 {
+        let bits = contract.messages.saturating_mul(self.packet.0.max(1).saturating_mul(8));
+        per_second(bits, contract.per)
+    }
+
     /// Bits a second that the device can do, rounded up.
     pub(super) fn bits_per_second(&self) -> u64 {
         per_second(self.max_tput, self.min_latency)

@@ -1,26 +1,35 @@
 //! The CAN channels: what comes goes into their pipes, what is in the pipes to them goes out, and
 //! each is opened and closed as its client wishes, or as [`crate::policy`] does if it has none.
 
+use crate::arguments::Pipes;
 use crate::client::Client;
+use crate::places::{Order, Places};
 use crate::policy::{BIT_RATES, REOPEN, SAMPLE_POINT};
 use crate::services::Asking;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_can::{BitRate, Frame};
 use diapason_canlib::agreement::{
-    Answer, Arrival, CHANNELS, LOST_BEFORE, Outlet, Parameters, Phase, Request, Wanted, outlet,
+    Answer, Arrival, CHANNELS, LOST_BEFORE, OUTSIDE, Outlet, Parameters, Phase, Request, Wanted,
+    outlet,
 };
+use diapason_pipe::meter::Meter;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, log};
 use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused};
 
-/// Channels whose client has something new: bit n stands for channel n.
-pub type Fresh = u8;
+/// Bells of those who have something new: bit n stands for bell n.
+pub type Fresh = u32;
 
 /// One of them.
 struct Channel {
-    outlet: Outlet,
+    /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
+    outlet: Option<Outlet>,
+    meter: Option<Meter>,
+    bell: Fresh,
     phase: Phase,
+    /// Its controller left its bus by itself, and is not back.
+    off: bool,
     /// How it is to take part in its bus, if it is.
     wish: Option<Parameters>,
     /// How it was opened last.
@@ -36,6 +45,9 @@ struct Channel {
 /// All of them.
 pub struct Channels {
     all: Vec<Channel>,
+    places: Places,
+    /// How many bells are not those of places, which come behind.
+    own_bells: usize,
     fresh: Fresh,
     /// Who sends first next time.
     turn: usize,
@@ -43,30 +55,37 @@ pub struct Channels {
 
 impl Channels {
     /// Closed channels, and the semaphores their clients wait for. Those of clients that ask are
-    /// opened when these say so.
-    pub fn new(asking: Asking<'_>) -> Result<(Channels, [Semaphore; CHANNELS]), Errno> {
-        let mut all = Vec::with_capacity(CHANNELS);
-        let mut ready = [None; CHANNELS];
-        for (number, ready) in ready.iter_mut().enumerate() {
-            let (outlet, semaphore) = outlet(number)?;
-            *ready = Some(semaphore);
-            let bell = asking.filter(|(clients, _)| clients & 1 << number != 0);
-            let client = bell.map(|(_, bell)| Client::new(number, bell)).transpose()?;
-            let wish = if client.is_some() { None } else { usual(number) };
-            all.push(Channel {
-                outlet,
-                phase: Phase::Absent,
-                wish,
-                opened_as: None,
-                look_at: Nanos::FOREVER,
-                lost_before: false,
-                opened: 0,
-                client,
-            });
+    /// opened when these say so, those without any pipe when somebody listens.
+    pub fn new(asking: Asking<'_>, pipes: &Pipes) -> Result<(Channels, Vec<Semaphore>), Errno> {
+        let (mut all, mut bells) = (Vec::with_capacity(CHANNELS), Vec::new());
+        for number in 0..CHANNELS {
+            let asks = asking.filter(|(clients, _)| clients & 1 << number != 0);
+            let client = asks.map(|(_, bell)| Client::new(number, bell)).transpose()?;
+            let mut channel = Channel::new(client, pipes.contract(number).map(Meter::new));
+            if pipes.has(number) || channel.client.is_some() {
+                let (outlet, bell) = outlet(number)?;
+                (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
+                bells.push(bell);
+            }
+            channel.wish = if channel.is_always_open() { usual(number) } else { None };
+            all.push(channel);
         }
-        let ready = ready.map(|semaphore| semaphore.ok_or(Errno::Absent));
-        let [a, b, c, d, e] = ready;
-        Ok((Channels { all, fresh: 0, turn: 0 }, [a?, b?, c?, d?, e?]))
+        let (own_bells, (places, more)) = (bells.len(), Places::new(pipes.places)?);
+        bells.extend(more);
+        Ok((Channels { all, places, own_bells, fresh: 0, turn: 0 }, bells))
+    }
+
+    /// Somebody listens to a channel, or no more: those that nobody wants are closed.
+    pub fn order(&mut self, order: &Order, now: Nanos) {
+        self.places.heed(order);
+        for (number, channel) in self.all.iter_mut().enumerate() {
+            if channel.client.is_none() && !channel.is_always_open() {
+                channel.wish = if self.places.listen_to(number) { usual(number) } else { None };
+                if channel.phase != Phase::Absent && channel.opened_as != channel.wish {
+                    channel.look_at = now;
+                }
+            }
+        }
     }
 
     /// Which have something new since the last call; their reports are written.
@@ -74,7 +93,10 @@ impl Channels {
         for (number, channel) in self.all.iter_mut().enumerate() {
             let phase = channel.phase;
             if channel.client.as_mut().is_some_and(|client| client.report(phase)) {
-                self.fresh |= 1 << number;
+                self.fresh |= channel.bell;
+            }
+            if let Some(phase) = channel.told() {
+                self.fresh |= self.places.tell(number, phase) << self.own_bells;
             }
         }
         core::mem::take(&mut self.fresh)
@@ -84,6 +106,7 @@ impl Channels {
     pub fn forget(&mut self) {
         for channel in &mut self.all {
             (channel.phase, channel.look_at) = (Phase::Absent, Nanos::FOREVER);
+            channel.off = false;
             channel.client.iter_mut().for_each(Client::lose_flying);
         }
     }
@@ -143,6 +166,9 @@ impl Channels {
             | Event::ChipState { channel, .. }
             | Event::Failed { channel: Some(channel), .. } => channel,
         };
+        if matches!(event, Event::Opened { .. }) {
+            self.places.restart(number.into());
+        }
         if let Some(channel) = self.all.get_mut(usize::from(number)) {
             channel.hear(number, event, now);
         }
@@ -162,9 +188,15 @@ impl Channels {
         if core::mem::take(&mut channel.lost_before) {
             arrival.flags |= LOST_BEFORE;
         }
-        // A full pipe counts what it drops; its client sees that.
-        let _ = channel.outlet.push(&arrival);
-        self.fresh |= 1 << number;
+        self.fresh |= self.places.push(number.into(), time, &arrival) << self.own_bells;
+        if channel.meter.as_mut().is_some_and(|meter| !meter.admits(time)) {
+            arrival.flags |= OUTSIDE;
+        }
+        if let Some(outlet) = &mut channel.outlet {
+            // A full pipe counts what it drops; its client sees that.
+            let _ = outlet.push(&arrival);
+            self.fresh |= channel.bell;
+        }
     }
 }
 
@@ -175,6 +207,37 @@ fn usual(number: usize) -> Option<Parameters> {
 }
 
 impl Channel {
+    /// One that is not there.
+    const fn new(client: Option<Client>, meter: Option<Meter>) -> Channel {
+        Channel {
+            outlet: None,
+            meter,
+            bell: 0,
+            phase: Phase::Absent,
+            off: false,
+            wish: None,
+            opened_as: None,
+            look_at: Nanos::FOREVER,
+            lost_before: false,
+            opened: 0,
+            client,
+        }
+    }
+
+    /// Is it opened for the pipe that the description has?
+    const fn is_always_open(&self) -> bool {
+        self.outlet.is_some() && self.client.is_none()
+    }
+
+    /// Where those who listen are told that it is; `None` on the way.
+    const fn told(&self) -> Option<Phase> {
+        match self.phase {
+            Phase::Changing => None,
+            Phase::Closed if self.off => Some(Phase::BusOff),
+            phase => Some(phase),
+        }
+    }
+
     /// What its client wants.
     fn heed(&mut self, Request { wanted, token }: Request, now: Nanos) {
         let Some(client) = &mut self.client else { return };
@@ -277,6 +340,8 @@ impl Channel {
             Event::Opened { .. } => {
                 log!("can{number}: open");
                 self.opened = self.opened.wrapping_add(1);
+                self.off = false;
+                self.meter.iter_mut().for_each(Meter::restart);
                 (self.phase, self.look_at) = (Phase::Open, now);
             }
             Event::Closed { cause, .. } => self.closed(number, cause, now),
@@ -292,6 +357,7 @@ impl Channel {
     fn closed(&mut self, number: u8, cause: Cause, now: Nanos) {
         log!("can{number}: closed: {cause:?}");
         self.phase = Phase::Closed;
+        self.off = cause == Cause::BusOff;
         self.look_at = if cause == Cause::Asked { now } else { now + REOPEN };
         if cause == Cause::BusOff && self.client.is_some() {
             // Its client decides whether it goes back to a bus that did not hear it.

@@ -10,19 +10,23 @@
 
 extern crate alloc;
 
+mod arguments;
 mod change;
 mod channels;
 mod client;
 mod hardware;
 mod listing;
+mod places;
 mod policy;
 mod served;
 mod server;
 mod services;
 mod slots;
+mod tuned;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use arguments::{Pipes, Told};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
@@ -32,7 +36,7 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::xhci::{Buses, Controller, Window};
 use hardware::{Bar, Shared};
-use policy::{Home, Wishes};
+use policy::Home;
 use server::{Cause, Fresh, Server};
 use services::{Offers, Service};
 use slots::Pool;
@@ -81,28 +85,28 @@ struct Half {
     pace: Nanos,
     /// What the simulator calls what it does.
     work: &'static str,
-    bells: &'static [Semaphore],
+    bells: Bells,
 }
 
-/// The arguments are the services that are wanted ([`policy::wanted`]), what is to be said
-/// ([`policy::tell`]), the CAN channels whose clients open and write them, one bit each (the
-/// others are opened as [`policy`] says), and more about links and streams ([`Wishes`]).
-fn main(Arguments(words): Arguments) {
-    let [_, tell, clients, _] = words;
-    if let Err(errno) = serve(&Wishes::of(words), tell, clients as u8) {
+/// What is to be rung.
+type Bells = &'static [Semaphore];
+
+fn main(Arguments(arguments): Arguments) {
+    if let Err(errno) = serve(&Told::read(arguments)) {
         log!("no USB: {errno:?}");
     }
 }
 
-fn serve(wishes: &Wishes, tell: u64, clients: u8) -> Result<(), Errno> {
+fn serve(told: &Told) -> Result<(), Errno> {
+    let Told { tell, clients, pipes, .. } = *told;
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
-    if !wishes.is_can_alone() {
+    if !told.is_can_alone() {
         HEAP.grow(policy::HEAP_MORE)?;
     }
     let mailboxes = if clients == 0 { None } else { Some(Event::new()?) };
     let asking = mailboxes.as_ref().map(|event| (clients, event));
-    let offers = services::offered(wishes, asking)?;
+    let offers = services::offered(told, asking)?;
     let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
     let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
     let (server, bells) = build(offers, tell)?;
@@ -125,17 +129,25 @@ fn serve(wishes: &Wishes, tell: u64, clients: u8) -> Result<(), Errno> {
         let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
         thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
     }
+    if pipes.places > 0 {
+        tune(server, pipes, bells)?;
+    }
     let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
     let (duty, pace) = (Duty::Manage, policy::PACE);
     Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
     Ok(())
 }
 
+/// Answer those who want tuned pipes.
+fn tune(server: &'static Locked<Server>, pipes: Pipes, bells: Bells) -> Result<(), Errno> {
+    let broker = tuned::Broker { server, asked: Event::new()?, pipes, bells };
+    let policy::Home { vcpu, thread, .. } = policy::TUNING;
+    thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
+    Ok(())
+}
+
 /// The server, its controller being started, and all its bells.
-fn build(
-    offers: Offers,
-    tell: u64,
-) -> Result<(&'static Locked<Server>, &'static [Semaphore]), Errno> {
+fn build(offers: Offers, tell: u64) -> Result<(&'static Locked<Server>, Bells), Errno> {
     let own = offers.iter().filter(|(_, home)| home.is_some()).count();
     let shared: Vec<Window> = offers.iter().filter_map(|(service, _)| window(&**service)).collect();
     let limits = policy::limits(offers.len(), own, shared.len());
@@ -174,7 +186,7 @@ impl Task for Half {
                 }
                 Err(errno) => return stop(errno),
             };
-            self.ring(fresh);
+            ring(self.bells, fresh);
             cause = match self.wait(wake) {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
@@ -210,13 +222,14 @@ impl Half {
             Err(errno) => Err(errno),
         }
     }
+}
 
-    fn ring(&self, fresh: Fresh) {
-        for (number, bell) in self.bells.iter().enumerate() {
-            if fresh >> number & 1 != 0 {
-                // A semaphore at its limit has been given often enough.
-                let _ = bell.give();
-            }
+/// Wake those who have something new, when nobody holds the server.
+fn ring(bells: Bells, fresh: Fresh) {
+    for (number, bell) in bells.iter().enumerate() {
+        if fresh >> number & 1 != 0 {
+            // A semaphore at its limit has been given often enough.
+            let _ = bell.give();
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Everything that is a choice: names in the description, who interrupts when, how much of what.
 
-use crate::services::Terms;
 use diapason_abi::Nanos;
 use diapason_usb::class::kvaser;
-use diapason_usb::xhci::{Guarantee, Limits};
+use diapason_usb::xhci::Limits;
 
 /// The controller in the description.
 pub const DEVICE: &str = "xhci";
@@ -27,58 +26,6 @@ pub mod wanted {
     pub const CAMERA: u64 = 1 << 4;
     /// Hubs, and what is behind them.
     pub const HUBS: u64 = 1 << 5;
-}
-
-/// What a description asks for, from the four arguments.
-///
-/// | argument | bits | what |
-/// |---|---|---|
-/// | first | 0–7 | services, as of [`wanted`] |
-/// | | 8–11, 12–15 | how many links, how many streams |
-/// | third | 16–31, 32–63 | each direction of a link is promised so many bytes in so many microframes: microframes, bytes |
-/// | fourth | 0–31 | the root port of each link, eight bits each; 0 is any |
-/// | | 32–63 | of each stream: n of the 2ⁿ of its period (four bits), whether it is critical (one) |
-pub struct Wishes {
-    /// Services.
-    pub services: u64,
-    /// What links are promised.
-    pub guarantee: Option<Guarantee>,
-    counts: [u8; 2],
-    more: u64,
-}
-
-impl Wishes {
-    /// Those of these arguments.
-    pub fn of([wanted, _, third, more]: [u64; 4]) -> Wishes {
-        let wanted = if wanted == 0 { wanted::CAN } else { wanted };
-        let count = |shift: u32, most: usize| (wanted >> shift & 0xf).min(most as u64) as u8;
-        let (bytes, period) = ((third >> 32) as u32, (third >> 16) as u16);
-        let guarantee = Guarantee { bytes, period: period.into() };
-        Wishes {
-            services: wanted & 0xff,
-            guarantee: (bytes > 0 && period > 0).then_some(guarantee),
-            counts: [count(8, LINKS.len()), count(12, STREAMS.len())],
-            more,
-        }
-    }
-
-    /// Nothing but CAN interfaces?
-    pub const fn is_can_alone(&self) -> bool {
-        self.services == wanted::CAN && matches!(self.counts, [0, 0])
-    }
-
-    /// The root port of each link; 0 is any.
-    pub fn links(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..self.counts[0]).map(|number| (self.more >> (8 * number)) as u8)
-    }
-
-    /// How each stream is scheduled.
-    pub fn streams(&self) -> impl Iterator<Item = Terms> + '_ {
-        (0..self.counts[1]).map(|number| {
-            let bits = self.more >> (32 + 8 * number);
-            Terms { stretch: (bits & 0xf) as u8, critical: bits >> 4 & 1 != 0 }
-        })
-    }
 }
 
 /// Bytes of heap beyond those for the CAN interface alone.
@@ -141,6 +88,29 @@ pub const REST: Nanos = Nanos::from_millis(1);
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
+/// Who answers questions about tuned pipes; no interrupter.
+pub const TUNING: Home = Home {
+    vcpu: "usb-tune",
+    thread: "tune",
+    work: "usbd.tune",
+    moderation: Nanos::ZERO,
+    pace: Nanos::from_millis(5),
+};
+/// What the I/O VCPU of [`CAN`] has at least, in millionths, and the longest period it works for.
+pub const IO_SHARE: u32 = 250_000;
+/// The same.
+pub const IO_PERIOD: Nanos = Nanos::from_millis(1);
+/// C and T of the thread of a closed pipe.
+pub const CLOSED: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_millis(20));
+/// A reservation that cannot be changed yet is tried again after this time, and so long.
+pub const RETRY: Nanos = Nanos::from_millis(5);
+/// The same.
+pub const PATIENCE: Nanos = Nanos::from_secs(2);
+/// Messages at once on a pipe of the description.
+pub const BURST: u64 = 4;
+/// How exact time stamps of interfaces are.
+pub const CLOCK: Nanos = Nanos::from_micros(10);
+
 /// Events that have waited so long without an interrupt lost theirs.
 pub const LOST: Nanos = Nanos::from_millis(10);
 /// Events taken off a ring before the controller is told how far it was read.

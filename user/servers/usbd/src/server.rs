@@ -2,6 +2,7 @@
 
 use crate::hardware::{Bar, Shared};
 use crate::listing;
+use crate::places::Order;
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
 use crate::served::{Place, Served};
 use crate::services::{Child, Found, Offers, Service};
@@ -119,6 +120,16 @@ impl Server {
         let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
         *waiting = since;
         since.is_some_and(|since| now >= since + LOST)
+    }
+
+    /// Is there a device with tuned pipes?
+    pub fn has_pipes(&self) -> bool {
+        self.services.iter().any(|service| service.has_pipes())
+    }
+
+    /// Somebody listens to a channel, or no more.
+    pub fn order(&mut self, order: &Order, now: Nanos) {
+        self.services.iter_mut().for_each(|service| service.order(order, now));
     }
 
     /// When something is due if nothing else happens.

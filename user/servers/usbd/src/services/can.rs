@@ -1,18 +1,25 @@
 //! CAN interfaces: frames to the pipes of their channels.
 
 use super::{Asking, Found, Kind, Next};
+use crate::arguments::Pipes;
 use crate::channels::Channels;
+use crate::places::Order;
 use crate::slots::Shape;
+use crate::tuned;
+use alloc::vec::Vec;
 use diapason_abi::Nanos;
-use diapason_canlib::agreement::CHANNELS;
 use diapason_rt::Errno;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
+use diapason_usb::descriptor::Endpoint;
+use diapason_usb::xhci::EndpointPlan;
 
 /// The channels.
 pub struct Can {
     channels: Channels,
-    ready: [Semaphore; CHANNELS],
+    bells: Vec<Semaphore>,
+    /// There are places for tuned pipes.
+    tuned: bool,
 }
 
 impl Can {
@@ -20,9 +27,9 @@ impl Can {
     ///
     /// # Errors
     /// A pipe or a semaphore is not there.
-    pub fn new(asking: Asking<'_>) -> Result<Can, Errno> {
-        let (channels, ready) = Channels::new(asking)?;
-        Ok(Can { channels, ready })
+    pub fn new(asking: Asking<'_>, pipes: &Pipes) -> Result<Can, Errno> {
+        let (channels, bells) = Channels::new(asking, pipes)?;
+        Ok(Can { channels, bells, tuned: pipes.places > 0 })
     }
 }
 
@@ -51,6 +58,21 @@ impl Kind for Can {
         self.channels.listen(now);
     }
 
+    fn has_pipes(&self) -> bool {
+        self.tuned
+    }
+
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+        // Messages come from its one endpoint of this direction.
+        let promised = self.tuned && endpoint.address & 0x80 != 0;
+        let guarantee = promised.then_some(tuned::GUARANTEE);
+        EndpointPlan { guarantee, ..EndpointPlan::new(endpoint) }
+    }
+
+    fn order(&mut self, order: &Order, now: Nanos) {
+        self.channels.order(order, now);
+    }
+
     fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
         if let Some(class) = class {
             self.channels.drive(class, now);
@@ -66,10 +88,10 @@ impl Kind for Can {
     }
 
     fn bells(&self) -> &[Semaphore] {
-        &self.ready
+        &self.bells
     }
 
     fn take_fresh(&mut self) -> u32 {
-        self.channels.take_fresh().into()
+        self.channels.take_fresh()
     }
 }

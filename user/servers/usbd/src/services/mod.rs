@@ -14,7 +14,9 @@ mod offered;
 mod sensor;
 mod stream;
 
-use crate::policy::{self, Home, Wishes};
+use crate::arguments::Told;
+use crate::places::Order;
+use crate::policy::{self, Home};
 use crate::served::Place;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
@@ -113,6 +115,16 @@ pub trait Kind: Send + 'static {
     /// Clients have put something into a mailbox.
     fn heed(&mut self, now: Nanos) {
         let _ = now;
+    }
+
+    /// Does it carry tuned pipes?
+    fn has_pipes(&self) -> bool {
+        false
+    }
+
+    /// Somebody listens to a channel, or no more.
+    fn order(&mut self, order: &Order, now: Nanos) {
+        let _ = (order, now);
     }
 
     /// What clients want of the class; there may be none.
@@ -228,6 +240,12 @@ pub trait Service: Send {
     /// As of [`Kind::shared`].
     fn shared(&self) -> Option<(&Dma, usize)>;
 
+    /// Has it a device with tuned pipes?
+    fn has_pipes(&self) -> bool;
+
+    /// As of [`Kind::order`].
+    fn order(&mut self, order: &Order, now: Nanos);
+
     /// As of [`Kind::bells`].
     fn bells(&self) -> &[Semaphore];
 
@@ -248,10 +266,10 @@ pub type Asking<'a> = Option<(u8, &'a Event)>;
 ///
 /// # Errors
 /// What they need is not there.
-pub fn offered(wishes: &Wishes, asking: Asking<'_>) -> Result<Offers, Errno> {
-    let (mut all, wanted) = (Offers::new(), wishes.services);
+pub fn offered(told: &Told, asking: Asking<'_>) -> Result<Offers, Errno> {
+    let (mut all, wanted) = (Offers::new(), told.services);
     if wanted & policy::wanted::CAN != 0 {
-        offer(&mut all, can::Can::new(asking)?, Some(&policy::CAN));
+        offer(&mut all, can::Can::new(asking, &told.pipes)?, Some(&policy::CAN));
     }
     if wanted & policy::wanted::SENSOR != 0 {
         offer(&mut all, sensor::Sensor::new()?, Some(&policy::SENSOR));
@@ -265,10 +283,10 @@ pub fn offered(wishes: &Wishes, asking: Asking<'_>) -> Result<Offers, Errno> {
     if wanted & policy::wanted::CAMERA != 0 {
         offer(&mut all, camera::Video::new()?, Some(&policy::CAMERA));
     }
-    for (number, (port, home)) in wishes.links().zip(&policy::LINKS).enumerate() {
-        offer(&mut all, link::Link::new(number, port, wishes.guarantee)?, Some(home));
+    for (number, (port, home)) in told.links().zip(&policy::LINKS).enumerate() {
+        offer(&mut all, link::Link::new(number, port, told.guarantee)?, Some(home));
     }
-    for (number, (terms, home)) in wishes.streams().zip(&policy::STREAMS).enumerate() {
+    for (number, (terms, home)) in told.streams().zip(&policy::STREAMS).enumerate() {
         offer(&mut all, stream::Stream::new(number, terms)?, Some(home));
     }
     if wanted & policy::wanted::HUBS != 0 {

@@ -1,6 +1,7 @@
 //! A kind of devices and the class of the one that is there: a service.
 
 use super::{Child, Found, Kind, Next, Service};
+use crate::places::Order;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use alloc::boxed::Box;
@@ -118,6 +119,14 @@ impl<K: Kind> Service for Offered<K> {
 
     fn shared(&self) -> Option<(&Dma, usize)> {
         self.kind.shared()
+    }
+
+    fn has_pipes(&self) -> bool {
+        self.class.is_some() && self.kind.has_pipes()
+    }
+
+    fn order(&mut self, order: &Order, now: Nanos) {
+        self.kind.order(order, now);
     }
 
     fn bells(&self) -> &[Semaphore] {

@@ -1,0 +1,64 @@
+//! Does what arrives keep its contract? A leaky bucket as a counter, message by message.
+//!
+//! X is the most that any window ending now is ahead of the long-run rate, in units of 1/per
+//! messages: with Δ since the message before, X := max(X − Δ·messages, 0) + per. A window of n
+//! messages and length Δ keeps the contract if n ≤ burst + ⌊(Δ + jitter)·messages/per⌋, that is if
+//! n·per − Δ·messages ≤ burst·per + jitter·messages. So all windows that end now keep it if X is at
+//! most the right side: the counter is exact, not an estimate.
+
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// A contract and how much of it is used up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meter {
+    contract: Bucket,
+    limit: u128,
+    ahead: u128,
+    last: Nanos,
+    /// Messages outside of the contract.
+    outside: u64,
+}
+
+impl Meter {
+    /// Nothing has come yet.
+    #[must_use]
+    pub const fn new(contract: Bucket) -> Meter {
+        let Bucket { burst, messages, per, jitter } = contract;
+        let spare = (jitter.0 as u128).saturating_mul(messages as u128);
+        let limit = (burst as u128 * per.0 as u128).saturating_add(spare);
+        Meter { contract, limit, ahead: 0, last: Nanos::ZERO, outside: 0 }
+    }
+
+    /// A message came: is it within the contract? One that is not is counted, and the rest is
+    /// measured as if it had not come: so many at least are too many. A clock that goes back stands
+    /// still.
+    pub fn admits(&mut self, at: Nanos) -> bool {
+        let gap = u128::from((at - self.last).0);
+        self.last = self.last.max(at);
+        let drained = gap.saturating_mul(u128::from(self.contract.messages));
+        let rest = self.ahead.saturating_sub(drained);
+        let ahead = rest.saturating_add(u128::from(self.contract.per.0));
+        let within = ahead <= self.limit;
+        self.ahead = if within { ahead } else { rest };
+        self.outside += u64::from(!within);
+        within
+    }
+
+    /// The clock begins anew, and with it every window.
+    pub fn restart(&mut self) {
+        (self.ahead, self.last) = (0, Nanos::ZERO);
+    }
+
+    /// Messages outside of the contract so far.
+    #[must_use]
+    pub const fn outside(&self) -> u64 {
+        self.outside
+    }
+
+    /// What is measured against.
+    #[must_use]
+    pub const fn contract(&self) -> &Bucket {
+        &self.contract
+    }
+}

@@ -1,0 +1,311 @@
+//! What a program and the driver of an endpoint tell each other about a pipe, in short messages.
+//!
+//! A program asks for a pipe, for other terms, or that it is closed; each question has a number,
+//! and its answer the same. Neither side trusts the other: what makes no sense is `None`.
+
+use super::endpoint::Endpoint;
+use super::refused::{Reason, Refused, WouldFit};
+use super::wish::Qos;
+use crate::bill::{Refusal, What};
+use diapason_abi::Nanos;
+
+/// Bytes of a question.
+pub const REQUEST_BYTES: usize = 48;
+/// Bytes of an answer.
+pub const ANSWER_BYTES: usize = 64;
+
+/// What a program wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// A pipe from this channel of the device.
+    Open(u8, Qos),
+    /// Other terms for its pipe.
+    Change(Qos),
+    /// None any more.
+    Close,
+}
+
+/// A question, and the number by which it is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The number.
+    pub token: u32,
+    /// What is wanted.
+    pub wanted: Wanted,
+}
+
+/// A pipe that was given: its thread's reservation, and its bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Granted {
+    /// C of its thread.
+    pub budget: Nanos,
+    /// T of its thread.
+    pub period: Nanos,
+    /// The longest time from a message's arrival at the device until the thread is done with it.
+    pub bound: Nanos,
+    /// The shortest time into the buffer.
+    pub least: Nanos,
+    /// The papers' T, by Little's law.
+    pub little: Nanos,
+    /// The papers' bound, equation 9.
+    pub equation_nine: Nanos,
+    /// Most messages that wait in its buffer.
+    pub slots: u32,
+}
+
+/// What becomes of a question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The pipe is open on these terms.
+    Granted(Granted),
+    /// Nothing has changed.
+    Refused(Refused),
+    /// It is closed.
+    Closed,
+}
+
+/// An answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// The number of the question.
+    pub token: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Granted {
+    /// What pipe number `pipe` of an endpoint has, if it is open.
+    #[must_use]
+    pub fn of<const N: usize>(endpoint: &Endpoint<N>, pipe: usize) -> Option<Granted> {
+        let terms = (*endpoint.agreement().pipes.get(pipe)?)?;
+        Some(Granted {
+            budget: terms.budget,
+            period: terms.period,
+            bound: terms.bill.total,
+            least: terms.bill.least,
+            little: terms.little,
+            equation_nine: terms.equation_nine,
+            slots: u32::try_from(terms.bill.slots).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// Writes numbers one behind the other. What does not fit is a mistake of this file.
+struct Pen<const N: usize>([u8; N], usize);
+
+impl<const N: usize> Pen<N> {
+    fn put<const M: usize>(mut self, bytes: [u8; M]) -> Self {
+        self.0[self.1..self.1 + M].copy_from_slice(&bytes);
+        self.1 += M;
+        self
+    }
+
+    fn times<const M: usize>(self, times: [Nanos; M]) -> Self {
+        times.iter().fold(self, |pen, time| pen.put(time.0.to_le_bytes()))
+    }
+}
+
+/// Reads them.
+struct Eyes<'a>(&'a [u8]);
+
+impl Eyes<'_> {
+    fn take<const M: usize>(&mut self) -> Option<[u8; M]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*bytes)
+    }
+
+    fn short(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn time(&mut self) -> Option<Nanos> {
+        self.long().map(Nanos)
+    }
+}
+
+impl Request {
+    /// As a message.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
+        let none =
+            Qos { latency: Nanos::ZERO, tput: 0, buffer: 0, execution: Nanos::ZERO, burst: 0 };
+        let (kind, channel, qos) = match self.wanted {
+            Wanted::Open(channel, qos) => (0, channel, qos),
+            Wanted::Change(qos) => (1, 0, qos),
+            Wanted::Close => (2, 0, none),
+        };
+        let Qos { latency, tput, buffer, execution, burst } = qos;
+        let head = Pen([0; REQUEST_BYTES], 0).put(self.token.to_le_bytes());
+        let head = head.put([kind, channel, 0, 0]);
+        head.times([latency, Nanos(tput), Nanos(buffer), execution, Nanos(burst)]).0
+    }
+
+    /// Out of a message.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Request> {
+        let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
+        let mut eyes = Eyes(bytes);
+        let token = eyes.short()?;
+        let [kind, channel, 0, 0] = eyes.take()? else { return None };
+        let qos = Qos {
+            latency: eyes.time()?,
+            tput: eyes.long()?,
+            buffer: eyes.long()?,
+            execution: eyes.time()?,
+            burst: eyes.long()?,
+        };
+        let wanted = match kind {
+            0 => Wanted::Open(channel, qos),
+            1 => Wanted::Change(qos),
+            2 => Wanted::Close,
+            _ => return None,
+        };
+        Some(Request { token, wanted })
+    }
+}
+
+impl Answer {
+    /// As a message.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; ANSWER_BYTES] {
+        let pen = Pen([0; ANSWER_BYTES], 0).put(self.token.to_le_bytes());
+        let pen = match self.outcome {
+            Outcome::Granted(g) => {
+                let times = [g.budget, g.period, g.bound, g.least, g.little, g.equation_nine];
+                pen.put([0, 0, 0, 0]).times(times).put(g.slots.to_le_bytes())
+            }
+            Outcome::Refused(refused) => {
+                let Refused { pipe, reason, would_fit } = refused;
+                let (code, [first, second]) = reason_code(reason);
+                let (fit, amount) = fit_code(would_fit);
+                let pipe = u8::try_from(pipe).unwrap_or(u8::MAX);
+                pen.put([1, pipe, code, fit]).times([first, second, amount].map(Nanos))
+            }
+            Outcome::Closed => pen.put([2]),
+        };
+        pen.0
+    }
+
+    /// Out of a message.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Answer> {
+        let bytes: &[u8; ANSWER_BYTES] = bytes.try_into().ok()?;
+        let mut eyes = Eyes(bytes);
+        let token = eyes.short()?;
+        let outcome = match eyes.take::<4>()? {
+            [0, ..] => Outcome::Granted(Granted {
+                budget: eyes.time()?,
+                period: eyes.time()?,
+                bound: eyes.time()?,
+                least: eyes.time()?,
+                little: eyes.time()?,
+                equation_nine: eyes.time()?,
+                slots: eyes.short()?,
+            }),
+            [1, pipe, code, fit] => {
+                let reason = reason_of(code, [eyes.long()?, eyes.long()?])?;
+                let would_fit = fit_of(fit, eyes.long()?)?;
+                Outcome::Refused(Refused { pipe: pipe.into(), reason, would_fit })
+            }
+            [2, ..] => Outcome::Closed,
+            _ => return None,
+        };
+        Some(Answer { token, outcome })
+    }
+}
+
+/// Codes of stages begin here: eight for each kind of refusal that names one.
+const TOO_SLOW: u8 = 64;
+const ENDLESS: u8 = TOO_SLOW + What::ALL.len() as u8;
+const AFTER: u8 = ENDLESS + What::ALL.len() as u8;
+
+fn reason_code(reason: Reason) -> (u8, [u64; 2]) {
+    let pair = |a: Nanos, b: Nanos| [a.0, b.0];
+    match reason {
+        Reason::NoChannel { channels } => (0, [channels.into(), 0]),
+        Reason::NoPipe => (1, [0; 2]),
+        Reason::Nothing => (2, [0; 2]),
+        Reason::SmallBuffer { buffer, packet } => (3, [buffer, packet]),
+        Reason::Device { wanted, given } => (4, [wanted, given]),
+        Reason::Latency { wanted, fixed } => (5, pair(wanted, fixed)),
+        Reason::Overflow { slots, needed } => (6, [slots, needed]),
+        Reason::DeviceBuffer { holds, needed } => (7, [holds, needed]),
+        Reason::Processor { thread: (budget, period) } => (8, pair(budget, period)),
+        Reason::NoDevice => (9, [0; 2]),
+        Reason::NoSuchChannel { channel, channels } => (10, [channel.into(), channels.into()]),
+        Reason::LargeBuffer { buffer, most } => (11, [buffer, most]),
+        Reason::AlreadyOpen => (12, [0; 2]),
+        Reason::Stage(refusal) => refusal_code(refusal),
+    }
+}
+
+fn refusal_code(refusal: Refusal) -> (u8, [u64; 2]) {
+    match refusal {
+        Refusal::NoChannel { own, channels } => (32, [own as u64, channels as u64]),
+        Refusal::NoTransfers => (33, [0; 2]),
+        Refusal::NoContract => (34, [0; 2]),
+        Refusal::TooFewQueued { queued, needed } => (35, [queued, needed]),
+        Refusal::DeviceBuffer { holds, needed } => (36, [holds, needed]),
+        Refusal::TooSlow { what, wanted, given } => (TOO_SLOW + what as u8, [wanted, given]),
+        Refusal::Endless { what, beyond } => (ENDLESS + what as u8, [beyond.0, 0]),
+    }
+}
+
+fn reason_of(code: u8, [a, b]: [u64; 2]) -> Option<Reason> {
+    let small = |number: u64| u32::try_from(number).ok();
+    Some(match code {
+        0 => Reason::NoChannel { channels: small(a)? },
+        1 => Reason::NoPipe,
+        2 => Reason::Nothing,
+        3 => Reason::SmallBuffer { buffer: a, packet: b },
+        4 => Reason::Device { wanted: a, given: b },
+        5 => Reason::Latency { wanted: Nanos(a), fixed: Nanos(b) },
+        6 => Reason::Overflow { slots: a, needed: b },
+        7 => Reason::DeviceBuffer { holds: a, needed: b },
+        8 => Reason::Processor { thread: (Nanos(a), Nanos(b)) },
+        9 => Reason::NoDevice,
+        10 => Reason::NoSuchChannel { channel: small(a)?, channels: small(b)? },
+        11 => Reason::LargeBuffer { buffer: a, most: b },
+        12 => Reason::AlreadyOpen,
+        _ => Reason::Stage(refusal_of(code, [a, b])?),
+    })
+}
+
+fn refusal_of(code: u8, [a, b]: [u64; 2]) -> Option<Refusal> {
+    let size = |number: u64| usize::try_from(number).ok();
+    let what = |first: u8| What::ALL.get(usize::from(code - first)).copied();
+    Some(match code {
+        32 => Refusal::NoChannel { own: size(a)?, channels: size(b)? },
+        33 => Refusal::NoTransfers,
+        34 => Refusal::NoContract,
+        35 => Refusal::TooFewQueued { queued: a, needed: b },
+        36 => Refusal::DeviceBuffer { holds: a, needed: b },
+        TOO_SLOW..ENDLESS => Refusal::TooSlow { what: what(TOO_SLOW)?, wanted: a, given: b },
+        ENDLESS..AFTER => Refusal::Endless { what: what(ENDLESS)?, beyond: Nanos(a) },
+        _ => return None,
+    })
+}
+
+const fn fit_code(fit: WouldFit) -> (u8, u64) {
+    match fit {
+        WouldFit::Nothing => (0, 0),
+        WouldFit::Latency(latency) => (1, latency.0),
+        WouldFit::Buffer(bytes) => (2, bytes),
+        WouldFit::Tput(bits) => (3, bits),
+    }
+}
+
+const fn fit_of(code: u8, amount: u64) -> Option<WouldFit> {
+    match code {
+        0 => Some(WouldFit::Nothing),
+        1 => Some(WouldFit::Latency(Nanos(amount))),
+        2 => Some(WouldFit::Buffer(amount)),
+        3 => Some(WouldFit::Tput(amount)),
+        _ => None,
+    }
+}

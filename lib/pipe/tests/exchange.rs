@@ -1,0 +1,120 @@
+//! What is said about pipes in messages: it comes out as it went in, and what makes no sense does
+//! not come out at all.
+
+use diapason_abi::Nanos;
+use diapason_pipe::bill::{Refusal, What};
+use diapason_pipe::tuned::*;
+use diapason_random::Random;
+
+fn any(random: &mut Random) -> u64 {
+    let bits = random.between(0, 64);
+    if bits == 64 { random.bits() } else { random.below(1 << bits) }
+}
+
+fn any_request(random: &mut Random) -> Request {
+    let qos = Qos {
+        latency: Nanos(any(random)),
+        tput: any(random),
+        buffer: any(random),
+        execution: Nanos(any(random)),
+        burst: any(random),
+    };
+    let wanted = match random.below(3) {
+        0 => Wanted::Open(random.below(256) as u8, qos),
+        1 => Wanted::Change(qos),
+        _ => Wanted::Close,
+    };
+    Request { token: any(random) as u32, wanted }
+}
+
+/// One of each reason, with numbers by chance.
+fn reasons(random: &mut Random) -> Vec<Reason> {
+    let (a, b) = (any(random), any(random));
+    let (x, y) = (a as u32, b as u32);
+    let (own, channels) = (a as usize, b as usize);
+    let mut all = vec![
+        Reason::NoChannel { channels: x },
+        Reason::NoPipe,
+        Reason::AlreadyOpen,
+        Reason::NoDevice,
+        Reason::NoSuchChannel { channel: x, channels: y },
+        Reason::Nothing,
+        Reason::SmallBuffer { buffer: a, packet: b },
+        Reason::LargeBuffer { buffer: a, most: b },
+        Reason::Device { wanted: a, given: b },
+        Reason::Latency { wanted: Nanos(a), fixed: Nanos(b) },
+        Reason::Overflow { slots: a, needed: b },
+        Reason::DeviceBuffer { holds: a, needed: b },
+        Reason::Processor { thread: (Nanos(a), Nanos(b)) },
+    ];
+    let mut refusals = vec![
+        Refusal::NoChannel { own, channels },
+        Refusal::NoTransfers,
+        Refusal::NoContract,
+        Refusal::TooFewQueued { queued: a, needed: b },
+        Refusal::DeviceBuffer { holds: a, needed: b },
+    ];
+    for what in What::ALL {
+        refusals.push(Refusal::TooSlow { what, wanted: a, given: b });
+        refusals.push(Refusal::Endless { what, beyond: Nanos(a) });
+    }
+    all.extend(refusals.into_iter().map(Reason::Stage));
+    all
+}
+
+fn any_granted(random: &mut Random) -> Granted {
+    let mut time = || Nanos(any(random));
+    Granted {
+        budget: time(),
+        period: time(),
+        bound: time(),
+        least: time(),
+        little: time(),
+        equation_nine: time(),
+        slots: time().0 as u32,
+    }
+}
+
+#[test]
+fn what_is_said_is_heard() {
+    let mut random = Random::new(19);
+    for _ in 0..2_000 {
+        let request = any_request(&mut random);
+        assert_eq!(Request::parse(&request.bytes()), Some(request));
+        let token = any(&mut random) as u32;
+        let mut outcomes = vec![Outcome::Closed, Outcome::Granted(any_granted(&mut random))];
+        for reason in reasons(&mut random) {
+            let fits = any(&mut random);
+            let would_fit = match random.below(4) {
+                0 => WouldFit::Nothing,
+                1 => WouldFit::Latency(Nanos(fits)),
+                2 => WouldFit::Buffer(fits),
+                _ => WouldFit::Tput(fits),
+            };
+            let pipe = random.index(256);
+            outcomes.push(Outcome::Refused(Refused { pipe, reason, would_fit }));
+        }
+        for outcome in outcomes {
+            let answer = Answer { token, outcome };
+            assert_eq!(Answer::parse(&answer.bytes()), Some(answer));
+        }
+    }
+}
+
+#[test]
+fn any_bytes_are_a_message_or_none() {
+    let mut random = Random::new(20);
+    let (mut requests, mut answers) = (0, 0);
+    for _ in 0..200_000 {
+        let mut bytes = [0; ANSWER_BYTES];
+        bytes.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
+        // Codes that may exist.
+        (4..8).for_each(|at| bytes[at] = random.below(3) as u8 * random.below(90) as u8);
+        requests += u32::from(Request::parse(&bytes[..REQUEST_BYTES]).is_some());
+        answers += u32::from(Answer::parse(&bytes).is_some());
+        let cut = random.index(ANSWER_BYTES);
+        assert_eq!(Answer::parse(&bytes[..cut]), None);
+        assert!(cut == REQUEST_BYTES || Request::parse(&bytes[..cut]).is_none());
+    }
+    assert!(requests > 1_000 && answers > 1_000, "{requests} {answers}");
+}

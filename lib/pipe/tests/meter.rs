@@ -1,0 +1,76 @@
+//! The meter of arrivals against α itself, window by window.
+
+use diapason_abi::Nanos;
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
+use diapason_random::Random;
+
+/// Do all windows that end with the last of `times` keep the contract?
+fn keeps(contract: &Bucket, times: &[u64]) -> bool {
+    let last = times[times.len() - 1];
+    let windows = times.iter().enumerate();
+    windows
+        .map(|(first, at)| ((times.len() - first) as u64, last - at))
+        .all(|(messages, length)| messages <= contract.most(Nanos(length)))
+}
+
+fn any_contract(random: &mut Random) -> Bucket {
+    Bucket {
+        burst: random.between(1, 6),
+        messages: random.between(1, 9),
+        per: Nanos(random.between(1, 40)),
+        jitter: Nanos(random.below(2) * random.below(30)),
+    }
+}
+
+#[test]
+fn the_meter_says_what_every_window_says() {
+    let (mut within, mut outside) = (0, 0);
+    for life in 0..300 {
+        let mut random = Random::stream(41, life);
+        let contract = any_contract(&mut random);
+        let mut meter = Meter::new(contract);
+        let (mut now, mut taken) = (0, Vec::new());
+        for _ in 0..80 {
+            now += random.below(2) * random.below(3 * contract.per.0 / contract.messages + 2);
+            taken.push(now);
+            let keeps = keeps(&contract, &taken);
+            assert_eq!(meter.admits(Nanos(now)), keeps, "{contract:?} {taken:?}");
+            if keeps {
+                within += 1;
+            } else {
+                // What is too many counts as not there.
+                taken.pop();
+                outside += 1;
+            }
+        }
+        assert_eq!(meter.outside(), 80 - taken.len() as u64);
+    }
+    assert!(within > 5_000 && outside > 5_000, "{within} {outside}");
+}
+
+#[test]
+fn a_clock_may_stop_go_back_and_begin_anew() {
+    let mut meter = Meter::new(Bucket::periodic(Nanos(10)).with_burst(2));
+    assert!(meter.admits(Nanos(100)) && meter.admits(Nanos(100)));
+    assert!(!meter.admits(Nanos(100)) && !meter.admits(Nanos(50)) && !meter.admits(Nanos(109)));
+    assert!(meter.admits(Nanos(110)));
+    meter.restart();
+    assert!(meter.admits(Nanos(3)) && meter.admits(Nanos(4)) && !meter.admits(Nanos(5)));
+    assert_eq!(meter.outside(), 4);
+}
+
+#[test]
+fn the_largest_numbers_do_no_harm() {
+    let most = u64::MAX;
+    for burst in [0, 1, most] {
+        for (messages, per) in [(0, 1), (1, 0), (0, 0), (most, most), (most, 1), (1, most)] {
+            for jitter in [0, most] {
+                let (per, jitter) = (Nanos(per), Nanos(jitter));
+                let mut meter = Meter::new(Bucket { burst, messages, per, jitter });
+                let _ = [0, 1, most, most, 0].map(|at| meter.admits(Nanos(at)));
+                assert!(meter.outside() <= 5);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Pipes that programs open, change and close while the system runs, on both machines; and what
+//! becomes of them when their device or their channel goes, or when more comes than was said.
+
+use super::{Observed, QemuTest};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{PipeReport, TunedReport};
+
+const EXAMPLE: &str = "examples/tuned-pipes.toml";
+const NAME: &str = "programs open, change, are refused and close pipes";
+const TRIAL: &str = "tests/systems/tuned-trial.toml";
+const TRIAL_NAME: &str = "what no pipe can be is refused for its reason, beside a hostile client";
+const OUTPUT: &str = "examples/can-output.toml";
+const SECOND: u64 = 1_000_000_000;
+/// In QEMU a decision takes its time: all is said after so long.
+const LENGTH: u64 = 9 * SECOND;
+/// Frames of channel 4 in a second.
+const RATE: u64 = 3_194;
+const PROGRAMS: [&str; 2] = ["brakes", "logger"];
+
+/// The example with one fault, in the simulator.
+const fn after(
+    name: &'static str,
+    faults: &'static [&'static str],
+    check: fn(&[Observed]) -> Result<(), String>,
+) -> QemuTest {
+    QemuTest { horizon_ns: 8 * SECOND, faults, ..QemuTest::simulated(name, EXAMPLE, check) }
+}
+
+/// The tests of this file.
+pub const TESTS: &[QemuTest] = &[
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::new(NAME, EXAMPLE, whole) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(NAME, EXAMPLE, whole) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::new(TRIAL_NAME, TRIAL, refused) },
+    QemuTest { horizon_ns: 5 * SECOND, ..QemuTest::simulated(TRIAL_NAME, TRIAL, refused) },
+    after("tuned pipes: unplug", &["2500ms unplug interface 100ms"], unplugged),
+    after("tuned pipes: long unplug", &["1500ms unplug interface 1500ms"], unplugged),
+    after("tuned pipes: bus-off", &["2500ms bus-off interface 4"], resumed),
+    after("tuned pipes: babble", &["2500ms babble interface 200ms 4"], too_many),
+    QemuTest {
+        horizon_ns: 6 * SECOND,
+        faults: &["2500ms unplug interface 100ms"],
+        ..QemuTest::simulated("unplugged under a writer", OUTPUT, written_again)
+    },
+];
+
+fn one(boots: &[Observed]) -> Result<&Observed, String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    Ok(boot)
+}
+
+/// What a program said of its pipe.
+fn reports(boot: &Observed, program: &str) -> Vec<TunedReport> {
+    boot.log(program).into_iter().filter_map(TunedReport::parse).collect()
+}
+
+fn last(boot: &Observed, program: &str) -> Result<TunedReport, String> {
+    reports(boot, program).pop().ok_or(format!("{program} said nothing"))
+}
+
+/// Each step has its line, every message was read within the bound, and the pipe of the description
+/// lost none.
+fn whole(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    boot.holds()?;
+    for program in PROGRAMS {
+        for step in [
+            "opened: C 384 us, T ",
+            "at once: a latency of 900.0 us, but ",
+            "but a latency of ",
+            "more than the device has: 2621440 bit/s in all, but the device can do 2250000",
+            "more than the processor has: no room on the processor: the thread needs 8000.0 us",
+            "changed: C 384 us, T ",
+            "closed: WHOLE, ",
+        ] {
+            let said = boot.log(program).iter().any(|line| line.starts_with(step));
+            said.then_some(()).ok_or(format!("{program} did not say `{step}`"))?;
+        }
+        let report = last(boot, program)?;
+        println!("{report}");
+        if report.messages < 2 * RATE || report.bound > Nanos::from_millis(25) {
+            return Err(format!("{program}: {report}"));
+        }
+    }
+    engine(boot)
+}
+
+/// The pipe of the description lost nothing.
+fn engine(boot: &Observed) -> Result<(), String> {
+    let said = boot.log("reader-0").into_iter().rev().find_map(PipeReport::parse);
+    match said {
+        Some(report) if report.lost == 0 && report.messages > 0 => Ok(()),
+        other => Err(format!("the pipe of the description: {other:?}")),
+    }
+}
+
+fn refused(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    boot.logged("trial", "every refusal has its reason")?;
+    let asked = boot.log("hostile").len();
+    if asked < 3 {
+        return Err(format!("the hostile client said {asked} lines"));
+    }
+    boot.holds()?;
+    engine(boot)
+}
+
+/// One outage, which both pipes reported and counted; then messages come as before, none of them
+/// late; and nothing else was broken but promises of pipes.
+fn resumed(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    for program in PROGRAMS {
+        let all = reports(boot, program);
+        let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
+        println!("{after}");
+        let flows = after.messages - before.messages + 2 >= RATE;
+        if after.outages != 1 || !flows || after.lost != 0 {
+            return Err(format!("{program}: {after}"));
+        }
+        let line = boot.log(program).into_iter().find(|line| line.starts_with("closed: NOT WHOLE"));
+        let missing =
+            line.and_then(|line| line.split(", ").nth(2)?.split(' ').next()?.parse().ok());
+        match missing {
+            Some(1_u64..) => {}
+            _ => return Err(format!("{program} did not count what is missing: {line:?}")),
+        }
+    }
+    only(boot, &["pipe-outage", "pipe-loss"])
+}
+
+fn unplugged(boots: &[Observed]) -> Result<(), String> {
+    resumed(boots)?;
+    let boot = one(boots)?;
+    for program in PROGRAMS {
+        boot.logged(program, "the channel is Absent")?;
+    }
+    Ok(())
+}
+
+/// More came than was said: an alarm by that name, and no other.
+fn too_many(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    for program in PROGRAMS {
+        let report = last(boot, program)?;
+        if report.outside < 1_000 || report.lost != 0 {
+            return Err(format!("{program}: {report}"));
+        }
+    }
+    only(boot, &["pipe-contract"])
+}
+
+/// There were alarms, each of these names.
+fn only(boot: &Observed, names: &[&str]) -> Result<(), String> {
+    let Err(findings) = boot.holds() else { return Err("nobody rang".into()) };
+    let known = |line: &&str| names.iter().any(|n| line.starts_with(&format!("alarm {n}")));
+    match findings.lines().find(|line| !known(line)) {
+        Some(other) => Err(format!("it broke {other}")),
+        None => Ok(()),
+    }
+}
+
+/// The writers count what was given up, and write at their receivers' pace again.
+fn written_again(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    for channel in [3, 4] {
+        let log = boot.log(&format!("writer-{channel}"));
+        let line = log.last().ok_or(format!("writer {channel} said nothing"))?;
+        // OUT, channel, rate, through, under way, given up, received, wrong.
+        let said: Vec<u64> =
+            line.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
+        let fine = matches!(said[..], [_, _, 3_000..=3_100, _, _, given_up, _, _] if given_up > 0);
+        fine.then_some(()).ok_or(format!("writer {channel}: {line}"))?;
+        println!("{line}");
+    }
+    Ok(())
+}
