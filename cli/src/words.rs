@@ -7,6 +7,7 @@ use diapason_abi::archive::{Absence, Refusal};
 use diapason_abi::call::CallNumber;
 use diapason_abi::fault::FaultCause;
 use diapason_abi::record::{Protection, Record};
+use diapason_sim::{Misuse, Stray};
 
 /// Causes of kernel paths from here on are interrupt vectors.
 pub const VECTORS_FROM: u64 = 256;
@@ -281,10 +282,15 @@ pub fn path_cause(cause: u64) -> String {
     call.map_or_else(|| format!("call {cause}"), |name| format!("call {name}"))
 }
 
-/// A device's access to memory that nobody has.
+/// A device used memory that it must not, or was given it.
 #[must_use]
-pub fn stray(device: u16, address: u64) -> String {
-    format!("device #{device} used memory that nobody has, at {address:#x}")
+pub fn stray(device: &str, stray: &Stray) -> String {
+    let what = match stray.misuse {
+        None => "used memory that nobody has",
+        Some(Misuse::GivenBack) => "wrote to memory that its driver has back",
+        Some(Misuse::LentTwice) => "was given memory that another of its transfers still has",
+    };
+    format!("device {device} {what}, at {:#x}", stray.address)
 }
 
 /// A kernel panic: the kernel knows only a hash of its source file's name.

@@ -4,6 +4,7 @@
 use crate::function::{Function, Note};
 use crate::hpet::{self, Hpet};
 use crate::memory::Shared;
+use crate::observe::Stray;
 use diapason_abi::archive::{Archive, DeviceRecord, Location};
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_xhc::{Denied, Memory};
@@ -42,8 +43,8 @@ pub(crate) struct Bus {
     pub notes: Vec<Note>,
     /// Segments that somebody has.
     live: BTreeSet<u16>,
-    /// Accesses to memory that nobody has, since somebody asked: device and address.
-    strays: Vec<(u16, u64)>,
+    /// Memory used wrongly, since somebody asked.
+    strays: Vec<Stray>,
 }
 
 impl Bus {
@@ -86,8 +87,8 @@ impl Bus {
         self.next = all.min().unwrap_or(Nanos::FOREVER);
     }
 
-    /// Accesses to memory that nobody has, since the last call: device and address.
-    pub fn take_strays(&mut self) -> Vec<(u16, u64)> {
+    /// Memory used wrongly, since the last call.
+    pub fn take_strays(&mut self) -> Vec<Stray> {
         std::mem::take(&mut self.strays)
     }
 
@@ -216,6 +217,10 @@ impl Bus {
     /// A device was touched: its interrupts reach whoever is described to have them.
     fn collect(&mut self, device: usize, now: Nanos) {
         let Some(function) = &mut self.slots[device].function else { return };
+        let misuses = function.take_misuses().into_iter();
+        let stray =
+            |(misuse, address)| Stray { device: device as u16, address, misuse: Some(misuse) };
+        self.strays.extend(misuses.map(stray));
         for number in function.take_interrupts(now) {
             let is_it = |(index, slot): (usize, &Slot)| match slot.record.location {
                 Location::Message { of, vector } => usize::from(of) == device && vector == number,
@@ -259,7 +264,7 @@ struct Reach<'a> {
 struct Window<'a, 's> {
     segments: &'a mut Segments<'s>,
     reach: Reach<'a>,
-    strays: &'a mut Vec<(u16, u64)>,
+    strays: &'a mut Vec<Stray>,
 }
 
 impl Window<'_, '_> {
@@ -269,7 +274,8 @@ impl Window<'_, '_> {
         }
         let found = place(address, length, self.segments.0, self.reach.live);
         let Some((segment, range)) = found else {
-            self.strays.push((self.reach.device as u16, address));
+            let device = self.reach.device as u16;
+            self.strays.push(Stray { device, address, misuse: None });
             return Err(Denied);
         };
         self.segments.0[segment].0.bytes().get_mut(range).ok_or(Denied)

@@ -7,7 +7,8 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::Speed;
 use diapason_xhc::{
-    Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Protocol, Xhc,
+    Coding, Config, DebugConfig, Denied, Disturbance, Group, Interrupt, Memory, Misuse, Protocol,
+    Xhc,
 };
 use std::collections::VecDeque;
 
@@ -227,6 +228,10 @@ impl Function for Controller {
     fn stuck(&self) -> Option<String> {
         let port = self.xhc.late_port();
         port.map(|port| format!("the device at port {port} changes in the past"))
+    }
+
+    fn take_misuses(&mut self) -> Vec<(Misuse, u64)> {
+        self.xhc.take_misuses()
     }
 
     fn take_notes(&mut self) -> Vec<Note> {

@@ -1,7 +1,7 @@
 //! Devices of a host: registers that programs reach, interrupts, and access to memory.
 
 use diapason_abi::Nanos;
-use diapason_xhc::Memory;
+use diapason_xhc::{Memory, Misuse};
 
 /// What somebody who watches should know of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +33,11 @@ pub trait Function {
     /// The part of it whose next change stays in the past, if there is one.
     fn stuck(&self) -> Option<String> {
         None
+    }
+
+    /// Memory that it used, or was given, wrongly since the last call, and where.
+    fn take_misuses(&mut self) -> Vec<(Misuse, u64)> {
+        Vec::new()
     }
 
     /// What somebody who watches should know, since the last call.

@@ -46,13 +46,13 @@ pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};
 pub use history::{Doing, History, Item};
 pub use hosts::HOSTS_MAX;
-pub use observe::{Moment, Observer, Said, Trace};
+pub use observe::{Moment, Observer, Said, Stray, Trace};
 pub use processor::Ending;
 pub use tap::{Passed, Tap};
 pub use watched::Watched;
 pub use works::Works;
 
-pub use diapason_xhc::{Interrupt, Outcome as PacketOutcome, Record as Packet, Transfer};
+pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Packet, Transfer};
 
 use bus::Bus;
 use diapason_abi::Nanos;

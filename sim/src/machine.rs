@@ -166,7 +166,7 @@ impl Simulated {
         });
         self.said.extend(notes);
         let strays = self.bus.take_strays().into_iter();
-        self.said.extend(strays.map(|(device, address)| Said::Stray(now, device, address)));
+        self.said.extend(strays.map(|stray| Said::Stray(now, stray)));
     }
 
     /// A message for the process that is visible; false if it has no memory there.

@@ -4,6 +4,18 @@ use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Cause, Decision, Kernel, ThreadId};
+use diapason_xhc::Misuse;
+
+/// A device used memory, or was given memory, that it must not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stray {
+    /// The device.
+    pub device: u16,
+    /// Where.
+    pub address: u64,
+    /// What is wrong; nobody has the memory if it is not said.
+    pub misuse: Option<Misuse>,
+}
 
 /// What the kernel or a program said.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,8 +26,8 @@ pub enum Said {
     Note(Nanos, String),
     /// A fault that was asked for happens now, in these words.
     Fault(Nanos, String),
-    /// A device used memory that nobody has: device and address.
-    Stray(Nanos, u16, u64),
+    /// A device used memory that it must not.
+    Stray(Nanos, Stray),
     /// What was said up to now is all of a life of the host: it boots anew at this instant.
     Boots(Nanos),
     /// A line of text from the process with this number.

@@ -20,6 +20,7 @@ pub use verdict::{Verdict, judge};
 use crate::console::Line;
 use crate::words;
 use diapason_abi::record::Record;
+use diapason_sim::Stray;
 
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,8 +160,8 @@ pub struct Outcome {
     pub panic: Option<String>,
     /// Faults that were asked for, as they happened: when, and which.
     pub injected: Vec<(u64, String)>,
-    /// Memory that nobody has and a device used: when, which device, and where.
-    pub strays: Vec<(u64, u64, u64)>,
+    /// Memory that a device must not use, and did: when, and what.
+    pub strays: Vec<(u64, Stray)>,
     /// What came before, if the host lost its power: one for each life.
     pub earlier: Vec<Outcome>,
 }

@@ -5,6 +5,7 @@ use crate::duration;
 use crate::names::{self, Names};
 use crate::qemu::Ending;
 use crate::words;
+use diapason_sim::Stray;
 
 /// The judgement on a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,9 +61,9 @@ fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
         findings.push(format!("process {} did not start: {reason}", names.process(*process)));
     }
     findings.extend(outcome.losses.iter().map(|loss| format!("the kernel lost {loss}")));
-    let stray = |(time, device, address): &(u64, u64, u64)| {
-        let (device, time) = (names.device(*device), duration::seconds(*time));
-        format!("device {device} used memory that nobody has, at {address:#x}, {time} s")
+    let stray = |(time, stray): &(u64, Stray)| {
+        let device = names.device(stray.device.into());
+        format!("{}, {} s", words::stray(&device, stray), duration::seconds(*time))
     };
     findings.extend(outcome.strays.iter().map(stray));
     findings

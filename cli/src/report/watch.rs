@@ -58,9 +58,7 @@ impl Observer for Watch {
             Said::Record(record, words) => self.outcome.note(&Line::Record(record, words)),
             Said::Log(process, text) => self.outcome.note(&Line::Log { process, text }),
             Said::Fault(time, text) => self.outcome.injected.push((time.0, text)),
-            Said::Stray(time, device, address) => {
-                self.outcome.strays.push((time.0, u64::from(device), address));
-            }
+            Said::Stray(time, stray) => self.outcome.strays.push((time.0, stray)),
             Said::Boots(_) => self.outcome.boot_again(),
             Said::Note(..) => {}
         }

@@ -216,3 +216,38 @@ pub(super) fn shown(time: Nanos) -> String {
         ns => format!("{}.{:06} ms", ns / 1_000_000, ns % 1_000_000),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYSTEM: &str = include_str!("../../../examples/can-concentrator.toml");
+
+    #[test]
+    fn jobs_and_messages_are_named_alike() {
+        let system = diapason_system::parse("f", SYSTEM).unwrap();
+        let wanted = |text: &str| wanted(text, &system);
+        let message = |choice| Ok(Asked { job: None, message: Some(choice) });
+        assert_eq!(wanted("brakes:17"), message(Choice::This(4, 17)));
+        assert_eq!(wanted("engine:worst"), message(Choice::Worst(0)));
+        let job = |job| Ok(Asked { job: Some(job), message: None });
+        assert_eq!(wanted("usbd.1:3"), job(Wanted::Job(0, 1, 3)));
+        assert_eq!(wanted("usbd:3"), job(Wanted::Job(0, 0, 3)));
+        let (all, any) = (Choice::WorstOfAll, Wanted::Worst);
+        assert_eq!(wanted("worst"), Ok(Asked { job: Some(any), message: Some(all) }));
+        for nonsense in ["brake:1", "brakes", "brakes:last", "usbd.x:1", ":", ""] {
+            assert!(
+                wanted(nonsense).is_err_and(|why| why.contains("pipes: engine, ")),
+                "{nonsense}"
+            );
+        }
+    }
+
+    #[test]
+    fn sums_are_largest_first_and_end_with_all() {
+        let items = [("a", 2), ("b", 7), ("a", 6)];
+        let text = sums(items.iter().map(|(kind, time)| (String::from(*kind), Nanos(*time))));
+        let rows: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
+        assert_eq!(rows, ["8 ns  a", "7 ns  b", "15 ns  in all"]);
+    }
+}

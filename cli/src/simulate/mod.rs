@@ -148,9 +148,10 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
                 self.outcome.injected.push((time.0, text));
                 line
             }
-            Said::Stray(time, device, address) => {
-                self.outcome.strays.push((time.0, u64::from(device), address));
-                Line::Raw(words::stamped(Some(time.0), &words::stray(device, address)))
+            Said::Stray(time, stray) => {
+                self.outcome.strays.push((time.0, stray));
+                let device = format!("#{}", stray.device);
+                Line::Raw(words::stamped(Some(time.0), &words::stray(&device, &stray)))
             }
             Said::Boots(time) => {
                 self.outcome.boot_again();

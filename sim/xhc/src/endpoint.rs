@@ -125,6 +125,8 @@ pub(crate) struct Endpoint {
     pub stopping: bool,
     /// So many packets fail from now on.
     pub failing: u32,
+    /// Up to there the memory of its transfers is known to be given away.
+    pub lent_to: Option<Cursor>,
 }
 
 impl Endpoint {
@@ -164,6 +166,7 @@ impl Endpoint {
             control: Control::default(),
             stopping: false,
             failing: 0,
+            lent_to: None,
         })
     }
 

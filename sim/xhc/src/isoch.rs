@@ -74,6 +74,7 @@ impl Xhc {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let Some(td) = endpoint.td.take() else { return };
         endpoint.cursor = td.tail;
+        td.pieces.iter().for_each(|piece| self.give_back(place, piece.at.pointer));
         self.tape_end(place, code);
         let pointer = td.pieces.first().map_or(0, |piece| piece.at.pointer);
         self.report_at(memory, place, pointer, code);

@@ -1,11 +1,11 @@
 //! One packet: what it carries, what the device makes of it, and what follows for the endpoint.
 
 use crate::endpoint::Control;
+use crate::port::Port;
 use crate::schedule::{Flight, Load, Place};
 use crate::slot::{Slot, follow};
 use crate::trace::{Outcome, Record};
 use crate::{Memory, Xhc};
-use diapason_abi::Nanos;
 use diapason_bus::Direction;
 use diapason_devices::{Answer, Device, Handshake, Stall};
 use diapason_usb::Setup;
@@ -116,16 +116,18 @@ impl Xhc {
             records.push(Record { start, end, bus, slot, endpoint, kind, bytes, outcome });
         }
         self.conclude(memory, place, outcome, bytes);
-        if matches!(load, Load::In(Answer::Nak, _)) && self.has_gone_on(place.0, asked) {
+        let not_now = matches!(load, Load::In(Answer::Nak, _));
+        if not_now && self.advances(place.0) != asked {
+            // What it said may no longer be so.
             self.wake(memory, place.0);
         }
     }
 
-    /// Has the device of a slot gone on since then? What it said may no longer be so.
-    fn has_gone_on(&self, slot: u8, since: Nanos) -> bool {
+    /// How often the device of a slot was let go on.
+    pub(crate) fn advances(&self, slot: u8) -> u64 {
         let port = self.slots.get(usize::from(slot)).map_or(0, Slot::port);
         let port = self.ports.get(usize::from(port).wrapping_sub(1));
-        port.is_some_and(|port| port.advanced() > since)
+        port.map_or(0, Port::advances)
     }
 
     /// Store what came.
@@ -141,6 +143,7 @@ impl Xhc {
         let mut rest = data;
         for (address, length) in parts {
             let (part, behind) = rest.split_at(length as usize);
+            self.check_loan(address, part.len());
             self.store(memory, address, part)?;
             rest = behind;
         }

@@ -38,6 +38,7 @@ pub(crate) struct Port {
     pub generation: u32,
     /// The device was last let go on at this time.
     advanced: Nanos,
+    advances: u64,
     /// So often in a row its next change lay in the past afterwards.
     late: u32,
 }
@@ -77,6 +78,7 @@ impl Port {
             due: Nanos::FOREVER,
             generation: 0,
             advanced: Nanos::ZERO,
+            advances: 0,
             late: 0,
         };
         port.link = port.idle_link();
@@ -87,8 +89,9 @@ impl Port {
     pub fn restart(&mut self, power: bool, now: Nanos, times: &Times) {
         let device = self.device.take();
         let generation = self.generation + 1;
-        let (advanced, there) = (self.advanced, self.there);
-        *self = Port { device, there, generation, advanced, ..Port::new(self.protocol, power) };
+        let Port { advanced, advances, there, .. } = *self;
+        let fresh = Port::new(self.protocol, power);
+        *self = Port { device, there, generation, advanced, advances, ..fresh };
         self.look(now, times);
     }
 
@@ -243,14 +246,15 @@ impl Port {
     /// Let the device go on.
     pub fn advance(&mut self, now: Nanos) {
         self.advanced = now;
+        self.advances += 1;
         if let Some(device) = &mut self.device {
             device.advance(now);
         }
     }
 
-    /// When its device was last let go on.
-    pub fn advanced(&self) -> Nanos {
-        self.advanced
+    /// How often its device was let go on.
+    pub fn advances(&self) -> u64 {
+        self.advances
     }
 
     /// Will its device never be done with the past?

@@ -36,8 +36,8 @@ pub(crate) struct Flight {
     pub end: Picos,
     pub wanted: u32,
     pub load: Load,
-    /// When the device said what it sends.
-    pub asked: Nanos,
+    /// How often the device had been let go on when it said what it sends.
+    pub asked: u64,
 }
 
 /// A bus instance.
@@ -140,7 +140,10 @@ impl Xhc {
     pub(crate) fn leave(&mut self, slot: u8, index: u8) {
         let place = (slot, index);
         self.tape_end(place, Completion::Stopped);
-        let Some(bus) = self.endpoint(slot, index).map(|endpoint| endpoint.bus) else { return };
+        self.lent.leave(place);
+        let Some(endpoint) = self.endpoint(slot, index) else { return };
+        endpoint.lent_to = None;
+        let bus = endpoint.bus;
         let (bus, now) = (&mut self.buses[bus], Picos::from_nanos(self.now.0));
         bus.round.retain(|&other| other != place);
         bus.periodic.retain(|&other| other != place);
@@ -303,7 +306,7 @@ impl Xhc {
             _ => wanted,
         };
         let end = t + self.time_of(place, bytes);
-        let asked = self.now;
+        let asked = self.advances(place.0);
         self.buses[bus].flight = Some(Flight { place, start: t, end, wanted, load, asked });
         Some(())
     }

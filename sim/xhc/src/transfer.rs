@@ -34,6 +34,7 @@ impl Xhc {
                 return;
             }
         }
+        self.lend(memory, (slot, index));
         self.activate(memory, (slot, index));
         self.kick(memory, bus);
     }
@@ -118,6 +119,7 @@ impl Xhc {
                 Found::Broken => return Err(td.tail),
                 Found::Block(at, block) => (at, block),
             };
+            self.found(place, td.tail, cursor, (at.pointer, block));
             let Some(endpoint) = self.endpoint(place.0, place.1) else { break };
             if td.pieces.len() == BLOCKS_MAX || !is_sane(endpoint, td, block) {
                 return Err(at);
@@ -176,6 +178,7 @@ impl Xhc {
             let residual = piece.end().saturating_sub(td.done.max(piece.begin)) as u32;
             let wanted = bit::COMPLETION | if through || short { 0 } else { bit::SHORT };
             cut &= through;
+            self.give_back(place, piece.at.pointer);
             if piece.block.has(wanted) {
                 let code = if through { Completion::Success } else { Completion::ShortPacket };
                 self.report(memory, place, &piece, code, residual);
@@ -193,6 +196,7 @@ impl Xhc {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let Some(td) = endpoint.td.take() else { return };
         endpoint.cursor = td.tail;
+        td.pieces.iter().for_each(|piece| self.give_back(place, piece.at.pointer));
         self.tape_end(place, code);
         if let Some(piece) = td.piece() {
             let residual = piece.end().saturating_sub(td.done) as u32;

@@ -5,6 +5,7 @@ use crate::config::{Config, Protocol, Times};
 use crate::debug::Debug;
 use crate::extended::{self, Extended};
 use crate::interrupter::{Disturbance, Interrupt, Interrupter};
+use crate::lent::Lent;
 use crate::memory::{Denial, Memory};
 use crate::operational::Operational;
 use crate::port::Port;
@@ -76,6 +77,7 @@ pub struct Xhc {
     pub(crate) records: Option<Vec<Record>>,
     pub(crate) tape: Option<Tape>,
     pub(crate) denials: Vec<Denial>,
+    pub(crate) lent: Lent,
     pub(crate) counts: Counts,
     pub(crate) debug: Option<Debug>,
     wrap: Nanos,
@@ -109,6 +111,7 @@ impl Xhc {
             records: None,
             tape: None,
             denials: Vec::new(),
+            lent: Lent::default(),
             counts: Counts::default(),
             wrap: Nanos::FOREVER,
             debug: config.debug.map(Debug::new),
@@ -125,6 +128,7 @@ impl Xhc {
         self.command = CommandRing::new();
         self.slots = vec![Slot::new(); usize::from(self.config.slots) + 1];
         self.put_off.clear();
+        self.lent.forget();
         let kept = self.config.debug.filter(|debug| debug.survives_reset);
         let kept = kept.and(self.interrupters.pop());
         let interrupters = 0..self.config.interrupters;

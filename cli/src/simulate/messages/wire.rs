@@ -198,3 +198,60 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IN: Place = (1, 0x82);
+
+    fn packet(start: u64, end: u64, endpoint: u8) -> Packet {
+        let (start, end) = (Picos(start * 1_000), Picos(end * 1_000));
+        let (kind, outcome) = (EndpointKind::BulkIn, PacketOutcome::Moved);
+        Packet { start, end, bus: 0, slot: 1, endpoint, kind, bytes: 8, outcome }
+    }
+
+    #[test]
+    fn every_instant_in_a_device_has_one_reason() {
+        let mut wire = Wire::default();
+        let packets = vec![packet(10, 20, 5), packet(30, 40, 4), packet(124_990, 125_005, 5)];
+        wire.note(&Passed { packets, ..Passed::default() });
+        wire.hands
+            .entry(IN)
+            .or_default()
+            .extend([(Nanos(5), Nanos(35)), (Nanos(50), Nanos::FOREVER)]);
+        let found: Vec<(u64, Waits)> = wire
+            .waits(IN, Nanos(0), Nanos(130))
+            .into_iter()
+            .map(|(at, _, why)| (at.0, why))
+            .collect();
+        let other = Waits::Others(1, 2);
+        assert_eq!(
+            found,
+            [
+                (0, Waits::NoTransfer),
+                (5, Waits::Free),
+                (10, Waits::Before),
+                (20, Waits::Free),
+                (30, other),
+                (35, Waits::NoTransfer),
+                (50, Waits::Free),
+            ]
+        );
+        let late = wire.waits(IN, Nanos(124_000), Nanos(125_000));
+        let reasons: Vec<Waits> = late.iter().map(|(.., why)| *why).collect();
+        assert_eq!(reasons, [Waits::Free, Waits::Before]);
+        let late = wire.waits(IN, Nanos(249_000), Nanos(250_000));
+        assert_eq!(late, [(Nanos(249_000), Nanos(250_000), Waits::SlotEnds)]);
+        assert_eq!(wire.waits(IN, Nanos(7), Nanos(7)), []);
+    }
+
+    #[test]
+    fn a_command_that_was_cut_came_in_all_its_packets() {
+        let mut flow = Flow::default();
+        let part = |bytes, from, to| (bytes, Nanos(from), Nanos(to));
+        flow.parts.extend([part(40, 1, 2), part(0, 3, 4), part(24, 5, 6)]);
+        let times = |from, to| Some((Nanos(from), Nanos(to)));
+        assert_eq!([flow.take(32), flow.take(32), flow.take(32)], [times(1, 2), times(1, 6), None]);
+    }
+}
