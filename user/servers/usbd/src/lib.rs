@@ -6,4 +6,4 @@
 
 mod clients;
 
-pub use clients::{camera, disk, keyboard, sensor};
+pub use clients::{camera, disk, keyboard, sensor, times};

@@ -20,6 +20,7 @@ mod served;
 mod server;
 mod services;
 mod slots;
+mod times;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -36,6 +37,7 @@ use policy::Home;
 use server::{Cause, Fresh, Server};
 use services::{Offers, Service};
 use slots::Pool;
+use times::Watch;
 
 entry!(main);
 heap!(128 * 1024);
@@ -163,16 +165,21 @@ fn window(service: &dyn Service) -> Option<Window> {
 impl Task for Half {
     fn run(&'static self) -> u64 {
         let mut cause = self.source.first();
+        let mut watch = Watch::new(self.is_timed());
         loop {
+            watch.woken();
             let (fresh, wake) = match self.server.lock() {
                 Ok(mut server) => {
                     let now = time::now();
+                    watch.begun(now.0);
                     let fresh = time::work(self.work, || server.attend(cause, now));
                     (fresh, server.next_wake())
                 }
                 Err(errno) => return stop(errno),
             };
+            watch.done();
             self.ring(fresh);
+            watch.told();
             cause = match self.wait(wake) {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
@@ -182,6 +189,12 @@ impl Task for Half {
 }
 
 impl Half {
+    /// Is it the one whose times are to be told?
+    fn is_timed(&self) -> bool {
+        let first = matches!(self.source, Source::Message(1, _));
+        first && self.server.lock().is_ok_and(|server| server.tells(policy::tell::TIMES))
+    }
+
     fn wait(&self, wake: Nanos) -> Result<Cause, Errno> {
         let managing = self.duty == Duty::Manage;
         let deadline = if managing { wake } else { Nanos::FOREVER };

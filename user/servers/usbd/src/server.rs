@@ -121,6 +121,11 @@ impl Server {
         since.is_some_and(|since| now >= since + LOST)
     }
 
+    /// Is this to be told?
+    pub fn tells(&self, what: u64) -> bool {
+        self.tell & what != 0
+    }
+
     /// When something is due if nothing else happens.
     pub fn next_wake(&self) -> Nanos {
         let served = self.served.iter().map(Served::next_wake);

@@ -6,8 +6,10 @@
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
+//! | [`times`] of the first of these services | `usb-times` | |
 
 pub mod camera;
 pub mod disk;
 pub mod keyboard;
 pub mod sensor;
+pub mod times;
