@@ -1,6 +1,7 @@
 //! What kernel operations cost, counted in instructions.
 //!
 //! `examples/bench.toml` boots a program that measures and logs one line per operation;
+//! `examples/bench-bulk.toml` does so for a bulk transfer and the parts of its way;
 //! `examples/storm.toml`, watched, gives the longest kernel path. Nothing here measures: it
 //! boots, collects, and compares with [`targets`].
 
@@ -19,10 +20,14 @@ use diapason_system::RunOptions;
 
 /// Descriptions this is measured with, below the workspace's root.
 pub const BENCH: &str = "examples/bench.toml";
+/// A sensor, the USB server and its client.
+pub const BULK: &str = "examples/bench-bulk.toml";
 /// Hostile processes with random calls: where the longest kernel path is looked for.
 pub const STORM: &str = "examples/storm.toml";
 /// Time the benchmark program has, in ns. It ends by itself long before.
 const BENCH_NS: u64 = 60_000_000_000;
+/// Length of the run with the sensor, in ns: a second's transfers, and time to find it.
+const BULK_NS: u64 = 2_000_000_000;
 /// Length of the watched storm, in ns.
 const STORM_NS: u64 = 2_000_000_000;
 
@@ -57,6 +62,40 @@ impl Operation {
     }
 }
 
+/// A part of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The operation.
+    pub of: String,
+    /// The part's name.
+    pub name: String,
+    /// Instructions, median of the runs.
+    pub median: u64,
+    /// Instructions, largest of the runs.
+    pub max: u64,
+    /// How often it was measured.
+    pub runs: u64,
+}
+
+impl Part {
+    /// The part a logged text reports: `PART operation name median max runs`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Part> {
+        let mut words = text.strip_prefix("PART ")?.split_ascii_whitespace();
+        let (of, name) = (words.next()?.to_string(), words.next()?.to_string());
+        let numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        let [median, max, runs] = numbers[..] else { return None };
+        Some(Part { of, name, median, max, runs })
+    }
+}
+
+/// What the programs measured.
+#[derive(Default)]
+struct Measured {
+    operations: Vec<Operation>,
+    parts: Vec<Part>,
+}
+
 /// Boots the benchmark and the storm, and puts the numbers together.
 ///
 /// # Errors
@@ -64,32 +103,37 @@ impl Operation {
 pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
     let built = metal::build(workspace)?;
     let sizes = Image::read(&built.kernel)?.sizes();
-    let operations = operations(workspace, built.clone())?;
+    let mut all = operations(workspace, built.clone(), (BENCH, BENCH_NS))?;
+    let bulk = operations(workspace, built.clone(), (BULK, BULK_NS))?;
+    all.operations.extend(bulk.operations);
     let longest_path = longest_path(workspace, built)?;
-    Ok(Report { operations, sizes, longest_path })
+    Ok(Report { operations: all.operations, parts: bulk.parts, sizes, longest_path })
 }
 
-fn operations(workspace: &Workspace, built: Built) -> Result<Vec<Operation>, Failure> {
-    eprintln!("counting instructions ({BENCH})");
-    let (mut operations, mut said) = (Vec::new(), Vec::new());
-    let options = RunOptions { horizon_ns: BENCH_NS, record_bytes: 0, watch: false };
-    run(workspace, built, BENCH, options, &mut |line, text| {
-        if let Line::Log { text, .. } = line {
-            match Operation::parse(text) {
-                Some(operation) => operations.push(operation),
-                None => said.push(text.clone()),
-            }
-        } else {
-            said.push(text);
+/// What a benchmark of these length logs.
+fn operations(
+    workspace: &Workspace,
+    built: Built,
+    (description, horizon_ns): (&str, u64),
+) -> Result<Measured, Failure> {
+    eprintln!("counting instructions ({description})");
+    let (mut measured, mut said) = (Measured::default(), Vec::new());
+    let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+    run(workspace, built, description, options, &mut |line, text| {
+        let Line::Log { text, .. } = line else { return said.push(text) };
+        match (Operation::parse(text), Part::parse(text)) {
+            (Some(operation), _) => measured.operations.push(operation),
+            (_, Some(part)) => measured.parts.push(part),
+            _ => said.push(text.clone()),
         }
     })?;
-    if operations.is_empty() {
+    if measured.operations.is_empty() {
         let said = said.join("\n");
         return Err(Failure::Ours(format!(
-            "the benchmark reported no operation; it said:\n{said}"
+            "{description} reported no operation; it said:\n{said}"
         )));
     }
-    Ok(operations)
+    Ok(measured)
 }
 
 fn longest_path(workspace: &Workspace, built: Built) -> Result<LongestPath, Failure> {
@@ -131,6 +175,12 @@ mod tests {
         assert_eq!((operation.cr3, operation.msr, operation.mmio), (1000, 0, 12));
         for text in ["BENCH x 1 2 3 4 5", "BENCH x 1 2 3 4 5 6 7", "BENCH x a 2 3 4 5 6", "bench"] {
             assert_eq!(Operation::parse(text), None, "{text}");
+        }
+        let part = Part::parse("PART usb_bulk lock 131 140 400").unwrap();
+        assert_eq!((&part.of[..], &part.name[..]), ("usb_bulk", "lock"));
+        assert_eq!((part.median, part.max, part.runs), (131, 140, 400));
+        for text in ["PART a b 1 2", "PART a b 1 2 3 4", "PART a b was not measured", "PART"] {
+            assert_eq!(Part::parse(text), None, "{text}");
         }
     }
 }

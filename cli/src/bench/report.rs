@@ -1,7 +1,7 @@
 //! The benchmark's numbers, for people and for programs.
 
-use super::Operation;
 use super::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
+use super::{Operation, Part};
 use crate::image::Sizes;
 use crate::outcome::LongestPath;
 use crate::table::{Align, Table};
@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 pub struct Report {
     /// In the order they were measured.
     pub operations: Vec<Operation>,
+    /// What some of them consist of, in the order in which it happens.
+    pub parts: Vec<Part>,
     /// The kernel's image.
     pub sizes: Sizes,
     /// Of the watched storm.
@@ -74,11 +76,12 @@ impl Report {
     pub fn render(&self) -> String {
         let path = self.longest_path;
         format!(
-            "{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
+            "{}{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
              of these, {} of code + {} of constants = {} leave memory after boot; {} stay\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
             self.operation_table(),
+            self.part_table(),
             self.target_table(),
             self.sizes.text,
             self.sizes.rodata,
@@ -116,6 +119,21 @@ impl Report {
             ]);
         }
         table.render()
+    }
+
+    fn part_table(&self) -> String {
+        let mut table = Table::new(&[
+            ("of which (instructions)", Align::Left),
+            ("", Align::Left),
+            ("median", Align::Right),
+            ("max", Align::Right),
+            ("runs", Align::Right),
+        ]);
+        for part in &self.parts {
+            let numbers = [part.median, part.max, part.runs].map(|number| number.to_string());
+            table.row([vec![part.of.clone(), part.name.clone()], numbers.into()].concat());
+        }
+        if self.parts.is_empty() { String::new() } else { format!("\n{}", table.render()) }
     }
 
     fn target_table(&self) -> String {
@@ -156,6 +174,7 @@ impl Report {
         json!({
             "unit": "instructions",
             "ops": operations,
+            "parts": self.parts.iter().map(part_json).collect::<Vec<Value>>(),
             "image": {
                 "text": self.sizes.text,
                 "rodata": self.sizes.rodata,
@@ -187,6 +206,16 @@ fn operation_json(operation: &Operation) -> Value {
     })
 }
 
+fn part_json(part: &Part) -> Value {
+    json!({
+        "of": part.of,
+        "part": part.name,
+        "median": part.median,
+        "max": part.max,
+        "runs": part.runs,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +233,13 @@ mod tests {
         });
         Report {
             operations: operations.collect(),
+            parts: vec![Part {
+                of: "null_syscall".into(),
+                name: "entry".into(),
+                median: 3,
+                max: 4,
+                runs: 1_000,
+            }],
             sizes: Sizes {
                 text: 12_000,
                 rodata: 1_000,
@@ -225,6 +261,8 @@ mod tests {
         assert_eq!(json["ops"]["null_syscall"]["median"], 5);
         assert_eq!(json["ops"]["null_syscall"]["cr3"], 2);
         assert_eq!(json["ops"]["null_syscall"]["mmio"], 1.25);
+        assert_eq!(json["parts"][0]["of"], "null_syscall");
+        assert_eq!(json["parts"][0]["median"], 3);
         assert_eq!(json["image"]["text"], 12_000);
         assert_eq!(json["image"]["boot"], 3_200);
         assert_eq!(json["image"]["resident"], 9_800);

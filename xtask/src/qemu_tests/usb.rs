@@ -8,6 +8,8 @@ const DEVICES: &str = "examples/usb-devices.toml";
 const EMULATED: &str = "tests/systems/usb-qemu.toml";
 /// Devices that come and go beside a sensor.
 pub const WAVES: &str = "tests/systems/usb-waves.toml";
+/// A camera behind hubs of SuperSpeed.
+const SUPERSPEED: &str = "tests/systems/usb-superspeed.toml";
 const SECONDS: u64 = 4;
 /// What a second brings, less some for the first, in which devices are found.
 const PACKETS: u64 = 400;
@@ -29,6 +31,10 @@ pub const TESTS: &[QemuTest] = &[
             EMULATED,
             emulated,
         )
+    },
+    QemuTest {
+        horizon_ns: SECONDS * 1_000_000_000,
+        ..QemuTest::simulated("a camera behind two SuperSpeed hubs", SUPERSPEED, behind_hubs)
     },
     QemuTest {
         horizon_ns: 8_500_000_000,
@@ -79,6 +85,15 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
         at_least(&format!("of {begins} fine"), 1, 1 + last(boot, process, begins, 2)?)?;
     }
     verdict(boot, "disk-check", &format!("DISK WHOLE {MEBIBYTES} MiB"))
+}
+
+fn behind_hubs(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    at_least("CAMERA", last(boot, "camera-check", "CAMERA", 1)?, (SECONDS - 2) * FRAMES)?;
+    at_least("of CAMERA fine", 1, 1 + last(boot, "camera-check", "CAMERA", 2)?)?;
+    let hubs = boot.log("usbd").iter().filter(|line| line.starts_with("hub: 4 ports")).count();
+    at_least("hubs", hubs as u64, 2)
 }
 
 fn emulated(boots: &[Observed]) -> Result<(), String> {

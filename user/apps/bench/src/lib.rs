@@ -65,8 +65,13 @@ impl Probe {
     /// It ended at `now`, a [`stamp`].
     #[inline(never)]
     pub fn finish(&self, now: u64) {
+        self.finish_with(self.spent(now));
+    }
+
+    /// What it took if it ended at `now`, a [`stamp`].
+    pub fn spent(&self, now: u64) -> u64 {
         let spent = now - self.start.load(Relaxed);
-        self.finish_with(spent.saturating_sub(self.overhead.load(Relaxed)));
+        spent.saturating_sub(self.overhead.load(Relaxed))
     }
 
     /// It has ended, and took `spent`.
@@ -98,19 +103,43 @@ impl Probe {
         self.start.load(Relaxed) != 0
     }
 
-    fn report(&self, name: &str) {
-        let runs = (self.runs.load(Relaxed) as usize).min(SAMPLES);
-        if runs == 0 {
-            log!("BENCH {name} was not measured");
-            return;
+    /// Measure what the stamps cost, and subtract it from now on.
+    pub fn calibrate(&self) {
+        let mut least = u64::MAX;
+        for _ in 0..16 {
+            self.begin();
+            let now = stamp();
+            least = least.min(now - self.start.load(Relaxed));
         }
+        self.overhead.store(least, Relaxed);
+    }
+
+    /// Median, largest and number of the measurements, if there are any.
+    fn summary(&self) -> Option<(u32, u32, usize)> {
+        let runs = (self.runs.load(Relaxed) as usize).min(SAMPLES);
         let mut sorted = [0u32; SAMPLES];
         for (to, from) in sorted.iter_mut().zip(&self.samples) {
             *to = from.load(Relaxed);
         }
         let sorted = &mut sorted[..runs];
         sorted.sort_unstable();
-        let (median, max) = (sorted[runs / 2], sorted[runs - 1]);
+        Some((*sorted.get(runs / 2)?, *sorted.last()?, runs))
+    }
+
+    /// Log the measurements of a part of the operation `of`, whose expensive things nobody counted.
+    pub fn report_part(&self, of: &str, name: &str) {
+        match self.summary() {
+            None => log!("PART {of} {name} was not measured"),
+            Some((median, max, runs)) => log!("PART {of} {name} {median} {max} {runs}"),
+        }
+    }
+
+    /// Log the measurements.
+    pub fn report(&self, name: &str) {
+        let Some((median, max, runs)) = self.summary() else {
+            log!("BENCH {name} was not measured");
+            return;
+        };
         let [cr3, msr, mmio] =
             [0, 1, 2].map(|i: usize| self.counted[i].load(Relaxed) * 1000 / runs as u64);
         log!("BENCH {name} {median} {max} {runs} {cr3} {msr} {mmio}");
@@ -132,12 +161,8 @@ macro_rules! operations {
         impl Probes {
             /// Measure what the stamps cost, and let every probe subtract it.
             pub fn calibrate(&self) {
-                let mut least = u64::MAX;
-                for _ in 0..16 {
-                    self.calibration.begin();
-                    let now = stamp();
-                    least = least.min(now - self.calibration.start.load(Relaxed));
-                }
+                self.calibration.calibrate();
+                let least = self.calibration.overhead.load(Relaxed);
                 $(self.$name.overhead.store(least, Relaxed);)*
             }
 
@@ -180,18 +205,57 @@ pub fn serve(request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Probes of the way of a bulk transfer, in shared memory: the whole, and its parts.
+#[repr(C)]
+pub struct Way {
+    /// From the interrupt to the thread that waits for the transfer.
+    pub transfer: Probe,
+    /// From the interrupt to the thread of the bottom half.
+    pub interrupt: Probe,
+    /// Until it has the server's lock.
+    pub lock: Probe,
+    /// Until it has served everything.
+    pub bottom_half: Probe,
+    /// Until the client's thread runs.
+    pub wake_up: Probe,
+}
+
+/// What is made of atomics alone, all of them zero at first: it can lie in a segment.
+///
+/// # Safety
+/// It is.
+unsafe trait Shared: Sized {}
+
+// SAFETY: probes are made of atomics.
+unsafe impl Shared for Probes {}
+// SAFETY: as above.
+unsafe impl Shared for Way {}
+
+fn shared<T: Shared>() -> Result<&'static T, Errno> {
+    const { assert!(size_of::<T>() <= BYTES) };
+    let segment = Segment::attach("probes")?;
+    let address = segment.address();
+    // It stays attached for the life of the process.
+    core::mem::forget(segment);
+    // SAFETY: the segment has `BYTES` bytes, is zeroed at first, aligned to a page, and used only
+    // through atomics.
+    Ok(unsafe { &*address.cast::<T>() })
+}
+
 /// The shared probes.
 ///
 /// # Errors
 /// None where the description grants the segment.
 pub fn probes() -> Result<&'static Probes, Errno> {
-    let segment = Segment::attach("probes")?;
-    let address = segment.address();
-    // It stays attached for the life of the process.
-    core::mem::forget(segment);
-    // SAFETY: the segment is large enough, zeroed at first, aligned to a page, and used only
-    // through atomics.
-    Ok(unsafe { &*address.cast::<Probes>() })
+    shared()
+}
+
+/// Those of the way of a bulk transfer.
+///
+/// # Errors
+/// As of [`probes`].
+pub fn way() -> Result<&'static Way, Errno> {
+    shared()
 }
 
 /// Bytes the probes need, for the description.

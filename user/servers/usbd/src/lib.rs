@@ -6,4 +6,4 @@
 
 mod clients;
 
-pub use clients::{camera, disk, keyboard, link, sensor};
+pub use clients::{camera, disk, keyboard, link, sensor, times};

@@ -22,6 +22,7 @@ mod served;
 mod server;
 mod services;
 mod slots;
+mod times;
 mod tuned;
 
 use alloc::boxed::Box;
@@ -40,6 +41,7 @@ use policy::Home;
 use server::{Cause, Fresh, Server};
 use services::{Offers, Service};
 use slots::Pool;
+use times::Watch;
 
 entry!(main);
 heap!(128 * 1024);
@@ -177,16 +179,21 @@ fn window(service: &dyn Service) -> Option<Window> {
 impl Task for Half {
     fn run(&'static self) -> u64 {
         let mut cause = self.source.first();
+        let mut watch = Watch::new(self.is_timed());
         loop {
+            watch.woken();
             let (fresh, wake) = match self.server.lock() {
                 Ok(mut server) => {
                     let now = time::now();
+                    watch.begun(now.0);
                     let fresh = time::work(self.work, || server.attend(cause, now));
                     (fresh, server.next_wake())
                 }
                 Err(errno) => return stop(errno),
             };
+            watch.done();
             ring(self.bells, fresh);
+            watch.told();
             cause = match self.wait(wake) {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
@@ -196,6 +203,12 @@ impl Task for Half {
 }
 
 impl Half {
+    /// Is it the one whose times are to be told?
+    fn is_timed(&self) -> bool {
+        let first = matches!(self.source, Source::Message(1, _));
+        first && self.server.lock().is_ok_and(|server| server.tells(policy::tell::TIMES))
+    }
+
     fn wait(&self, wake: Nanos) -> Result<Cause, Errno> {
         let managing = self.duty == Duty::Manage;
         let deadline = if managing { wake } else { Nanos::FOREVER };

@@ -36,6 +36,8 @@ pub mod tell {
     pub const DEVICES: u64 = 1 << 0;
     /// What is left of every pool, whenever a device is gone.
     pub const POOLS: u64 = 1 << 1;
+    /// When the bottom half of the first service was where, in the segment `usb-times`.
+    pub const TIMES: u64 = 1 << 2;
     /// Not to be said: buses are as the article counts them.
     pub const ARTICLE: u64 = 1 << 8;
 }

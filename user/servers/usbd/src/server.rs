@@ -132,6 +132,11 @@ impl Server {
         self.services.iter_mut().for_each(|service| service.order(order, now));
     }
 
+    /// Is this to be told?
+    pub fn tells(&self, what: u64) -> bool {
+        self.tell & what != 0
+    }
+
     /// When something is due if nothing else happens.
     pub fn next_wake(&self) -> Nanos {
         let served = self.served.iter().map(Served::next_wake);
