@@ -83,7 +83,7 @@ impl Seen {
         let numbers = spoken.numbers();
         match &numbers[..] {
             times if spoken.is("RTT") => self.times.extend(times),
-            [_, _, whole, broken] if spoken.is("STREAM") => {
+            [_, _, _, whole, broken] if spoken.is("STREAM") => {
                 self.frames += whole;
                 self.broken += broken;
             }

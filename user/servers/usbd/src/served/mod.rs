@@ -130,6 +130,7 @@ impl Served {
     /// The driver did what was asked for: the configuration, or a change of endpoints.
     pub fn settled(&mut self, service: &mut dyn Service, driver: &Driver, now: Nanos) {
         if self.stage == Stage::Configuring {
+            service.welcome();
             return self.begin(service, driver, now);
         }
         match self.changes.settled() {

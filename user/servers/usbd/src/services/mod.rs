@@ -109,6 +109,9 @@ pub trait Kind: Send + 'static {
         EndpointPlan::critical(endpoint)
     }
 
+    /// Another device is there.
+    fn welcome(&mut self) {}
+
     /// Something happened.
     fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
 
@@ -200,6 +203,9 @@ pub trait Service: Send {
 
     /// Who reports transfers of an endpoint.
     fn interrupter(&self, endpoint: u8) -> u16;
+
+    /// As of [`Kind::welcome`].
+    fn welcome(&mut self);
 
     /// A device is configured, or failed a while ago: its class begins. False if it cannot.
     fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool;

@@ -52,6 +52,10 @@ impl<K: Kind> Service for Offered<K> {
         self.interrupter
     }
 
+    fn welcome(&mut self) {
+        self.kind.welcome();
+    }
+
     fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool {
         self.failed = false;
         self.class = self.kind.find(found, now).map(Box::new);

@@ -1,6 +1,7 @@
 //! Cameras that nobody watches: their bytes are counted and forgotten. A load for buses.
 //!
-//! Once a second it says `STREAM number bytes whole broken`: bytes and frames of that second.
+//! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames of
+//! that second.
 
 use super::{Found, Kind, Next};
 use crate::slots::Shape;
@@ -8,7 +9,7 @@ use diapason_abi::Nanos;
 use diapason_rt::memory::Dma;
 use diapason_rt::{Errno, log};
 use diapason_usb::class::uvc::{Camera, Event, Piece, modes};
-use diapason_usb::descriptor::Endpoint;
+use diapason_usb::descriptor::{Configuration, Endpoint};
 use diapason_usb::xhci::EndpointPlan;
 
 /// Most streams.
@@ -29,18 +30,27 @@ pub struct Terms {
     pub critical: bool,
 }
 
+/// What came in a second.
+#[derive(Default)]
+struct Counts {
+    intervals: u64,
+    bytes: u64,
+    whole: u64,
+    broken: u64,
+}
+
 /// A camera, and what came of it.
 pub struct Stream {
     number: usize,
     terms: Terms,
     data: Dma,
     report_at: Nanos,
-    bytes: u64,
-    whole: u64,
-    broken: u64,
+    counts: Counts,
     /// Places that go back to the class.
     back: u128,
-    told: bool,
+    /// There was no room for this camera. To ask the schedule again takes milliseconds in which nobody
+    /// is served, so that is done for another one only.
+    refused: bool,
 }
 
 impl Stream {
@@ -50,24 +60,35 @@ impl Stream {
     /// The memory is not there.
     pub fn new(number: usize, terms: Terms) -> Result<Stream, Errno> {
         let data = Dma::attach(DATA[number % STREAMS])?;
-        let (report_at, told) = (Nanos::FOREVER, false);
-        let (bytes, whole, broken, back) = (0, 0, 0, 0);
-        Ok(Stream { number, terms, data, report_at, bytes, whole, broken, back, told })
+        let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
+        let counts = Counts::default();
+        Ok(Stream { number, terms, data, report_at, counts, back, refused })
     }
 
     fn count(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Place { place, bytes, .. } => {
-                self.bytes += u64::from(bytes);
+                self.counts.intervals += 1;
+                self.counts.bytes += u64::from(bytes);
                 self.back |= 1u128.checked_shl(place).unwrap_or(0);
             }
             Piece::End { whole, .. } => {
-                self.whole += u64::from(whole);
-                self.broken += u64::from(!whole);
+                self.counts.whole += u64::from(whole);
+                self.counts.broken += u64::from(!whole);
             }
             Piece::Data(_) => {}
         }
     }
+}
+
+/// The largest picture of a camera, if it is one.
+fn camera(set: &Configuration<'_>) -> Option<Camera> {
+    let mode = modes(set).max_by_key(|mode| {
+        (u32::from(mode.width) * u32::from(mode.height), u32::MAX - mode.interval)
+    })?;
+    let mut camera = Camera::find(set, mode)?;
+    camera.share();
+    Some(camera)
 }
 
 impl Kind for Stream {
@@ -76,14 +97,16 @@ impl Kind for Stream {
     const NAME: &'static str = "a camera nobody watches";
     const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 2 }];
 
-    /// The largest picture.
     fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Camera> {
-        let mode = modes(&found.set).max_by_key(|mode| {
-            (u32::from(mode.width) * u32::from(mode.height), u32::MAX - mode.interval)
-        })?;
-        let mut camera = Camera::find(&found.set, mode)?;
-        camera.share();
-        Some(camera)
+        camera(&found.set).filter(|_| !self.refused)
+    }
+
+    fn fits(&self, found: &Found<'_>) -> bool {
+        camera(&found.set).is_some()
+    }
+
+    fn welcome(&mut self) {
+        self.refused = false;
     }
 
     fn chosen(&self, mut endpoint: Endpoint) -> EndpointPlan {
@@ -101,13 +124,12 @@ impl Kind for Stream {
                 log!("stream {number}: {interval_bytes} bytes an interval");
                 let places = (self.data.bytes() / PLACE).min(128) as u32;
                 self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
-                (self.report_at, self.told) = (now + REPORT, false);
+                self.report_at = now + REPORT;
             }
             Event::Piece(piece) => self.count(piece),
             event => {
-                if !core::mem::replace(&mut self.told, true) {
-                    log!("stream {number}: {event:?}");
-                }
+                log!("stream {number}: no room for it: {event:?}");
+                self.refused = true;
                 return Next::End;
             }
         }
@@ -116,9 +138,8 @@ impl Kind for Stream {
 
     fn attend(&mut self, class: Option<&mut Camera>, now: Nanos) {
         if now >= self.report_at {
-            let Stream { number, bytes, whole, broken, .. } = *self;
-            log!("STREAM {number} {bytes} {whole} {broken}");
-            (self.bytes, self.whole, self.broken) = (0, 0, 0);
+            let Counts { intervals, bytes, whole, broken } = core::mem::take(&mut self.counts);
+            log!("STREAM {} {intervals} {bytes} {whole} {broken}", self.number);
             self.report_at += REPORT;
         }
         let Some(class) = class else { return };
