@@ -6,9 +6,9 @@ use diapason_abi::Nanos;
 use diapason_abi::pipe::{PipeReport, TunedReport};
 
 const EXAMPLE: &str = "examples/tuned-pipes.toml";
-const NAME: &str = "programs open, change, are refused and close pipes";
+const NAME: &str = "tuned pipes: programs open, change, are refused and close them";
 const TRIAL: &str = "tests/systems/tuned-trial.toml";
-const TRIAL_NAME: &str = "what no pipe can be is refused for its reason, beside a hostile client";
+const TRIAL_NAME: &str = "tuned pipes: each refusal has its reason, beside a hostile client";
 const OUTPUT: &str = "examples/can-output.toml";
 const SECOND: u64 = 1_000_000_000;
 /// In QEMU a decision takes its time: all is said after so long.
@@ -39,7 +39,7 @@ pub const TESTS: &[QemuTest] = &[
     QemuTest {
         horizon_ns: 6 * SECOND,
         faults: &["2500ms unplug interface 100ms"],
-        ..QemuTest::simulated("unplugged under a writer", OUTPUT, written_again)
+        ..QemuTest::simulated("tuned pipes: unplugged under a writer", OUTPUT, written_again)
     },
 ];
 

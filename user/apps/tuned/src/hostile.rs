@@ -1,5 +1,5 @@
-//! A client of tuned pipes that wants harm: questions that are none, wishes beyond all numbers, more
-//! questions than anybody answers, and no answer ever read.
+//! A client of tuned pipes that wants harm: questions that are none, wishes beyond all numbers,
+//! more questions than anybody answers, and no answer ever read.
 //!
 //! Arguments: its place, and a number that its questions follow from.
 
