@@ -153,10 +153,11 @@ impl Column {
 mod tests {
     use super::*;
     use diapason_abi::Nanos;
+    use diapason_system::Way;
 
     fn promise(name: &str, channel: u8) -> PipePromise {
         let (name, reader, bound_ns) = (name.to_owned(), u64::from(channel) + 1, 5_000_000);
-        PipePromise { name, reader, channel, bound_ns, least_ns: 0, slots: 9 }
+        PipePromise { name, way: Way::FromDevice, reader, channel, bound_ns, least_ns: 0, slots: 9 }
     }
 
     fn said(channel: u8, messages: u64) -> Line {

@@ -101,6 +101,47 @@ fn the_example_holds() {
 }
 
 #[test]
+fn pipes_to_devices() {
+    let example = "../../../examples/can-output.toml";
+    looks_like("outputs.txt", &["plan", example], 0);
+    let text = std::fs::read_to_string(folder().join(example)).unwrap();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let refused = |name: &str, [from, to]: [&str; 2], title: &str, help: &str| {
+        let file = folder.join(name);
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        let output = diapason(&["plan", file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(title) && said.contains(help), "{said}");
+    };
+    refused(
+        "deaf.toml",
+        ["\"can3\", \"can4\"]", "\"can3\"]"],
+        "`brakes` has no bound: nobody on the bus of channel 4 reads what is written",
+        "write `receivers = [\"can4\"]` in `interface`",
+    );
+    refused(
+        "unheard.toml",
+        ["serves = [\"read-0\", \"write-3\", \"write-4\"]", "serves = [\"read-0\", \"write-3\"]"],
+        "`brakes` has no bound: no I/O VCPU `usb-send` of `usbd` serves `writer-4`",
+        "add the VCPU of `writer-4` to `serves` of `usb-send`",
+    );
+    refused(
+        "unknown.toml",
+        ["name = \"usbd.send\"", "name = \"usbd.sends\""],
+        "`gearbox` has no bound: nothing says how long `usbd.send` takes",
+        "add `[[work]]`",
+    );
+    refused(
+        "hasty.toml",
+        ["latency = \"150ms\"", "latency = \"100ms\""],
+        "messages of `brakes` may take 139.483 ms, 100.000 ms are wanted",
+        "shorten the longest item, the device's own bus",
+    );
+}
+
+#[test]
 fn nothing_boots_that_the_plan_refuses() {
     let plan = String::from_utf8(diapason(&["plan", "late.toml"]).stdout).unwrap();
     let refusal = &plan[plan.find("error: ").unwrap()..plan.find("\n\nlate: ").unwrap()];

@@ -19,21 +19,36 @@ pub const RECORD_BYTES: usize = 40;
 /// Bytes of the segment with the buffer, in whole pages: two lines of counts, then the records.
 pub const BYTES: u64 = (128 + SLOTS * RECORD_BYTES).next_multiple_of(crate::PAGE) as u64;
 
+/// Records in the buffer of a pipe to a device: the article's 128 frames.
+pub const OUT_SLOTS: usize = 128;
+/// Most bytes of one.
+pub const OUT_RECORD_BYTES: usize = 24;
+/// Bytes of the segment with that buffer.
+pub const OUT_BYTES: u64 =
+    (128 + OUT_SLOTS * OUT_RECORD_BYTES).next_multiple_of(crate::PAGE) as u64;
+/// Bytes of the segment with the reports on what became of them.
+pub const REPORT_BYTES: u64 = crate::PAGE as u64;
+/// The server rests so long before it listens to its clients again.
+pub const REST: Nanos = Nanos::from_millis(1);
+/// Requests that may wait for the server.
+pub const REQUESTS: u16 = 4;
+
 /// How a pipe does, as its reader sees it. It fits into a line of the console.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PipeReport {
     /// The channel it comes from.
     pub channel: u8,
-    /// Messages read so far.
+    /// Messages read so far; of a pipe to a device, those that are through.
     pub messages: u64,
     /// Messages that were lost so far, on whatever part of the way.
     pub lost: u64,
-    /// Most that ever waited in the buffer.
+    /// Most that ever waited in the buffer; of a pipe to a device, that were under way.
     pub peak: u64,
-    /// The longest that one took from the server to the reader, since the last report.
+    /// The longest that one took from the server to the reader, since the last report. Of a pipe to
+    /// a device: its acknowledgement to the server, beyond the fastest there ever was.
     pub reading: Nanos,
     /// The longest that one took from the device to the server, beyond the fastest there ever was:
-    /// the two have clocks of their own.
+    /// the two have clocks of their own. Of a pipe to a device: the rest, from the writer on.
     pub moving: Nanos,
     /// The longest sum of the two for one message, since the last report.
     pub whole: Nanos,

@@ -8,6 +8,7 @@ use super::{
 use crate::names::{self, Names};
 use crate::words;
 use diapason_abi::{FaultCause, PAGE};
+use diapason_system::Way;
 use serde_json::{Value, json};
 
 impl Outcome {
@@ -123,6 +124,7 @@ fn pipe(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Value {
     json!({
         "pipe": promise.name,
         "reader": names.process(promise.reader),
+        "to_device": promise.way == Way::ToDevice,
         "channel": promise.channel,
         "bound_ns": promise.bound_ns,
         "least_ns": promise.least_ns,

@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::{PipeDelays, PipeReport, SIZES};
-use diapason_system::System;
+use diapason_system::{System, Way};
 
 /// One pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,15 +97,17 @@ fn row(rows: &mut Vec<PipeRow>, reader: u64, channel: u8) -> &mut PipeRow {
 pub struct PipePromise {
     /// The pipe's name.
     pub name: String,
-    /// The place of its reader in the description.
+    /// Which way it goes.
+    pub way: Way,
+    /// The place of its reader or writer in the description.
     pub reader: u64,
-    /// The channel it comes from.
+    /// The channel of the device.
     pub channel: u8,
     /// The longest a message takes.
     pub bound_ns: u64,
-    /// The shortest.
+    /// The shortest; nothing of a pipe to a device, whose times are of one clock.
     pub least_ns: u64,
-    /// Most messages in its buffer.
+    /// Most messages in its buffer; of a pipe to a device, under way.
     pub slots: u64,
 }
 
@@ -118,7 +120,8 @@ impl PipePromise {
             let bill = piped.bill.as_ref().ok()?;
             Some(PipePromise {
                 name: pipe.name.clone(),
-                reader: pipe.reader.into(),
+                way: pipe.way,
+                reader: pipe.process.into(),
                 channel: pipe.channel,
                 bound_ns: bill.total.0,
                 least_ns: bill.least.0,
@@ -151,15 +154,26 @@ impl PipePromise {
                 text,
             })
         };
-        let late = format!(
-            "a message of {name} took {} longer than the fastest; at most {} was promised",
-            human(row.whole_max_ns),
-            human(longest)
-        );
-        let full = format!(
-            "{} messages waited in the buffer of {name}; at most {} were expected",
-            row.peak, self.slots
-        );
+        let (took, promised) = (human(row.whole_max_ns), human(longest));
+        let (peak, slots) = (row.peak, self.slots);
+        let (late, full) = match self.way {
+            Way::FromDevice => (
+                format!(
+                    "a message of {name} took {took} longer than the fastest; at most {promised} \
+                     was promised"
+                ),
+                format!(
+                    "{peak} messages waited in the buffer of {name}; at most {slots} were expected"
+                ),
+            ),
+            Way::ToDevice => (
+                format!(
+                    "a message of {name} was known to be through after {took}; at most {promised} \
+                     was promised"
+                ),
+                format!("{peak} messages of {name} were under way; at most {slots} were expected"),
+            ),
+        };
         let lost = format!("{} messages of {name} were lost", row.lost);
         [
             alarm("pipe-late", row.whole_max_ns, longest, late),
@@ -175,35 +189,48 @@ impl PipePromise {
 /// What was seen of every pipe beside what was promised; nothing without pipes.
 #[must_use]
 pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
-    let mut table = Table::new(&[
-        ("pipe", Align::Left),
-        ("reader", Align::Left),
-        ("messages", Align::Right),
-        ("lost", Align::Right),
-        ("a second", Align::Right),
-        ("at once", Align::Right),
-        ("to server", Align::Right),
-        ("to reader", Align::Right),
-        ("longest", Align::Right),
-        ("bound", Align::Right),
-    ]);
-    for promise in promises {
-        let head = vec![promise.name.clone(), names.process(promise.reader)];
-        let cells = match promise.row(outcome) {
-            Some(row) => vec![
-                row.messages.to_string(),
-                row.lost.to_string(),
-                row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
-                format!("{} of {}", row.peak, promise.slots),
-                human(row.moving_max_ns),
-                human(row.reading_max_ns),
-                human(row.whole_max_ns),
-            ],
-            None => vec!["-".into(); 7],
-        };
-        table.row([head, cells, vec![human(promise.bound_ns)]].concat());
+    let of = |way| promises.iter().filter(move |promise| promise.way == way);
+    let mut text = String::new();
+    for (way, [pipe, process, half, other]) in [
+        (Way::FromDevice, ["pipe", "reader", "to server", "to reader"]),
+        (Way::ToDevice, ["pipe to", "writer", "to its bus", "and back"]),
+    ] {
+        let mut table = Table::new(&[
+            (pipe, Align::Left),
+            (process, Align::Left),
+            ("messages", Align::Right),
+            ("lost", Align::Right),
+            ("a second", Align::Right),
+            ("at once", Align::Right),
+            (half, Align::Right),
+            (other, Align::Right),
+            ("longest", Align::Right),
+            ("bound", Align::Right),
+        ]);
+        of(way).for_each(|promise| table.row(row_of(promise, outcome, names)));
+        if of(way).next().is_some() {
+            text += if text.is_empty() { "" } else { "\n" };
+            text += &table.render();
+        }
     }
-    table.render()
+    text
+}
+
+fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String> {
+    let head = vec![promise.name.clone(), names.process(promise.reader)];
+    let cells = match promise.row(outcome) {
+        Some(row) => vec![
+            row.messages.to_string(),
+            row.lost.to_string(),
+            row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
+            format!("{} of {}", row.peak, promise.slots),
+            human(row.moving_max_ns),
+            human(row.reading_max_ns),
+            human(row.whole_max_ns),
+        ],
+        None => vec!["-".into(); 7],
+    };
+    [head, cells, vec![human(promise.bound_ns)]].concat()
 }
 
 #[cfg(test)]
@@ -229,5 +256,21 @@ mod tests {
         let row = &rows[0];
         assert_eq!((row.reader, row.channel, row.messages, row.lost), (2, 3, 239, 0));
         assert_eq!((row.peak, row.whole_max_ns, row.between), (4, 9, Some((99, 100))));
+    }
+
+    #[test]
+    fn a_pipe_to_a_device_has_its_own_words() {
+        let name = "brakes".to_owned();
+        let (reader, channel, least_ns) = (2, 3, 0);
+        let (bound_ns, slots) = (8, 4);
+        let promise =
+            PipePromise { name, way: Way::ToDevice, reader, channel, bound_ns, least_ns, slots };
+        let mut outcome = Outcome::default();
+        note(&mut outcome.pipes, 2, &said(4, 8));
+        assert_eq!(promise.alarms(&outcome, 0), []);
+        note(&mut outcome.pipes, 2, &said(9, 9));
+        let [late] = &promise.alarms(&outcome, 0)[..] else { panic!("one alarm") };
+        assert_eq!((late.name, late.observed, late.assumed), ("pipe-late", 9, 8));
+        assert!(late.text.contains("was known to be through after 9 ns"), "{}", late.text);
     }
 }

@@ -1,15 +1,15 @@
 //! The bills of pipes for people: one row per pipe, one column per item.
 
-use super::pipes::NoBill;
+use super::pipes::{NoBill, Piped};
 use super::verdict::Plan;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::SLOTS;
 use diapason_pipe::bill::{Basis, Bill, What};
-use diapason_system::System;
+use diapason_system::{Pipe, System, Way};
 
-/// The columns, in the order in which a message meets them.
-const ITEMS: [(What, &str); 7] = [
+/// The columns of pipes from devices, in the order in which a message meets them.
+const INPUT: [(What, &str); 7] = [
     (What::Request, "wait"),
     (What::Bus, "bus"),
     (What::Moderation, "moderation"),
@@ -18,40 +18,35 @@ const ITEMS: [(What, &str); 7] = [
     (What::Driver, "driver"),
     (What::User, "user"),
 ];
+/// Those of pipes to devices.
+const OUTPUT: [(What, &str); 4] = [
+    (What::Driver, "driver"),
+    (What::Bus, "bus"),
+    (What::Drain, "its own bus"),
+    (What::Back, "acknowledged"),
+];
+
+/// A pipe and what `plan` says of it.
+type Row<'a> = (&'a Pipe, &'a Piped);
 
 impl Plan {
     /// Every pipe with its bill; nothing without pipes.
     pub(super) fn pipe_table(&self, system: &System) -> String {
-        let used = |(what, _): &&(What, &str)| {
-            self.pipes.iter().flat_map(|piped| &piped.bill).any(|bill| bill.item(*what).is_some())
-        };
-        let items: Vec<&(What, &str)> = ITEMS.iter().filter(used).collect();
-        let mut columns = vec![("pipe", Align::Left), ("rate", Align::Right)];
-        columns.extend(items.iter().map(|(_, name)| (*name, Align::Right)));
-        let rest = ["bound", "wanted", "eq. 9", "slots", "in device"];
-        columns.extend(rest.map(|name| (name, Align::Right)));
-        let mut table = Table::new(&columns);
-        for (pipe, piped) in system.pipes.iter().zip(&self.pipes) {
-            let mut row = vec![pipe.name.clone(), format!("{}/s", pipe.rate)];
-            let bill = piped.bill.as_ref().ok();
-            row.extend(items.iter().map(|(what, _)| {
-                let item = bill.and_then(|bill| bill.item(*what));
-                item.map_or("-".to_owned(), |item| human(item.value.0))
-            }));
-            let time = |time: Option<u64>| time.map_or("-".to_owned(), human);
-            let count = |count: Option<u64>| count.map_or("-".to_owned(), |n| n.to_string());
-            row.push(bill.map_or("NONE".to_owned(), |bill| human(bill.total.0)));
-            row.push(time(pipe.latency_ns));
-            row.push(time(piped.equation_nine.map(|time| time.0)));
-            row.push(count(bill.map(|bill| bill.slots)));
-            row.push(count(bill.map(|bill| bill.device)));
-            table.row(row);
+        if system.pipes.is_empty() {
+            return String::new();
         }
-        if system.pipes.is_empty() { String::new() } else { table.render() + &self.bases() }
+        let rows = |way| {
+            let all = system.pipes.iter().zip(&self.pipes);
+            all.filter(|(pipe, _)| pipe.way == way).collect::<Vec<Row<'_>>>()
+        };
+        let from = table(&rows(Way::FromDevice), "pipe", &INPUT, ["slots", "in device"]);
+        let to = table(&rows(Way::ToDevice), "pipe to", &OUTPUT, ["under way", "in device"]);
+        let apart = if from.is_empty() || to.is_empty() { "" } else { "\n" };
+        from + apart + &to + &self.bases(system)
     }
 
     /// What the bills rest on, each said once.
-    fn bases(&self) -> String {
+    fn bases(&self, system: &System) -> String {
         let bills = || self.pipes.iter().filter_map(|piped| piped.bill.as_ref().ok());
         let mut lines: Vec<String> = Vec::new();
         for item in bills().flat_map(Bill::items) {
@@ -60,7 +55,8 @@ impl Plan {
                 lines.push(line);
             }
         }
-        if bills().next().is_some() {
+        let from = |pipe: &Pipe| pipe.way == Way::FromDevice;
+        if bills().next().is_some() && system.pipes.iter().any(from) {
             lines.push(format!("a buffer has {SLOTS} slots\n"));
         }
         let refused =
@@ -70,4 +66,43 @@ impl Plan {
         }
         lines.concat()
     }
+}
+
+/// The bills of pipes of one way; nothing without any.
+fn table(
+    rows: &[Row<'_>],
+    title: &'static str,
+    items: &[(What, &'static str)],
+    counts: [&'static str; 2],
+) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let bills = || rows.iter().flat_map(|(_, piped)| &piped.bill);
+    let used = |(what, _): &&(What, &str)| bills().any(|bill| bill.item(*what).is_some());
+    let items: Vec<&(What, &str)> = items.iter().filter(used).collect();
+    let nine = rows.iter().any(|(_, piped)| piped.equation_nine.is_some());
+    let mut columns = vec![(title, Align::Left), ("rate", Align::Right)];
+    columns.extend(items.iter().map(|(_, name)| (*name, Align::Right)));
+    columns.extend(["bound", "wanted"].map(|name| (name, Align::Right)));
+    columns.extend(nine.then_some(("eq. 9", Align::Right)));
+    columns.extend(counts.map(|name| (name, Align::Right)));
+    let mut table = Table::new(&columns);
+    for (pipe, piped) in rows {
+        let mut row = vec![pipe.name.clone(), format!("{}/s", pipe.rate)];
+        let bill = piped.bill.as_ref().ok();
+        row.extend(items.iter().map(|(what, _)| {
+            let item = bill.and_then(|bill| bill.item(*what));
+            item.map_or("-".to_owned(), |item| human(item.value.0))
+        }));
+        let time = |time: Option<u64>| time.map_or("-".to_owned(), human);
+        let count = |count: Option<u64>| count.map_or("-".to_owned(), |n| n.to_string());
+        row.push(bill.map_or("NONE".to_owned(), |bill| human(bill.total.0)));
+        row.push(time(pipe.latency_ns));
+        row.extend(nine.then(|| time(piped.equation_nine.map(|time| time.0))));
+        row.push(count(bill.map(|bill| bill.slots)));
+        row.push(count(bill.map(|bill| bill.device)));
+        table.row(row);
+    }
+    table.render()
 }

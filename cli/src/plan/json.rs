@@ -8,7 +8,7 @@ use super::pipes::Piped;
 use super::verdict::{Plan, Sum};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
-use diapason_system::{Diagnostics, Pipe, Server, System};
+use diapason_system::{Diagnostics, Pipe, Server, System, Way};
 use serde_json::{Value, json};
 
 impl Plan {
@@ -55,6 +55,7 @@ impl Plan {
             });
             json!({
                 "pipe": pipe.name,
+                "to_device": pipe.way == Way::ToDevice,
                 "channel": pipe.channel,
                 "rate": pipe.rate,
                 "wanted_ns": pipe.latency_ns,

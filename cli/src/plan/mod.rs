@@ -7,9 +7,11 @@
 mod allocate;
 mod bills;
 mod bus;
+mod calls;
 mod core;
 pub mod counts;
 mod json;
+mod outputs;
 pub mod pipes;
 mod refusal;
 mod render;

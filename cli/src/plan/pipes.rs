@@ -4,18 +4,18 @@
 //! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
 //! kernel's calls cost.
 
+use super::calls::Calls;
 use super::core::Core;
 use super::counts::Costs;
-use diapason_abi::{CallNumber, Nanos};
-use diapason_analysis::server::{IoSupply, Server as Supplying, Supply};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Async, Bus, Direction, EndpointId, Speed, Transfer, packet_time};
-use diapason_core::Cause;
 use diapason_pipe::bill::{
-    Bill, Interrupts, Refusal, Service, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
-    User, Work, equation_nine, input, top_half,
+    Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
+    Work, equation_nine, input, top_half,
 };
 use diapason_pipe::size::Bucket;
-use diapason_system::{Pipe, Server, System, UsbModel};
+use diapason_system::{Pipe, Server, System, UsbModel, Way};
 use diapason_usb::class::kvaser;
 
 /// Bytes of a message of a CAN interface.
@@ -43,140 +43,178 @@ pub enum NoBill {
     Missing(String, String),
 }
 
+/// Something a bill needs is not in the description: what, and the remedy.
+pub(super) type Missing = (String, String);
+
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
 pub fn pipes(system: &System, core: &Core, costs: &Costs) -> Vec<Piped> {
-    let contracts: Vec<[Bucket; 1]> = system.pipes.iter().map(|pipe| [contract(pipe)]).collect();
-    (0..system.pipes.len()).map(|index| piped(index, &contracts, system, core, costs)).collect()
+    let plant = Plant { system, core, calls: Calls::new(costs) };
+    let each = (0..system.pipes.len()).map(|index| {
+        let piped = match system.pipes[index].way {
+            Way::FromDevice => plant.input(index),
+            Way::ToDevice => plant.output(index),
+        };
+        piped.unwrap_or_else(|(what, remedy)| Piped {
+            bill: Err(NoBill::Missing(what, remedy)),
+            equation_nine: None,
+        })
+    });
+    each.collect()
 }
 
-/// What may arrive on a pipe.
+/// What may come on a pipe, or be written to it.
 #[must_use]
 pub fn contract(pipe: &Pipe) -> Bucket {
     Bucket::per_second(pipe.rate).with_burst(pipe.burst).with_jitter(Nanos(pipe.jitter_ns))
 }
 
-fn piped(
-    index: usize,
-    contracts: &[[Bucket; 1]],
-    system: &System,
-    core: &Core,
-    costs: &Costs,
-) -> Piped {
-    let missing = |(what, remedy)| {
-        let bill = Err(NoBill::Missing(what, remedy));
-        Piped { bill, equation_nine: None }
-    };
-    let pipe = &system.pipes[index];
-    let parts = match Parts::of(pipe, system, core, costs) {
-        Ok(parts) => parts,
-        Err(why) => return missing(why),
-    };
-    // All channels of the device come through its endpoint.
-    let same = |other: &&usize| system.pipes[**other].usb == pipe.usb;
-    let of_device: Vec<usize> = (0..contracts.len()).collect();
-    let of_device: Vec<usize> = of_device.iter().filter(same).copied().collect();
-    let channels: Vec<&[Bucket]> = of_device.iter().map(|other| &contracts[*other][..]).collect();
-    let own = of_device.iter().position(|other| *other == index).unwrap_or(0);
-    let bill = input(&parts.stages(), &Traffic { channels: &channels, own });
-    let equation_nine = equation_nine(&parts.stages(), parts.bus.worst);
-    Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(equation_nine) }
+/// What bills are computed from.
+pub(super) struct Plant<'a> {
+    pub(super) system: &'a System,
+    pub(super) core: &'a Core,
+    pub(super) calls: Calls,
 }
 
-/// What the bill of one pipe is computed from.
-struct Parts {
-    bus: Transfers,
-    interrupts: Interrupts,
-    bottom_half: Exact<IoSupply>,
-    bottom_half_work: Work,
-    user: Exact<Supply>,
-    user_wake: Nanos,
-    user_message: Nanos,
+/// The way of a device's messages to the server.
+pub(super) struct Inbound {
+    pub(super) bus: Transfers,
+    pub(super) interrupts: Interrupts,
+    pub(super) half: IoSupply,
+    pub(super) work: Work,
 }
 
-type Missing = (String, String);
-
-impl Parts {
-    fn of(pipe: &Pipe, system: &System, core: &Core, costs: &Costs) -> Result<Parts, Missing> {
-        let calls = Calls(diapason_sim::Costs::at(costs.clock_hz()));
-        let (io, interval) = bottom_half(pipe, system, core)?;
-        let user = reader(pipe, system, core)?;
-        let work = |name: &str| {
-            let found = system.works.iter().find(|work| work.name == name);
-            found.map(|work| Nanos(work.worst_ns)).ok_or_else(|| {
-                (
-                    format!("nothing says how long `{name}` takes"),
-                    format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`"),
-                )
-            })
+impl Plant<'_> {
+    fn input(&self, index: usize) -> Result<Piped, Missing> {
+        let pipe = &self.system.pipes[index];
+        let inbound = self.inbound(pipe)?;
+        let reader = reader(pipe, self.system, self.core)?;
+        let user = User {
+            message: Nanos(pipe.work_ns),
+            wake: self.calls.of_reader(),
+            taking: Taking::Each,
+            service: &reader,
         };
-        // Both threads of the server hold its lock while they work; who waits for it runs the
-        // holder on his own budget.
-        let activation = work("usbd.receive")? + work("usbd.manage")? + calls.of_bottom_half();
-        Ok(Parts {
-            bus: transfers(pipe, system)?,
-            interrupts: interrupts(interval, core)?,
-            bottom_half: Exact(io),
-            bottom_half_work: Work { activation, ..Work::default() },
-            user: Exact(user),
-            user_wake: calls.of_reader(),
-            user_message: Nanos(pipe.work_ns),
+        let stages = inbound.stages(user);
+        let nine = equation_nine(&stages, inbound.bus.worst);
+        let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+        Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
+    }
+
+    /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
+    /// pipes from it, and the acknowledgements of what pipes to it carry.
+    pub(super) fn with_traffic<R>(
+        &self,
+        index: usize,
+        then: impl FnOnce(&Traffic<'_>) -> R,
+    ) -> Result<R, Missing> {
+        let pipes = &self.system.pipes;
+        let same: Vec<usize> =
+            (0..pipes.len()).filter(|other| pipes[*other].usb == pipes[index].usb).collect();
+        let comes = |other: &usize| match pipes[*other].way {
+            Way::FromDevice => Ok([contract(&pipes[*other])]),
+            Way::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
+        };
+        let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
+        let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
+        let own = same.iter().position(|other| *other == index).unwrap_or(0);
+        Ok(then(&Traffic { channels: &channels, own }))
+    }
+
+    pub(super) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+        let (half, gap) = self.half(pipe, Half::Receives)?;
+        let mut interrupts = interrupts(gap, self.core)?;
+        interrupts.shared = self.writes(pipe);
+        Ok(Inbound {
+            bus: transfers(pipe, self.system)?,
+            interrupts,
+            half,
+            work: Work { activation: self.attendance(pipe)?, ..Work::default() },
         })
     }
 
-    fn stages(&self) -> Stages<'_> {
-        Stages {
-            bus: self.bus,
-            interrupts: self.interrupts,
-            bottom_half: Stage {
-                work: self.bottom_half_work,
-                telling: Telling::All,
-                service: &self.bottom_half,
-            },
-            receiver: None,
-            user: User {
-                message: self.user_message,
-                wake: self.user_wake,
-                taking: Taking::Each,
-                service: &self.user,
-            },
-        }
+    /// Whether anything is written to the server of a pipe.
+    fn writes(&self, pipe: &Pipe) -> bool {
+        let pipes = self.system.pipes.iter();
+        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == pipe.server)
+    }
+
+    /// The longest time one thread of the server works when it is woken. All of them hold its lock
+    /// while they work; who waits for it runs the holder on his own budget.
+    pub(super) fn attendance(&self, pipe: &Pipe) -> Result<Nanos, Missing> {
+        let all = ["usbd.receive", "usbd.manage", "usbd.send"];
+        let threads = if self.writes(pipe) { &all[..] } else { &all[..2] };
+        threads.iter().try_fold(self.calls.of_bottom_half(), |sum, name| {
+            let found = self.system.works.iter().find(|work| work.name == *name);
+            found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
+                let remedy =
+                    format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`");
+                (format!("nothing says how long `{name}` takes"), remedy)
+            })
+        })
     }
 }
 
-/// The I/O VCPU of the server's bottom half, and how often its interrupt comes at most.
-fn bottom_half(pipe: &Pipe, system: &System, core: &Core) -> Result<(IoSupply, Nanos), Missing> {
-    let reader = &system.processes[usize::from(pipe.reader)];
-    let serves = |number: &u16| match &system.vcpus[usize::from(*number)].server {
-        Server::Io { serves, .. } => reader.vcpu.is_some_and(|main| serves.contains(&main)),
-        Server::Main { .. } => false,
-    };
-    let granted = |number: &u16| {
-        system.vcpus[usize::from(*number)].allowed >> pipe.server & 1 == 1 && serves(number)
-    };
-    let place = core.ios.iter().position(granted);
-    let server = system.process_name(pipe.server).unwrap_or_default();
-    let Some(place) = place else {
-        return Err((
-            format!("no I/O VCPU of `{server}` serves `{}`", reader.name),
-            format!(
-                "add the VCPU of `{}` to `serves` of the I/O VCPU in `uses` of `{server}`",
-                reader.name
-            ),
-        ));
-    };
-    let interval = core.system.ios[place].wake_gap;
-    IoSupply::of(&core.system, place).map(|supply| (supply, interval)).ok_or_else(|| {
-        (
-            format!("the I/O VCPU of `{server}` serves VCPUs of different periods"),
-            "give all readers behind one I/O VCPU one period".to_owned(),
-        )
-    })
+impl Inbound {
+    /// All stages, the last one for a `user`.
+    pub(super) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
+        let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
+        let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
+        Stages { bus, interrupts, bottom_half, receiver: None, user }
+    }
+}
+
+/// A thread of the server besides the one that manages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    /// The bottom half of what comes.
+    Receives,
+    /// It hears what clients want.
+    Sends,
+}
+
+/// The VCPU of [`Half::Sends`]; the server opens it by this name.
+const SENDER: &str = "usb-send";
+
+impl Plant<'_> {
+    /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
+    /// it is woken at most.
+    pub(super) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+        let Plant { system, core, .. } = *self;
+        let process = &system.processes[usize::from(pipe.process)];
+        let is = |number: &u16| {
+            let vcpu = &system.vcpus[usize::from(*number)];
+            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            let granted = vcpu.allowed >> pipe.server & 1 == 1;
+            let sends = vcpu.name == SENDER;
+            let wanted = sends == (half == Half::Sends);
+            granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
+        };
+        let server = system.process_name(pipe.server).unwrap_or_default();
+        let Some(place) = core.ios.iter().position(is) else {
+            let name = &process.name;
+            let (what, which) = match half {
+                Half::Receives => ("no I/O VCPU", "the I/O VCPU"),
+                Half::Sends => ("no I/O VCPU `usb-send`", "`usb-send`, an I/O VCPU"),
+            };
+            return Err((
+                format!("{what} of `{server}` serves `{name}`"),
+                format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
+            ));
+        };
+        let gap = core.system.ios[place].wake_gap;
+        IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
+            (
+                format!("the I/O VCPU of `{server}` does not get its share"),
+                "make the system hold first".to_owned(),
+            )
+        })
+    }
 }
 
 /// The Main VCPU of the reader, which has to be its own.
 fn reader(pipe: &Pipe, system: &System, core: &Core) -> Result<Supply, Missing> {
-    let reader = &system.processes[usize::from(pipe.reader)];
+    let reader = &system.processes[usize::from(pipe.process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
         return Err((
@@ -193,10 +231,15 @@ fn reader(pipe: &Pipe, system: &System, core: &Core) -> Result<Supply, Missing> 
     })
 }
 
-/// Transfers from an interface that shares its bus with nothing else that is planned.
-fn transfers(pipe: &Pipe, system: &System) -> Result<Transfers, Missing> {
-    let model = system.usb[pipe.usb].model;
-    debug_assert_eq!(model, UsbModel::UsbCan);
+/// The longest time of a transfer of an interface that shares its bus with nothing else that is
+/// planned.
+pub(super) fn longest_transfer(
+    pipe: &Pipe,
+    system: &System,
+    direction: Direction,
+    bytes: usize,
+) -> Result<Nanos, Missing> {
+    debug_assert_eq!(system.usb[pipe.usb].model, UsbModel::UsbCan);
     let bus = Bus::new(Speed::High);
     let end = |id, direction| Async {
         id: EndpointId(id),
@@ -207,15 +250,19 @@ fn transfers(pipe: &Pipe, system: &System) -> Result<Transfers, Missing> {
         guarantee: None,
     };
     let ends = [end(0, Direction::In), end(1, Direction::Out)];
-    let (bytes, queued) = kvaser::TRANSFER;
-    let time = |bytes: usize| {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let plan = diapason_bus::plan(&bus, &[], &ends).ok()?;
-        let worst = plan.worst_time(&bus, &ends, EndpointId(0), bytes).ok()??;
-        Some(worst.nanos())
-    };
+    let which = EndpointId(u32::from(direction == Direction::Out));
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let plan = diapason_bus::plan(&bus, &[], &ends).ok();
+    let worst = plan.and_then(|plan| plan.worst_time(&bus, &ends, which, bytes).ok()?);
     let impossible = || ("the bus has no time for its transfers".to_owned(), String::new());
-    let worst = time(bytes).ok_or_else(impossible)?;
+    worst.map(|worst| worst.nanos()).ok_or_else(impossible)
+}
+
+/// Transfers from the interface.
+fn transfers(pipe: &Pipe, system: &System) -> Result<Transfers, Missing> {
+    let (bytes, queued) = kvaser::TRANSFER;
+    let worst = longest_transfer(pipe, system, Direction::In, bytes)?;
+    let bus = Bus::new(Speed::High);
     let coding = bus.coding;
     let shortest = packet_time(bus.speed, coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
     Ok(Transfers {
@@ -234,58 +281,5 @@ fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
     let told = told.ok_or_else(|| {
         ("top halves take the whole processor".to_owned(), "make interrupts rarer".to_owned())
     })?;
-    Ok(Interrupts { moderation: kvaser::MODERATION, gap, top_half: told })
-}
-
-/// What calls cost, with whatever they lead to.
-struct Calls(diapason_sim::Costs);
-
-impl Calls {
-    fn each(&self, call: CallNumber) -> Nanos {
-        let cause = Cause::Syscall(call as u64, [0; 5]);
-        let path = |stays| {
-            let cost = self.0.of(&cause, stays);
-            cost.before + cost.after + self.0.user()
-        };
-        self.0.time(path(true).max(path(false)))
-    }
-
-    /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of
-    /// each channel.
-    fn of_bottom_half(&self) -> Nanos {
-        let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
-        let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
-        let wakes = UsbModel::UsbCan.channels();
-        own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
-    }
-
-    /// A reader waits for its semaphore.
-    fn of_reader(&self) -> Nanos {
-        self.each(CallNumber::SemLock)
-    }
-}
-
-/// A server of the analysis, as bills know it.
-struct Exact<S>(S);
-
-impl<S: Supplying> Service for Exact<S> {
-    fn budget(&self) -> Nanos {
-        self.0.budget()
-    }
-
-    fn period(&self) -> Nanos {
-        self.0.period()
-    }
-
-    fn sync(&self, work: Nanos) -> Nanos {
-        self.0.sync(work)
-    }
-
-    fn any(&self, work: Nanos) -> Nanos {
-        self.0.any(work)
-    }
-
-    fn wakeups(&self) -> u64 {
-        self.0.wakeups()
-    }
+    Ok(Interrupts { moderation: kvaser::MODERATION, gap, top_half: told, shared: false })
 }

@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
 use diapason_abi::pipe::SLOTS;
 use diapason_analysis::server::{Failure, Queue, Refusal, Unfit, first_failure};
-use diapason_system::{Diagnostics, Pipe, Place, System};
+use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
 /// The problem of a plan that does not hold.
 pub(super) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
@@ -51,13 +51,15 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let items: Vec<String> =
         bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();
     let note = items.join(", ");
+    // A pipe to a device makes its writer wait.
+    let fills = pipe.way == Way::FromDevice;
     let (slots, kept) = (SLOTS as u64, KEPT);
-    if bill.slots > slots {
+    if fills && bill.slots > slots {
         let title =
             format!("`{name}` may have {} messages waiting, its buffer holds {slots}", bill.slots);
         return Some([title, note, "make the bound shorter or the rate smaller".into()]);
     }
-    if bill.device > kept {
+    if fills && bill.device > kept {
         let title =
             format!("{} messages may wait in the device of `{name}`, it keeps {kept}", bill.device);
         return Some([

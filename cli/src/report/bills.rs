@@ -5,7 +5,7 @@ use super::svg::Picture;
 use crate::chart::Axis;
 use crate::duration::human;
 use crate::outcome::PipePromise;
-use diapason_pipe::bill::Bill;
+use diapason_pipe::bill::{Bill, What};
 
 const LEFT: f64 = 110.0;
 const ROW: f64 = 46.0;
@@ -42,11 +42,11 @@ pub fn bills(facts: &Facts<'_>) -> String {
         let y = ROW * row as f64 + 12.0;
         picture.text((LEFT - 8.0, y + 17.0), "end", "", name);
         let mut from = 0;
-        for (index, item) in bill.items().iter().enumerate() {
+        for item in bill.items() {
             let to = from + item.value.0;
             let hint = format!("{}: {} ({})", item.what.name(), human(item.value.0), item.basis);
             let size = ((x(to) - x(from)).max(0.5), 24.0);
-            picture.rectangle((x(from), y), size, &format!("c{index}"), &hint);
+            picture.rectangle((x(from), y), size, colour(item.what), &hint);
             from = to;
         }
         let seen = promises.iter().find(|promise| promise.name == *name);
@@ -65,13 +65,32 @@ pub fn bills(facts: &Facts<'_>) -> String {
             );
         }
     }
-    picture.finish("the bill of every pipe") + &legend(piped[0].1)
+    picture.finish("the bill of every pipe") + &legend(piped.iter().map(|(_, bill, ..)| *bill))
+}
+
+/// The colour of an item; no bill has two of one colour.
+const fn colour(what: What) -> &'static str {
+    match what {
+        What::Request | What::Drain => "c0",
+        What::Bus => "c1",
+        What::Moderation => "c2",
+        What::TopHalf => "c3",
+        What::BottomHalf => "c4",
+        What::User => "c5",
+        What::Driver => "c6",
+        What::Back => "c7",
+    }
 }
 
 /// What the colours mean.
-fn legend(bill: &Bill) -> String {
-    let items = bill.items().iter().enumerate();
-    let items = items.map(|(index, item)| key(&format!("c{index}"), item.what.name()));
+fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
+    let mut used: Vec<What> = Vec::new();
+    for item in bills.flat_map(Bill::items) {
+        if !used.contains(&item.what) {
+            used.push(item.what);
+        }
+    }
+    let items = used.iter().map(|what| key(colour(*what), what.name()));
     let marks = [("seen", "longest seen"), ("nine", "eq. 9 of the article"), ("wanted", "wanted")];
     let marks = marks.iter().map(|(class, what)| key(class, what));
     format!("<p class=\"legend\">{}</p>\n", items.chain(marks).collect::<String>())

@@ -3,8 +3,8 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::share;
-use diapason_system::Server;
+use crate::outcome::{PipePromise, share};
+use diapason_system::{Server, Way};
 
 /// A table of HTML; the first column is text, the others are numbers.
 fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
@@ -24,29 +24,32 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// Pipes: what was promised, item by item, and what was seen.
+/// Pipes: what was promised, and what was seen; those from devices, and those to them.
 pub fn pipes(facts: &Facts<'_>) -> String {
     let promises = facts.session.promises();
-    let rows: Vec<Vec<String>> = promises
-        .iter()
-        .map(|promise| {
-            let row = promise.row(facts.outcome());
-            let of = |text: Option<String>| text.unwrap_or_else(|| "–".into());
-            vec![
-                promise.name.clone(),
-                of(row.map(|row| row.messages.to_string())),
-                of(row.map(|row| row.lost.to_string())),
-                of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
-                of(row.map(|row| human(row.moving_max_ns))),
-                of(row.map(|row| human(row.reading_max_ns))),
-                of(row.map(|row| human(row.whole_max_ns))),
-                human(promise.bound_ns),
-            ]
-        })
-        .collect();
-    let columns =
-        ["pipe", "messages", "lost", "at once", "to server", "to reader", "longest", "bound"];
-    table(&columns, &rows)
+    let of = |way: Way, [pipe, half, other]: [&str; 3]| {
+        let rows = promises.iter().filter(|promise| promise.way == way);
+        let rows: Vec<Vec<String>> = rows.map(|promise| seen(promise, facts)).collect();
+        let columns = [pipe, "messages", "lost", "at once", half, other, "longest", "bound"];
+        table(&columns, &rows)
+    };
+    of(Way::FromDevice, ["pipe", "to server", "to reader"])
+        + &of(Way::ToDevice, ["pipe to", "to its bus", "and back"])
+}
+
+fn seen(promise: &PipePromise, facts: &Facts<'_>) -> Vec<String> {
+    let row = promise.row(facts.outcome());
+    let of = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+    vec![
+        promise.name.clone(),
+        of(row.map(|row| row.messages.to_string())),
+        of(row.map(|row| row.lost.to_string())),
+        of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
+        of(row.map(|row| human(row.moving_max_ns))),
+        of(row.map(|row| human(row.reading_max_ns))),
+        of(row.map(|row| human(row.whole_max_ns))),
+        human(promise.bound_ns),
+    ]
 }
 
 /// The items of every bill.

@@ -13,7 +13,7 @@ const COLUMNS: [f64; 4] = [10.0, 270.0, 520.0, 780.0];
 /// The picture.
 pub fn topology(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
-    let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.reader)).collect();
+    let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.process)).collect();
     let servers: Vec<usize> = servers(system);
     let others: Vec<usize> = (0..system.processes.len())
         .filter(|p| !piped.contains(p) && !servers.contains(p))

@@ -27,7 +27,12 @@ fn article(user: usize, queued: u64, chunks: u32) -> Bill {
     let user = Supply::of(&system, user).unwrap();
     let stages = Stages {
         bus: Transfers { worst: MS(1), least: US(500), queued, messages: 128 },
-        interrupts: Interrupts { moderation: MS(1), gap: Nanos::ZERO, top_half: Nanos::ZERO },
+        interrupts: Interrupts {
+            moderation: MS(1),
+            gap: Nanos::ZERO,
+            top_half: Nanos::ZERO,
+            shared: false,
+        },
         bottom_half: Stage {
             work: Work::new(US(3), Nanos::ZERO),
             telling: Telling::Each,

@@ -34,7 +34,12 @@ fn interface() -> Driver {
             max_slots: 256,
         },
         bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
-        interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(20) },
+        interrupts: Interrupts {
+            moderation: US(1_000),
+            gap: US(990),
+            top_half: US(20),
+            shared: false,
+        },
         bottom_half: (Work { activation: US(5), transfer: US(2), message: US(2) }, Telling::All),
         io: Shares { least: 20_000, most: 200_000, period: MS(2) },
         receiver: None,

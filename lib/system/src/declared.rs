@@ -3,7 +3,7 @@
 
 use crate::fault::FaultKind;
 use crate::source::{At, Span};
-use crate::system::{Restart, SemaphoreKind, UsbModel};
+use crate::system::{Restart, SemaphoreKind, UsbModel, Way};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
@@ -148,11 +148,12 @@ pub(crate) struct DeclaredWork {
 #[derive(Debug)]
 pub(crate) struct DeclaredPipe {
     pub name: At<String>,
+    pub way: Way,
     /// Name of the USB device.
-    pub from: Option<At<String>>,
+    pub usb: Option<At<String>>,
     pub channel: At<u64>,
-    /// Name of the process.
-    pub reader: Option<At<String>>,
+    /// Name of the process at the other end.
+    pub process: Option<At<String>>,
     pub rate: u64,
     pub burst: u64,
     pub jitter_ns: u64,

@@ -50,7 +50,7 @@ pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,
-    Work,
+    Way, Work,
 };
 
 use diagnostics::Report;

@@ -1,8 +1,10 @@
-//! `[[pipe]]`: messages from a device to the thread that wants them.
+//! `[[pipe]]`: messages between a device and the thread that reads or writes them.
 //!
 //! A pipe is declared once. Its buffer (a segment) and the semaphore its reader waits for follow
 //! from it, and so do the rights of both ends: [`expand`] declares them as if they had been written
-//! out, so that every other rule holds for them too.
+//! out, so that every other rule holds for them too. A pipe to a device has, besides, the buffer of
+//! what goes out, that of reports, and a mailbox; and the server is told that its channel has a
+//! client.
 
 use crate::declared::{
     Declared, DeclaredPipe, DeclaredProcess, DeclaredSegment, DeclaredUsb, Named,
@@ -12,21 +14,25 @@ use crate::names::Names;
 use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Pipe, SemaphoreKind};
+use crate::system::{Pipe, SemaphoreKind, Way};
 use crate::table::{Raw, Table};
-use diapason_abi::pipe::BYTES;
+use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 
 /// Most messages a second, and at once.
 const RATE_MAX: u64 = 10_000_000;
 const BURST_MAX: u64 = 100_000;
+/// The argument in which the server has a bit for each channel with a client.
+const CLIENTS: usize = 2;
 /// Longest time in a pipe's contract: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
 
 pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let mut table = Table::new("[[pipe]]", "pipe", raw, report);
     let name = read::name(&mut table);
-    let from = required(&mut table, "from", "the `[[usb]]` device its messages come from");
-    let reader = required(&mut table, "reader", "the `[[process]]` that reads them");
+    let way = if table.get("to").is_some() { Way::ToDevice } else { Way::FromDevice };
+    let Words { device, process, ends, .. } = words(way);
+    let usb = required(&mut table, device, ends[0]);
+    let process = required(&mut table, process, ends[1]);
     let channel = table.number("channel", 0..=255, ", of the device; 0 is the first");
     let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
     if rate.is_none() {
@@ -41,11 +47,42 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
         work_ns: value(table.duration("work", 0..=TIME_MAX), 0),
         latency: table.duration("latency", 1..=TIME_MAX),
         name,
-        from,
-        reader,
+        way,
+        usb,
+        process,
     };
     table.report_unknown();
     pipe
+}
+
+/// What is said of a way.
+struct Words {
+    /// The keys of both ends.
+    device: &'static str,
+    process: &'static str,
+    /// What they are.
+    ends: [&'static str; 2],
+    does: &'static str,
+}
+
+const fn words(way: Way) -> Words {
+    match way {
+        Way::FromDevice => Words {
+            device: "from",
+            process: "reader",
+            ends: [
+                "the `[[usb]]` device its messages come from (or `to`, the one they go to)",
+                "the `[[process]]` that reads them",
+            ],
+            does: "reads",
+        },
+        Way::ToDevice => Words {
+            device: "to",
+            process: "writer",
+            ends: ["the `[[usb]]` device its messages go to", "the `[[process]]` that writes them"],
+            does: "writes",
+        },
+    }
 }
 
 fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<At<String>> {
@@ -56,29 +93,34 @@ fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<
     text
 }
 
-/// The name of the buffer of a channel, and that of its semaphore.
-fn buffer(channel: u64) -> (String, String) {
-    let buffer = format!("can{channel}");
-    let ready = format!("{buffer}.ready");
-    (buffer, ready)
-}
-
-/// Declare what the pipes need: buffers, semaphores, and that both ends use them.
+/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
-        let span = pipe.channel.span.clone();
-        let (buffer, ready) = buffer(pipe.channel.value);
-        let names = [buffer, ready].map(|name| At::new(name, span.clone()));
+        let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = server(declared, pipe);
-        let reader = pipe.reader.as_ref().and_then(|reader| process(declared, &reader.value));
-        for end in [server, reader].into_iter().flatten() {
+        let end = pipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        let mut names: Vec<At<String>> = Vec::new();
+        let mut named = |what: &str| {
+            let name = At::new(format!("can{}{what}", channel.value), channel.span.clone());
+            names.push(name.clone());
+            name
+        };
+        let segment = |name, size| Named { name, what: DeclaredSegment { size, dma: false } };
+        declared.segments.push(segment(named(""), BYTES));
+        let ready = Named { name: named(".ready"), what: SemaphoreKind::Counting(0) };
+        declared.semaphores.push(ready);
+        if way == Way::ToDevice {
+            declared.segments.push(segment(named(".out"), OUT_BYTES));
+            declared.segments.push(segment(named(".report"), REPORT_BYTES));
+            declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
+            if let Some(server) = server {
+                declared.processes[server].arguments[CLIENTS] |= 1 << channel.value.min(63);
+            }
+        }
+        for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());
         }
-        let [buffer, ready] = names;
-        let segment = DeclaredSegment { size: BYTES, dma: false };
-        declared.segments.push(Named { name: buffer, what: segment });
-        declared.semaphores.push(Named { name: ready, what: SemaphoreKind::Counting(0) });
     }
 }
 
@@ -87,7 +129,7 @@ fn process(declared: &Declared, name: &str) -> Option<usize> {
 }
 
 fn device<'d>(declared: &'d Declared, pipe: &DeclaredPipe) -> Option<(usize, &'d DeclaredUsb)> {
-    let from = pipe.from.as_ref()?;
+    let from = pipe.usb.as_ref()?;
     declared.usb.iter().enumerate().find(|(_, usb)| usb.name.value == from.value)
 }
 
@@ -101,14 +143,14 @@ fn server(declared: &Declared, pipe: &DeclaredPipe) -> Option<usize> {
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for (index, pipe) in declared.pipes.iter().enumerate() {
         source(declared, pipe, report);
-        if let Some(reader) = &pipe.reader
-            && crate::check::is_process(reader, names, report)
+        if let Some(process) = &pipe.process
+            && crate::check::is_process(process, names, report)
         {
-            has_vcpu(declared, reader, report);
+            has_vcpu(declared, pipe.way, process, report);
         }
         let same = |other: &&DeclaredPipe| {
-            let (a, b) = (other.from.as_ref(), pipe.from.as_ref());
-            a.map(|from| &from.value) == b.map(|from| &from.value)
+            let (a, b) = (other.usb.as_ref(), pipe.usb.as_ref());
+            a.map(|usb| &usb.value) == b.map(|usb| &usb.value)
                 && other.channel.value == pipe.channel.value
         };
         if let Some(first) = declared.pipes[..index].iter().find(same) {
@@ -121,7 +163,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
 }
 
 fn source(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
-    let Some(from) = &pipe.from else { return };
+    let Some(from) = &pipe.usb else { return };
     let Some((_, usb)) = device(declared, pipe) else {
         let title = format!("no USB device is called `{}`", from.value);
         let known = declared.usb.iter().map(|usb| usb.name.value.as_str());
@@ -135,7 +177,7 @@ fn source(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
     let channels = model.channels();
     if channels == 0 {
         let title = format!("`{}` has nothing that a pipe could carry", from.value);
-        let help = "pipes come from `model = \"usb-can\"`; other devices are read otherwise";
+        let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));
     }
@@ -153,13 +195,14 @@ fn source(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
     }
 }
 
-/// Without a VCPU nothing is promised to the reader, and so nothing by the pipe.
-fn has_vcpu(declared: &Declared, reader: &At<String>, report: &mut Report) {
-    let index = process(declared, &reader.value);
+/// Without a VCPU nothing is promised to its process, and so nothing by the pipe.
+fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Report) {
+    let index = process(declared, &name.value);
     if index.is_some_and(|index| declared.processes[index].vcpu.is_none()) {
-        let title = format!("`{}` reads a pipe and has no VCPU", reader.value);
+        let does = words(way).does;
+        let title = format!("`{}` {does} a pipe and has no VCPU", name.value);
         let help = "add `vcpu = \"…\"` to the process: without one no time is promised to it";
-        report.push(Problem::new(&reader.span, title, help));
+        report.push(Problem::new(&name.span, title, help));
     }
 }
 
@@ -172,7 +215,8 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
             usb: device(declared, pipe)?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,
             server: number(server(declared, pipe)?)?,
-            reader: number(process(declared, &pipe.reader.as_ref()?.value)?)?,
+            way: pipe.way,
+            process: number(process(declared, &pipe.process.as_ref()?.value)?)?,
             rate: pipe.rate,
             burst: pipe.burst,
             jitter_ns: pipe.jitter_ns,

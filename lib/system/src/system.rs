@@ -274,7 +274,7 @@ impl UsbModel {
     /// Ports of a hub.
     pub const HUB_PORTS: u8 = 4;
 
-    /// Channels that pipes can come from.
+    /// Channels that pipes can come from, or go to.
     #[must_use]
     pub const fn channels(self) -> u64 {
         match self {
@@ -351,7 +351,16 @@ pub struct Work {
     pub worst_ns: u64,
 }
 
-/// Messages from a device to the thread that wants them.
+/// Which way the messages of a pipe go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From the device to a process that reads them.
+    FromDevice,
+    /// From a process that writes them to the device.
+    ToDevice,
+}
+
+/// Messages between a device and the thread at the other end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipe {
     /// Its name.
@@ -362,15 +371,17 @@ pub struct Pipe {
     pub channel: u8,
     /// Number of the process that drives the device.
     pub server: u16,
-    /// Number of the process that reads, on the VCPU of its first thread.
-    pub reader: u16,
+    /// Which way they go.
+    pub way: Way,
+    /// Number of the process that reads or writes, on the VCPU of its first thread.
+    pub process: u16,
     /// Most messages a second, in the long run.
     pub rate: u64,
     /// Most messages at once.
     pub burst: u64,
     /// How long after its nominal time a message may come, in ns.
     pub jitter_ns: u64,
-    /// Longest time the reader takes for a message, in ns.
+    /// Longest time the process takes for a message, in ns.
     pub work_ns: u64,
     /// The longest that a message may take, in ns, if that matters.
     pub latency_ns: Option<u64>,

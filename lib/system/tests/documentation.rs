@@ -49,6 +49,8 @@ fn every_key_is_in_the_reference() {
         "from",
         "channel",
         "reader",
+        "to",
+        "writer",
         "rate",
         "burst",
         "jitter",

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{built, refused};
-use diapason_system::{Pipe, parse};
+use diapason_system::{Pipe, Way, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
 /// more tables; those begin in line 27.
@@ -46,6 +46,48 @@ fn a_pipe_says_what_the_parts_would() {
     assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
 }
 
+/// The lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6 rate.
+fn output([to, channel, writer]: [&str; 3]) -> String {
+    pipe([to, channel, writer], "").replace("from =", "to =").replace("reader =", "writer =")
+}
+
+#[test]
+fn a_pipe_to_a_device_says_what_its_parts_would() {
+    let piped = parse("f", &system(&output(["can", "3", "r"]))).unwrap();
+    let spelt_out = system(
+        "[[segment]]\nname = \"can3\"\nsize = \"12K\"\n\
+         [[segment]]\nname = \"can3.out\"\nsize = \"4K\"\n\
+         [[segment]]\nname = \"can3.report\"\nsize = \"4K\"\n\
+         [[mailbox]]\nname = \"can3.control\"\nmessages = 4\n\
+         [[semaphore]]\nname = \"can3.ready\"\nkind = \"counting\"",
+    );
+    let ends = "\"can3\", \"can3.ready\", \"can3.out\", \"can3.report\", \"can3.control\"]\n";
+    let server = format!("uses = [\"xhci\", {ends}arguments = [0, 0, 8]\n");
+    let spelt_out = spelt_out
+        .replace("uses = [\"xhci\"]\n", &server)
+        .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
+    let spelt_out = parse("f", &spelt_out).unwrap();
+    assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
+    assert_eq!((piped.pipes[0].way, piped.pipes[0].process), (Way::ToDevice, 1));
+}
+
+#[test]
+fn a_pipe_to_a_device_has_its_own_words() {
+    let title = "`bare` writes a pipe and has no VCPU";
+    let help = "add `vcpu = \"…\"` to the process: without one no time is promised to it";
+    bad(&output(["can", "0", "bare"]), (5, 10), title, help);
+    let without = "[[pipe]]\nname = \"p\"\nto = \"can\"\nrate = 1";
+    let help = "add `writer = \"…\"`: the `[[process]]` that writes them";
+    bad(without, (2, 8), "pipe `p` has no `writer`", help);
+    let both = output(["can", "0", "r"]).replace("rate", "from = \"can\"\nrate");
+    let found = parse("f", &system(&both)).unwrap_err();
+    assert!(found.items()[0].title.contains("`from`"), "{found:?}");
+    let two = format!("{}{}", output(["can", "1", "r"]), pipe(["can", "1", "r"], ""));
+    let found = parse("f", &system(&two)).unwrap_err();
+    let items = found.items();
+    assert!(items.iter().any(|item| item.title == "channel 1 has two pipes"), "{found:?}");
+}
+
 #[test]
 fn every_key_arrives() {
     let more = "burst = 3\njitter = \"2ms\"\nwork = \"4us\"\nlatency = \"30ms\"";
@@ -55,7 +97,8 @@ fn every_key_arrives() {
         usb: 0,
         channel: 4,
         server: 0,
-        reader: 1,
+        way: Way::FromDevice,
+        process: 1,
         rate: 3_000,
         burst: 3,
         jitter_ns: 2_000_000,
@@ -80,7 +123,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     bad(&pipe(["can", "0", "reader"], ""), (5, 10), title, help);
     let sensor = "[[usb]]\nname = \"s\"\non = \"xhci\"\nport = 2\nmodel = \"sensor\"\n";
     let title = "`s` has nothing that a pipe could carry";
-    let help = "pipes come from `model = \"usb-can\"`; other devices are read otherwise";
+    let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
     bad(&format!("{sensor}{}", pipe(["s", "0", "r"], "")), (8, 8), title, help);
     let without = "[[pipe]]\nname = \"p\"\nfrom = \"can\"\nreader = \"r\"";
     let help = "add `rate = 3000`: the most messages a second, in the long run";

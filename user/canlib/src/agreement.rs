@@ -26,7 +26,10 @@ pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
 const _: () = assert!(size_of::<Arrival>() <= diapason_abi::pipe::RECORD_BYTES);
 
 /// Frames in the pipe to a channel: the article's buffer of an output pipe.
-pub const DEPARTURES: usize = 128;
+pub const DEPARTURES: usize = diapason_abi::pipe::OUT_SLOTS;
+
+const _: () = assert!(size_of::<Departure>() <= diapason_abi::pipe::OUT_RECORD_BYTES);
+
 /// Reports that may wait. The server writes at most one for each bottom half.
 pub const REPORTS: usize = 64;
 /// Of these, so many are kept for what a client may be waiting for.

@@ -5,6 +5,7 @@ use crate::agreement::{
     inlet,
 };
 use crate::error::Error;
+use crate::marks::{Mark, Marks};
 use crate::receive::Filters;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::bus::Health;
@@ -26,6 +27,7 @@ pub struct Channel {
 pub(crate) struct Writing {
     pub(crate) counter: Counter,
     pub(crate) books: Ledger,
+    pub(crate) marks: Marks,
     pub(crate) parameters: Parameters,
     /// It was told to take part in its bus.
     pub(crate) on_bus: bool,
@@ -80,7 +82,8 @@ impl Channel {
         let mut channel = Channel::listen(number)?;
         let (books, parameters, on_bus) = (Ledger::default(), USUAL, false);
         let counter = counter(number)?;
-        channel.writing = Some(Writing { counter, books, parameters, on_bus });
+        let marks = Marks::default();
+        channel.writing = Some(Writing { counter, books, marks, parameters, on_bus });
         channel.leave(deadline)?;
         Ok(channel)
     }
@@ -182,6 +185,12 @@ impl Channel {
         })
     }
 
+    /// What the next report said of frames that are through, of those that came with any call so
+    /// far. The oldest are lost if nobody asks for as long as the server can write reports.
+    pub fn next_mark(&mut self) -> Option<Mark> {
+        self.writing.as_mut()?.marks.take()
+    }
+
     /// The same, the controller having been asked.
     ///
     /// # Errors
@@ -228,6 +237,8 @@ impl Channel {
         for _ in 0..waiting {
             if let Some(report) = writing.counter.reports.pop() {
                 writing.books.note(report);
+                let (_, through, _) = writing.books.counts();
+                writing.marks.note(&report, through);
             }
         }
         if waiting >= REPORTS - REPORTS_KEPT {

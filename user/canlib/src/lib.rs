@@ -22,6 +22,7 @@
 //! | `canWrite`, `canWriteWait`, `canWriteSync` | `write`, `write_wait`, `write_sync` |
 //! | `canReadStatus`, `canRequestChipStatus` | `read_status`, `request_chip_status` |
 //! | `canSetAcceptanceFilter` | `set_acceptance_filter` |
+//! | none | `next_mark`: when written frames were through |
 //!
 //! A timeout is an instant here, as everywhere in this system: `Nanos::ZERO` does not wait,
 //! `Nanos::FOREVER` waits as long as it takes.
@@ -32,6 +33,7 @@
 pub mod agreement;
 mod channel;
 mod error;
+mod marks;
 mod receive;
 mod send;
 mod traits;
@@ -40,4 +42,5 @@ pub use agreement::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
 pub use channel::{Channel, Status};
 pub use diapason_can::{Filter, Frame};
 pub use error::Error;
+pub use marks::Mark;
 pub use receive::{FILTERS, Message};

@@ -81,12 +81,13 @@ fn paced(boots: &[Observed]) -> Result<(), String> {
     }
     for channel in 3..CHANNELS {
         let log = boot.log(&format!("writer-{channel}"));
-        let seconds = log.get(OPENING as usize..).unwrap_or(&[]);
+        let said = log.iter().filter(|line| line.starts_with("OUT "));
+        let seconds: Vec<&str> = said.skip(OPENING as usize).copied().collect();
         println!("{}", seconds.join("; "));
         if (seconds.len() as u64) < SECONDS - OPENING - 2 {
             return Err(format!("writer {channel} said only {} lines", log.len()));
         }
-        for line in seconds {
+        for line in &seconds {
             // OUT, channel, rate, through, under way, given up, received, wrong.
             let said = numbers(line);
             let fine = matches!(said[..], [_, _, rate, through, _, 0, read, 0]

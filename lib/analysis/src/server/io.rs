@@ -43,6 +43,17 @@ impl IoSupply {
         IoSupply::at_level(system, io, server.serves[0])
     }
 
+    /// Of an I/O VCPU that always inherits from the most urgent of those it serves, whoever waits,
+    /// as the kernel does (`docs/vcpus.md`); `None` if that one is not admitted.
+    #[must_use]
+    pub fn inherited(system: &System, io: usize) -> Option<IoSupply> {
+        system.check().ok()?;
+        let serves = &system.ios.get(io)?.serves;
+        let rank = |main: &usize| (system.mains[*main].queue, system.mains[*main].period);
+        let most_urgent = serves.iter().copied().min_by_key(rank)?;
+        IoSupply::at_level(system, io, most_urgent)
+    }
+
     /// Work for `vcpu`, done at the priority of `vcpu`.
     fn at_level(system: &System, io: usize, vcpu: usize) -> Option<IoSupply> {
         let (server, main) = (&system.ios[io], &system.mains[vcpu]);

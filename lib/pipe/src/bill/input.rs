@@ -237,8 +237,12 @@ impl<'a> Input<'a> {
         self.with_transfers(wait, ahead, |transfers| {
             let per_interrupt = self.interrupts(ahead);
             let activations: [&dyn Steps; 2] = [transfers, &per_interrupt];
-            let activations =
-                Least(if once_per_interrupt { &activations } else { &activations[..1] });
+            let shared = self.stages.interrupts.shared;
+            let activations = Least(match (once_per_interrupt, shared) {
+                (true, true) => &activations[1..],
+                (true, false) => &activations,
+                (false, _) => &activations[..1],
+            });
             let messages = self.messages(wait + ahead);
             then(&[(activation, &activations), (transfer, transfers), (message, &messages)])
         })

@@ -23,6 +23,8 @@ pub enum What {
     User,
     /// The device to put it on its own bus.
     Drain,
+    /// The driver to know that it is through.
+    Back,
 }
 
 impl What {
@@ -50,6 +52,7 @@ impl What {
             What::Driver => "driver's thread",
             What::User => "user's thread",
             What::Drain => "the device's own bus",
+            What::Back => "acknowledgement",
         }
     }
 
@@ -65,6 +68,7 @@ impl What {
                 "the VCPU serves this stream only; work per message is as measured"
             }
             What::Drain => "the device sends at its rate, and others on its bus keep theirs",
+            What::Back => "what comes from the device keeps its contracts",
         }
     }
 }
@@ -97,6 +101,11 @@ pub enum Basis {
     /// Whatever drained the server, no more than this can be before it: so many transfers are
     /// queued, or so much was taken at once.
     Outstanding,
+    /// The pipe may be full: so many messages are under way, this one included.
+    Full {
+        /// In the ring and in the device.
+        messages: u64,
+    },
     /// Bursts wait for budget, and a full list of replenishments may merge some of it: one period
     /// more.
     Merged,
@@ -125,9 +134,11 @@ pub struct Bill {
     pub total: Nanos,
     /// d_min: the shortest time into the last buffer, for an input pipe the ring.
     pub least: Nanos,
-    /// Slots of the ring for which it cannot overflow.
+    /// Slots of the ring for which it cannot overflow; of a [`pump`](super::pump), messages under
+    /// way.
     pub slots: u64,
-    /// Messages of all channels that wait in the device, at most.
+    /// Messages of all channels that wait in the device, at most; of a [`pump`](super::pump), of
+    /// the own channel.
     pub device: u64,
 }
 
@@ -180,6 +191,7 @@ impl fmt::Display for Basis {
             Basis::Conformant => write!(f, "never waits for budget"),
             Basis::Backlog => write!(f, "bursts wait for budget"),
             Basis::Outstanding => write!(f, "whatever drained the budget"),
+            Basis::Full { messages } => write!(f, "{messages} messages under way fill the pipe"),
             Basis::Merged => write!(f, "bursts wait for budget, replenishments may merge"),
         }
     }

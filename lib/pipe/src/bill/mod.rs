@@ -4,8 +4,8 @@
 //! interrupt and the top half, is handled by the driver's bottom half (and its thread, if it has
 //! one), and then by the user's thread. [`input`] adds the longest times of all of it, from the
 //! contracts of the traffic and from what each stage gets of a processor ([`Service`]).
-//! [`output()`] does the same the other way, down to the bus behind the device, and [`chain()`] for
-//! users that pass messages on.
+//! [`output()`] does the same the other way, down to the bus behind the device, [`pump()`] for a
+//! writer that may fill its pipe, and [`chain()`] for users that pass messages on.
 //!
 //! Everything is integer arithmetic that saturates: what cannot be computed is too long, never
 //! short. `docs/pipes.md` of the workspace has the theorems.
@@ -22,7 +22,7 @@
 //! let work = Work::new(US(10), US(5));
 //! let stages = Stages {
 //!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96 },
-//!     interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(10) },
+//!     interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(10), shared: false },
 //!     bottom_half: Stage { work, telling: Telling::All, service: &interface },
 //!     receiver: None,
 //!     user: User { message: US(4), wake: US(2), taking: Taking::Each, service: &reader },
@@ -39,6 +39,7 @@ mod input;
 mod item;
 mod output;
 mod paper;
+mod pump;
 mod rate;
 mod refusal;
 mod rounds;
@@ -52,6 +53,7 @@ pub use input::input;
 pub use item::{Basis, Bill, Item, What};
 pub use output::{Drain, OutputStages, Sender, output};
 pub use paper::equation_nine;
+pub use pump::{Look, Pump, pump};
 pub use refusal::Refusal;
 pub(crate) use refusal::Time;
 pub use service::{Promised, Service};

@@ -29,6 +29,8 @@ pub struct Interrupts {
     /// Longest time from an interrupt until its bottom half is told: kernel paths that cannot be
     /// preempted, and top halves. See [`top_half`].
     pub top_half: Nanos,
+    /// They also tell of transfers that are not those of the pipe.
+    pub shared: bool,
 }
 
 /// An interrupt that takes the processor for `cost`, at most once per `gap`.

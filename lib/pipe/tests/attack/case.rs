@@ -93,6 +93,7 @@ impl Case {
                 moderation: Nanos(setup.moderation),
                 gap: Nanos(setup.gap),
                 top_half: top_half(Nanos(setup.section), sources).unwrap(),
+                shared: false,
             },
             bottom_half: stage(setup.bottom_half, &supplies.io),
             receiver: setup

@@ -7,3 +7,4 @@ mod counterexamples;
 mod machine;
 mod outputs;
 mod pipe;
+mod pumps;

@@ -68,7 +68,8 @@ impl Case {
         let supply = Supply::of(&system, 0)?;
         let sender = Sender { work: self.work, ended: Nanos(self.ended), service: &supply };
         let moderation = Nanos(self.moderation);
-        let interrupts = Interrupts { moderation, gap: Nanos::ZERO, top_half: Nanos::ZERO };
+        let (gap, top_half) = (Nanos::ZERO, Nanos::ZERO);
+        let interrupts = Interrupts { moderation, gap, top_half, shared: false };
         let stages = OutputStages { sender, bus: self.bus, interrupts, drain: self.drain };
         let channels: Vec<_> = self.contracts.iter().map(Vec::as_slice).collect();
         let bill = |own| output(&stages, &Traffic { channels: &channels, own }).ok();

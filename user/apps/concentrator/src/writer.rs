@@ -3,16 +3,21 @@
 //! Once a second it says `OUT channel rate through pending given-up received wrong`: frames a
 //! second by the interface's clock, frames acknowledged on the bus, frames under way, frames that
 //! will not be sent, and what the receiver on the bus says of them in its receipts: how many it
-//! read, and how many were missing or out of order. Arguments: channel, after how many seconds it
-//! ends with a verdict (0: never), and how often it fills the pipe, in us.
+//! read, and how many were missing or out of order. It says besides how its pipe does, in the line
+//! that the tools read (`PipeReport`). Arguments: channel, after how many seconds it ends with a
+//! verdict (0: never), and how often it fills the pipe, in us.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod underway;
+
+use diapason_abi::pipe::{PipeDelays, PipeReport};
 use diapason_can::frame::standard;
 use diapason_canlib::{Channel, Error, Frame, Status};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
+use underway::{Longest, UnderWay};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -40,8 +45,7 @@ fn main(Arguments([number, seconds, period, _]): Arguments) {
 struct Stream {
     number: u64,
     channel: Channel,
-    /// The next message.
-    next: u64,
+    frames: UnderWay,
     /// The receiver's last receipt.
     receipt: (u32, u32),
     /// Frames through, and when, as of the last report.
@@ -53,7 +57,8 @@ fn write(number: u64, seconds: u64, period: Nanos) -> Result<(), Error> {
     channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;
     // The interface may be plugged in later.
     channel.bus_on(Nanos::FOREVER)?;
-    let mut stream = Stream { number, channel, next: 0, receipt: (0, 0), last: (0, Nanos::ZERO) };
+    let (frames, receipt, last) = (UnderWay::default(), (0, 0), (0, Nanos::ZERO));
+    let mut stream = Stream { number, channel, frames, receipt, last };
     let (mut fill_at, mut report_at, mut reports) = (time::now(), time::now() + REPORT, 0);
     while seconds == 0 || reports < seconds {
         time::sleep_until(fill_at.min(report_at));
@@ -77,14 +82,26 @@ impl Stream {
     fn fill(&mut self) -> Result<(), Error> {
         let id = standard(FIRST_ID + self.number as u32).map_err(|_| Error::NoSuchChannel)?;
         loop {
-            let bytes = self.next.to_le_bytes();
+            let bytes = self.frames.written().to_le_bytes();
             let Ok(frame) = Frame::data(id, &bytes) else { return Ok(()) };
+            let now = time::now();
             match self.channel.write(&frame) {
-                Ok(()) => self.next += 1,
-                Err(Error::Full) => return Ok(()),
+                Ok(()) => self.frames.write(now),
+                Err(Error::Full) => return self.look(),
                 Err(error) => return Err(error),
             }
+            self.look()?;
         }
+    }
+
+    /// What became of what was written.
+    fn look(&mut self) -> Result<(), Error> {
+        self.channel.read_status()?;
+        while let Some(mark) = self.channel.next_mark() {
+            self.frames.through(mark);
+        }
+        self.frames.count();
+        Ok(())
     }
 
     /// The receipts that came.
@@ -97,6 +114,7 @@ impl Stream {
     }
 
     fn report(&mut self) -> Result<(), Error> {
+        self.look()?;
         let status = self.channel.read_status()?;
         let Status { through, given_up, last_through: (at, _), .. } = status;
         let (before, since) = core::mem::replace(&mut self.last, (through, at));
@@ -104,6 +122,11 @@ impl Stream {
         let rate = ((through - before) * 1_000_000_000 + span / 2) / span;
         let (number, pending, (read, wrong)) = (self.number, status.pending(), self.receipt);
         log!("OUT {number} {rate} {through} {pending} {given_up} {read} {wrong}");
+        let (channel, lost, peak) = (number as u8, given_up + u64::from(wrong), self.frames.peak());
+        let Longest { moving, back: reading, whole } = self.frames.take_longest();
+        let messages = through;
+        log!("{}", PipeReport { channel, messages, lost, peak, reading, moving, whole });
+        PipeDelays::lines(channel, self.frames.spread()).for_each(|line| log!("{line}"));
         Ok(())
     }
 
@@ -113,10 +136,9 @@ impl Stream {
         time::sleep(LAST_RECEIPT);
         self.read();
         let status = self.channel.read_status()?;
-        let (read, wrong) = self.receipt;
-        let whole = status.through == self.next && u64::from(read) == self.next && wrong == 0;
+        let (number, written, (read, wrong)) = (self.number, self.frames.written(), self.receipt);
+        let whole = status.through == written && u64::from(read) == written && wrong == 0;
         let verdict = if whole { "WHOLE" } else { "NOT WHOLE" };
-        let (number, written) = (self.number, self.next);
         log!("OUT {number} {verdict} {written} written, {read} received, {wrong} wrong");
         self.channel.bus_off(time::now() + ANSWER)
     }

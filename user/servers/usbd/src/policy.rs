@@ -86,7 +86,7 @@ pub const SENDING: Home = Home {
     pace: Nanos::ZERO,
 };
 /// It rests so long before it listens again.
-pub const REST: Nanos = Nanos::from_millis(1);
+pub const REST: Nanos = diapason_abi::pipe::REST;
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);

@@ -5,7 +5,7 @@ pub(super) const NORMAL: usize = 32;
 /// No command has more.
 pub(super) const LONGEST: usize = 128;
 /// Most bytes of a command that this side sends: a classic frame as an extended command.
-pub(super) const SENT_MAX: usize = 40;
+pub const SENT_MAX: usize = 40;
 /// Address of the router, known from the start.
 pub(super) const ROUTER: u8 = 0;
 /// Address for what is nobody's in particular, and the answer for channels that do not exist.

@@ -31,7 +31,8 @@ use super::{Class, Completion, Request};
 use crate::context::EndpointKind;
 use crate::descriptor::{Configuration, Device};
 use channel::{Channel, Phase};
-use command::{Command, SENT_MAX, number};
+pub use command::SENT_MAX;
+use command::{Command, number};
 use core::fmt;
 use diapason_abi::Nanos;
 use diapason_can::Frame;
@@ -61,6 +62,8 @@ const RESERVED: usize = 24;
 /// Transfers to the device pending at once. Some controllers take no more than a ring segment
 /// holds.
 const DEPTH: usize = 16;
+/// Frames to the device that are taken before they are sent, and those that are being sent.
+pub const SENDING: (usize, usize) = (ROOM - RESERVED, DEPTH);
 /// Its endpoints: nothing else is used.
 const BULK_IN: u8 = 0x82;
 const BULK_OUT: u8 = 0x02;

@@ -44,6 +44,7 @@ pub const BASE: Driver = Driver {
         moderation: MODERATION,
         gap: Nanos::from_micros(990),
         top_half: Nanos::from_micros(20),
+        shared: false,
     },
     bottom_half: (
         Work { activation: Nanos::from_micros(150), transfer: Nanos::ZERO, message: Nanos::ZERO },

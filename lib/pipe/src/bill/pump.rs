@@ -1,0 +1,96 @@
+//! The bill of an output pipe whose writer may fill it: from `write` until the driver knows that a
+//! message is through on the device's own bus.
+//!
+//! The driver takes messages out of the ring as long as the device has room for them, those of
+//! several channels in turn, and keeps a number of transfers open. So a writer that writes as much
+//! as the ring takes breaks no assumption: it waits for itself. The theorem is in `docs/pipes.md`.
+
+use super::item::{Basis, Bill, What};
+use super::output::Drain;
+use super::service::Service;
+use super::steps::{self, Demand, Messages};
+use crate::size::Bucket;
+use diapason_abi::Nanos;
+
+/// The driver's thread that is woken by a write into an empty ring. Whatever was written before it
+/// looks is one job: it does not matter how often it is woken.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// It rests so long after each look.
+    pub rest: Nanos,
+    /// The longest time of a look.
+    pub work: Nanos,
+    /// Where it runs.
+    pub service: &'a dyn Service,
+}
+
+/// What is between the ring and the device's bus.
+#[derive(Clone, Copy)]
+pub struct Pump<'a> {
+    /// Who takes the first message.
+    pub look: Look<'a>,
+    /// Messages of the channel that the ring holds.
+    pub slots: u64,
+    /// Transfers of one message each that are open at once, and the longest time from the begin of
+    /// one until another has begun in its place.
+    pub transfers: u64,
+    /// See `transfers`.
+    pub round: Nanos,
+    /// Messages of all channels that are taken out of rings and have no transfer yet, at most.
+    pub ahead: u64,
+    /// Channels that are taken from in turn, this one included.
+    pub channels: u64,
+    /// How the device sends. It holds so many messages of the channel; the driver takes no more.
+    pub drain: Drain,
+    /// The longest time from the end of a message on the device's bus until the driver knows and
+    /// has taken another.
+    pub back: Nanos,
+}
+
+impl Pump<'_> {
+    /// The longest time until a write is heard of: a look may just have begun, and missed it.
+    fn heard(&self) -> Nanos {
+        let Look { rest, work, service } = self.look;
+        service.any(work) + rest + service.any(work)
+    }
+
+    /// The longest time of the first message from the ring to the device.
+    fn carried(&self) -> Nanos {
+        let rounds = self.ahead.div_ceil(self.transfers.max(1)).saturating_add(1);
+        Nanos(self.round.0.saturating_mul(rounds))
+    }
+
+    /// The longest time of each further one: of the slowest of transfers, bus and the room in the
+    /// device.
+    fn each(&self) -> Nanos {
+        let turns = self.round.0.saturating_mul(self.channels).div_ceil(self.transfers.max(1));
+        let loops = self.carried() + self.drain.first + self.drain.each + self.back;
+        let room = loops.0.div_ceil(self.drain.holds.max(1));
+        Nanos(turns.max(room).max(1)).max(self.drain.each)
+    }
+}
+
+/// How long a message takes from `write` at most: as far as what is written keeps `contract`, or as
+/// the pipe may be full, whichever is less.
+#[must_use]
+pub fn pump(pump: &Pump<'_>, contract: &[Bucket]) -> Bill {
+    let Pump { drain, slots, back, .. } = *pump;
+    let (heard, carried) = (pump.heard(), pump.carried());
+    let under_way = slots.saturating_add(drain.holds);
+    let full = Drain { each: pump.each(), ..drain };
+    let channel = [contract];
+    let written = Messages { channels: &channel, ahead: Nanos::ZERO };
+    let demand: &Demand<'_> = &[(Nanos(1), &written)];
+    let filled = (full.sync(Nanos(under_way)), Basis::Full { messages: under_way });
+    let kept = steps::longest_delay(&full, demand).map(|time| (time, Basis::Backlog));
+    let (sent, basis) = kept.map_or(filled, |kept| if kept.0 < filled.0 { kept } else { filled });
+
+    let mut bill = Bill::new();
+    bill.put(What::Driver, heard, Basis::Outstanding);
+    bill.put(What::Bus, carried, Basis::Given);
+    bill.put(What::Drain, sent, basis);
+    bill.put(What::Back, back, Basis::Given);
+    bill.slots = steps::Steps::most(&written, bill.total.0).min(under_way);
+    bill.device = bill.slots.min(drain.holds);
+    bill
+}

@@ -1,0 +1,51 @@
+//! What reports said of frames that were written: how many were through, and when.
+
+use crate::agreement::{REPORTS, Report};
+use diapason_abi::Nanos;
+
+/// What one report said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mark {
+    /// Frames through since the channel was put on its bus.
+    pub through: u64,
+    /// When the last of them was, by the clock of the interface.
+    pub time: Nanos,
+    /// When the server knew.
+    pub known: Nanos,
+}
+
+/// The last ones that nobody has looked at: as many as reports can wait at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Marks {
+    marks: [Mark; REPORTS],
+    first: usize,
+    length: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Marks {
+        Marks { marks: [Mark::default(); REPORTS], first: 0, length: 0 }
+    }
+}
+
+impl Marks {
+    /// A report came, by which so many frames are through. Who does not look loses the oldest.
+    pub(crate) fn note(&mut self, report: &Report, through: u64) {
+        let mark = Mark { through, time: Nanos(report.time), known: Nanos(report.taken) };
+        if let Some(place) = self.marks.get_mut((self.first + self.length) % REPORTS) {
+            *place = mark;
+        }
+        if self.length < REPORTS {
+            self.length += 1;
+        } else {
+            self.first = (self.first + 1) % REPORTS;
+        }
+    }
+
+    /// The oldest.
+    pub(crate) fn take(&mut self) -> Option<Mark> {
+        let mark = (self.length > 0).then(|| self.marks.get(self.first).copied())??;
+        (self.first, self.length) = ((self.first + 1) % REPORTS, self.length - 1);
+        Some(mark)
+    }
+}
