@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::outcome::PipePromise;
 use crate::words;
-use diapason_abi::pipe::{PipeDelays, PipeReport};
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport};
 use diapason_abi::record::Record;
 use std::io::Write;
 
@@ -99,7 +99,7 @@ impl Pipes {
 
     fn note(&mut self, line: &Line) -> Heard {
         let Line::Log { process, text } = line else { return Heard::Sentence };
-        if PipeDelays::parse(text).is_some() {
+        if PipeDelays::parse(text).is_some() || PipeOutside::parse(text).is_some() {
             return Heard::Part;
         }
         let Some(report) = PipeReport::parse(text) else { return Heard::Sentence };

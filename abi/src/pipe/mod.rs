@@ -3,9 +3,11 @@
 //!
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
+mod contract;
 mod delays;
 mod tuned;
 
+pub use contract::{CHANNELS, Contracts, PipeOutside};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
 pub use tuned::TunedReport;
 

@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{PipeDelays, PipeReport, SIZES};
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, SIZES};
 use diapason_system::{System, Way};
 
 /// One pipe.
@@ -19,6 +19,8 @@ pub struct PipeRow {
     pub messages: u64,
     /// Messages lost on whatever part of the way.
     pub lost: u64,
+    /// Messages outside of the contract.
+    pub outside: u64,
     /// Most that ever waited in the buffer.
     pub peak: u64,
     /// The longest from the server to the reader.
@@ -44,6 +46,7 @@ impl PipeRow {
             channel,
             messages: 0,
             lost: 0,
+            outside: 0,
             peak: 0,
             reading_max_ns: 0,
             moving_max_ns: 0,
@@ -80,6 +83,8 @@ pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
     } else if let Some(PipeDelays { channel, first, counts }) = PipeDelays::parse(text) {
         let sizes = row(rows, reader, channel).delays.iter_mut().skip(first);
         sizes.zip(counts).for_each(|(size, count)| *size = count);
+    } else if let Some(PipeOutside { channel, messages }) = PipeOutside::parse(text) {
+        row(rows, reader, channel).outside = messages;
     }
 }
 
@@ -175,7 +180,10 @@ impl PipePromise {
             ),
         };
         let lost = format!("{} messages of {name} were lost", row.lost);
+        let outside = format!("{} messages of {name} were outside of its contract", row.outside);
         [
+            // First: whatever else is broken may follow from it.
+            alarm("pipe-contract", row.outside, 0, outside),
             alarm("pipe-late", row.whole_max_ns, longest, late),
             alarm("pipe-buffer", row.peak, self.slots, full),
             alarm("pipe-loss", row.lost, 0, lost),

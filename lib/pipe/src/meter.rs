@@ -4,7 +4,8 @@
 //! messages: with Δ since the message before, X := max(X − Δ·messages, 0) + per. A window of n
 //! messages and length Δ keeps the contract if n ≤ burst + ⌊(Δ + jitter)·messages/per⌋, that is if
 //! n·per − Δ·messages ≤ burst·per + jitter·messages. So all windows that end now keep it if X is at
-//! most the right side: the counter is exact, not an estimate.
+//! most the right side: the counter is exact, not an estimate. (If the right side does not fit into
+//! 64 bits, nothing is outside.)
 
 use crate::size::Bucket;
 use diapason_abi::Nanos;
@@ -13,8 +14,8 @@ use diapason_abi::Nanos;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meter {
     contract: Bucket,
-    limit: u128,
-    ahead: u128,
+    limit: u64,
+    ahead: u64,
     last: Nanos,
     /// Messages outside of the contract.
     outside: u64,
@@ -25,8 +26,8 @@ impl Meter {
     #[must_use]
     pub const fn new(contract: Bucket) -> Meter {
         let Bucket { burst, messages, per, jitter } = contract;
-        let spare = (jitter.0 as u128).saturating_mul(messages as u128);
-        let limit = (burst as u128 * per.0 as u128).saturating_add(spare);
+        let spare = jitter.0.saturating_mul(messages);
+        let limit = burst.saturating_mul(per.0).saturating_add(spare);
         Meter { contract, limit, ahead: 0, last: Nanos::ZERO, outside: 0 }
     }
 
@@ -34,11 +35,11 @@ impl Meter {
     /// measured as if it had not come: so many at least are too many. A clock that goes back stands
     /// still.
     pub fn admits(&mut self, at: Nanos) -> bool {
-        let gap = u128::from((at - self.last).0);
+        let gap = (at - self.last).0;
         self.last = self.last.max(at);
-        let drained = gap.saturating_mul(u128::from(self.contract.messages));
+        let drained = gap.saturating_mul(self.contract.messages);
         let rest = self.ahead.saturating_sub(drained);
-        let ahead = rest.saturating_add(u128::from(self.contract.per.0));
+        let ahead = rest.saturating_add(self.contract.per.0);
         let within = ahead <= self.limit;
         self.ahead = if within { ahead } else { rest };
         self.outside += u64::from(!within);

@@ -16,7 +16,7 @@ use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::{Pipe, SemaphoreKind, Way};
 use crate::table::{Raw, Table};
-use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
+use diapason_abi::pipe::{BYTES, Contracts, OUT_BYTES, REPORT_BYTES, REQUESTS};
 
 /// Most messages a second, and at once.
 const RATE_MAX: u64 = 10_000_000;
@@ -93,8 +93,10 @@ fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<
     text
 }
 
-/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
+/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them; and tell
+/// the server what comes.
 pub(crate) fn expand(declared: &mut Declared) {
+    tell(declared);
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
@@ -122,6 +124,31 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.processes[end].uses.extend(names.iter().cloned());
         }
     }
+}
+
+/// Tell each server what the pipes of its channels carry at most, in its arguments: it measures
+/// what comes.
+fn tell(declared: &mut Declared) {
+    for process in 0..declared.processes.len() {
+        let mut contracts = Contracts::default();
+        for pipe in &declared.pipes {
+            if pipe.way == Way::FromDevice && server(declared, pipe) == Some(process) {
+                add(&mut contracts, pipe);
+            }
+        }
+        let arguments = &mut declared.processes[process].arguments;
+        *arguments = contracts.told_in(*arguments);
+    }
+}
+
+fn add(contracts: &mut Contracts, pipe: &DeclaredPipe) {
+    let channel = usize::try_from(pipe.channel.value).ok();
+    let Some(rate) = channel.and_then(|channel| contracts.rates.get_mut(channel)) else { return };
+    *rate = pipe.rate;
+    // What may come late may come at once.
+    let late = u128::from(pipe.jitter_ns) * u128::from(pipe.rate);
+    let late = u64::try_from(late.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
+    contracts.burst = contracts.burst.max(pipe.burst.saturating_add(late));
 }
 
 fn process(declared: &Declared, name: &str) -> Option<usize> {

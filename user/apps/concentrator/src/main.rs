@@ -11,7 +11,7 @@
 
 mod tally;
 
-use diapason_abi::pipe::{PipeDelays, PipeReport};
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport};
 use diapason_canlib::agreement::RECORDS;
 use diapason_canlib::{Channel, Error};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
@@ -81,5 +81,8 @@ fn report(number: usize, tally: &mut Tally, channel: &Channel) {
         whole,
     };
     log!("{report}");
+    if tally.outside > 0 {
+        log!("{}", PipeOutside { channel: number as u8, messages: tally.outside });
+    }
     PipeDelays::lines(number as u8, tally.spread()).for_each(|line| log!("{line}"));
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use diapason_abi::pipe::{SIZES, size_of_delay};
-use diapason_canlib::{Arrival, LOST_BEFORE};
+use diapason_canlib::{Arrival, LOST_BEFORE, OUTSIDE};
 use diapason_rt::Nanos;
 
 /// Most identifiers that are told apart; the article's buses have four each.
@@ -46,6 +46,8 @@ pub struct Tally {
     known: usize,
     /// Frames in all.
     pub frames: u64,
+    /// Those outside of their contract.
+    pub outside: u64,
     /// What was wrong with them.
     pub faults: Faults,
     delays: Delays,
@@ -61,6 +63,7 @@ impl Default for Tally {
             senders: [Sender::default(); SENDERS],
             known: 0,
             frames: 0,
+            outside: 0,
             faults: Faults::default(),
             delays: Delays::default(),
             spread: [0; SIZES],
@@ -73,6 +76,7 @@ impl Tally {
     /// A frame that was read at `now`.
     pub fn count(&mut self, arrival: &Arrival, now: Nanos) {
         self.frames += 1;
+        self.outside += u64::from(arrival.flags & OUTSIDE != 0);
         self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
         let reading = now - Nanos(arrival.taken);
         // Of two clocks: only differences between such differences mean anything.

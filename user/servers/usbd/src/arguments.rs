@@ -6,20 +6,18 @@
 //! | | 8–11, 12–15 | how many links, how many streams |
 //! | | 16–19 | how many places for tuned pipes |
 //! | second | 0–8 | what is to be said, as of [`policy::tell`] |
-//! | | 12–61 | with places: most messages a second of each channel's pipe in the description, ten bits each, in units of 32; a channel with 0 has none |
+//! | | 12–61 | most messages a second of each channel's pipe in the description ([`Contracts`]); with places, a channel with 0 has none |
 //! | third | 0–4 | CAN channels whose clients open and write them |
+//! | | 5–15 | most messages at once of any of these pipes |
 //! | | 16–31, 32–63 | each direction of a link is promised so many bytes in so many microframes: microframes, bytes |
 //! | fourth | 0–31 | the root port of each link, eight bits each; 0 is any |
 //! | | 32–63 | of each stream: n of the 2ⁿ of its period (four bits), whether it is critical (one) |
 
 use crate::policy::{self, LINKS, STREAMS};
 use crate::services::Terms;
-use diapason_canlib::agreement::CHANNELS;
+use diapason_abi::pipe::Contracts;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
-
-/// Messages a second in a unit of a rate.
-const RATE_UNIT: u64 = 32;
 
 /// All of it.
 #[derive(Clone, Copy)]
@@ -44,8 +42,8 @@ pub struct Told {
 pub struct Pipes {
     /// How many places there are.
     pub places: usize,
-    /// Most messages a second of each channel's pipe; 0 if nobody says, or it has none.
-    rates: [u64; CHANNELS],
+    /// What these carry at most.
+    contracts: Contracts,
 }
 
 /// So many bits of a word.
@@ -61,12 +59,12 @@ impl Told {
             services => services,
         };
         let (period, bytes) = (bits(third, 16, 16) as u32, bits(third, 32, 32) as u32);
-        let rate = |channel| bits(second, 12 + 10 * channel as u32, 10) * RATE_UNIT;
+        let contracts = Contracts::of([first, second, third, fourth]);
         Told {
             services,
             tell: bits(second, 0, 9),
             clients: bits(third, 0, 5) as u8,
-            pipes: Pipes { places: bits(first, 16, 4) as usize, rates: core::array::from_fn(rate) },
+            pipes: Pipes { places: bits(first, 16, 4) as usize, contracts },
             guarantee: (bytes > 0 && period > 0).then_some(Guarantee { bytes, period }),
             links: (bits(first, 8, 4) as usize).min(LINKS.len()),
             streams: (bits(first, 12, 4) as usize).min(STREAMS.len()),
@@ -101,7 +99,8 @@ impl Pipes {
 
     /// What the pipe of a channel carries at most.
     pub fn contract(&self, channel: usize) -> Option<Bucket> {
-        let rate = self.rates.get(channel).copied().filter(|rate| *rate > 0)?;
-        Some(Bucket::per_second(rate).with_burst(policy::BURST))
+        let rate = self.contracts.rates.get(channel).copied().filter(|rate| *rate > 0)?;
+        let burst = self.contracts.burst.max(1);
+        Some(Bucket::per_second(rate).with_burst(burst).with_jitter(policy::CLOCK))
     }
 }

@@ -108,8 +108,6 @@ pub const CLOSED: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_millis(2
 pub const RETRY: Nanos = Nanos::from_millis(5);
 /// The same.
 pub const PATIENCE: Nanos = Nanos::from_secs(2);
-/// Messages at once on a pipe of the description.
-pub const BURST: u64 = 4;
 /// How exact time stamps of interfaces are.
 pub const CLOCK: Nanos = Nanos::from_micros(10);
 
