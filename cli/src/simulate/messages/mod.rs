@@ -24,7 +24,7 @@ use diapason_devices::can::{CanBus, Heard};
 use diapason_devices::kvaser::CHANNELS;
 use diapason_pipe::bill;
 use diapason_sim::{History, Moment, Observer, Passed, Watched};
-use diapason_system::{System, UsbModel};
+use diapason_system::{System, UsbModel, Way};
 use life::{Journey, Roads};
 use std::collections::VecDeque;
 use wire::{Carried, Wire};
@@ -205,9 +205,9 @@ fn found<T>(all: &mut VecDeque<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     all.drain(..=place).next_back()
 }
 
-/// A pipe, if its device is a model that can be looked at.
+/// A pipe from a device that is a model, and can be looked at.
 fn line(system: &System, plan: &Plan, sights: &Sights, index: usize) -> Option<Line> {
-    let pipe = system.pipes.get(index)?;
+    let pipe = system.pipes.get(index).filter(|pipe| pipe.way == Way::FromDevice)?;
     let plug = system.usb.get(pipe.usb)?;
     let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);
     let channel = usize::from(pipe.channel);

@@ -22,7 +22,12 @@
 //! let work = Work::new(US(10), US(5));
 //! let stages = Stages {
 //!     bus: Transfers { worst: US(125), least: US(10), queued: 32, messages: 96 },
-//!     interrupts: Interrupts { moderation: US(1_000), gap: US(990), top_half: US(10), shared: false },
+//!     interrupts: Interrupts {
+//!         moderation: US(1_000),
+//!         gap: US(990),
+//!         top_half: US(10),
+//!         shared: false,
+//!     },
 //!     bottom_half: Stage { work, telling: Telling::All, service: &interface },
 //!     receiver: None,
 //!     user: User { message: US(4), wake: US(2), taking: Taking::Each, service: &reader },

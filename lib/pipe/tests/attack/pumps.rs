@@ -110,14 +110,11 @@ impl Case {
                 break;
             }
             let mut active = world.settle(now, &mut longest);
-            for channel in 0..channels {
+            for (ring, written) in world.rings.iter_mut().zip(&mut written) {
                 // Who finds it full writes later.
-                while written[channel].front().is_some_and(|at| *at <= now)
-                    && world.rings[channel].len() < self.slots
-                {
-                    written[channel].pop_front();
-                    bell |= world.rings[channel].is_empty();
-                    world.rings[channel].push_back(now);
+                while ring.len() < self.slots && written.pop_front_if(|at| *at <= now).is_some() {
+                    bell |= ring.is_empty();
+                    ring.push_back(now);
                 }
             }
             if looks == Some(now) {
