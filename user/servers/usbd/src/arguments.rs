@@ -2,7 +2,7 @@
 //!
 //! | argument | bits | what |
 //! |---|---|---|
-//! | first | 0–7 | services, as of [`policy::wanted`]; none of them is the CAN interface alone |
+//! | first | 0–7 | services, as of [`policy::wanted`]; nothing at all is the CAN interface alone |
 //! | | 8–11, 12–15 | how many links, how many streams |
 //! | | 16–19 | how many places for tuned pipes |
 //! | second | 0–8 | what is to be said, as of [`policy::tell`] |
@@ -57,7 +57,7 @@ impl Told {
     /// Out of the four arguments.
     pub fn read([first, second, third, fourth]: [u64; 4]) -> Told {
         let services = match bits(first, 0, 8) {
-            0 => policy::wanted::CAN,
+            0 if bits(first, 8, 8) == 0 => policy::wanted::CAN,
             services => services,
         };
         let (period, bytes) = (bits(third, 16, 16) as u32, bits(third, 32, 32) as u32);
