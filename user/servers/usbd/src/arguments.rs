@@ -2,15 +2,18 @@
 //!
 //! | argument | bits | what |
 //! |---|---|---|
-//! | first | 0–7 | services, as of [`policy::wanted`]; nothing at all is the CAN interface alone |
+//! | first | 0–7 | services ([`policy::wanted`]); nothing at all is the CAN interface alone |
 //! | | 8–11, 12–15 | how many links, how many streams |
 //! | | 16–19 | how many places for tuned pipes |
 //! | second | 0–8 | what is to be said, as of [`policy::tell`] |
-//! | | 12–61 | with places: most messages a second of each channel's pipe in the description, ten bits each, in units of 32; a channel with 0 has none |
+//! | | 12–61 | with places: the rates of the description's pipes, see below |
 //! | third | 0–4 | CAN channels whose clients open and write them |
-//! | | 16–31, 32–63 | each direction of a link is promised so many bytes in so many microframes: microframes, bytes |
+//! | | 16–31, 32–63 | what each direction of a link is promised: microframes, bytes in them |
 //! | fourth | 0–31 | the root port of each link, eight bits each; 0 is any |
-//! | | 32–63 | of each stream: n of the 2ⁿ of its period (four bits), whether it is critical (one) |
+//! | | 32–63 | eight bits for each stream: it runs at 2ⁿ times its period (4), is critical (1) |
+//!
+//! A rate is most messages a second of a channel's pipe, ten bits for each channel, in units of 32;
+//! a channel with 0 has none.
 
 use crate::policy::{self, LINKS, STREAMS};
 use crate::services::Terms;
