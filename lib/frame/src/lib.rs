@@ -1,6 +1,6 @@
-//! What a message between two computers says about itself, so that its reader notices what was lost,
-//! damaged or sent twice: cables and debug devices keep no order of their own and check nothing from
-//! end to end.
+//! What a message between two computers says about itself, so that its reader notices what was
+//! lost, damaged or sent twice: cables and debug devices keep no order of their own and check
+//! nothing from end to end.
 //!
 //! | bytes | |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! `usb-latency`: five scenarios with equal load of the bus and growing messages (tables 2 to 4), and
-//! the distribution of what was seen (figure 10).
+//! `usb-latency`: five scenarios with equal load of the bus and growing messages (tables 2 to 4),
+//! and the distribution of what was seen (figure 10).
 
 use super::bound::{bus_ns, sum, terms};
 use super::machine::{Machine, ROUTER, Spoken, process};
@@ -10,8 +10,8 @@ use crate::table::{Align, Table};
 use crate::{Failure, duration};
 use diapason_system::System;
 
-/// A row of table 2: budget of an endpoint, its latency in microframes, and of table 4: the longest,
-/// shortest and mean time seen, in µs.
+/// A row of table 2: budget of an endpoint, its latency in microframes; and of table 4: the
+/// longest, shortest and mean time seen, in µs.
 struct Scenario {
     number: usize,
     bytes: u32,

@@ -4,10 +4,10 @@
 //! messages sent, answers that came, messages of others answered, numbers that were skipped or came
 //! twice, what was no message, and the longest time in ns from a message to its answer.
 //!
-//! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one (the
-//! shortest is a quarter of it),
-//! after how many messages it sends no more (0: never; 2⁶³: it only answers). If the fourth is not
-//! 0 it is the seed of the pauses, and every time is told: `RTT` and eight of them in ns.
+//! Arguments: bytes of a message (0: the shortest), the longest pause in µs before the next one
+//! (the shortest is a quarter of it), after how many messages it sends no more (0: never; 2⁶³: it
+//! only answers). If the fourth is not 0 it is the seed of the pauses, and every time is told:
+//! `RTT` and eight of them in ns.
 
 #![no_std]
 #![no_main]

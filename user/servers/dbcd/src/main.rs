@@ -1,5 +1,5 @@
-//! The debug target server: shows this computer to another as a USB device with a pair of pipes, and
-//! serves it as link 0 (`diapason_usbd::link`).
+//! The debug target server: shows this computer to another as a USB device with a pair of pipes,
+//! and serves it as link 0 (`diapason_usbd::link`).
 //!
 //! It drives the debug capability of a host controller, which never interrupts: one thread looks at
 //! it in a fixed interval, and whenever a client asks for something. Messages stay in the memory

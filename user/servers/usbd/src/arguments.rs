@@ -2,16 +2,18 @@
 //!
 //! | argument | bits | what |
 //! |---|---|---|
-//! | first | 0–7 | services, as of [`policy::wanted`]; none of them is the CAN interface alone |
+//! | first | 0–7 | services ([`policy::wanted`]); nothing at all is the CAN interface alone |
 //! | | 8–11, 12–15 | how many links, how many streams |
 //! | | 16–19 | how many places for tuned pipes |
 //! | second | 0–8 | what is to be said, as of [`policy::tell`] |
-//! | | 12–61 | most messages a second of each channel's pipe in the description ([`Contracts`]); with places, a channel with 0 has none |
+//! | | 12–61 | most messages a second of each channel's pipe in the description ([`Contracts`]) |
 //! | third | 0–4 | CAN channels whose clients open and write them |
 //! | | 5–15 | most messages at once of any of these pipes |
-//! | | 16–31, 32–63 | each direction of a link is promised so many bytes in so many microframes: microframes, bytes |
+//! | | 16–31, 32–63 | what each direction of a link is promised: microframes, bytes in them |
 //! | fourth | 0–31 | the root port of each link, eight bits each; 0 is any |
-//! | | 32–63 | of each stream: n of the 2ⁿ of its period (four bits), whether it is critical (one) |
+//! | | 32–63 | eight bits for each stream: it runs at 2ⁿ times its period (4), is critical (1) |
+//!
+//! If there are places for tuned pipes, a channel without a rate has no pipe in the description.
 
 use crate::policy::{self, LINKS, STREAMS};
 use crate::services::Terms;
@@ -55,7 +57,7 @@ impl Told {
     /// Out of the four arguments.
     pub fn read([first, second, third, fourth]: [u64; 4]) -> Told {
         let services = match bits(first, 0, 8) {
-            0 => policy::wanted::CAN,
+            0 if bits(first, 8, 8) == 0 => policy::wanted::CAN,
             services => services,
         };
         let (period, bytes) = (bits(third, 16, 16) as u32, bits(third, 32, 32) as u32);

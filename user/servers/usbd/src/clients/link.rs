@@ -1,6 +1,6 @@
 //! A link to another computer: messages in memory that clients, servers and controllers share, so
-//! that nobody copies them. Whether `usbd` serves it (a bridge cable, a debug device) or `dbcd` (this
-//! computer as a debug device) makes no difference here.
+//! that nobody copies them. Whether `usbd` serves it (a bridge cable, a debug device) or `dbcd`
+//! (this computer as a debug device) makes no difference here.
 //!
 //! A client lends memory for messages ([`Link::fill`]) and gives messages ([`Link::send`]). From
 //! then on that memory is the link's, until it is told as done. All links of a computer share one
@@ -20,7 +20,8 @@ pub const LINKS: usize = 4;
 pub const RECORDS: usize = 64;
 /// Places are counted in so many bytes.
 pub const UNIT: usize = 1024;
-/// Most bytes of a message. It must not cross a multiple of this as devices count ([`Link::place`]).
+/// Most bytes of a message. It must not cross a multiple of this as devices count
+/// ([`Link::place`]).
 pub const MESSAGE_MAX: usize = 65_536;
 
 /// In [`Ask::what`] and [`Done::what`]: memory for a message.

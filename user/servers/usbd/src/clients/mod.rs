@@ -6,7 +6,7 @@
 //! | [`keyboard`] | `keyboard` | `keyboard.ready` |
 //! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
 //! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
-//! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` (for devices) | `link0.ask`, …, `link.ready` |
+//! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
 //! | [`times`] of the first of these services | `usb-times` | |
 
 pub mod camera;

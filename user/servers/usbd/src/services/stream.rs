@@ -1,7 +1,7 @@
 //! Cameras that nobody watches: their bytes are counted and forgotten. A load for buses.
 //!
-//! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames of
-//! that second.
+//! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames
+//! of that second.
 
 use super::{Found, Kind, Next};
 use crate::slots::Shape;
@@ -48,8 +48,8 @@ pub struct Stream {
     counts: Counts,
     /// Places that go back to the class.
     back: u128,
-    /// There was no room for this camera. To ask the schedule again takes milliseconds in which nobody
-    /// is served, so that is done for another one only.
+    /// There was no room for this camera. To ask the schedule again takes milliseconds in which
+    /// nobody is served, so that is done for another one only.
     refused: bool,
 }
 
