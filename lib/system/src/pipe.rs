@@ -93,8 +93,8 @@ fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<
     text
 }
 
-/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them; and tell
-/// the server what comes.
+/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them; and
+/// tell the server what comes.
 pub(crate) fn expand(declared: &mut Declared) {
     tell(declared);
     for index in 0..declared.pipes.len() {
