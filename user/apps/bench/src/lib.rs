@@ -152,6 +152,8 @@ macro_rules! operations {
         #[repr(C)]
         pub struct Probes {
             calibration: Probe,
+            /// Those of a bulk transfer, which another description measures.
+            way: Way,
             $(
                 /// See `docs/bench.md`.
                 pub $name: Probe,
@@ -205,7 +207,7 @@ pub fn serve(request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Probes of the way of a bulk transfer, in shared memory: the whole, and its parts.
+/// Probes of the way of a bulk transfer: the whole, and its parts.
 #[repr(C)]
 pub struct Way {
     /// From the interrupt to the thread that waits for the transfer.
@@ -220,34 +222,18 @@ pub struct Way {
     pub wake_up: Probe,
 }
 
-/// What is made of atomics alone, all of them zero at first: it can lie in a segment.
-///
-/// # Safety
-/// It is.
-unsafe trait Shared: Sized {}
-
-// SAFETY: probes are made of atomics.
-unsafe impl Shared for Probes {}
-// SAFETY: as above.
-unsafe impl Shared for Way {}
-
-fn shared<T: Shared>() -> Result<&'static T, Errno> {
-    const { assert!(size_of::<T>() <= BYTES) };
-    let segment = Segment::attach("probes")?;
-    let address = segment.address();
-    // It stays attached for the life of the process.
-    core::mem::forget(segment);
-    // SAFETY: the segment has `BYTES` bytes, is zeroed at first, aligned to a page, and used only
-    // through atomics.
-    Ok(unsafe { &*address.cast::<T>() })
-}
-
 /// The shared probes.
 ///
 /// # Errors
 /// None where the description grants the segment.
 pub fn probes() -> Result<&'static Probes, Errno> {
-    shared()
+    let segment = Segment::attach("probes")?;
+    let address = segment.address();
+    // It stays attached for the life of the process.
+    core::mem::forget(segment);
+    // SAFETY: the segment is large enough, zeroed at first, aligned to a page, and used only
+    // through atomics.
+    Ok(unsafe { &*address.cast::<Probes>() })
 }
 
 /// Those of the way of a bulk transfer.
@@ -255,7 +241,7 @@ pub fn probes() -> Result<&'static Probes, Errno> {
 /// # Errors
 /// As of [`probes`].
 pub fn way() -> Result<&'static Way, Errno> {
-    shared()
+    probes().map(|probes| &probes.way)
 }
 
 /// Bytes the probes need, for the description.

@@ -49,8 +49,8 @@ pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
 /// Bytes of a transfer from the device, and how many are kept pending.
 pub const TRANSFER: (usize, usize) = (3072, 4);
 /// Interrupts for what it sends need not come more often: together with the transfers pending that
-/// makes batches, and what comes meanwhile stays in the device, which has room for 64 frames, 9 ms of
-/// the article's traffic.
+/// makes batches, and what comes meanwhile stays in the device, which has room for 64 frames, 9 ms
+/// of the article's traffic.
 pub const MODERATION: Nanos = Nanos::from_millis(1);
 /// The device has so long for an answer.
 pub const ANSWER_TIME: Nanos = Nanos::from_secs(1);
