@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::work::Work;
 use diapason_abi::Nanos;
 use diapason_random::Random;
-use diapason_usb::class::{Completion, Fault, Request};
+use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
 use diapason_usb::context::EndpointKind::{IsochIn, IsochOut};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::trb::context_index;
@@ -23,6 +23,14 @@ enum Change {
     Renew(u8),
 }
 
+/// The transfer that has a piece of memory: its bytes, and what the class calls its place if it
+/// is shared with a client.
+#[derive(Clone, Copy)]
+struct Slot {
+    length: u32,
+    shared: Option<u32>,
+}
+
 /// A device and its class.
 pub struct Shell {
     pub device: DeviceId,
@@ -31,8 +39,7 @@ pub struct Shell {
     base: usize,
     set: Vec<u8>,
     pub class: Box<dyn Work>,
-    /// Of each place, the bytes of the transfer that has it.
-    slots: [Option<u32>; SLOTS],
+    slots: [Option<Slot>; SLOTS],
     /// What is wanted of its endpoints, and whether the driver has taken it on.
     change: Option<(Change, bool)>,
     halted: u32,
@@ -84,7 +91,8 @@ impl Shell {
     /// A transfer ended: what is behind its memory is as it was, and its class hears of it.
     pub fn finish(&mut self, machine: &mut Machine, done: &Finished) {
         let slot = done.cookie as usize;
-        let length = self.slots[slot].take().expect("it was reported before, or never queued");
+        let had = self.slots[slot].take().expect("it was reported before, or never queued");
+        let length = had.length;
         let at = self.base + slot * SLOT;
         assert!(done.actual <= length, "{done:?}: more than the {length} there was room for");
         assert_eq!(machine.bytes(at + length as usize, GUARD.len()), GUARD, "{done:?}");
@@ -99,9 +107,26 @@ impl Shell {
         if self.works && !self.gone {
             let bytes = machine.bytes(at, done.actual as usize);
             let result = fault.map_or(Ok(&bytes[..]), Err);
-            let endpoint = done.endpoint;
-            self.class.complete(machine.now(), Completion { endpoint, result });
+            self.tell(machine.now(), done.endpoint, had.shared, result);
         }
+    }
+
+    /// The class hears how a transfer ended.
+    fn tell(
+        &mut self,
+        now: Nanos,
+        endpoint: u8,
+        shared: Option<u32>,
+        result: Result<&[u8], Fault>,
+    ) {
+        let Some(place) = shared else {
+            return self.class.complete(now, Completion { endpoint, result });
+        };
+        let from_device = endpoint & 0x80 != 0;
+        let head = result.ok().filter(|_| from_device).unwrap_or_default();
+        let head = &head[..head.len().min(HEAD)];
+        let result = result.map(<[u8]>::len);
+        self.class.landed(now, Landed { endpoint, place, result, head });
     }
 
     /// Does what its class and its client want.
@@ -126,6 +151,7 @@ impl Shell {
     /// The next request, if there is one.
     fn step(&mut self, machine: &mut Machine, now: Nanos) -> bool {
         let Some(request) = self.class.request(now) else { return false };
+        let mut shared = None;
         let (endpoint, setup, length, data) = match request {
             Request::In { endpoint, length } => (endpoint, None, length, vec![]),
             Request::Out { endpoint, data } => (endpoint, None, data.len(), data.to_vec()),
@@ -144,11 +170,13 @@ impl Shell {
                 let _ = machine.driver.cancel_all(self.device, endpoint);
                 return true;
             }
-            Request::Shared { .. } => panic!("nobody shares memory here"),
+            Request::Shared { endpoint, place, length } => {
+                shared = Some(place);
+                (endpoint, None, length, vec![])
+            }
         };
-        if !self.submit(machine, (endpoint, setup), length, &data) {
-            let result = Err(Fault::Gone);
-            self.class.complete(now, Completion { endpoint, result });
+        if !self.submit(machine, (endpoint, setup), (length, shared), &data) {
+            self.tell(now, endpoint, shared, Err(Fault::Gone));
         }
         true
     }
@@ -167,7 +195,7 @@ impl Shell {
         &mut self,
         machine: &mut Machine,
         (endpoint, setup): (u8, Option<Setup>),
-        length: usize,
+        (length, shared): (usize, Option<u32>),
         data: &[u8],
     ) -> bool {
         let free = self.slots.iter().position(Option::is_none);
@@ -186,7 +214,7 @@ impl Shell {
             }
         };
         if queued.is_ok() {
-            self.slots[slot] = Some(length as u32);
+            self.slots[slot] = Some(Slot { length: length as u32, shared });
         }
         queued.is_ok()
     }

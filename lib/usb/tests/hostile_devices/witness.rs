@@ -7,7 +7,7 @@ use diapason_bus::Guarantee;
 use diapason_devices::sensor;
 use diapason_random::Random;
 use diapason_usb::class::cdc_acm::{CdcAcm, Event, LineCoding};
-use diapason_usb::class::{Class, Completion, Request};
+use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::Configuration;
 use diapason_usb::xhci::EndpointPlan;
 use std::cell::RefCell;
@@ -66,6 +66,10 @@ impl Work for Witness {
             Event::Opened | Event::State(_) => {}
             other => panic!("the sensor noticed: {other:?}"),
         });
+    }
+
+    fn landed(&mut self, _: Nanos, done: Landed<'_>) {
+        panic!("a sensor shares nothing: {done:?}");
     }
 
     fn next_wake(&self) -> Nanos {

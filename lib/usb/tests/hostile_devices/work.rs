@@ -3,21 +3,21 @@
 use diapason_abi::Nanos;
 use diapason_can::{BitRate, Frame, frame};
 use diapason_random::Random;
-use diapason_usb::class::bridge::Bridge;
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
-use diapason_usb::class::debug::Debug;
 use diapason_usb::class::hid::Keyboard;
 use diapason_usb::class::hub::Hub;
 use diapason_usb::class::kvaser::{Kvaser, Mode};
+use diapason_usb::class::link::Link;
 use diapason_usb::class::mass_storage::{Command, MassStorage};
 use diapason_usb::class::uvc::{self, modes};
-use diapason_usb::class::{Class, Completion, Request};
+use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::{self, Configuration};
 
 /// A class, whatever it tells.
 pub trait Work {
     fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
     fn complete(&mut self, now: Nanos, done: Completion<'_>);
+    fn landed(&mut self, now: Nanos, done: Landed<'_>);
     fn next_wake(&self) -> Nanos;
     fn wake(&mut self, now: Nanos);
     /// What its client wants now.
@@ -37,6 +37,10 @@ impl<C: Class, F: FnMut(&mut C, &mut Random, Nanos)> Work for With<C, F> {
 
     fn complete(&mut self, now: Nanos, done: Completion<'_>) {
         self.class.complete(now, done, &mut |_| {});
+    }
+
+    fn landed(&mut self, now: Nanos, done: Landed<'_>) {
+        self.class.landed(now, done, &mut |_| {});
     }
 
     fn next_wake(&self) -> Nanos {
@@ -88,14 +92,10 @@ pub fn find(
             hub.reset(random.below(16) as u8);
         }));
     }
-    if let Some(debug) = Debug::find(set) {
-        return Some(with(debug, |debug, random, _| {
-            debug.write(&[3; 300][..random.index(300)]);
-        }));
-    }
-    Bridge::find(set).map(|bridge| {
-        with(bridge, |bridge: &mut Bridge, random: &mut Random, _| {
-            let _ = bridge.send(&[9; 900][..random.index(900)]);
+    Link::find(set).map(|link| {
+        with(link, |link: &mut Link, random: &mut Random, _| {
+            link.fill(random.bits() as u32, 2048);
+            link.send(random.bits() as u32, random.below(900) as u32);
         })
     })
 }
