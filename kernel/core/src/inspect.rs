@@ -43,6 +43,21 @@ pub struct Stock {
     pub frames: u32,
 }
 
+impl Stock {
+    /// Is more of anything in use than in `other`?
+    #[must_use]
+    pub fn exceeds(&self, other: &Stock) -> bool {
+        self.threads > other.threads
+            || self.semaphores > other.semaphores
+            || self.conditions > other.conditions
+            || self.mailboxes > other.mailboxes
+            || self.events > other.events
+            || self.vcpus > other.vcpus
+            || self.attached > other.attached
+            || self.frames > other.frames
+    }
+}
+
 impl Kernel<'_> {
     /// What is in use now.
     #[must_use]
