@@ -8,6 +8,7 @@
 use crate::qemu_tests::Observed;
 use crate::qemu_tests::usb::WAVES;
 use crate::steps::Tally;
+use diapason::console::Line;
 use diapason::session::{Session, describe};
 use diapason::surroundings::Functions;
 use diapason::{Failure, Workspace, metal};
@@ -36,6 +37,9 @@ const STAY: Nanos = Nanos::from_millis(900);
 const AWAY: Nanos = Nanos::from_millis(400);
 /// Packets of the sensor in a second, less one that may be under way.
 const PACKETS: u64 = 399;
+
+/// Lines that are shown of what went before a failure.
+const BEFORE: usize = 24;
 
 /// What kind of devices come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,8 +119,11 @@ pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
         return Err(format!("the sensor lost packets: {last:?}"));
     }
     let steps = numbers.windows(2).map(|pair| pair[1][0].saturating_sub(pair[0][0]));
-    if let Some(slow) = steps.filter(|packets| *packets < PACKETS).min() {
-        return Err(format!("only {slow} packets of the sensor in a second"));
+    if let Some((report, slow)) = (1..).zip(steps).find(|(_, packets)| *packets < PACKETS) {
+        let said = before_report(boot, report).join("\n");
+        return Err(format!(
+            "only {slow} packets of the sensor in second {report}; before:\n{said}"
+        ));
     }
     let server = boot.log("usbd");
     let left = pools(&server)?;
@@ -126,6 +133,23 @@ pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
     Ok(format!(
         "{wave:?}: {found} found, {failed} times none worked; {packets} packets beside; {left}"
     ))
+}
+
+/// What the server said last before the sensor's client had reported so many times and once more.
+fn before_report(boot: &Observed, reports: usize) -> Vec<String> {
+    let logged = boot.lines.iter().filter_map(|line| match line {
+        Line::Log { text, .. } => Some(text),
+        _ => None,
+    });
+    let (mut seen, mut said) = (0, Vec::new());
+    for text in logged {
+        seen += usize::from(text.starts_with("SENSOR "));
+        if seen > reports {
+            break;
+        }
+        said.push(text.clone());
+    }
+    said.split_off(said.len().saturating_sub(BEFORE))
 }
 
 /// What is left of the pools whenever only the sensor and the hub are there: always the same, and
