@@ -7,6 +7,10 @@ use diapason_bus::{
     Async, Criticality, Direction, EndpointId, Guarantee, PERIOD_MAX, Periodic, Transfer,
 };
 
+/// No endpoint is asked less often than every so many slots: who wants to be is asked more often. A
+/// schedule is as long as its longest period, and a device that claims 2^15 slots must not cost the
+/// driver 2^15 numbers.
+const PERIOD_LONGEST: u32 = 256;
 /// Attempts of a packet before the endpoint halts.
 const ATTEMPTS: u32 = 3;
 /// Average bytes of a block to start with, for bulk and isochronous endpoints.
@@ -35,10 +39,14 @@ impl Endpoint {
         crate::trb::context_index(self.address)
     }
 
-    /// The period in slots of its bus (microframes; frames at full and low speed); `None` for bulk.
+    /// The period in slots of its bus (microframes; frames at full and low speed) at which it is
+    /// asked, 256 at most; `None` for bulk.
     #[must_use]
     pub const fn period(&self) -> Option<u32> {
-        self.speed.period(self.transfer, self.interval)
+        match self.speed.period(self.transfer, self.interval) {
+            Some(period) if period > PERIOD_LONGEST => Some(PERIOD_LONGEST),
+            period => period,
+        }
     }
 
     /// Its context, but for the ring.
