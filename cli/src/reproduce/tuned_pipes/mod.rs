@@ -1,8 +1,9 @@
 //! Tuned pipes: the worked examples of §5, tables 8 and 9 and figure 12, figures 13 and 14 (input),
 //! and 15 and 16 (output).
 //!
-//! The system is `examples/can-concentrator.toml`; for output `examples/can-output.toml`. Each scenario runs on both machines: on the
-//! deterministic one and, lock-step with the same models of devices, in QEMU.
+//! The system is `examples/can-concentrator.toml`, for output `examples/can-output.toml`. Each
+//! scenario runs on both machines: on the deterministic one and, lock-step with the same models of
+//! devices, in QEMU.
 
 mod scenarios;
 mod throughput;
