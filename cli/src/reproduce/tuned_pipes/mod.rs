@@ -1,11 +1,14 @@
-//! Tuned pipes: the worked examples of §5, tables 8 and 9 and figure 12, and figures 13 and 14.
+//! Tuned pipes: the worked examples of §5, tables 8 and 9 and figure 12, figures 13 and 14 (input),
+//! and 15 and 16 (output).
 //!
-//! The system is `examples/can-concentrator.toml`. Each scenario runs on both machines: on the
-//! deterministic one and, lock-step with the same models of devices, in QEMU.
+//! The system is `examples/can-concentrator.toml`, for output `examples/can-output.toml`. Each
+//! scenario runs on both machines: on the deterministic one and, lock-step with the same models of
+//! devices, in QEMU.
 
 mod scenarios;
 mod throughput;
 mod worked;
+mod written;
 
 use super::boot;
 use super::concentrator::Concentrator;
@@ -18,6 +21,7 @@ use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, simulate};
 use diapason_sim::{Costs, Options};
 use diapason_system::{RunOptions, System};
+use written::Second;
 
 /// Which machine something runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +51,7 @@ struct Bench {
 struct Seen {
     outcome: Outcome,
     looks: Looks,
+    written: Vec<Second>,
 }
 
 impl Bench {
@@ -66,10 +71,11 @@ impl Bench {
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
         let clock = system.clock_hz;
         let session = Session::assemble(system, self.concentrator.built.clone(), options)?;
-        let mut looks = Looks::default();
+        let (mut looks, mut written) = (Looks::default(), Vec::new());
         let mut hear = |line: &Line| {
             if let Line::Log { text, .. } = line {
                 looks.hear(text);
+                written.extend(boot::numbers(text, "OUT").and_then(|said| Second::parse(&said)));
             }
         };
         let run = match machine {
@@ -80,7 +86,7 @@ impl Bench {
                 simulate::run(&session, &how, &[], &mut hear)?
             }
         };
-        boot::trusted(&session, run).map(|run| Seen { outcome: run.outcome, looks })
+        boot::trusted(&session, run).map(|run| Seen { outcome: run.outcome, looks, written })
     }
 }
 
@@ -90,9 +96,15 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
     let mut rows = worked::rows();
     let (scenario_rows, table) = scenarios::run(&bench, effort, progress)?;
     rows.extend(scenario_rows);
-    let (input_rows, figures) = throughput::run(&bench, effort)?;
+    let (input_rows, mut figures) = throughput::run(&bench, effort)?;
     rows.extend(input_rows);
+    let (output_rows, more, written) = written::run(&bench, effort)?;
+    rows.extend(output_rows);
+    figures.extend(more);
     progress.end();
-    let sections = vec![("Table 8: what was lost, and how far tasks got".to_owned(), table)];
+    let sections = vec![
+        ("Table 8: what was lost, and how far tasks got".to_owned(), table),
+        ("Figure 16: frames a second to two receivers".to_owned(), written),
+    ];
     Ok(Report { name: "tuned-pipes", rows, sections, figures })
 }
