@@ -39,8 +39,10 @@ fn a_pipe_says_what_the_parts_would() {
          [[semaphore]]\nname = \"can2.ready\"\nkind = \"counting\"",
     );
     let ends = "\"can2\", \"can2.ready\"]\n";
+    // 94 · 32 messages a second from channel 2, one at once.
+    let told = "arguments = [0, 0x5e_0000_0000, 0x20]\n";
     let spelt_out = spelt_out
-        .replace("uses = [\"xhci\"]\n", &format!("uses = [\"xhci\", {ends}"))
+        .replace("uses = [\"xhci\"]\n", &format!("uses = [\"xhci\", {ends}{told}"))
         .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
     let spelt_out = parse("f", &spelt_out).unwrap();
     assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());

@@ -1,7 +1,7 @@
-//! Memory that the driver has given away: what its transfers carry, from the doorbell that announces
-//! them until their end is told, or their endpoint stops. What the controller writes elsewhere, it
-//! writes behind the driver's back; and what is given away a second time, the driver took back too
-//! soon. Hardware would do both without a word, so the model only notes them.
+//! Memory that the driver has given away: what its transfers carry, from the doorbell that
+//! announces them until their end is told, or their endpoint stops. What the controller writes
+//! elsewhere, it writes behind the driver's back; and what is given away a second time, the driver
+//! took back too soon. Hardware would do both without a word, so the model only notes them.
 
 use crate::endpoint::Endpoint;
 use crate::ring::{BLOCKS_MAX, Cursor, LINKS_MAX};

@@ -8,12 +8,12 @@
 //! timer more often: where the metal was entered more often during a job, that job may take that
 //! much longer.
 //!
-//! And where threads lock a mutex, a microsecond decides who is first, so an entry that takes longer
-//! can make a job end earlier: the old anomaly of sections that nothing preempts. That is all that
-//! it can do: as long as threads have the mutex in the same order on both machines, from an instant
-//! at which both are idle until a job has ended on both, that job does not end earlier. In whatever
-//! order: without budgets, what the simulator has done when it has nothing left to do, the metal
-//! has done, too.
+//! And where threads lock a mutex, a microsecond decides who is first, so an entry that takes
+//! longer can make a job end earlier: the old anomaly of sections that nothing preempts. That is
+//! all that it can do: as long as threads have the mutex in the same order on both machines, from
+//! an instant at which both are idle until a job has ended on both, that job does not end earlier.
+//! In whatever order: without budgets, what the simulator has done when it has nothing left to do,
+//! the metal has done, too.
 
 mod events;
 mod order;

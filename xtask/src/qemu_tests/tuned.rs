@@ -163,7 +163,8 @@ fn written_again(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     for channel in [3, 4] {
         let log = boot.log(&format!("writer-{channel}"));
-        let line = log.last().ok_or(format!("writer {channel} said nothing"))?;
+        let line = log.iter().rfind(|line| line.starts_with("OUT "));
+        let line = line.ok_or(format!("writer {channel} said nothing"))?;
         // OUT, channel, rate, through, under way, given up, received, wrong.
         let said: Vec<u64> =
             line.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();

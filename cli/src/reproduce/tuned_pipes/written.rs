@@ -1,5 +1,5 @@
-//! Figures 15 and 16: two channels are written as fast as the receivers on their buses read, and how
-//! many frames go out in each second.
+//! Figures 15 and 16: two channels are written as fast as the receivers on their buses read, and
+//! how many frames go out in each second.
 //!
 //! The system is `examples/can-output.toml`. Seconds are those of the interface's clock, from the
 //! last frame of one to the last of the next, so they do not depend on when the writer looks.
