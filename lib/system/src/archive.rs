@@ -2,6 +2,7 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::memory::{self, Budget};
+use crate::pipe::contracts;
 use crate::source::Span;
 use crate::system::{Mailbox, Process, Restart, SemaphoreKind, Server, System, Vcpu};
 use diapason_abi::archive::{
@@ -234,7 +235,7 @@ fn process_record(
         },
         backoff: p.backoff_ns,
         starters: starters(system, index),
-        arguments: p.arguments,
+        arguments: contracts(system, index).told_in(p.arguments),
         vcpu: p.vcpu.unwrap_or(NONE),
         vcpus: p.vcpus,
     }

@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Pipe, SemaphoreKind, Way};
+use crate::system::{Pipe, SemaphoreKind, System, Way};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::{BYTES, Contracts, OUT_BYTES, REPORT_BYTES, REQUESTS};
 
@@ -93,10 +93,8 @@ fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<
     text
 }
 
-/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them; and
-/// tell the server what comes.
+/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
-    tell(declared);
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
@@ -126,29 +124,20 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-/// Tell each server what the pipes of its channels carry at most, in its arguments: it measures
+/// What the pipes of a server's channels carry at most: it is told in its arguments, and measures
 /// what comes.
-fn tell(declared: &mut Declared) {
-    for process in 0..declared.processes.len() {
-        let mut contracts = Contracts::default();
-        for pipe in &declared.pipes {
-            if pipe.way == Way::FromDevice && server(declared, pipe) == Some(process) {
-                add(&mut contracts, pipe);
-            }
-        }
-        let arguments = &mut declared.processes[process].arguments;
-        *arguments = contracts.told_in(*arguments);
+pub(crate) fn contracts(system: &System, server: usize) -> Contracts {
+    let mut contracts = Contracts::default();
+    for pipe in system.pipes.iter().filter(|pipe| usize::from(pipe.server) == server) {
+        let rate = contracts.rates.get_mut(usize::from(pipe.channel));
+        let (Way::FromDevice, Some(rate)) = (pipe.way, rate) else { continue };
+        *rate = pipe.rate;
+        // What may come late may come at once.
+        let late = u128::from(pipe.jitter_ns) * u128::from(pipe.rate);
+        let late = u64::try_from(late.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
+        contracts.burst = contracts.burst.max(pipe.burst.saturating_add(late));
     }
-}
-
-fn add(contracts: &mut Contracts, pipe: &DeclaredPipe) {
-    let channel = usize::try_from(pipe.channel.value).ok();
-    let Some(rate) = channel.and_then(|channel| contracts.rates.get_mut(channel)) else { return };
-    *rate = pipe.rate;
-    // What may come late may come at once.
-    let late = u128::from(pipe.jitter_ns) * u128::from(pipe.rate);
-    let late = u64::try_from(late.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
-    contracts.burst = contracts.burst.max(pipe.burst.saturating_add(late));
+    contracts
 }
 
 fn process(declared: &Declared, name: &str) -> Option<usize> {
