@@ -2,11 +2,12 @@
 
 use crate::capture::Request;
 use crate::console::Splitter;
+use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live, say};
 use crate::names::Names;
 use crate::outcome::{Verdict, render_pipes, render_tuned};
-use crate::session::{RECORD_BYTES, Run, Session, describe};
+use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_system::RunOptions;

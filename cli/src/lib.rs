@@ -16,6 +16,7 @@ pub mod capture;
 pub mod chart;
 pub mod commands;
 pub mod console;
+pub mod describe;
 pub mod duration;
 pub mod failure;
 pub mod flight;

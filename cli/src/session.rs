@@ -2,15 +2,14 @@
 
 use crate::capture::Request;
 use crate::console::Line;
+use crate::describe::{describe, refused};
 use crate::metal::{self, Built};
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
-use crate::{Failure, Workspace, logs, plan, plugged};
-use diapason_system::{Description, Diagnostics, Hosts, Restart, RunOptions, System};
-use std::fs;
-use std::io::IsTerminal;
+use crate::{Failure, Workspace, plan, plugged};
+use diapason_system::{Restart, RunOptions, System};
 use std::path::Path;
 
 /// Bytes set aside in the machine for the flight recorder, when it is wanted.
@@ -45,67 +44,6 @@ pub struct Run {
     /// What USB devices outside the machine were asked and answered, as a number that is equal for
     /// equal runs.
     pub served: Option<u64>,
-}
-
-/// Reads and checks the description of one host.
-///
-/// # Errors
-/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts.
-pub fn describe(path: &Path) -> Result<System, Failure> {
-    match describe_any(path)? {
-        Description::One(system) => Ok(*system),
-        Description::Several(Hosts { hosts, .. }) => {
-            let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
-            files.dedup();
-            Err(Failure::Input(format!(
-                "error: {} lists {} hosts, and only `plan` and `sim` take several\n\
-                 help: name the description of one: {}",
-                path.display(),
-                hosts.len(),
-                files.join(", ")
-            )))
-        }
-    }
-}
-
-/// Reads and checks a description of one host or of several.
-///
-/// # Errors
-/// Whatever is wrong with it, as a compiler would say it.
-pub fn describe_any(path: &Path) -> Result<Description, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
-    })?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let find = |file: &str| {
-        let path = folder.join(file);
-        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        Ok((shown(&path), text))
-    };
-    let mut description = diapason_system::parse_any(&shown(path), &text, find)
-        .map_err(|diagnostics| refused(&diagnostics))?;
-    match &mut description {
-        Description::One(system) => logs::read(system, folder)?,
-        Description::Several(Hosts { hosts, .. }) => {
-            for host in hosts {
-                let file = folder.join(&host.file);
-                logs::read(&mut host.system, file.parent().unwrap_or(Path::new("")))?;
-            }
-        }
-    }
-    Ok(description)
-}
-
-/// A path as messages name it.
-fn shown(path: &Path) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
-}
-
-/// What is wrong with a description, in colour where a person reads it.
-pub(crate) fn refused(diagnostics: &Diagnostics) -> Failure {
-    let for_a_person = std::io::stderr().is_terminal();
-    Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })
 }
 
 impl Session {

@@ -2,8 +2,9 @@
 
 use diapason::Workspace;
 use diapason::capture::Request;
+use diapason::describe::describe;
 use diapason::metal::Built;
-use diapason::session::{Session, describe};
+use diapason::session::Session;
 use diapason::simulate;
 use diapason_can::candump;
 use diapason_sim::{Options, Trace};

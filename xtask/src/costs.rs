@@ -4,8 +4,9 @@
 //! most goes into the tables that the simulator charges.
 
 use crate::compare;
+use diapason::describe::describe;
 use diapason::metal::{self, Built};
-use diapason::session::{RECORD_BYTES, Session, describe};
+use diapason::session::{RECORD_BYTES, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::record::KernelCause;

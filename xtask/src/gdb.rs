@@ -3,12 +3,13 @@
 //! GDB starts the emulator itself and talks to it through a pipe. So an interrupt from the
 //! keyboard stops the system and not the emulator, and the emulator ends with the debugger.
 
+use diapason::describe::describe;
 use diapason::failure::HOLDS;
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built};
 use diapason::qemu::RunFolder;
-use diapason::session::{Session, describe};
+use diapason::session::Session;
 use diapason::tools::{GDB, Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::layout;

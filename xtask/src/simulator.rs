@@ -7,8 +7,9 @@ mod traces;
 
 use crate::steps::{Tally, command};
 use diapason::Workspace;
+use diapason::describe::describe;
 use diapason::metal::Built;
-use diapason::session::{Session, describe};
+use diapason::session::Session;
 use diapason_abi::Nanos;
 use diapason_sim::{Ended, Ending, Function, Memory, Observer, Options, Said, XHCI};
 use diapason_system::RunOptions;

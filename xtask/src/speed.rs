@@ -3,9 +3,10 @@
 //! Time is the processor time of this thread as Linux counts it, so what else the machine does
 //! counts less; the fastest of several runs is reported. Every run must leave the same trace.
 
+use diapason::describe::describe;
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::metal::{self, Built};
-use diapason::session::{Session, describe};
+use diapason::session::Session;
 use diapason::simulate::works;
 use diapason::surroundings::functions;
 use diapason::table::{Align, Table};

@@ -3,7 +3,8 @@
 
 use crate::qemu_tests::{Observed, storm};
 use crate::steps::Tally;
-use diapason::session::{Session, describe};
+use diapason::describe::describe;
+use diapason::session::Session;
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, metal};
 use diapason_system::RunOptions;

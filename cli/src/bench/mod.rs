@@ -11,10 +11,11 @@ pub mod targets;
 pub use report::Report;
 
 use crate::console::Line;
+use crate::describe::describe;
 use crate::image::Image;
 use crate::metal::{self, Built};
 use crate::outcome::{LongestPath, Verdict};
-use crate::session::{Run, Session, describe};
+use crate::session::{Run, Session};
 use crate::{Failure, Workspace, words};
 use diapason_system::RunOptions;
 

@@ -19,8 +19,8 @@ mod verdict;
 
 pub use verdict::{Plan, Sum, objection};
 
+use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
-use crate::session::describe_any;
 use crate::{Failure, duration};
 use diapason_system::{Description, Host, System};
 use serde_json::{Value, json};

@@ -12,10 +12,11 @@ mod timeline;
 mod topology;
 mod watch;
 
+use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS};
 use crate::outcome::{Outcome, Verdict};
 use crate::plan::{self, Plan};
-use crate::session::{Run, Session, describe};
+use crate::session::{Run, Session};
 use crate::simulate;
 use crate::{Failure, Workspace, metal};
 use diapason_sim::{Costs, Options};

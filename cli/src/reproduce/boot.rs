@@ -31,7 +31,7 @@ impl Bench {
     /// # Errors
     /// If there is something wrong with it.
     pub fn describe(&self, path: &str) -> Result<System, Failure> {
-        crate::session::describe(&self.workspace.root().join(path))
+        crate::describe::describe(&self.workspace.root().join(path))
     }
 
     /// Boots `system` for `horizon_ns` of its own time. `hear` gets each line a process logs, and

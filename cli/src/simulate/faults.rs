@@ -1,8 +1,8 @@
 //! The faults of a run: described, asked for, and drawn; and what they excuse.
 
 use crate::Failure;
+use crate::describe::refused;
 use crate::outcome::Outcome;
-use crate::session::refused;
 use diapason_random::Random;
 use diapason_system::{
     Fault, FaultKind, FaultTarget, LIES, Restart, System, UsbModel, parse_fault,

@@ -24,8 +24,9 @@ mod victims;
 pub use observed::Observed;
 
 use crate::steps::Tally;
+use diapason::describe::describe;
 use diapason::metal::Built;
-use diapason::session::{RECORD_BYTES, Session, describe};
+use diapason::session::{RECORD_BYTES, Session};
 use diapason::surroundings::Functions;
 use diapason::{Workspace, words};
 use diapason_system::{RunOptions, parse_fault};

@@ -7,7 +7,7 @@
 use super::{Bench, Effort, Figure, Machine, Row};
 use crate::Failure;
 use crate::chart::{LineChart, Series};
-use crate::session;
+use crate::describe::describe;
 use crate::table::{Align, Table};
 use diapason_system::System;
 
@@ -90,7 +90,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, Stri
 
 /// Readers and writers that never end.
 fn system(bench: &Bench) -> Result<System, Failure> {
-    let mut system = session::describe(&bench.workspace.root().join(SYSTEM))?;
+    let mut system = describe(&bench.workspace.root().join(SYSTEM))?;
     let endless = |program: &str| ["can-reader", "can-writer"].contains(&program);
     for process in system.processes.iter_mut().filter(|process| endless(&process.program)) {
         process.arguments[1] = 0;

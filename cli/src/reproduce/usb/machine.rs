@@ -1,9 +1,10 @@
 //! Figure 9's machine: its description, made fit for a scenario, and what its programs said.
 
 use crate::console::Line;
+use crate::describe::describe_any;
 use crate::metal::{self, Built};
 use crate::outcome::Verdict;
-use crate::session::{Session, describe_any};
+use crate::session::Session;
 use crate::simulate::follow_together;
 use crate::{Failure, Workspace};
 use diapason_system::{Cable, Description, Host, Process, RunOptions, Server, System};

@@ -1,0 +1,68 @@
+//! Descriptions as files: reading them with what they name, and saying what is wrong with them.
+
+use crate::{Failure, logs};
+use diapason_system::{Description, Diagnostics, Hosts, System};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// Reads and checks the description of one host.
+///
+/// # Errors
+/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts.
+pub fn describe(path: &Path) -> Result<System, Failure> {
+    match describe_any(path)? {
+        Description::One(system) => Ok(*system),
+        Description::Several(Hosts { hosts, .. }) => {
+            let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
+            files.dedup();
+            Err(Failure::Input(format!(
+                "error: {} lists {} hosts, and only `plan` and `sim` take several\n\
+                 help: name the description of one: {}",
+                path.display(),
+                hosts.len(),
+                files.join(", ")
+            )))
+        }
+    }
+}
+
+/// Reads and checks a description of one host or of several.
+///
+/// # Errors
+/// Whatever is wrong with it, as a compiler would say it.
+pub fn describe_any(path: &Path) -> Result<Description, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let find = |file: &str| {
+        let path = folder.join(file);
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        Ok((shown(&path), text))
+    };
+    let mut description = diapason_system::parse_any(&shown(path), &text, find)
+        .map_err(|diagnostics| refused(&diagnostics))?;
+    match &mut description {
+        Description::One(system) => logs::read(system, folder)?,
+        Description::Several(Hosts { hosts, .. }) => {
+            for host in hosts {
+                let file = folder.join(&host.file);
+                logs::read(&mut host.system, file.parent().unwrap_or(Path::new("")))?;
+            }
+        }
+    }
+    Ok(description)
+}
+
+/// A path as messages name it.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
+/// What is wrong with a description, in colour where a person reads it.
+pub(crate) fn refused(diagnostics: &Diagnostics) -> Failure {
+    let for_a_person = std::io::stderr().is_terminal();
+    Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })
+}
