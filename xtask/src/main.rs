@@ -96,7 +96,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1_000)]
         cycles: u64,
         /// How many hostile devices are plugged in.
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        #[arg(long, value_name = "N", default_value_t = 150_000)]
         hostile: u64,
         /// Which of them.
         #[arg(long, value_name = "N", default_value_t = 1)]
