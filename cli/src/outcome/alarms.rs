@@ -238,8 +238,8 @@ impl Check<'_> {
     /// than described.
     fn list(&self) -> Option<Alarm> {
         let VcpuRow { merges, wakes_max: wakes, .. } = *self.row;
-        if self.row.terms.as_ref().is_some_and(|terms| terms.changes > 0) {
-            // Whoever changed it while the system ran made promises of his own, if any.
+        if self.row.terms.as_ref().is_some_and(|t| t.changes > 0 && t.maker.is_none()) {
+            // The server of tuned pipes changed it, and its bounds have a period for full lists.
             return None;
         }
         if merges > 0 {
@@ -432,9 +432,9 @@ mod tests {
         rings("wake-ups", 11, |o, wakes| o.vcpus[1].wakes_max = wakes);
         // Of one made at run time only what happened is known.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
-        rings("replenishment-list-full", 0, |o, merges| o.vcpus[0].merges = merges);
-        // Who changes one while the system runs makes promises of his own.
-        assert_eq!(alarms(|o| o.vcpus[2].merges = 1), []);
+        for row in [0, 2] {
+            rings("replenishment-list-full", 0, |o, merges| o.vcpus[row].merges = merges);
+        }
     }
 
     #[test]

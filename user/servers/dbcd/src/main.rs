@@ -9,14 +9,12 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod hardware;
-
+use diapason_hardware::{Bar, Shared};
 use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::target::{Identity, Target, Told, Way};
 use diapason_usb::xhci::Buffer;
 use diapason_usbd::link::{Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter};
-use hardware::{Bar, Shared};
 
 entry!(main);
 // Never used: `diapason_usb` wants one to be named.

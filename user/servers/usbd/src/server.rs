@@ -1,6 +1,5 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
-use crate::hardware::{Bar, Shared};
 use crate::listing;
 use crate::places::Order;
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
@@ -11,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
+use diapason_hardware::{Bar, Shared};
 use diapason_rt::log;
 use diapason_rt::sync::Semaphore;
 use diapason_usb::Speed;

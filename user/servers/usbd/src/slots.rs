@@ -1,8 +1,8 @@
 //! Memory of transfers: each device has a piece of the pool, with a fixed place for every transfer
 //! that may be pending.
 
-use crate::hardware::{copy_in, copy_out};
 use alloc::vec::Vec;
+use diapason_hardware::{copy_in, copy_out};
 use diapason_rt::memory::Dma;
 use diapason_usb::xhci::{Buffer, Window};
 

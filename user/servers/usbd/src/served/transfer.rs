@@ -2,12 +2,12 @@
 
 use super::Served;
 use crate::change::Change;
-use crate::hardware::copy_out;
 use crate::policy::MANAGING;
 use crate::server::Driver;
 use crate::services::Service;
 use crate::slots::Pool;
 use diapason_abi::Nanos;
+use diapason_hardware::copy_out;
 use diapason_rt::log;
 use diapason_usb::Setup;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};

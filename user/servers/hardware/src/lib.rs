@@ -1,4 +1,7 @@
-//! The driver's two traits on what the kernel grants: registers, and memory devices see, too.
+//! The drivers' two traits on what the kernel grants: registers, and memory devices see, too.
+
+#![no_std]
+#![forbid(unsafe_code)]
 
 use diapason_rt::memory::{Dma, Registers};
 use diapason_usb::xhci;
@@ -42,14 +45,29 @@ impl xhci::Dma for Shared {
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) {
-        for (at, byte) in (offset as usize..).zip(bytes) {
-            *byte = self.0.read8(at);
-        }
+        copy_out(&self.0, offset as usize, bytes);
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
-        for (at, byte) in (offset as usize..).zip(bytes) {
-            self.0.write8(at, *byte);
-        }
+        copy_in(&self.0, offset as usize, bytes);
+    }
+}
+
+/// Copies from memory for devices, word by word where there are whole ones.
+pub fn copy_out(memory: &Dma, offset: usize, bytes: &mut [u8]) {
+    let whole = if offset.is_multiple_of(4) { bytes.len() & !3 } else { 0 };
+    let (words, rest) = bytes.split_at_mut(whole);
+    for (at, word) in (offset..).step_by(4).zip(words.as_chunks_mut().0) {
+        *word = memory.read32(at).to_le_bytes();
+    }
+    for (at, byte) in (offset + whole..).zip(rest) {
+        *byte = memory.read8(at);
+    }
+}
+
+/// Copies to it.
+pub fn copy_in(memory: &Dma, offset: usize, bytes: &[u8]) {
+    for (at, byte) in (offset..).zip(bytes) {
+        memory.write8(at, *byte);
     }
 }
