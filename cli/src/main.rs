@@ -98,8 +98,9 @@ enum Command {
         /// the kernel: slow.
         #[arg(long)]
         strict: bool,
-        /// Show where the time of a job went: `worst`, or PROCESS.SLOT:JOB.
-        #[arg(long, value_name = "JOB")]
+        /// Show where the time of a job or a message went: `worst`, PROCESS.SLOT:JOB, PIPE:worst, or
+        /// PIPE:NUMBER.
+        #[arg(long, value_name = "WHICH")]
         explain: Option<String>,
         /// Show how long jobs took from release to end: a histogram for each thread.
         #[arg(long)]

@@ -1,8 +1,9 @@
 //! What only the simulator can show, on systems that boot: that a search finds the same however it
-//! is shared out, that every machine simulates the same, that the life of a message adds up, and
-//! that a device model cannot keep time from passing.
+//! is shared out, that every machine simulates the same, that the life of a message adds up,
+//! what a trace for Perfetto holds, and that a device model cannot keep time from passing.
 
 mod lives;
+mod sheets;
 mod traces;
 
 use crate::steps::{Tally, command};
@@ -19,10 +20,11 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 4] = [
+    let steps: [(&str, Check); 5] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
+        ("simulator: a trace opens in Perfetto", sheets::check),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {

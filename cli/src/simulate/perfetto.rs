@@ -148,13 +148,13 @@ impl Perfetto {
     }
 
     fn slice(&mut self, group: u32, track: usize, name: &str, from: Nanos, to: Nanos) {
-        self.stretch(group, track, name, (micros(from), micros(to - from)));
-    }
-
-    fn stretch(&mut self, group: u32, track: usize, name: &str, (from, span): (f64, f64)) {
-        self.event(
-            json!({"ph": "X", "name": name, "pid": group, "tid": track, "ts": from, "dur": span}),
-        );
+        // What took no time would be in the way of what follows it.
+        if from < to {
+            let (at, span) = (micros(from), micros(to - from));
+            self.event(
+                json!({"ph": "X", "name": name, "pid": group, "tid": track, "ts": at, "dur": span}),
+            );
+        }
     }
 
     fn close_open(&mut self, cast: &Cast) {
@@ -223,8 +223,9 @@ impl Perfetto {
             PacketOutcome::Error => String::from("error"),
             PacketOutcome::Babble => String::from("babble"),
         };
-        let place = |time: Picos| time.0 as f64 / 1_000_000.0;
-        self.stretch(group, track, &name, (place(packet.start), place(packet.end - packet.start)));
+        // Readers know nanoseconds: a fraction of one makes packets that follow each other overlap.
+        let floor = |time: Picos| Nanos(time.0 / 1_000);
+        self.slice(group, track, &name, floor(packet.start), floor(packet.end));
     }
 
     /// Budgets after a decision.

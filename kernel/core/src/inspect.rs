@@ -4,8 +4,9 @@
 use crate::kernel::Kernel;
 use crate::pool::FREE;
 use crate::thread::{State, ThreadId, Wait};
-use crate::vcpu::VcpuId;
+use crate::vcpu::{Server, VcpuId};
 use diapason_abi::Nanos;
+use diapason_abi::archive::PERIOD_MAX;
 
 /// Where a thread stands at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,13 +106,15 @@ impl Kernel<'_> {
         self.scheduler.eligible >> (self.vcpus[id].rank % 64) & 1 == 1
     }
 
-    /// What a VCPU may use at `now`; `None` if it does not exist.
+    /// What a VCPU may use at `now`; `None` if it does not exist, or is an I/O VCPU that has served
+    /// nobody: it has no period yet, and so no budget that could be said.
     #[must_use]
     pub fn budget_of(&self, id: VcpuId, now: Nanos) -> Option<Nanos> {
         let v = &self.vcpus[id];
         let running = self.scheduler.payer == id;
         let used = if running { now - self.scheduler.paid_since } else { Nanos::ZERO };
-        (v.generation > 0).then(|| v.available(now) - used)
+        let served = !matches!(&v.server, Server::Io(server, _) if server.period() > PERIOD_MAX);
+        (v.generation > 0 && served).then(|| v.available(now) - used)
     }
 
     /// The VCPU that pays for what runs; none: nobody pays.
