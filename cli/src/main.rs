@@ -98,8 +98,8 @@ enum Command {
         /// the kernel: slow.
         #[arg(long)]
         strict: bool,
-        /// Show where the time of a job or a message went: `worst`, PROCESS.SLOT:JOB, PIPE:worst, or
-        /// PIPE:NUMBER.
+        /// Show where the time of a job or a message went: `worst`, PROCESS.SLOT:JOB, PIPE:worst,
+        /// or PIPE:NUMBER.
         #[arg(long, value_name = "WHICH")]
         explain: Option<String>,
         /// Show how long jobs took from release to end: a histogram for each thread.

@@ -58,7 +58,7 @@ fn budgets(events: &[Value]) -> Result<(), String> {
     wrong.map_or(Ok(()), |value| Err(format!("a VCPU has a budget of {value} us")))
 }
 
-/// In nanoseconds, as the importer counts, slices of a track do not overlap. Every track has a name.
+/// In nanoseconds, as the importer counts, slices of a track do not overlap. All are named.
 fn slices(events: &[Value]) -> Result<(), String> {
     let mut tracks: BTreeMap<Track, Vec<(u64, u64)>> = BTreeMap::new();
     for slice in of_kind(events, "X") {
