@@ -8,7 +8,7 @@ use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, Frame, wire};
 use diapason_devices::Device;
 use diapason_devices::can::{CanBus, Periodic, replay};
-use diapason_devices::kvaser::{Hydra, Identity, OUT, Personality, Stream, passing};
+use diapason_devices::kvaser::{Hydra, Identity, Load, OUT, Passing, Personality, Stream, passing};
 use support::can_host::{ask, command, drain, extended_transmit, open, reply};
 use support::{configure, write};
 
@@ -240,6 +240,43 @@ fn a_log_is_replayed_and_a_bad_one_is_refused_with_its_line() {
     assert_eq!(replay("(1.0) can0 123#1\n", "can0").unwrap_err().line, 1);
 }
 
+fn passes(commands: &[Vec<u8>]) -> Vec<Passing> {
+    let mut stream = Stream::default();
+    commands.iter().for_each(|command| stream.push(command));
+    let commands = std::iter::from_fn(|| stream.pop()).map(Result::unwrap);
+    commands.filter_map(|command| passing(&command)).collect()
+}
+
+/// Whoever looks at the wire sees what is to be sent, in both forms, and when it is through.
+#[test]
+fn what_passes_on_the_wire_is_what_the_interface_sends() {
+    let bus = bus();
+    bus.add_unit(Vec::new());
+    bus.listen();
+    let mut device = interface(Personality::Kcan, &[&bus]);
+    let mut normal = vec![0x21, 1, 0, 0x80];
+    normal.extend(b"hi\0\0\0\0\0\0\x02");
+    let orders = [
+        extended_transmit(0x13, 9, 0x1234, 0x20, b"abcdefgh"),
+        command(33, 0x13, 127, &normal),
+        command(28, 0x13, 9, &[]),
+    ];
+    let frames = [(0x1234, &b"abcdefgh"[..]), (0x121, b"hi")]
+        .map(|(id, bytes)| Frame::data(extended(id).unwrap(), bytes).unwrap());
+    let told = |load, transaction| Passing { channel: 0, load, transaction };
+    let departures = [told(Load::Departure(frames[0]), 9), told(Load::Departure(frames[1]), 127)];
+    assert_eq!(passes(&orders), departures);
+    orders[..2].iter().for_each(|order| write(&mut device, START, OUT, order));
+    let back = passes(&drain(&mut device, START + MS));
+    assert_eq!(back, [told(Load::Acknowledgement, 9), told(Load::Acknowledgement, 127)]);
+    let heard = bus.take_heard();
+    assert_eq!(
+        heard.iter().map(|it| (it.frame, it.own)).collect::<Vec<_>>(),
+        frames.map(|it| (it, true))
+    );
+    assert_eq!(heard[0].time, START + length(&frames[0]));
+}
+
 /// Whoever looks at the wire sees the frames that the bus gave to the interface, in both forms.
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_heard() {
@@ -255,11 +292,9 @@ fn what_passes_on_the_wire_is_what_the_interface_heard() {
         bus.listen();
         let mut device = interface(personality, &[&bus]);
         device.advance(ms(30));
-        let mut stream = Stream::default();
-        drain(&mut device, ms(30)).iter().for_each(|command| stream.push(command));
-        let commands = std::iter::from_fn(|| stream.pop()).map(Result::unwrap);
-        let passed: Vec<(usize, Frame)> = commands.filter_map(|c| passing(&c)).collect();
-        assert_eq!(passed, frames.map(|frame| (0, frame)));
+        let passed = passes(&drain(&mut device, ms(30)));
+        let passed: Vec<_> = passed.iter().map(|it| (it.channel, it.load)).collect();
+        assert_eq!(passed, frames.map(|frame| (0, Load::Arrival(frame))));
         let heard = bus.take_heard();
         assert_eq!(heard.iter().map(|heard| heard.frame).collect::<Vec<Frame>>(), frames);
         let bit = Nanos(2_000);

@@ -37,13 +37,15 @@ pub struct Sent {
     pub frame: Frame,
 }
 
-/// A frame that a device on the bus got.
+/// A frame that a device on the bus got or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// When: a bit before the frame's end.
+    /// When: of one that it got a bit before its end, of its own at its end.
     pub time: Nanos,
     /// The frame.
     pub frame: Frame,
+    /// Is it the device's own?
+    pub own: bool,
 }
 
 /// Everything wired together at one bus.
@@ -56,7 +58,7 @@ struct Segment {
     mailboxes: Vec<Mailbox>,
     record: VecDeque<Sent>,
     record_limit: usize,
-    /// What devices got, if somebody wants to know.
+    /// What devices got and sent, if somebody wants to know.
     heard: Option<Vec<Heard>>,
     overdue: u64,
     plan: Plan,
@@ -200,12 +202,12 @@ impl CanBus {
         self.0.borrow_mut().record.drain(..).collect()
     }
 
-    /// Keep from now on what devices get.
+    /// Keep from now on what devices get and send.
     pub fn listen(&self) {
         self.0.borrow_mut().heard.get_or_insert_default();
     }
 
-    /// What devices got since the last call, if it is kept.
+    /// What devices got and sent since the last call, if it is kept.
     #[must_use]
     pub fn take_heard(&self) -> Vec<Heard> {
         self.0.borrow_mut().heard.as_mut().map(std::mem::take).unwrap_or_default()
@@ -316,8 +318,11 @@ impl Segment {
             let Some(mailbox) = plug.and_then(|plug| self.mailboxes.get_mut(plug)) else {
                 continue;
             };
-            if let (Some(heard), EventKind::Received { frame }) = (&mut self.heard, event.kind) {
-                heard.push(Heard { time: event.time, frame });
+            if let Some(heard) = &mut self.heard
+                && let EventKind::Received { frame } | EventKind::Sent { frame, .. } = event.kind
+            {
+                let own = matches!(event.kind, EventKind::Sent { .. });
+                heard.push(Heard { time: event.time, frame, own });
             }
             if mailbox.events.len() == MAILBOX {
                 mailbox.events.pop_front();

@@ -1,5 +1,6 @@
 //! One channel: its settings, its controller on the bus, and the frames under way to it.
 
+use super::Load;
 use super::command::{Command, Message, number};
 use crate::can::Plug;
 use diapason_abi::Nanos;
@@ -266,10 +267,23 @@ fn frame(raw: u32, is_extended: bool, flags: u8, code: u8, data: [u8; 8]) -> Opt
     Frame::data(id, bytes).ok()?.with_code(code).ok()
 }
 
-/// The entity and the frame in a command to the host, as [`Channel::received`] writes it.
-pub fn carried(command: &Command) -> Option<(u8, Frame)> {
+/// The entity of a command about a frame, and what it says of it.
+pub fn load(command: &Command) -> Option<(u8, Load)> {
     let header = command.header();
-    let found = match (command.is_extended(), header.number) {
+    let departs = |parsed: (Frame, bool)| (header.to, Load::Departure(parsed.0));
+    match (command.is_extended(), header.number) {
+        (true, number::EXTENDED_TRANSMIT) => from_extended(command).map(departs),
+        (false, number::TRANSMIT) => from_normal(command).map(departs),
+        (true, number::EXTENDED_ACKNOWLEDGE) | (false, number::ACKNOWLEDGE) => {
+            Some((header.from, Load::Acknowledgement))
+        }
+        _ => carried(command).map(|frame| (header.from, Load::Arrival(frame))),
+    }
+}
+
+/// The frame in a command to the host, as [`Channel::received`] writes it.
+fn carried(command: &Command) -> Option<Frame> {
+    match (command.is_extended(), command.header().number) {
         (true, number::EXTENDED_RECEIVED) => {
             let (flags, code) = (command.byte(8), (command.word(20) >> 8) as u8 & 15);
             frame(command.word(12), flags & flag::EXTENDED != 0, flags, code, command.array(32))
@@ -280,8 +294,7 @@ pub fn carried(command: &Command) -> Option<(u8, Frame)> {
             frame(id & !ID_EXTENDED, is_extended, flags, command.byte(14), command.array(20))
         }
         _ => None,
-    };
-    Some((header.from, found?))
+    }
 }
 
 fn from_normal(command: &Command) -> Option<(Frame, bool)> {

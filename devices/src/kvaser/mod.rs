@@ -7,11 +7,13 @@
 mod channel;
 mod command;
 mod outbox;
+mod passing;
 mod personality;
 mod requests;
 
 pub use command::{Command, Header, Malformed, Message, Stream, number};
 pub use outbox::{BUFFER, FRAMES};
+pub use passing::{Load, Passing, passing};
 pub use personality::Personality;
 
 use crate::can::{Alarms, CanBus};
@@ -19,7 +21,6 @@ use crate::device::{Answer, Device, Handshake, Stall};
 use crate::standard::{Descriptors, EndpointState, Standard};
 use channel::{Channel, Failed};
 use diapason_abi::Nanos;
-use diapason_can::Frame;
 use diapason_can::bus::{Event, EventKind};
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};
@@ -235,15 +236,6 @@ impl Device for Hydra {
             time = self.next_event();
         }
     }
-}
-
-/// The frame that a command to the host carries, and its channel: for whoever looks at what passes
-/// between the two.
-#[must_use]
-pub fn passing(command: &Command) -> Option<(usize, Frame)> {
-    let (entity, frame) = channel::carried(command)?;
-    let channel = usize::from(entity.checked_sub(FIRST_CHANNEL)?);
-    (channel < CHANNELS).then_some((channel, frame))
 }
 
 fn descriptors(identity: Identity) -> Descriptors {

@@ -1,5 +1,6 @@
-//! The lives of messages: items without gaps that add up to the latency, stages that take no longer
-//! than planned, and a worst one that its reader measured, too. Following changes nothing.
+//! The lives of messages from and to devices: items without gaps that add up to the latency, stages
+//! that take no longer than planned, and a worst one that its reader or writer measured, too.
+//! Following changes nothing.
 
 use super::{CONCENTRATOR, session};
 use diapason::Workspace;
@@ -9,7 +10,7 @@ use diapason::simulate::{Choice, Followed, Life, asked, drive, follow};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
 use diapason_sim::{Options, Trace};
-use diapason_system::Fault;
+use diapason_system::{Fault, Way};
 
 const HORIZON_NS: u64 = 2_500_000_000;
 const FAULT: &str = "1s unplug interface 100ms";
@@ -19,11 +20,14 @@ const SOME: u64 = 1_000;
 const CALL: Nanos = Nanos(2_000);
 /// The fastest of all messages waits at most for one interrupt.
 const FASTEST: Nanos = Nanos::from_millis(1);
-const STAGES: [What; 6] =
-    [What::Request, What::Bus, What::Moderation, What::TopHalf, What::BottomHalf, What::User];
+/// Of pipes in both directions.
+const OUTPUT: &str = "examples/can-output.toml";
+/// The acknowledgement is told a little later than the server knows of it.
+const TELLING: Nanos = Nanos::from_micros(100);
 
 /// The step.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    sent(&session(workspace, built, OUTPUT, HORIZON_NS)?)?;
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
     let pipes = session.system.pipes.len();
     let fastest = pipes - 1;
@@ -47,6 +51,31 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     } else {
         Ok(())
     }
+}
+
+/// The lives of messages to devices.
+fn sent(session: &Session) -> Result<(), String> {
+    let pipes = session.system.pipes.iter().enumerate();
+    let pipes: Vec<usize> =
+        pipes.filter(|(_, pipe)| pipe.way == Way::ToDevice).map(|(index, _)| index).collect();
+    let last = *pipes.last().ok_or("no pipe goes to a device")?;
+    // What happens after a writer's last report, it does not say.
+    let mut agreed = false;
+    let choices = pipes.into_iter().map(Choice::Worst);
+    for choice in choices.chain([Choice::This(last, 1), Choice::This(last, SOME)]) {
+        let followed = followed(session, &[], choice)?;
+        let life = adds_up(&followed, choice)?;
+        within_plan(life).map_err(|wrong| format!("{choice:?}: {wrong}"))?;
+        if let Choice::Worst(pipe) = choice {
+            let whole = measured(session, &followed, pipe)?;
+            let latency = life.latency();
+            if latency < whole {
+                return Err(format!("{latency:?} by its life, {whole:?} by its writer"));
+            }
+            agreed |= latency - whole <= TELLING;
+        }
+    }
+    if agreed { Ok(()) } else { Err(String::from("no writer measured the longest life")) }
 }
 
 /// The run with a message followed, and the same without.
@@ -81,15 +110,17 @@ fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
 /// No stage takes longer than its item of the bill.
 fn within_plan(life: &Life) -> Result<(), String> {
     let bill = life.bill.ok_or("its pipe has no bill")?;
-    for stage in STAGES {
+    let took = |stage: What| {
         let items = life.items.iter().filter(|item| item.stage == stage);
-        let took = items.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
-        let most = bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
-        if took > most {
-            return Err(format!("{} took {took:?} of {most:?}", stage.name()));
+        items.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
+    };
+    let most = |stage| bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+    for stage in What::ALL {
+        if took(stage) > most(stage) {
+            return Err(format!("{} took {:?} of {:?}", stage.name(), took(stage), most(stage)));
         }
     }
-    Ok(())
+    if life.latency() > bill.total { Err(format!("{:?} in all", life.latency())) } else { Ok(()) }
 }
 
 /// The reader measured its longest delay against the fastest way to the server that it saw, so that
@@ -100,12 +131,16 @@ fn as_measured(
     life: &Life,
     pipe: usize,
 ) -> Result<(), String> {
-    let promises = session.promises();
-    let row = promises.get(pipe).and_then(|promise| promise.row(&followed.outcome));
-    let row = row.ok_or("a reader said nothing")?;
-    let (latency, whole) = (life.latency() + CALL, Nanos(row.whole_max_ns));
+    let (latency, whole) = (life.latency() + CALL, measured(session, followed, pipe)?);
     if latency < whole || latency - whole > FASTEST {
         return Err(format!("{latency:?} by its life, {whole:?} by its reader"));
     }
     Ok(())
+}
+
+/// The longest of a pipe, by its reader or writer.
+fn measured(session: &Session, followed: &Followed, pipe: usize) -> Result<Nanos, String> {
+    let promises = session.promises();
+    let row = promises.get(pipe).and_then(|promise| promise.row(&followed.outcome));
+    Ok(Nanos(row.ok_or("nobody said how a pipe did")?.whole_max_ns))
 }

@@ -8,27 +8,54 @@ use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
 
-/// The way that a message took.
+/// What one message did.
 pub struct Journey {
     pub pipe: usize,
     pub number: u64,
     pub frame: Frame,
-    /// When its device had it.
-    pub heard: Nanos,
-    pub carried: Carried,
-    /// When and by whom it was put into its pipe, and taken out.
-    pub put: (Nanos, ThreadId),
-    pub taken: (Nanos, ThreadId),
+    /// When its device had it, or its writer wrote it.
+    pub from: Nanos,
+    /// When its reader had it, or the server had told that it is through.
+    pub to: Nanos,
+    pub road: Road,
+}
+
+/// The way that it took.
+pub enum Road {
+    /// From a device.
+    FromDevice {
+        carried: Carried,
+        /// When and by whom it was put into its pipe.
+        put: (Nanos, ThreadId),
+        reader: ThreadId,
+    },
+    /// To one.
+    ToDevice {
+        /// When no other was before it in its pipe.
+        ahead: Nanos,
+        /// When and by whom it was taken out of it.
+        taken: (Nanos, ThreadId),
+        carried: Carried,
+        /// When no other frame was before it on the device's own bus, and when it was through.
+        bus_free: Nanos,
+        through: Nanos,
+        /// The acknowledgement, and when and by whom that was told.
+        back: Carried,
+        known: (Nanos, ThreadId),
+    },
 }
 
 impl Journey {
-    /// The device's clock may be fast, so it may say that a message came after it was sent on.
-    fn begun(&self) -> Nanos {
-        self.heard.min(self.carried.from)
+    /// What came from the device.
+    pub fn told(&self) -> &Carried {
+        match &self.road {
+            Road::FromDevice { carried, .. } => carried,
+            Road::ToDevice { back, .. } => back,
+        }
     }
 
     fn latency(&self) -> Nanos {
-        self.taken.0 - self.begun()
+        self.to - self.from
     }
 
     /// Later than another, measured by what was promised of each?
@@ -46,12 +73,18 @@ fn is_worse(one: (Nanos, Option<Nanos>), other: (Nanos, Option<Nanos>)) -> bool 
 /// What one item of a life is spent with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum During {
-    /// It waits in its device.
+    /// Others are before it in its pipe.
+    Pipe,
+    /// It, or its acknowledgement, waits for the bus.
     Device(Waits),
     /// A packet with it is on the bus.
     Packet,
     /// Its transfer goes on behind it.
     Transfer,
+    /// Other frames are before it on the device's own bus.
+    Frames,
+    /// Its frame is on that bus.
+    Frame,
     /// The controller may not interrupt yet.
     Interval,
     /// It is for this thread to go on with it.
@@ -76,9 +109,11 @@ pub struct Life {
     pub number: u64,
     /// What it says.
     pub frame: Frame,
-    /// When its device had it.
+    /// Does it go to a device?
+    pub to_device: bool,
+    /// When its device had it, or its writer wrote it.
     pub from: Nanos,
-    /// When its reader had it.
+    /// When its reader had it, or the server had told that it is through.
     pub to: Nanos,
     /// How long it may take.
     pub bound: Option<Nanos>,
@@ -99,14 +134,14 @@ impl Life {
         bound: Option<Nanos>,
         bill: Option<bill::Bill>,
     ) -> Life {
-        let (from, to) = (journey.begun(), journey.taken.0);
+        let Journey { pipe, number, frame, from, to, .. } = *journey;
         let end = items.iter().fold(from, |end, item| {
             assert_eq!(item.from, end, "a gap in the life of a message");
             item.to
         });
-        assert_eq!(end, to, "the life of a message ends with its reading");
-        let Journey { pipe, number, frame, .. } = *journey;
-        Life { pipe, number, frame, from, to, bound, bill, items }
+        assert_eq!(end, to, "the life of a message ends with its journey");
+        let to_device = matches!(journey.road, Road::ToDevice { .. });
+        Life { pipe, number, frame, to_device, from, to, bound, bill, items }
     }
 
     /// Later than something else that had so long, measured by what was promised of each?
@@ -115,7 +150,7 @@ impl Life {
         is_worse((self.latency(), self.bound), (took, Some(had)))
     }
 
-    /// From the device to the reader.
+    /// From its beginning to its end.
     #[must_use]
     pub fn latency(&self) -> Nanos {
         self.to - self.from
@@ -132,40 +167,94 @@ pub struct Roads<'a> {
 
 /// Its items; none if what happened is not known any more.
 pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
-    let Journey { carried, put: (put, server), taken: (taken, reader), .. } = *journey;
-    let begun = journey.begun();
-    roads.history.reaches(carried.over).then_some(())?;
-    let mut items = Vec::new();
-    for (from, to, waits) in roads.wire.waits(carried.place, begun, carried.from) {
-        items.push(Item { from, to, stage: What::Request, during: During::Device(waits) });
+    let mut story = Story { roads, items: Vec::new() };
+    match journey.road {
+        Road::FromDevice { ref carried, put: (put, server), reader } => {
+            roads.history.reaches(carried.over).then_some(())?;
+            let told = story.comes(carried, journey.from, put, [What::Request, What::Bus]);
+            let woken = woken(roads.history, reader, put, journey.to);
+            story.moderated(carried, told, server, [What::Moderation, What::TopHalf]);
+            story.processor(What::BottomHalf, server, told.handled, woken);
+            story.processor(What::User, reader, woken, journey.to);
+        }
+        Road::ToDevice { ahead, taken, ref carried, bus_free, through, ref back, known } => {
+            roads.history.reaches(journey.from).then_some(())?;
+            let alone = ahead == journey.from;
+            story.push(What::Drain, journey.from, ahead, During::Pipe);
+            story.processor(
+                if alone { What::Driver } else { What::Drain },
+                taken.1,
+                ahead,
+                taken.0,
+            );
+            story.waits(What::Bus, carried, taken.0);
+            story.push(What::Bus, carried.from, carried.to, During::Packet);
+            story.push(What::Drain, carried.to, bus_free, During::Frames);
+            story.push(What::Drain, bus_free, through, During::Frame);
+            let told = story.comes(back, through, known.0, [What::Back; 2]);
+            story.moderated(back, told, known.1, [What::Back; 2]);
+            story.processor(What::Back, known.1, told.handled, known.0);
+        }
     }
-    let mut push = |stage, from, to, during| {
+    Some(story.items)
+}
+
+/// When a transfer's interrupt came, and when it was handled.
+#[derive(Clone, Copy)]
+struct Told {
+    raised: Nanos,
+    handled: Nanos,
+}
+
+/// Items as they are found, in order.
+struct Story<'r> {
+    roads: &'r Roads<'r>,
+    items: Vec<Item>,
+}
+
+impl Story<'_> {
+    fn push(&mut self, stage: What, from: Nanos, to: Nanos, during: During) {
         if to > from {
-            items.push(Item { from, to, stage, during });
-        }
-    };
-    push(What::Bus, carried.from, carried.to, During::Packet);
-    push(What::Bus, carried.to, carried.over, During::Transfer);
-    // Who is at work already needs no interrupt.
-    let raised = roads.wire.interrupt(carried.vector, carried.over, put);
-    let handled = raised
-        .zip(roads.interrupt)
-        .and_then(|(raised, device)| roads.history.handled(Cause::Irq(device), raised, put));
-    let raised = handled.and(raised).unwrap_or(carried.over);
-    push(What::Moderation, carried.over, raised, During::Interval);
-    let told = handled.unwrap_or(raised);
-    let woken = woken(roads.history, reader, put, taken);
-    let stages = [
-        (What::TopHalf, server, raised, told),
-        (What::BottomHalf, server, told, woken),
-        (What::User, reader, woken, taken),
-    ];
-    for (stage, thread, from, to) in stages {
-        for item in roads.history.items(thread, from, to) {
-            push(stage, item.from, item.to, During::Processor(thread, item));
+            self.items.push(Item { from, to, stage, during });
         }
     }
-    Some(items)
+
+    /// It is for a thread to go on.
+    fn processor(&mut self, stage: What, thread: ThreadId, from: Nanos, to: Nanos) {
+        for item in self.roads.history.items(thread, from, to) {
+            self.push(stage, item.from, item.to, During::Processor(thread, item));
+        }
+    }
+
+    /// It waits until its packets are carried.
+    fn waits(&mut self, stage: What, carried: &Carried, since: Nanos) {
+        for (from, to, waits) in self.roads.wire.waits(carried.place, since, carried.from) {
+            self.push(stage, from, to, During::Device(waits));
+        }
+    }
+
+    /// It comes from its device, and its transfer's end is handled by `until`: when that was told.
+    fn comes(&mut self, carried: &Carried, since: Nanos, until: Nanos, stages: [What; 2]) -> Told {
+        let [request, bus] = stages;
+        self.waits(request, carried, since);
+        self.push(bus, carried.from, carried.to, During::Packet);
+        self.push(bus, carried.to, carried.over, During::Transfer);
+        // Who is at work already needs no interrupt.
+        let Roads { wire, history, interrupt } = self.roads;
+        let raised = wire.interrupt(carried.vector, carried.over, until);
+        let handled = raised
+            .zip(*interrupt)
+            .and_then(|(raised, device)| history.handled(Cause::Irq(device), raised, until));
+        let raised = handled.and(raised).unwrap_or(carried.over);
+        Told { raised, handled: handled.unwrap_or(raised) }
+    }
+
+    /// The interrupt is kept back, and then the kernel handles it.
+    fn moderated(&mut self, carried: &Carried, told: Told, server: ThreadId, stages: [What; 2]) {
+        let [moderation, top_half] = stages;
+        self.push(moderation, carried.over, told.raised, During::Interval);
+        self.processor(top_half, server, told.raised, told.handled);
+    }
 }
 
 /// When the reader could go on with what was put in.

@@ -1,11 +1,13 @@
 //! The lives of messages: each is followed from its arrival at a device, over the USB bus, through
-//! the server into its pipe, to the instant at which its reader takes it out.
+//! the server into its pipe, to the instant at which its reader takes it out; or from its writer
+//! into the pipe, to the device and through on that one's bus, until the server has told so.
 //!
 //! Nobody tells where a message is. What is known is what passes: frames on CAN buses, packets and
 //! transfers on USB buses, interrupts, how far the ends of a pipe have come, and what the processor
 //! did. A message keeps its place among those of its channel, so its frame finds it again.
 
 mod life;
+mod line;
 mod tell;
 mod wire;
 
@@ -16,25 +18,12 @@ use crate::plan::Plan;
 use crate::surroundings::Sights;
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
-use diapason_abi::pipe::SLOTS;
-use diapason_can::Frame;
-use diapason_can::exchange::Arrival;
 use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_devices::can::{CanBus, Heard};
-use diapason_devices::kvaser::CHANNELS;
-use diapason_pipe::bill;
 use diapason_sim::{History, Moment, Observer, Passed, Watched};
-use diapason_system::{System, UsbModel, Way};
+use diapason_system::System;
 use life::{Journey, Roads};
-use std::collections::VecDeque;
-use wire::{Carried, Wire};
-
-/// The ring of a pipe: how far it is written and read, and where its records begin.
-const WRITTEN: usize = 0;
-const TAKEN: usize = 64;
-const RECORDS: usize = 128;
-/// A message that did not come within this time does not come any more.
-const PATIENCE: Nanos = Nanos::from_secs(2);
+use line::{Line, WORDS};
+use wire::Wire;
 
 /// Which message's life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,31 +34,6 @@ pub enum Choice {
     Worst(usize),
     /// This one of a pipe, from 1.
     This(usize, u64),
-}
-
-/// A record that was put into a pipe.
-struct Put {
-    number: u64,
-    at: Nanos,
-    by: ThreadId,
-    frame: Option<Frame>,
-    taken: Option<(Nanos, ThreadId)>,
-}
-
-/// One pipe.
-struct Line {
-    /// Its segment.
-    segment: u16,
-    channel: usize,
-    /// The device that is its controller, and that controller's place among those looked at.
-    device: usize,
-    tap: usize,
-    bus: CanBus,
-    bound: Option<Nanos>,
-    bill: Option<bill::Bill>,
-    heard: VecDeque<Heard>,
-    carried: VecDeque<Carried>,
-    put: VecDeque<Put>,
 }
 
 /// Everybody who follows messages.
@@ -90,7 +54,7 @@ impl Messages {
     #[must_use]
     pub fn new(system: &System, sights: &Sights, choice: Choice) -> Messages {
         let plan = Plan::tests(system, system.clock_hz);
-        let line = |index| line(system, &plan, sights, index);
+        let line = |index| Line::new(system, &plan, sights, index);
         Messages {
             choice,
             lines: (0..system.pipes.len()).map(line).collect(),
@@ -104,11 +68,7 @@ impl Messages {
     /// The words that say how far pipes are written and read.
     #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
-        let of = |line: &Option<Line>| {
-            let segment = line.as_ref().map_or(u16::MAX, |line| line.segment);
-            [WRITTEN, TAKEN].map(|offset| Watched { segment, offset })
-        };
-        self.lines.iter().flat_map(of).collect()
+        self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()
     }
 
     /// The life that was wanted, if there was such a message.
@@ -122,58 +82,34 @@ impl Messages {
         let Some(wire) = self.wires.get_mut(tap) else { return };
         wire.note(passed);
         for carried in wire.take_carried() {
-            let is_it = |line: &&mut Line| (line.tap, line.channel) == (tap, carried.channel);
-            if let Some(line) = self.lines.iter_mut().flatten().find(is_it) {
-                line.carried.push_back(carried);
-            }
+            self.lines.iter_mut().flatten().for_each(|line| line.passed(tap, carried));
         }
     }
 
-    /// Everything that passed until now has been told: follow the messages that were read.
+    /// Everything that passed until now has been told: follow the messages that have arrived.
     pub fn follow(&mut self, now: Nanos) {
         for pipe in 0..self.lines.len() {
-            while let Some(journey) = self.next(pipe) {
+            self.listen(pipe);
+        }
+        for pipe in 0..self.lines.len() {
+            while let Some(journey) = self.lines[pipe].as_mut().and_then(|line| line.next(pipe)) {
                 self.arrived(&journey);
             }
         }
-        let mut oldest = now;
-        for line in self.lines.iter_mut().flatten() {
-            while line.heard.front().is_some_and(|heard| heard.time + PATIENCE < now) {
-                line.heard.pop_front();
-            }
-            while line.carried.front().is_some_and(|carried| carried.over + PATIENCE < now) {
-                line.carried.pop_front();
-            }
-            oldest = oldest.min(line.heard.front().map_or(now, |heard| heard.time));
-        }
+        let lines = self.lines.iter_mut().flatten();
+        let oldest = lines.map(|line| line.forget(now)).fold(now, Nanos::min);
         self.history.forget(oldest);
         self.wires.iter_mut().for_each(|wire| wire.forget(oldest));
     }
 
-    /// The next message of a pipe that was read, and its way.
-    fn next(&mut self, pipe: usize) -> Option<Journey> {
-        let line = self.lines.get_mut(pipe)?.as_mut()?;
-        line.heard.extend(line.bus.take_heard());
-        loop {
-            let put = line.put.pop_front_if(|put| put.taken.is_some())?;
-            let Some((frame, (at, reader))) = put.frame.zip(put.taken) else { continue };
-            let heard = found(&mut line.heard, |heard| heard.frame == frame);
-            let carried = found(&mut line.carried, |carried| carried.frame == frame);
-            if let Some((heard, carried)) = heard.zip(carried) {
-                return Some(Journey {
-                    pipe,
-                    number: put.number,
-                    frame,
-                    heard: heard.time,
-                    carried,
-                    put: (put.at, put.by),
-                    taken: (at, reader),
-                });
-            }
-        }
+    /// What passed on the bus of a pipe's channel, to all pipes of that channel.
+    fn listen(&mut self, pipe: usize) {
+        let Some(line) = &self.lines[pipe] else { return };
+        let (heard, (tap, channel)) = (line.bus.take_heard(), line.place());
+        self.lines.iter_mut().flatten().for_each(|line| line.hear(tap, channel, &heard));
     }
 
-    /// A message is with its reader: is it the one?
+    /// A message has arrived: is it the one?
     fn arrived(&mut self, journey: &Journey) {
         let Some(line) = self.lines.get(journey.pipe).and_then(Option::as_ref) else { return };
         let is_it = match self.choice {
@@ -185,7 +121,7 @@ impl Messages {
         if !is_it || !self.life.as_ref().is_none_or(worse) {
             return;
         }
-        let (of, vector) = (line.device as u16, journey.carried.vector);
+        let (of, vector) = (line.device as u16, journey.told().vector);
         let message = Location::Message { of, vector };
         let message = self.vectors.iter().position(|location| *location == message);
         let roads = Roads {
@@ -199,53 +135,6 @@ impl Messages {
     }
 }
 
-/// The first that is it; those before it are lost.
-fn found<T>(all: &mut VecDeque<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
-    let place = all.iter().position(is_it)?;
-    all.drain(..=place).next_back()
-}
-
-/// A pipe from a device that is a model, and can be looked at.
-fn line(system: &System, plan: &Plan, sights: &Sights, index: usize) -> Option<Line> {
-    let pipe = system.pipes.get(index).filter(|pipe| pipe.way == Way::FromDevice)?;
-    let plug = system.usb.get(pipe.usb)?;
-    let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);
-    let channel = usize::from(pipe.channel);
-    let bus = sights.buses.get(before.count() * CHANNELS + channel)?.clone();
-    bus.listen();
-    let name = format!("can{channel}");
-    let segment = system.segments.iter().position(|segment| segment.name == name)?;
-    let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
-    Some(Line {
-        segment: u16::try_from(segment).ok()?,
-        channel,
-        device: plug.device,
-        tap: sights.taps.iter().position(|(device, _)| *device == plug.device)?,
-        bus,
-        bound: pipe.latency_ns.map(Nanos).or(bill.map(|bill| bill.total)),
-        bill,
-        heard: VecDeque::new(),
-        carried: VecDeque::new(),
-        put: VecDeque::new(),
-    })
-}
-
-/// The frame of a record in the memory of a pipe.
-fn record(memory: &[u8], number: u64) -> Option<Frame> {
-    let slot = (number % SLOTS as u64) as usize;
-    let record = memory.get(RECORDS + slot * size_of::<Arrival>()..)?;
-    let arrival = Arrival {
-        time: u64::from_le_bytes(*record.first_chunk()?),
-        taken: u64::from_le_bytes(*record.get(8..)?.first_chunk()?),
-        data: *record.get(16..)?.first_chunk()?,
-        id: u32::from_le_bytes(*record.get(24..)?.first_chunk()?),
-        code: *record.get(28)?,
-        flags: *record.get(29)?,
-        opened: u16::from_le_bytes(*record.get(30..)?.first_chunk()?),
-    };
-    arrival.frame()
-}
-
 impl Observer for Messages {
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
         self.history.moment(from, to, what);
@@ -255,28 +144,10 @@ impl Observer for Messages {
         self.history.decided(read, now, kernel, decision);
     }
 
-    fn changed(
-        &mut self,
-        at: Nanos,
-        by: ThreadId,
-        word: usize,
-        (old, new): (u64, u64),
-        memory: &[u8],
-    ) {
-        let Some(line) = self.lines.get_mut(word / 2).and_then(Option::as_mut) else { return };
-        if new < old {
-            // The host booted again.
-            line.put.clear();
-        } else if word.is_multiple_of(2) {
-            // What was overwritten meanwhile would be of another life.
-            let first = old.max(new.saturating_sub(SLOTS as u64));
-            line.put.extend((first..new).map(|number| {
-                let frame = record(memory, number);
-                Put { number: number + 1, at, by, frame, taken: None }
-            }));
-        } else {
-            let read = line.put.iter_mut().filter(|put| put.number <= new);
-            read.filter(|put| put.taken.is_none()).for_each(|put| put.taken = Some((at, by)));
+    fn changed(&mut self, at: Nanos, by: ThreadId, word: usize, change: (u64, u64), memory: &[u8]) {
+        let line = self.lines.get_mut(word / WORDS).and_then(Option::as_mut);
+        if let Some(line) = line {
+            line.changed(word % WORDS, (at, by), change, memory);
         }
     }
 }

@@ -16,8 +16,10 @@ const SHOWN: usize = 60;
 pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
     let promised = life.bound.map(|bound| format!(" (at most {} promised)", shown(bound)));
     let data: Vec<String> = life.frame.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let (begun, ended) =
+        if life.to_device { ("written", "known to be through") } else { ("in the device", "read") };
     let mut text = format!(
-        "message {} of {pipe}, {:x}#{}: in the device at {}, read {} later{}\n\n",
+        "message {} of {pipe}, {:x}#{}: {begun} at {}, {ended} {} later{}\n\n",
         life.number,
         life.frame.raw_id(),
         data.concat(),
@@ -54,15 +56,16 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
 
 /// What each stage took, beside the most that the plan says.
 fn stages(life: &Life) -> String {
-    let stages =
-        [What::Request, What::Bus, What::Moderation, What::TopHalf, What::BottomHalf, What::User];
     let (right, left) = (Align::Right, Align::Left);
     let mut rows = Table::new(&[("took", right), ("planned", right), ("stage", left)]);
     let planned = |value: Option<Nanos>| value.map_or(String::from("-"), shown);
-    for stage in stages {
+    for stage in What::ALL {
         let of_it = life.items.iter().filter(|item| item.stage == stage);
         let took = of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
         let most = life.bill.and_then(|bill| bill.item(stage)).map(|item| item.value);
+        if took == Nanos::ZERO && most.is_none() {
+            continue;
+        }
         rows.row(vec![shown(took), planned(most), stage.name().to_owned()]);
     }
     let most = planned(life.bill.map(|bill| bill.total));
@@ -73,6 +76,9 @@ fn stages(life: &Life) -> String {
 /// What happens, and to whom it is to go on with the message.
 fn words(item: &Item, cast: &Cast, names: &Names) -> (String, String) {
     match item.during {
+        During::Pipe => (String::from("messages before it"), String::new()),
+        During::Frames => (String::from("frames before it"), String::new()),
+        During::Frame => (String::from("its frame"), String::new()),
         During::Device(waits) => (waiting(waits), String::new()),
         During::Packet => (String::from("its packet"), String::new()),
         During::Transfer => (String::from("the rest of its transfer"), String::new()),
@@ -90,7 +96,8 @@ fn waiting(waits: Waits) -> String {
         Waits::NoTransfer => String::from("no transfer is queued"),
         Waits::Before => String::from("packets before it"),
         Waits::Others(device, address) => {
-            format!("packet of device {device}, endpoint {}", address & 0xf)
+            let way = if address & 0x80 == 0 { "out" } else { "in" };
+            format!("packet of device {device}, {way} {}", address & 0xf)
         }
         Waits::SlotEnds => String::from("the microframe ends too soon"),
         Waits::Free => String::from("nothing on the bus"),

@@ -1,10 +1,9 @@
-//! What passed at a controller: which transfer brought which message, and what the bus did while
-//! one waited.
+//! What passed at a controller: which transfer brought or took which message, and what the bus did
+//! while one waited.
 
 use diapason_abi::Nanos;
 use diapason_bus::Picos;
-use diapason_can::Frame;
-use diapason_devices::kvaser::{Stream, passing};
+use diapason_devices::kvaser::{Passing, Stream, passing};
 use diapason_sim::{Interrupt, Packet, PacketOutcome, Passed, Transfer};
 use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Completion, endpoint_address};
@@ -13,11 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// A device's slot and an endpoint's address.
 type Place = (u8, u8);
 
-/// A message that came in a transfer.
+/// A command about a message, in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Carried {
-    pub channel: usize,
-    pub frame: Frame,
+    pub what: Passing,
     pub place: Place,
     /// The first and the last instant of the packets that carried it.
     pub from: Nanos,
@@ -61,6 +59,8 @@ pub struct Wire {
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
     /// Packets whose transfer has not ended.
     open: BTreeMap<Place, VecDeque<Packet>>,
+    /// What transfers to devices carry that have not ended.
+    orders: BTreeMap<Place, VecDeque<Vec<u8>>>,
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<Interrupt>,
     carried: Vec<Carried>,
@@ -78,7 +78,7 @@ impl Wire {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {
             self.packets.push_back(*packet);
-            if packet.outcome == PacketOutcome::Moved && packet.kind == EndpointKind::BulkIn {
+            if packet.outcome == PacketOutcome::Moved && is_bulk(packet.kind) {
                 let place = (packet.slot, endpoint_address(packet.endpoint));
                 self.open.entry(place).or_default().push_back(*packet);
             }
@@ -87,42 +87,51 @@ impl Wire {
             let place = (transfer.slot, transfer.endpoint);
             let hands = self.hands.entry(place).or_default();
             match transfer.end {
-                None => hands.push_back((transfer.time, Nanos::FOREVER)),
+                None => {
+                    hands.push_back((transfer.time, Nanos::FOREVER));
+                    if transfer.kind == EndpointKind::BulkOut {
+                        self.orders.entry(place).or_default().push_back(transfer.data.clone());
+                    }
+                }
                 Some(code) => {
                     hands.back_mut().into_iter().for_each(|last| last.1 = transfer.time);
-                    if transfer.kind == EndpointKind::BulkIn {
-                        self.ended(place, transfer, code);
+                    let orders = self.orders.get_mut(&place);
+                    let order = orders.and_then(VecDeque::pop_front).unwrap_or_default();
+                    match transfer.kind {
+                        EndpointKind::BulkIn => self.ended(place, transfer, &transfer.data, code),
+                        EndpointKind::BulkOut => self.ended(place, transfer, &order, code),
+                        _ => {}
                     }
                 }
             }
         }
     }
 
-    /// A transfer from a device has ended: the messages in it.
-    fn ended(&mut self, place: Place, transfer: &Transfer, code: Completion) {
+    /// A transfer has ended: the messages in it.
+    fn ended(&mut self, place: Place, transfer: &Transfer, data: &[u8], code: Completion) {
         let flow = self.flows.entry(place).or_default();
         let open = self.open.entry(place).or_default();
         while let Some(packet) = open.pop_front_if(|packet| span(packet).1 <= transfer.time) {
             let (from, to) = span(&packet);
             flow.parts.push_back((packet.bytes as usize, from, to));
         }
-        flow.stream.push(&transfer.data);
+        flow.stream.push(data);
         while let Some(command) = flow.stream.pop() {
             let Ok(command) = command else {
                 *flow = Flow::default();
                 return;
             };
             let Some((from, to)) = flow.take(command.length()) else { continue };
-            let Some((channel, frame)) = passing(&command) else { continue };
+            let Some(what) = passing(&command) else { continue };
             let (over, vector) = (transfer.time, transfer.vector);
-            self.carried.push(Carried { channel, frame, place, from, to, over, vector });
+            self.carried.push(Carried { what, place, from, to, over, vector });
         }
         if !matches!(code, Completion::Success | Completion::ShortPacket) {
             *flow = Flow::default();
         }
     }
 
-    /// Messages that came, since the last call.
+    /// Messages that passed, since the last call.
     pub fn take_carried(&mut self) -> Vec<Carried> {
         std::mem::take(&mut self.carried)
     }
@@ -175,6 +184,10 @@ impl Wire {
             while hands.pop_front_if(|(_, ended)| *ended < oldest).is_some() {}
         }
     }
+}
+
+fn is_bulk(kind: EndpointKind) -> bool {
+    matches!(kind, EndpointKind::BulkIn | EndpointKind::BulkOut)
 }
 
 fn is_of(packet: &Packet, place: Place) -> bool {

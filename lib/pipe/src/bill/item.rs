@@ -29,7 +29,7 @@ pub enum What {
 
 impl What {
     /// All of them, in their order.
-    pub const ALL: [What; 8] = [
+    pub const ALL: [What; 9] = [
         What::Request,
         What::Bus,
         What::Moderation,
@@ -38,6 +38,7 @@ impl What {
         What::Driver,
         What::User,
         What::Drain,
+        What::Back,
     ];
 
     /// A few words.

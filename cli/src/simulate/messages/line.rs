@@ -1,0 +1,274 @@
+//! One pipe: what is known of the messages on their way through it, and which of them have arrived.
+
+use super::life::{Journey, Road};
+use super::wire::Carried;
+use crate::plan::Plan;
+use crate::surroundings::Sights;
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
+use diapason_can::Frame;
+use diapason_can::exchange::{Arrival, Departure};
+use diapason_core::ThreadId;
+use diapason_devices::can::{CanBus, Heard};
+use diapason_devices::kvaser::{CHANNELS, Load};
+use diapason_pipe::bill;
+use diapason_sim::Watched;
+use diapason_system::{System, UsbModel, Way};
+use std::collections::VecDeque;
+
+/// The ring of a pipe: how far it is written and read, and where its records begin.
+const WRITTEN: usize = 0;
+const TAKEN: usize = 64;
+const RECORDS: usize = 128;
+/// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
+/// many messages are through.
+const REPORTS: u64 = 64;
+const REPORT: usize = 48;
+const THROUGH: usize = 16;
+/// Words of each pipe that are watched.
+pub const WORDS: usize = 3;
+/// What did not come within this time does not come any more.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+/// When something was done, and by whom.
+type Deed = (Nanos, ThreadId);
+
+/// A record that was put into the pipe.
+struct Record {
+    number: u64,
+    frame: Option<Frame>,
+    put: Deed,
+    taken: Option<Deed>,
+    /// Of a pipe to a device: when it was known to be through.
+    known: Option<Deed>,
+}
+
+/// One pipe.
+pub struct Line {
+    way: Way,
+    channel: usize,
+    /// The device that is its controller, and that controller's place among those looked at.
+    pub device: usize,
+    pub tap: usize,
+    pub bus: CanBus,
+    pub bound: Option<Nanos>,
+    pub bill: Option<bill::Bill>,
+    heard: VecDeque<Heard>,
+    carried: VecDeque<Carried>,
+    acknowledged: VecDeque<Carried>,
+    records: VecDeque<Record>,
+    /// When the bus was free of the frame that was looked at last, and the ring of that message.
+    bus_free: Nanos,
+    ring_free: Nanos,
+    segments: [u16; 2],
+}
+
+impl Line {
+    /// A pipe from or to a device that is a model, and can be looked at.
+    pub fn new(system: &System, plan: &Plan, sights: &Sights, index: usize) -> Option<Line> {
+        let pipe = system.pipes.get(index)?;
+        let plug = system.usb.get(pipe.usb)?;
+        let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);
+        let channel = usize::from(pipe.channel);
+        let bus = sights.buses.get(before.count() * CHANNELS + channel)?.clone();
+        bus.listen();
+        let segment = |suffix: &str| {
+            let name = format!("can{channel}{suffix}");
+            let place = system.segments.iter().position(|segment| segment.name == name)?;
+            u16::try_from(place).ok()
+        };
+        let segments = match pipe.way {
+            Way::FromDevice => [segment("")?, u16::MAX],
+            Way::ToDevice => [segment(".out")?, segment(".report")?],
+        };
+        let bill = plan.pipes.get(index).and_then(|piped| piped.bill.as_ref().ok().copied());
+        Some(Line {
+            way: pipe.way,
+            channel,
+            device: plug.device,
+            tap: sights.taps.iter().position(|(device, _)| *device == plug.device)?,
+            bus,
+            bound: pipe.latency_ns.map(Nanos).or(bill.map(|bill| bill.total)),
+            bill,
+            heard: VecDeque::new(),
+            carried: VecDeque::new(),
+            acknowledged: VecDeque::new(),
+            records: VecDeque::new(),
+            bus_free: Nanos::ZERO,
+            ring_free: Nanos::ZERO,
+            segments,
+        })
+    }
+
+    /// The words that say how far its rings are.
+    pub fn watched(line: Option<&Line>) -> [Watched; WORDS] {
+        let [ring, reports] = line.map_or([u16::MAX; 2], |line| line.segments);
+        [(ring, WRITTEN), (ring, TAKEN), (reports, WRITTEN)]
+            .map(|(segment, offset)| Watched { segment, offset })
+    }
+
+    /// Frames passed its channel's bus.
+    pub fn hear(&mut self, tap: usize, channel: usize, heard: &[Heard]) {
+        if (self.tap, self.channel) == (tap, channel) {
+            self.heard.extend(heard);
+        }
+    }
+
+    /// Where it is: the place of its controller, and its channel.
+    pub fn place(&self) -> (usize, usize) {
+        (self.tap, self.channel)
+    }
+
+    /// A command passed at a controller.
+    pub fn passed(&mut self, tap: usize, carried: Carried) {
+        if (self.tap, self.channel) != (tap, carried.what.channel) {
+            return;
+        }
+        match (carried.what.load, self.way) {
+            (Load::Arrival(_), Way::FromDevice) | (Load::Departure(_), Way::ToDevice) => {
+                self.carried.push_back(carried);
+            }
+            (Load::Acknowledgement, Way::ToDevice) => self.acknowledged.push_back(carried),
+            _ => {}
+        }
+    }
+
+    /// A word that is watched has changed.
+    pub fn changed(&mut self, word: usize, by: Deed, (old, new): (u64, u64), memory: &[u8]) {
+        if new < old {
+            // The host booted again.
+            self.records.clear();
+            return;
+        }
+        let reached = match word {
+            0 => return self.put(by, (old, new), memory),
+            1 => new,
+            _ => through(memory, new).unwrap_or(0),
+        };
+        for record in self.records.iter_mut().take_while(|record| record.number <= reached) {
+            let place = if word == 1 { &mut record.taken } else { &mut record.known };
+            *place = place.or(Some(by));
+        }
+    }
+
+    fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
+        let slots = if self.way == Way::FromDevice { SLOTS } else { OUT_SLOTS };
+        // What was overwritten meanwhile would be of another life.
+        let first = old.max(new.saturating_sub(slots as u64));
+        self.records.extend((first..new).map(|number| {
+            let place = (number % slots as u64) as usize;
+            let frame = match self.way {
+                Way::FromDevice => arrival(memory, place),
+                Way::ToDevice => departure(memory, place),
+            };
+            Record { number: number + 1, frame, put, taken: None, known: None }
+        }));
+    }
+
+    /// The next message that has arrived, and its way.
+    pub fn next(&mut self, pipe: usize) -> Option<Journey> {
+        loop {
+            let to_device = self.way == Way::ToDevice;
+            let over = |record: &mut Record| {
+                record.taken.is_some() && (!to_device || record.known.is_some())
+            };
+            let record = self.records.pop_front_if(over)?;
+            let journey = if to_device { self.sent(&record) } else { self.came(&record) };
+            let ring_free = record.taken.map_or(record.put.0, |taken| taken.0);
+            self.ring_free = self.ring_free.max(ring_free);
+            if let Some(((from, to, road), frame)) = journey.zip(record.frame) {
+                return Some(Journey { pipe, number: record.number, frame, from, to, road });
+            }
+        }
+    }
+
+    fn came(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
+        let (frame, taken) = record.frame.zip(record.taken)?;
+        let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
+        let load = Load::Arrival(frame);
+        let carried = found(&mut self.carried, |carried| carried.what.load == load);
+        let (heard, carried) = heard.zip(carried)?;
+        // The device's clock may be fast: it may say that a message came after it was sent on.
+        let from = heard.time.min(carried.from);
+        Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
+    }
+
+    fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
+        let (frame, (taken, known)) = record.frame.zip(record.taken.zip(record.known))?;
+        let load = Load::Departure(frame);
+        let carried = found(&mut self.carried, |carried| carried.what.load == load)?;
+        let transaction = carried.what.transaction;
+        let back = found(&mut self.acknowledged, |back| back.what.transaction == transaction)?;
+        let mut bus_free = self.bus_free;
+        while let Some(heard) = self.heard.pop_front() {
+            if heard.own && heard.frame == frame {
+                self.bus_free = heard.time;
+                let from = record.put.0;
+                let ahead = self.ring_free.max(from);
+                // The device's clock is its own.
+                let through = heard.time.clamp(carried.to, back.from.max(carried.to));
+                let bus_free = bus_free.clamp(carried.to, through);
+                let road = Road::ToDevice { ahead, taken, carried, bus_free, through, back, known };
+                return Some((from, known.0, road));
+            }
+            bus_free = heard.time;
+        }
+        None
+    }
+
+    /// Forget what is too old to come; the earliest instant that is still of interest.
+    pub fn forget(&mut self, now: Nanos) -> Nanos {
+        let oldest = Nanos(now.0.saturating_sub(PATIENCE.0));
+        while self.heard.pop_front_if(|heard| heard.time < oldest).is_some() {}
+        while self.carried.pop_front_if(|carried| carried.over < oldest).is_some() {}
+        while self.acknowledged.pop_front_if(|carried| carried.over < oldest).is_some() {}
+        let heard = self.heard.front().map_or(now, |heard| heard.time);
+        let put = self.records.front().map_or(now, |record| record.put.0.max(oldest));
+        heard.min(put)
+    }
+}
+
+/// The first that is it; those before it are lost.
+fn found<T>(all: &mut VecDeque<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    let place = all.iter().position(is_it)?;
+    all.drain(..=place).next_back()
+}
+
+fn record(memory: &[u8], place: usize, length: usize) -> Option<&[u8]> {
+    memory.get(RECORDS + place * length..)?.get(..length)
+}
+
+/// The frame of a record from a device.
+fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
+    let record = record(memory, place, size_of::<Arrival>())?;
+    let arrival = Arrival {
+        time: u64::from_le_bytes(*record.first_chunk()?),
+        taken: u64::from_le_bytes(*record.get(8..)?.first_chunk()?),
+        data: *record.get(16..)?.first_chunk()?,
+        id: u32::from_le_bytes(*record.get(24..)?.first_chunk()?),
+        code: *record.get(28)?,
+        flags: *record.get(29)?,
+        opened: u16::from_le_bytes(*record.get(30..)?.first_chunk()?),
+    };
+    arrival.frame()
+}
+
+/// The frame of a record to a device.
+fn departure(memory: &[u8], place: usize) -> Option<Frame> {
+    let record = record(memory, place, size_of::<Departure>())?;
+    let departure = Departure {
+        data: *record.first_chunk()?,
+        id: u32::from_le_bytes(*record.get(8..)?.first_chunk()?),
+        code: *record.get(12)?,
+        flags: *record.get(13)?,
+        spare: 0,
+    };
+    departure.frame()
+}
+
+/// How many messages are through, by the last of so many reports.
+fn through(memory: &[u8], reports: u64) -> Option<u64> {
+    let place = (reports.checked_sub(1)? % REPORTS) as usize;
+    let report = record(memory, place, REPORT)?;
+    Some(u64::from_le_bytes(*report.get(THROUGH..)?.first_chunk()?))
+}

@@ -1,0 +1,37 @@
+//! What passes between host and interface, for whoever looks at it.
+
+use super::channel;
+use super::command::Command;
+use super::{CHANNELS, FIRST_CHANNEL};
+use diapason_can::Frame;
+
+/// What a command says of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// This one came.
+    Arrival(Frame),
+    /// This one is to be sent.
+    Departure(Frame),
+    /// The one of the same transaction is through.
+    Acknowledgement,
+}
+
+/// A command about a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passing {
+    /// Whose it is.
+    pub channel: usize,
+    /// What it says.
+    pub load: Load,
+    /// What an acknowledgement repeats.
+    pub transaction: u16,
+}
+
+/// The command, if it is about a frame: for whoever looks at what passes between host and device.
+#[must_use]
+pub fn passing(command: &Command) -> Option<Passing> {
+    let (entity, load) = channel::load(command)?;
+    let channel = usize::from(entity.checked_sub(FIRST_CHANNEL)?);
+    let transaction = command.header().transaction;
+    (channel < CHANNELS).then_some(Passing { channel, load, transaction })
+}
