@@ -133,7 +133,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     /// A device that nothing is being done about.
-    fn settled(&self, device: DeviceId) -> Result<u8, Refused> {
+    pub(super) fn settled(&self, device: DeviceId) -> Result<u8, Refused> {
         let index = self.device(device)?;
         let idle = self.devices[usize::from(index)].step == Step::Idle;
         if idle && !self.is_crowded() { Ok(index) } else { Err(Refused::Busy) }
@@ -172,7 +172,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     /// The endpoints a device has, besides its control endpoint.
-    fn present(&self, index: u8) -> u32 {
+    pub(super) fn present(&self, index: u8) -> u32 {
         let pipes = &self.devices[usize::from(index)].pipes;
         bits(u32::MAX << 2).filter(|i| pipes[usize::from(*i)].is_some()).fold(0, |m, i| m | 1 << i)
     }

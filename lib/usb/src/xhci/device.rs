@@ -68,6 +68,8 @@ pub(super) enum Step {
 
 /// Bytes of a device descriptor.
 pub(super) const DEVICE_BYTES: u16 = 18;
+/// Where it says how many configurations there are.
+pub(super) const CONFIGURATIONS_AT: usize = 17;
 /// Bytes of the head of a configuration.
 pub(super) const HEADER_BYTES: u16 = 9;
 
@@ -92,7 +94,9 @@ pub(super) struct Device {
     pub packet: u16,
     /// The address is held back at first.
     pub blocked: bool,
-    /// Bytes of the configuration.
+    /// Which configuration is read, from 0.
+    pub number: u8,
+    /// Its bytes.
     pub total: u16,
     pub descriptor: [u8; DEVICE_BYTES as usize],
     /// The client knows of it.
@@ -120,6 +124,7 @@ impl Device {
             pipes: [None; 32],
             packet: 8,
             blocked: false,
+            number: 0,
             total: 0,
             descriptor: [0; DEVICE_BYTES as usize],
             announced: false,
@@ -156,7 +161,10 @@ impl Device {
 
     /// The request of this step.
     pub fn wants_request(&self) -> Option<Setup> {
-        let get = |kind, length| Some(Setup::get_descriptor(kind, 0, 0, length));
+        let get = |kind, length| {
+            let number = if kind == CONFIGURATION { self.number } else { 0 };
+            Some(Setup::get_descriptor(kind, number, 0, length))
+        };
         match self.step {
             Step::Eight { .. } => get(DEVICE, 8),
             Step::Descriptor => get(DEVICE, DEVICE_BYTES),

@@ -4,7 +4,7 @@ use super::access::{Dma, Mmio};
 use super::budget::name;
 use super::command::Command;
 use super::controller::Controller;
-use super::device::{DEVICE_BYTES, HEADER_BYTES, Place, Step};
+use super::device::{CONFIGURATIONS_AT, DEVICE_BYTES, HEADER_BYTES, Place, Step};
 use super::pipe::Pipe;
 use super::report::{Cause, DeviceId, Notice, Outcome, Refused};
 use crate::Speed;
@@ -168,7 +168,9 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             return self.lose_device(index, Some(Cause::Descriptor));
         }
         device.enter(Step::Idle);
-        device.announced = true;
+        if core::mem::replace(&mut device.announced, true) {
+            return self.notice(Notice::Read(id));
+        }
         let (speed, place) = (device.speed, device.place);
         self.notice(Notice::Found { device: id, speed, port: place.port, route: place.route });
     }
@@ -271,7 +273,25 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         Ok(self.devices[usize::from(self.device(id)?)].descriptor)
     }
 
-    /// Copies the configuration descriptor, as far as there is room; how long it is.
+    /// Reads another configuration of a device that has none chosen yet, by its place among them
+    /// from 0; [`Notice::Read`] says when it is there. One that cannot be read costs the device.
+    ///
+    /// # Errors
+    /// Why not; there is no such configuration, for example.
+    pub fn read_configuration(&mut self, id: DeviceId, number: u8) -> Result<(), Refused> {
+        let index = self.settled(id)?;
+        let chosen = self.present(index) != 0;
+        let device = &mut self.devices[usize::from(index)];
+        if chosen || number >= device.descriptor[CONFIGURATIONS_AT] {
+            return Err(Refused::Nonsense);
+        }
+        device.number = number;
+        device.enter(Step::Header);
+        self.attention = true;
+        Ok(())
+    }
+
+    /// Copies the configuration that was read last, as far as there is room; how long it is.
     ///
     /// # Errors
     /// There is no such device.

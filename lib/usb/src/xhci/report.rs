@@ -123,6 +123,8 @@ pub enum Notice {
         /// Hub ports on the way, four bits a tier.
         route: u32,
     },
+    /// Another configuration of a device was read, as the client asked.
+    Read(DeviceId),
     /// What the client asked for (configuration, alternate setting, hub) is done.
     Configured(DeviceId),
     /// What the client asked for was refused by controller or device; the endpoints are as before.

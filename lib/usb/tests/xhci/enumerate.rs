@@ -303,3 +303,50 @@ fn over_current_takes_the_device_away_and_power_brings_it_back() {
     bench.run(500);
     bench.found();
 }
+
+/// A device with two configurations, of which the second is one byte longer.
+fn twofold(bench: &mut Bench) -> diapason_usb::xhci::DeviceId {
+    let mut device = DEVICE;
+    device[17] = 2;
+    let second =
+        [&[9, 2, 49, 0, 1, 7, 0, 0x80, 50][..], &CONFIGURATION[9..], &[3, 0x24, 9]].concat();
+    bench.fake.0.borrow_mut().descriptors.insert(1, device.to_vec());
+    bench.fake.0.borrow_mut().others.push(second);
+    bench.fake.0.borrow_mut().plug(1, 3);
+    bench.run(200);
+    bench.found()
+}
+
+#[test]
+fn another_configuration_is_read_when_it_is_asked_for() {
+    let mut bench = Bench::running(Limits::default());
+    let device = twofold(&mut bench);
+    assert_eq!(bench.driver.configuration(device, &mut []), Ok(CONFIGURATION.len()));
+    assert_eq!(bench.driver.read_configuration(device, 2), Err(Refused::Nonsense));
+    assert_eq!(bench.driver.read_configuration(device, 1), Ok(()));
+    assert_eq!(bench.driver.read_configuration(device, 1), Err(Refused::Busy));
+    bench.run(10);
+    assert_eq!(bench.notices, [Notice::Read(device)]);
+    let mut bytes = [0; 64];
+    assert_eq!(bench.driver.configuration(device, &mut bytes), Ok(49));
+    assert_eq!((bytes[5], &bytes[46..49]), (7, &[3, 0x24, 9][..]));
+    bench.driver.configure(device, 7, &plans(&[0x81, 2])).unwrap();
+    bench.run(10);
+    assert_eq!(bench.notices[1..], [Notice::Configured(device)]);
+    // Its endpoints are those of this one: it is too late for another.
+    assert_eq!(bench.driver.read_configuration(device, 0), Err(Refused::Nonsense));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_costs_the_device() {
+    let mut bench = Bench::running(Limits::default());
+    let before = bench.driver.pools();
+    let device = twofold(&mut bench);
+    bench.fake.0.borrow_mut().answers.push(Completion::Stall);
+    bench.driver.read_configuration(device, 1).unwrap();
+    bench.fake.0.borrow_mut().unplug(1);
+    bench.run(50);
+    assert_eq!(bench.notices, [Notice::Gone(device)]);
+    assert_eq!(bench.driver.pools(), before);
+    assert_eq!(bench.driver.read_configuration(device, 1), Err(Refused::NoDevice));
+}

@@ -60,6 +60,8 @@ pub struct Fake {
     pub answers: Vec<Completion>,
     /// Bytes a device answers `GET_DESCRIPTOR` with, by type.
     pub descriptors: BTreeMap<u8, Vec<u8>>,
+    /// Configurations behind the first.
+    pub others: Vec<Vec<u8>>,
     command: (u64, bool),
     events: [(u64, bool); 4],
     pub rings: BTreeMap<(u8, u8), Ring>,
@@ -409,10 +411,18 @@ impl Fake {
     fn control_block(&mut self, slot: u8, at: u64, block: Trb) {
         let setup = block.parameter.to_le_bytes();
         match block.kind().unwrap() {
-            Kind::Setup => self.words.insert(0x9000, u32::from(setup[3])).map_or((), |_| ()),
+            Kind::Setup => {
+                let [.., index, kind, _, _, _, _] = setup;
+                self.words.insert(0x9000, u32::from(kind) | u32::from(index) << 8);
+            }
             Kind::Data => {
-                let kind = self.stored(0x9000) as u8;
-                let bytes = self.descriptors.get(&kind).cloned().unwrap_or_default();
+                let [kind, index, ..] = self.stored(0x9000).to_le_bytes();
+                let others = usize::from(index).checked_sub(1).filter(|_| kind == 2);
+                let bytes = match others {
+                    Some(other) => self.others.get(other),
+                    None => self.descriptors.get(&kind),
+                };
+                let bytes = bytes.cloned().unwrap_or_default();
                 if let Some(second) = self.second.remove(&kind) {
                     self.descriptors.insert(kind, second);
                 }
