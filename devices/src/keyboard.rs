@@ -188,7 +188,7 @@ fn descriptors() -> Descriptors {
         device: device.bytes(Speed::Full),
         configuration: build::Configuration::new(1).with(keys).bytes(Speed::Full),
         strings: vec!["Keyboard".into()],
-        others: vec![(HID_REPORT, LAYOUT.into())],
+        more: vec![(HID_REPORT, LAYOUT.into())],
         ..Descriptors::default()
     }
 }

@@ -14,6 +14,7 @@ pub mod faulty;
 pub mod hub;
 pub mod keyboard;
 pub mod kvaser;
+pub mod network;
 pub mod restless;
 pub mod sensor;
 pub mod standard;

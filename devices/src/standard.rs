@@ -21,14 +21,22 @@ const U2_ENABLE: u16 = 49;
 pub struct Descriptors {
     /// The device descriptor.
     pub device: Vec<u8>,
-    /// The only configuration, with all it contains.
+    /// The first configuration, with all it contains.
     pub configuration: Vec<u8>,
+    /// The others.
+    pub others: Vec<Vec<u8>>,
     /// The texts with index 1, 2, …
     pub strings: Vec<String>,
     /// The binary object store; empty: none.
     pub bos: Vec<u8>,
-    /// Others, as (type, bytes): hub, HID report.
-    pub others: Vec<(u8, Vec<u8>)>,
+    /// What has a type of its own, as (type, bytes): hub, HID report.
+    pub more: Vec<(u8, Vec<u8>)>,
+}
+
+impl Descriptors {
+    fn configurations(&self) -> impl Iterator<Item = &[u8]> {
+        [&self.configuration].into_iter().chain(&self.others).map(Vec::as_slice)
+    }
 }
 
 /// An endpoint of one alternate setting.
@@ -51,7 +59,7 @@ pub enum EndpointState {
 }
 
 /// The state that standard requests change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Standard {
     descriptors: Descriptors,
     endpoints: Vec<Endpoint>,
@@ -65,9 +73,16 @@ impl Standard {
     /// A device that was just plugged in.
     #[must_use]
     pub fn new(descriptors: Descriptors) -> Standard {
+        let mut standard = Standard { descriptors, ..Standard::default() };
+        standard.settle(0);
+        standard
+    }
+
+    /// What there is in a configuration, by its place among them.
+    fn settle(&mut self, number: usize) {
         let (mut endpoints, mut alternates) = (Vec::new(), Vec::<(u8, u8, u8)>::new());
         let (mut interface, mut alternate) = (0, 0);
-        for part in parts(&descriptors.configuration) {
+        for part in self.descriptors.configurations().nth(number).into_iter().flat_map(parts) {
             match *part {
                 [_, descriptor_type::INTERFACE, number, setting, ..] => {
                     (interface, alternate) = (number, setting);
@@ -82,7 +97,7 @@ impl Standard {
                 _ => {}
             }
         }
-        Standard { descriptors, endpoints, configuration: 0, alternates, halted: Vec::new() }
+        (self.endpoints, self.alternates) = (endpoints, alternates);
     }
 
     /// A reset of the bus.
@@ -159,11 +174,13 @@ impl Standard {
     }
 
     fn set_configuration(&mut self, value: u16) -> Result<Vec<u8>, Stall> {
-        let own = self.descriptors.configuration.get(5).copied().unwrap_or(1);
-        match value as u8 {
-            value if value == 0 || value == own => self.configure(value),
-            _ => return Err(Stall),
+        let value = value as u8;
+        let named = |bytes: &[u8]| bytes.get(5).copied().unwrap_or(1) == value;
+        if value > 0 {
+            let number = self.descriptors.configurations().position(named).ok_or(Stall)?;
+            self.settle(number);
         }
+        self.configure(value);
         Ok(Vec::new())
     }
 
@@ -223,11 +240,13 @@ impl Standard {
         let own = &self.descriptors;
         match kind {
             descriptor_type::DEVICE => Ok(own.device.clone()),
-            descriptor_type::CONFIGURATION if index == 0 => Ok(own.configuration.clone()),
+            descriptor_type::CONFIGURATION => {
+                own.configurations().nth(index.into()).map(<[u8]>::to_vec).ok_or(Stall)
+            }
             descriptor_type::STRING => self.string(index),
             descriptor_type::BOS if !own.bos.is_empty() => Ok(own.bos.clone()),
             _ => {
-                let other = own.others.iter().find(|(known, _)| *known == kind);
+                let other = own.more.iter().find(|(known, _)| *known == kind);
                 other.map(|(_, bytes)| bytes.clone()).ok_or(Stall)
             }
         }

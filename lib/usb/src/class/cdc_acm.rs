@@ -4,11 +4,12 @@
 //! Most devices drop what they have to say until DTR is set, so the line is set up first and then
 //! listened to.
 
+use super::cdc::{Notice, Notices, TO_INTERFACE, data_of};
 use super::flow::{Errand, Inlet, Outlet};
 use super::{Class, Completion, Fault, Request};
 use crate::Setup;
 use crate::context::EndpointKind;
-use crate::descriptor::{Configuration, Interface};
+use crate::descriptor::Configuration;
 use diapason_abi::Nanos;
 
 /// Bytes that wait to be sent.
@@ -16,19 +17,14 @@ pub const ROOM: usize = 4096;
 /// Transfers from the device kept pending. Each is one packet: a longer one would end only when it
 /// is full, and a device that sends full packets would be heard late.
 const DEPTH: usize = 16;
-/// Most bytes of a notification that means something here.
-const NOTIFICATION: usize = 10;
-/// Kind of requests: class, interface.
-const TO_INTERFACE: u8 = 0x21;
 const SET_LINE_CODING: u8 = 0x20;
 const SET_CONTROL_LINES: u8 = 0x22;
-/// How a notification of the line's state begins.
-const SERIAL_STATE: [u8; 2] = [0xa1, 0x20];
-/// Communication, abstract control; and its data.
+/// The notification of the line's state.
+const SERIAL_STATE: u8 = 0x20;
+/// Communication, abstract control.
 const CLASS: [u8; 2] = [2, 2];
-const DATA_CLASS: u8 = 10;
-/// Descriptor of a class that names the interfaces that belong together.
-const UNION: u8 = 6;
+/// Its protocol if it is the vendor's own: something else than a line (network devices with RNDIS).
+const FOREIGN: u8 = 0xff;
 
 /// How bytes are sent on the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,30 +97,17 @@ pub struct CdcAcm {
     coding: Option<LineCoding>,
     lines: Option<u16>,
     errand: Errand,
-    notices: Option<Inlet>,
+    notices: Option<Notices>,
     inlet: Inlet,
     outlet: Outlet<ROOM>,
-    notice: [u8; NOTIFICATION],
-    noticed: usize,
-}
-
-/// The data interface that belongs to a control interface: the one its union names, or the next.
-fn data_of<'a>(all: &Configuration<'a>, control: &Interface<'a>) -> Option<Interface<'a>> {
-    let union = control.extras().find(|raw| (raw.kind(), raw.byte(2)) == (0x24, UNION));
-    let number = union.map_or(control.number.wrapping_add(1), |raw| raw.byte(4));
-    all.interfaces().find(|i| {
-        i.number == number
-            && i.class[0] == DATA_CLASS
-            && i.endpoint(EndpointKind::BulkIn).is_some()
-            && i.endpoint(EndpointKind::BulkOut).is_some()
-    })
 }
 
 impl CdcAcm {
     /// For the first line of the configuration. Sets it up with DTR and RTS.
     #[must_use]
     pub fn find(configuration: &Configuration<'_>, coding: LineCoding) -> Option<CdcAcm> {
-        configuration.interfaces().filter(|i| i.class[..2] == CLASS).find_map(|control| {
+        let line = |class: [u8; 3]| class[..2] == CLASS && class[2] != FOREIGN;
+        configuration.interfaces().filter(|i| line(i.class)).find_map(|control| {
             let data = data_of(configuration, &control)?;
             let input = data.endpoint(EndpointKind::BulkIn)?;
             let output = data.endpoint(EndpointKind::BulkOut)?;
@@ -135,11 +118,9 @@ impl CdcAcm {
                 coding: Some(coding),
                 lines: Some(3),
                 errand: Errand::new(),
-                notices: notices.map(|e| Inlet::new(e.address, e.packet.into(), 1)),
+                notices: notices.map(Notices::new),
                 inlet: Inlet::new(input.address, input.packet.into(), DEPTH),
                 outlet: Outlet::new(output.address, output.packet),
-                notice: [0; NOTIFICATION],
-                noticed: 0,
             })
         })
     }
@@ -208,22 +189,6 @@ impl CdcAcm {
             Step::Open | Step::Failed => {}
         }
     }
-
-    /// A part of a notification: small packets cut it.
-    fn notice(&mut self, bytes: &[u8], full: bool, tell: &mut dyn FnMut(Event<'_>)) {
-        let room = NOTIFICATION - self.noticed;
-        let count = bytes.len().min(room);
-        self.notice[self.noticed..self.noticed + count].copy_from_slice(&bytes[..count]);
-        self.noticed += count;
-        if full && self.noticed < NOTIFICATION {
-            return;
-        }
-        if self.noticed == NOTIFICATION && self.notice[..2] == SERIAL_STATE {
-            let state = u16::from_le_bytes([self.notice[8], self.notice[9]]);
-            tell(Event::State(SerialState(state)));
-        }
-        self.noticed = 0;
-    }
 }
 
 impl Class for CdcAcm {
@@ -240,7 +205,7 @@ impl Class for CdcAcm {
         if self.step != Step::Open {
             return None;
         }
-        let notices = self.notices.as_mut().and_then(Inlet::request);
+        let notices = self.notices.as_mut().and_then(Notices::request);
         notices.or_else(|| self.inlet.request()).or_else(|| self.outlet.request())
     }
 
@@ -257,15 +222,11 @@ impl Class for CdcAcm {
                 _ => {}
             }
         } else if let Some(notices) = &mut self.notices
-            && notices.pipe.endpoint() == done.endpoint
+            && notices.endpoint() == done.endpoint
+            && let Some(Notice { kind: SERIAL_STATE, data: &[low, high], .. }) =
+                notices.end(done.result)
         {
-            match notices.pipe.end(done.result) {
-                Some(bytes) => {
-                    let full = bytes.len() == notices.length();
-                    self.notice(bytes, full, tell);
-                }
-                None => self.noticed = 0,
-            }
+            tell(Event::State(SerialState(u16::from_le_bytes([low, high]))));
         }
         // A line without its notifications is still a line.
         if self.inlet.pipe.is_dead() || self.outlet.pipe.is_dead() {

@@ -26,7 +26,9 @@
 //!
 //! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
 
+mod cdc;
 pub mod cdc_acm;
+pub mod cdc_ecm;
 mod flow;
 pub mod hid;
 pub mod hub;

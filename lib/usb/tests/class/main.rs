@@ -6,5 +6,6 @@ mod link;
 
 mod kvaser;
 mod lines;
+mod network;
 mod shell;
 mod storage;

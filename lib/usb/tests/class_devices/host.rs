@@ -24,16 +24,18 @@ enum Asked {
 /// A transfer, and its place if its bytes are in shared memory.
 type Pending = (Asked, Option<u32>);
 
-/// Reads a device's descriptors, as the driver of a controller does.
-pub fn enumerate(device: &mut dyn Device) -> (descriptor::Device, Vec<u8>) {
+/// Reads a device's descriptors, as the driver of a controller does; of its configurations the one
+/// with this number.
+pub fn enumerate(device: &mut dyn Device, number: u8) -> (descriptor::Device, Vec<u8>) {
     let (now, speed) = (Nanos::ZERO, device.speed());
     device.reset(now);
-    let mut get = |kind, length| {
-        device.control(now, Setup::get_descriptor(kind, 0, 0, length), &[]).expect("a descriptor")
+    let mut get = |kind, number, length| {
+        let setup = Setup::get_descriptor(kind, number, 0, length);
+        device.control(now, setup, &[]).expect("a descriptor")
     };
-    let about = descriptor::Device::parse(&get(DEVICE, 18), speed).expect("a device");
-    let header = Header::parse(&get(CONFIGURATION, 9)).expect("a configuration");
-    let bytes = get(CONFIGURATION, header.total);
+    let about = descriptor::Device::parse(&get(DEVICE, 0, 18), speed).expect("a device");
+    let header = Header::parse(&get(CONFIGURATION, number, 9)).expect("a configuration");
+    let bytes = get(CONFIGURATION, number, header.total);
     let set = Configuration::parse(header, &bytes, speed).expect("a sound configuration");
     device.control(now, Setup::set_configuration(set.header().value), &[]).expect("is configured");
     (about, bytes)
@@ -215,12 +217,21 @@ impl<D: Device, C: Class> Host<D, C> {
     }
 }
 
-/// A device in a class that its descriptors lead to.
+/// A device in a class that its first configuration leads to.
 pub fn connect<D: Device, C: Class>(
-    mut device: D,
+    device: D,
     find: impl FnOnce(&Configuration<'_>) -> Option<C>,
 ) -> Host<D, C> {
-    let (_, bytes) = enumerate(&mut device);
+    connect_in(device, 0, find)
+}
+
+/// The same in the configuration with this number.
+pub fn connect_in<D: Device, C: Class>(
+    mut device: D,
+    number: u8,
+    find: impl FnOnce(&Configuration<'_>) -> Option<C>,
+) -> Host<D, C> {
+    let (_, bytes) = enumerate(&mut device, number);
     let speed: Speed = device.speed();
     let set = Configuration::parse_once(&bytes, speed).expect("a configuration");
     let class = find(&set).expect("the class of the device");

@@ -21,7 +21,7 @@ type Interface = Host<Hydra, Kvaser>;
 
 /// An interface that is probed.
 fn ready(mut device: Hydra, extended: bool) -> Interface {
-    let (about, bytes) = enumerate(&mut device);
+    let (about, bytes) = enumerate(&mut device, 0);
     let set = Configuration::parse_once(&bytes, Speed::High).unwrap();
     assert!(Kvaser::fits(&about, &set));
     let mut host = Host::new(device, &bytes, Kvaser::new(Nanos::ZERO, extended));

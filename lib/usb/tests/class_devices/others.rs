@@ -1,6 +1,6 @@
 //! The other classes against their device models.
 
-use super::host::connect;
+use super::host::{connect, connect_in, enumerate};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_devices::bridge::bridge;
@@ -8,14 +8,17 @@ use diapason_devices::camera::{self, Camera};
 use diapason_devices::disk::Disk;
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::{self, Keys};
+use diapason_devices::network::{ADDRESS, Adapter};
 use diapason_devices::sensor::{PACKET, Sensor, packet};
 use diapason_usb::Speed;
 use diapason_usb::class::cdc_acm::{CdcAcm, Event as Line, LineCoding};
+use diapason_usb::class::cdc_ecm::{Ethernet, Event as Net};
 use diapason_usb::class::hid::{Event as Key, Keyboard};
 use diapason_usb::class::hub::{self, Event as Plug};
 use diapason_usb::class::link::{Event, Link};
 use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage, Refused};
 use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
+use diapason_usb::descriptor::Configuration;
 
 /// Twenty packets of the article's sensor, each whole and in order.
 #[test]
@@ -253,4 +256,39 @@ fn both_ends_of_the_bridge_talk() {
         }
     }
     assert_eq!(got, [100, 100]);
+}
+
+/// Who has 10.0.2.2? From the device's address to everybody.
+fn question() -> Vec<u8> {
+    let (everybody, nobody) = ([0xff; 6], [0; 6]);
+    let arp = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+    let (from, to) = ([10, 0, 2, 15], [10, 0, 2, 2]);
+    [&everybody[..], &ADDRESS, &arp, &ADDRESS, &from, &nobody, &to].concat()
+}
+
+#[test]
+fn the_network_device_carries_frames_in_its_second_configuration() {
+    let mut device = Adapter::default();
+    let (_, bytes) = enumerate(&mut device, 0);
+    let first = Configuration::parse_once(&bytes, Speed::High).unwrap();
+    assert!(Ethernet::find(&first).is_none());
+    assert!(CdcAcm::find(&first, LineCoding::new(9_600)).is_none(), "nor is it a line");
+    let mut host = connect_in(device, 1, Ethernet::find);
+    let mut told = Vec::new();
+    host.shared.insert(1, vec![0; 2048]);
+    host.shared.insert(2, question());
+    assert!(host.class.lend(1, 2048) && host.class.send(2, 42));
+    host.run(Nanos::from_millis(1), &mut |event| told.push(event));
+    assert_eq!(
+        told,
+        [
+            Net::Opened { address: ADDRESS },
+            Net::Sent { place: 2 },
+            Net::Connected(true),
+            Net::Speed { down: 100_000_000, up: 100_000_000 },
+            Net::Came { place: 1, bytes: 42 },
+        ]
+    );
+    let answer = &host.shared[&1];
+    assert_eq!((&answer[..6], &answer[20..22]), (&ADDRESS[..], &[0, 2][..]));
 }

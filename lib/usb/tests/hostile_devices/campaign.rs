@@ -24,6 +24,8 @@ const PORTS: [u8; 7] = [2, 3, 4, 5, 6, 7, 8];
 const USB3: u8 = 8;
 /// Memory of devices at a time: those that are there, and some whose transfers still come back.
 const PLACES: usize = 10;
+/// Configurations of a device that are looked at.
+const CONFIGURATIONS: u8 = 4;
 
 /// What a campaign saw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,11 +71,21 @@ struct Port {
     until: Nanos,
 }
 
+/// A device of which another configuration is being read, and which.
+#[derive(Clone, Copy)]
+struct Unserved {
+    device: DeviceId,
+    speed: Speed,
+    port: u8,
+    number: u8,
+}
+
 struct Campaign {
     machine: Machine,
     random: Random,
     shells: Vec<Option<Shell>>,
     ports: Vec<Port>,
+    unserved: Vec<Unserved>,
     tally: Rc<Tally>,
     heard: Rc<RefCell<Heard>>,
     seen: Seen,
@@ -108,6 +120,7 @@ impl Campaign {
             random: Random::new(seed),
             shells: (0..PLACES).map(|_| None).collect(),
             ports: PORTS.map(port).into(),
+            unserved: Vec::new(),
             tally: Rc::default(),
             heard: Rc::default(),
             seen: Seen::default(),
@@ -193,10 +206,14 @@ impl Campaign {
             shells.iter().position(|s| s.as_ref().is_some_and(|s| s.device == device))
         };
         match notice {
-            Notice::Found { device, speed, port, .. } => match self.adopt(device, speed, port) {
-                Some(()) => self.seen.served += u64::from(port != SENSOR),
-                None => self.seen.refused += 1,
-            },
+            Notice::Found { device, speed, port, .. } => {
+                self.consider(Unserved { device, speed, port, number: 0 });
+            }
+            Notice::Read(device) => {
+                let read = self.unserved.iter().position(|unserved| unserved.device == device);
+                let read = self.unserved.swap_remove(read.expect("a configuration of nobody"));
+                self.consider(read);
+            }
             Notice::Configured(device) | Notice::Refused(device, _) => {
                 let done = matches!(notice, Notice::Configured(_));
                 if let Some(place) = shell(&mut self.shells, device)
@@ -206,6 +223,7 @@ impl Campaign {
                 }
             }
             Notice::Gone(device) => {
+                self.unserved.retain(|unserved| unserved.device != device);
                 if let Some(place) = shell(&mut self.shells, device)
                     && let Some(shell) = &mut self.shells[place]
                 {
@@ -218,6 +236,22 @@ impl Campaign {
             }
             Notice::Stopped { endpoint, .. } => panic!("endpoint {endpoint:#x} had to make room"),
             Notice::OverCurrent(_) | Notice::Died(_) => panic!("{notice:?}"),
+        }
+    }
+
+    /// A device with one of its configurations: it is served, or shows the next one.
+    fn consider(&mut self, unserved: Unserved) {
+        let Unserved { device, speed, port, number } = unserved;
+        if self.adopt(device, speed, port).is_some() {
+            self.seen.served += u64::from(port != SENSOR);
+            return;
+        }
+        let next = Unserved { number: number + 1, ..unserved };
+        let few = next.number < CONFIGURATIONS;
+        if few && self.machine.driver.read_configuration(device, next.number).is_ok() {
+            self.unserved.push(next);
+        } else {
+            self.seen.refused += 1;
         }
     }
 

@@ -12,6 +12,7 @@ use diapason_devices::faulty::{Fault, Faulty, Rule, Tally};
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
+use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
 use diapason_random::Random;
 use diapason_usb::setup::descriptor_type;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 
 /// A sound device.
 fn sound(random: &mut Random) -> Box<dyn Device> {
-    match random.below(7) {
+    match random.below(8) {
         0 => Box::new(Keyboard::typing(Nanos::from_millis(10), 10_000)),
         1 => Box::new(Disk::new(4096)),
         2 => Box::new(Hub::new(random.one_in(2), 4)),
@@ -29,6 +30,7 @@ fn sound(random: &mut Random) -> Box<dyn Device> {
             let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
             Box::new(Hydra::new(Identity::default(), &buses))
         }
+        6 => Box::new(Adapter::default()),
         _ => Box::new(bridge(4096).0),
     }
 }

@@ -4,6 +4,7 @@ use diapason_abi::Nanos;
 use diapason_can::{BitRate, Frame, frame};
 use diapason_random::Random;
 use diapason_usb::class::cdc_acm::{CdcAcm, LineCoding};
+use diapason_usb::class::cdc_ecm::Ethernet;
 use diapason_usb::class::hid::Keyboard;
 use diapason_usb::class::hub::Hub;
 use diapason_usb::class::kvaser::{Kvaser, Mode};
@@ -90,6 +91,12 @@ pub fn find(
     if let Some(hub) = Hub::find(set, 0) {
         return Some(with(hub, |hub, random, _| {
             hub.reset(random.below(16) as u8);
+        }));
+    }
+    if let Some(network) = Ethernet::find(set) {
+        return Some(with(network, |network, random, _| {
+            network.lend(random.bits() as u32, 2048);
+            network.send(random.bits() as u32, random.below(2000) as u32);
         }));
     }
     Link::find(set).map(|link| {

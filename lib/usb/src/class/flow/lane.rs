@@ -31,6 +31,11 @@ impl Lane {
         Lane { pipe, spans: [Span::default(); ROOM], first: 0, length: 0, depth }
     }
 
+    /// How many more there is room for.
+    pub(in crate::class) fn room(&self) -> usize {
+        ROOM - self.length
+    }
+
     /// One more; false if there is no room for it.
     pub(in crate::class) fn push(&mut self, span: Span) -> bool {
         let room = self.length < ROOM;

@@ -1,0 +1,161 @@
+//! The network device: two configurations, frames in packets, and the computer behind it.
+
+mod support;
+
+use diapason_abi::Nanos;
+use diapason_devices::network::{
+    ADDRESS, Adapter, FRAMES, IN, NEWS, OUT, PACKET, PEER, PEER_ADDRESS, VENDORS,
+};
+use diapason_devices::{Device, Handshake, Stall};
+use diapason_usb::Setup;
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
+    EthernetRepr, Icmpv4Packet, Icmpv4Repr, IpProtocol, Ipv4Address, Ipv4Packet, Ipv4Repr,
+};
+use support::{Random, hostile, read, write};
+
+const HOST: Ipv4Address = Ipv4Address::new(10, 0, 2, 15);
+const HOST_ADDRESS: EthernetAddress = EthernetAddress(ADDRESS);
+
+fn peer() -> Ipv4Address {
+    Ipv4Address::from_octets(PEER)
+}
+
+/// In the configuration with whole frames, its data interface open; with this filter.
+fn open(adapter: &mut Adapter, filter: u16) {
+    let mut ask = |setup| adapter.control(Nanos::ZERO, setup, &[]);
+    ask(Setup::set_configuration(FRAMES)).unwrap();
+    ask(Setup::set_interface(1, 1)).unwrap();
+    ask(Setup { kind: 0x21, request: 0x43, value: filter, index: 0, length: 0 }).unwrap();
+}
+
+fn frame(to: EthernetAddress, ethertype: EthernetProtocol, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 14 + length];
+    let head = EthernetRepr { src_addr: HOST_ADDRESS, dst_addr: to, ethertype };
+    head.emit(&mut EthernetFrame::new_unchecked(&mut bytes));
+    bytes
+}
+
+/// Who has the address of the peer?
+fn question() -> Vec<u8> {
+    let arp = ArpRepr::EthernetIpv4 {
+        operation: ArpOperation::Request,
+        source_hardware_addr: HOST_ADDRESS,
+        source_protocol_addr: HOST,
+        target_hardware_addr: EthernetAddress::BROADCAST,
+        target_protocol_addr: peer(),
+    };
+    let mut bytes = frame(EthernetAddress::BROADCAST, EthernetProtocol::Arp, arp.buffer_len());
+    arp.emit(&mut ArpPacket::new_unchecked(&mut bytes[14..]));
+    bytes
+}
+
+fn echo(number: u16, data: &[u8]) -> Vec<u8> {
+    let echo = Icmpv4Repr::EchoRequest { ident: 7, seq_no: number, data };
+    let ip = Ipv4Repr {
+        src_addr: HOST,
+        dst_addr: peer(),
+        next_header: IpProtocol::Icmp,
+        payload_len: echo.buffer_len(),
+        hop_limit: 64,
+    };
+    let length = ip.buffer_len() + echo.buffer_len();
+    let mut bytes = frame(EthernetAddress(PEER_ADDRESS), EthernetProtocol::Ipv4, length);
+    let sums = ChecksumCapabilities::default();
+    ip.emit(&mut Ipv4Packet::new_unchecked(&mut bytes[14..]), &sums);
+    echo.emit(&mut Icmpv4Packet::new_unchecked(&mut bytes[34..]), &sums);
+    bytes
+}
+
+/// A frame of the host's, in packets.
+fn send(adapter: &mut Adapter, now: Nanos, frame: &[u8]) {
+    frame.chunks(PACKET).for_each(|packet| write(adapter, now, OUT, packet));
+    if frame.len().is_multiple_of(PACKET) {
+        write(adapter, now, OUT, &[]);
+    }
+}
+
+/// The next frame for the host, once it is there.
+fn receive(adapter: &mut Adapter) -> Option<Vec<u8>> {
+    let now = adapter.next_change();
+    if now == Nanos::FOREVER {
+        return None;
+    }
+    assert_eq!(read(adapter, now - Nanos(1), IN, PACKET), None, "before it is there");
+    let mut frame = Vec::new();
+    loop {
+        let packet = read(adapter, now, IN, PACKET).unwrap();
+        frame.extend(&packet);
+        if packet.len() < PACKET {
+            return Some(frame);
+        }
+    }
+}
+
+#[test]
+fn only_an_open_interface_of_the_second_configuration_carries_frames() {
+    let mut adapter = Adapter::default();
+    let mut ask = |setup| adapter.control(Nanos::ZERO, setup, &[]);
+    let filter = Setup { kind: 0x21, request: 0x43, value: 15, index: 0, length: 0 };
+    assert_eq!(ask(Setup::set_configuration(9)), Err(Stall));
+    for value in [VENDORS, FRAMES] {
+        ask(Setup::set_configuration(value)).unwrap();
+        assert_eq!(ask(filter), Err(Stall), "configuration {value}");
+    }
+    assert_eq!(adapter.receive(Nanos::ZERO, OUT, &[]), Handshake::Error);
+    open(&mut adapter, 15);
+    let news = read(&mut adapter, Nanos::ZERO, NEWS, 16).unwrap();
+    assert_eq!(news, [0xa1, 0, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(read(&mut adapter, Nanos::ZERO, NEWS, 16).unwrap()[..2], [0xa1, 0x2a]);
+    send(&mut adapter, Nanos::ZERO, &question());
+    assert!(receive(&mut adapter).is_some());
+    let vendors = adapter.control(Nanos::ZERO, Setup::set_configuration(VENDORS), &[]);
+    assert_eq!(vendors, Ok(vec![]));
+    send(&mut adapter, Nanos::ZERO, &question());
+    assert_eq!(receive(&mut adapter), None);
+}
+
+#[test]
+fn the_peer_says_its_address_and_echoes_every_length() {
+    let mut adapter = Adapter::default();
+    open(&mut adapter, 0b1110);
+    send(&mut adapter, Nanos::ZERO, &question());
+    let answer = receive(&mut adapter).unwrap();
+    let arp = ArpRepr::parse(&ArpPacket::new_checked(&answer[14..]).unwrap()).unwrap();
+    let ArpRepr::EthernetIpv4 { operation, source_hardware_addr, .. } = arp else { panic!() };
+    assert_eq!(operation, ArpOperation::Reply);
+    assert_eq!(source_hardware_addr, EthernetAddress(PEER_ADDRESS));
+    let data: Vec<u8> = (0..1472).map(|at| (at * 7) as u8).collect();
+    for (number, length) in (0..).zip((0..=1472).rev()) {
+        let now = Nanos::from_millis(u64::from(number));
+        send(&mut adapter, now, &echo(number, &data[..length]));
+        let answer = receive(&mut adapter).unwrap();
+        let icmp = Icmpv4Packet::new_checked(&answer[34..42 + length]).unwrap();
+        let said = Icmpv4Repr::parse(&icmp, &ChecksumCapabilities::default()).unwrap();
+        let wanted = Icmpv4Repr::EchoReply { ident: 7, seq_no: number, data: &data[..length] };
+        assert_eq!(said, wanted, "{length} bytes");
+    }
+    assert_eq!(adapter.dropped(), 0);
+}
+
+#[test]
+fn the_filter_and_too_long_frames() {
+    let mut adapter = Adapter::default();
+    open(&mut adapter, 0b1000);
+    send(&mut adapter, Nanos::ZERO, &question());
+    assert_eq!(receive(&mut adapter), None, "the host wants what is for all alone");
+    open(&mut adapter, 0b100);
+    send(&mut adapter, Nanos::ZERO, &[0xff; 1515]);
+    assert_eq!(adapter.dropped(), 1);
+    send(&mut adapter, Nanos::ZERO, &question());
+    assert!(receive(&mut adapter).is_some());
+}
+
+#[test]
+fn hosts_without_manners_break_nothing() {
+    let mut random = Random::new(11);
+    for _ in 0..20 {
+        hostile(&mut Adapter::default(), &mut random, 2_500);
+    }
+}
