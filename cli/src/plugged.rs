@@ -27,6 +27,8 @@ const STORAGE: u64 = 64 << 20;
 /// start.
 const KEY_PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: u32 = 300;
+/// A loose network device stays in, and then out, for so long.
+const LOOSE: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_millis(500)];
 
 /// A device, and where it is plugged in, as QEMU writes it: "2", or "1.3" behind a hub.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,13 +136,21 @@ fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failu
     Ok(match plug.model {
         UsbModel::Hub => device(&format!("usb-hub,{at}")),
         UsbModel::QemuKeyboard => {
-            let socket = absolute(folder)?.join(format!("keys{number}.sock"));
-            std::thread::spawn(move || type_at(&socket));
-            let name = format!("keys{number}");
-            let path = format!("socket,id={name},path={name}.sock,server=on,wait=off");
-            let mut options: Vec<OsString> = ["-chardev".into(), path.into()].into();
-            options.extend(["-mon".into(), format!("chardev={name},mode=readline").into()]);
+            let mut options = monitor(folder, &format!("keys{number}"), type_at)?;
             options.extend(device(&format!("usb-kbd,{at}")));
+            options
+        }
+        UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => {
+            let name = format!("network{number}");
+            // Nobody but what QEMU itself plays on this network can be reached.
+            let user = format!("user,id={name}-user,restrict=on");
+            let mut options: Vec<OsString> = ["-netdev".into(), user.into()].into();
+            let network = format!("usb-net,id={name},netdev={name}-user,{at}");
+            options.extend(device(&network));
+            if plug.model == UsbModel::QemuLooseNetwork {
+                let shake = move |monitor: UnixStream| shake_at(monitor, &name, &network);
+                options.extend(monitor(folder, &format!("plug{number}"), shake)?);
+            }
             options
         }
         UsbModel::QemuStorage => {
@@ -157,13 +167,40 @@ fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failu
     })
 }
 
+/// The options for a monitor of QEMU's, at which somebody does something as soon as it is there.
+fn monitor(
+    folder: &Path,
+    name: &str,
+    act: impl FnOnce(UnixStream) + Send + 'static,
+) -> Result<Vec<OsString>, Failure> {
+    let socket = absolute(folder)?.join(format!("{name}.sock"));
+    std::thread::spawn(move || {
+        let connect = |_| {
+            std::thread::sleep(KEY_PAUSE);
+            UnixStream::connect(&socket).ok()
+        };
+        if let Some(monitor) = (0..PATIENCE).find_map(connect) {
+            act(monitor);
+        }
+    });
+    let path = format!("socket,id={name},path={name}.sock,server=on,wait=off");
+    let mode = format!("chardev={name},mode=readline");
+    Ok(["-chardev".into(), path.into(), "-mon".into(), mode.into()].into())
+}
+
+/// Pulls a device out and plugs it in again, in the time of the host, until QEMU is gone.
+fn shake_at(mut monitor: UnixStream, name: &str, device: &str) {
+    let orders = [format!("device_del {name}"), format!("device_add {device}")];
+    for (pause, order) in LOOSE.iter().zip(&orders).cycle() {
+        std::thread::sleep(*pause);
+        if writeln!(monitor, "{order}").is_err() {
+            return;
+        }
+    }
+}
+
 /// Types the alphabet at a monitor of QEMU's, in the time of the host, until QEMU is gone.
-fn type_at(socket: &Path) {
-    let connect = |_| {
-        std::thread::sleep(KEY_PAUSE);
-        UnixStream::connect(socket).ok()
-    };
-    let Some(mut monitor) = (0..PATIENCE).find_map(connect) else { return };
+fn type_at(mut monitor: UnixStream) {
     for key in ('a'..='z').cycle() {
         std::thread::sleep(KEY_PAUSE);
         if writeln!(monitor, "sendkey {key} 50").is_err() {

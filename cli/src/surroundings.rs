@@ -12,6 +12,7 @@ use diapason_devices::faulty::{self, Drifting, Faulty, Lie, Rule};
 use diapason_devices::hub::{Hub, NotPlugged};
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
+use diapason_devices::network::Adapter;
 use diapason_devices::sensor::Sensor;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
 use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel};
@@ -61,7 +62,11 @@ pub fn device(
         UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
         UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
         UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
-        UsbModel::QemuStorage | UsbModel::QemuKeyboard => return None,
+        UsbModel::Network => Box::new(Adapter::default()),
+        UsbModel::QemuStorage
+        | UsbModel::QemuKeyboard
+        | UsbModel::QemuNetwork
+        | UsbModel::QemuLooseNetwork => return None,
     })
 }
 

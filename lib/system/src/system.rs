@@ -251,15 +251,21 @@ pub enum UsbModel {
     Hub,
     /// A SuperSpeed hub with four ports.
     SuperSpeedHub,
+    /// A network device, and a computer that answers on its network.
+    Network,
     /// QEMU's own disk, of 64 MiB.
     QemuStorage,
     /// QEMU's own keyboard.
     QemuKeyboard,
+    /// QEMU's own network device, on a network of QEMU's.
+    QemuNetwork,
+    /// The same, pulled out and plugged in again all the time.
+    QemuLooseNetwork,
 }
 
 impl UsbModel {
     /// Every model.
-    pub const ALL: [UsbModel; 10] = [
+    pub const ALL: [UsbModel; 13] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
         UsbModel::Camera,
@@ -268,8 +274,11 @@ impl UsbModel {
         UsbModel::Disk,
         UsbModel::Hub,
         UsbModel::SuperSpeedHub,
+        UsbModel::Network,
         UsbModel::QemuStorage,
         UsbModel::QemuKeyboard,
+        UsbModel::QemuNetwork,
+        UsbModel::QemuLooseNetwork,
     ];
     /// Ports of a hub.
     pub const HUB_PORTS: u8 = 4;
@@ -280,8 +289,9 @@ impl UsbModel {
         match self {
             UsbModel::UsbCan => 5,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
-            UsbModel::Disk | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
+            UsbModel::Disk | UsbModel::Network | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
             UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
+            UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => 0,
         }
     }
 
@@ -297,8 +307,11 @@ impl UsbModel {
             UsbModel::Disk => "disk",
             UsbModel::Hub => "hub",
             UsbModel::SuperSpeedHub => "superspeed-hub",
+            UsbModel::Network => "network",
             UsbModel::QemuStorage => "qemu-storage",
             UsbModel::QemuKeyboard => "qemu-keyboard",
+            UsbModel::QemuNetwork => "qemu-network",
+            UsbModel::QemuLooseNetwork => "qemu-loose-network",
         }
     }
 
@@ -323,7 +336,13 @@ impl UsbModel {
     /// Is it a device that the simulator does not have?
     #[must_use]
     pub const fn only_in_qemu(self) -> bool {
-        matches!(self, UsbModel::QemuStorage | UsbModel::QemuKeyboard)
+        matches!(
+            self,
+            UsbModel::QemuStorage
+                | UsbModel::QemuKeyboard
+                | UsbModel::QemuNetwork
+                | UsbModel::QemuLooseNetwork
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Observed, QemuTest};
 use crate::usb::{Wave, around, beside};
 
 const DEVICES: &str = "examples/usb-devices.toml";
+const NETWORK: &str = "examples/network.toml";
 const EMULATED: &str = "tests/systems/usb-qemu.toml";
 /// Devices that come and go beside a sensor.
 pub const WAVES: &str = "tests/systems/usb-waves.toml";
@@ -15,9 +16,11 @@ const SECONDS: u64 = 4;
 const PACKETS: u64 = 400;
 const FRAMES: u64 = 50;
 const KEYS: u64 = 8;
+const ECHOES: u64 = 300;
 const MEBIBYTES: &str = "16";
 
 const NAME: &str = "a sensor, a keyboard behind a hub, a disk and a camera are served whole";
+const ECHOED: &str = "a network device carries echoes of every length";
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[
@@ -30,6 +33,36 @@ pub const TESTS: &[QemuTest] = &[
             "QEMU's own disk and keyboard: 64 MiB written and read again, keys typed",
             EMULATED,
             emulated,
+        )
+    },
+    QemuTest { horizon_ns: SECONDS * 1_000_000_000, ..QemuTest::new(ECHOED, NETWORK, answered) },
+    QemuTest {
+        horizon_ns: SECONDS * 1_000_000_000,
+        ..QemuTest::simulated(ECHOED, NETWORK, answered)
+    },
+    QemuTest {
+        horizon_ns: SECONDS * 1_000_000_000,
+        faults: &["1500ms unplug adapter 500ms"],
+        ..QemuTest::simulated(
+            "a network device that is pulled out costs one echo at most",
+            NETWORK,
+            replugged,
+        )
+    },
+    QemuTest {
+        horizon_ns: 5_000_000_000,
+        ..QemuTest::new(
+            "QEMU's own network: an address, and 3000 echoes of every length",
+            "tests/systems/network-qemu.toml",
+            emulated_network,
+        )
+    },
+    QemuTest {
+        horizon_ns: 25_000_000_000,
+        ..QemuTest::new(
+            "QEMU's own network device, pulled out and plugged in all the time",
+            "tests/systems/network-loose.toml",
+            loose,
         )
     },
     QemuTest {
@@ -116,4 +149,51 @@ fn hostile(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     println!("{}", beside(boot, Wave::Hostile)?);
     Ok(())
+}
+
+/// What `net-echo` counts: echoes, answers, of them lost and wrong, and devices.
+fn echoes(boot: &Observed, begins: &str, first: usize) -> Result<[u64; 4], String> {
+    let number = |place| last(boot, "net-echo", begins, first + place);
+    Ok([number(0)?, number(1)?, number(2)?, number(3)?])
+}
+
+/// The model answers as long as it runs.
+fn answered(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let [answered, lost, wrong, devices] = echoes(boot, "NETWORK", 2)?;
+    at_least("echoes", answered, (SECONDS - 1) * ECHOES)?;
+    exactly(&[lost, wrong, devices], &[0, 0, 1])
+}
+
+fn emulated_network(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let [answered, lost, wrong, devices] = echoes(boot, "NETWORK WHOLE", 2)?;
+    exactly(&[answered, lost, wrong, devices], &[3000, 0, 0, 1])?;
+    boot.logged("net-echo", "the network gives 10.0.2.15/24")
+}
+
+/// Each time the device goes, one echo may go with it.
+fn loose(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let [answered, lost, wrong, devices] = echoes(boot, "NETWORK", 2)?;
+    println!("{answered} echoes, {lost} lost, {devices} devices");
+    at_least("devices", devices, 2)?;
+    at_least("echoes", answered, 100)?;
+    exactly(&[wrong, lost.saturating_sub(devices)], &[0, 0])
+}
+
+/// Faults of the simulator: out at 1.5 s, in again at 2 s.
+fn replugged(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    boot.holds()?;
+    let [answered, lost, wrong, devices] = echoes(boot, "NETWORK", 2)?;
+    at_least("echoes", answered, (SECONDS - 2) * ECHOES)?;
+    exactly(&[wrong, devices, lost.saturating_sub(1)], &[0, 2, 0])
+}
+
+fn exactly(found: &[u64], wanted: &[u64]) -> Result<(), String> {
+    if found == wanted { Ok(()) } else { Err(format!("{found:?}, not {wanted:?}")) }
 }

@@ -6,4 +6,4 @@
 
 mod clients;
 
-pub use clients::{camera, disk, keyboard, link, sensor, times};
+pub use clients::{camera, disk, keyboard, link, network, sensor, times};

@@ -26,6 +26,8 @@ pub mod wanted {
     pub const CAMERA: u64 = 1 << 4;
     /// Hubs, and what is behind them.
     pub const HUBS: u64 = 1 << 5;
+    /// Network devices.
+    pub const NETWORK: u64 = 1 << 6;
 }
 
 /// Bytes of heap beyond those for the CAN interface alone.
@@ -152,6 +154,15 @@ pub const CAMERA: Home = Home {
     pace: Nanos::from_micros(500),
 };
 
+/// Frames from and to a network.
+pub const NETWORK: Home = Home {
+    vcpu: "usb-network",
+    thread: "network",
+    work: "usbd.network",
+    moderation: Nanos::from_micros(125),
+    pace: Nanos::from_micros(125),
+};
+
 /// Messages from and to other computers: none waits for another.
 pub static LINKS: [Home; diapason_usbd::link::LINKS] =
     [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
@@ -186,6 +197,8 @@ pub const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(1))
 
 /// Bytes kept of a configuration.
 pub const CONFIGURATION: usize = 1024;
+/// Configurations of a device that are looked at, in their order, for one that somebody serves.
+pub const CONFIGURATIONS: u8 = 4;
 
 /// Room for one device of each service, and for a few that nobody serves; of the services, so many
 /// have an interrupter of their own, and so many share memory with clients.

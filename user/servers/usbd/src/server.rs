@@ -37,6 +37,16 @@ pub type Turn = Option<(DeviceId, u8)>;
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
 
+/// A device that nobody serves so far.
+#[derive(Clone, Copy)]
+struct Unserved {
+    device: DeviceId,
+    speed: Speed,
+    place: Place,
+    /// Which of its configurations was read last, or is being read.
+    number: u8,
+}
+
 /// All of it. Whoever holds it does whatever is due.
 pub struct Server {
     driver: Driver,
@@ -44,6 +54,8 @@ pub struct Server {
     services: Vec<Box<dyn Service>>,
     served: Vec<Served>,
     turn: Turn,
+    /// Devices of which another configuration is being read.
+    unserved: Vec<Unserved>,
     /// Since when interrupters have had events, but no interrupt.
     waiting: Vec<Option<Nanos>>,
     /// A device is gone since the pools were last looked at.
@@ -74,6 +86,7 @@ impl Server {
             pool,
             served: Vec::with_capacity(offers.len()),
             turn: None,
+            unserved: Vec::with_capacity(offers.len()),
             waiting: vec![None; homes.len() + 1],
             left: false,
             tell,
@@ -190,10 +203,13 @@ impl Server {
             Notice::Found { device, speed, port, route } => {
                 let place = Place { port, route };
                 self.tell_hub(place, Child::Found);
-                let what = self.adopt(device, speed, place).unwrap_or("a device nobody serves");
-                log!("port {port}, route {route:x}: {what}, {speed:?} speed");
-                if self.tell & tell::DEVICES != 0 {
-                    listing::device(&self.driver, device, speed, place);
+                self.consider(Unserved { device, speed, place, number: 0 });
+            }
+            Notice::Read(device) => {
+                let at = self.unserved.iter().position(|unserved| unserved.device == device);
+                if let Some(at) = at {
+                    let unserved = self.unserved.swap_remove(at);
+                    self.consider(unserved);
                 }
             }
             Notice::Configured(device) => {
@@ -217,6 +233,7 @@ impl Server {
             Notice::Gone(device) => {
                 self.left = true;
                 self.turn.take_if(|(hub, _)| *hub == device);
+                self.unserved.retain(|unserved| unserved.device != device);
                 if let Some(served) = here(&mut self.served, device) {
                     let service = &mut *self.services[served.service];
                     served.leave(service);
@@ -244,6 +261,25 @@ impl Server {
         }
     }
 
+    /// A device with one of its configurations: it is served, or shows the next one.
+    fn consider(&mut self, unserved: Unserved) {
+        let Unserved { device, speed, place, number } = unserved;
+        let what = self.adopt(device, speed, place);
+        let next = Unserved { number: number + 1, ..unserved };
+        if what.is_none()
+            && next.number < policy::CONFIGURATIONS
+            && self.driver.read_configuration(device, next.number).is_ok()
+        {
+            self.unserved.push(next);
+            return;
+        }
+        let (Place { port, route }, what) = (place, what.unwrap_or("a device nobody serves"));
+        log!("port {port}, route {route:x}: {what}, {speed:?} speed");
+        if self.tell & tell::DEVICES != 0 {
+            listing::device(&self.driver, device, speed, place);
+        }
+    }
+
     /// A device was found: what it is to the first service that is free and knows it.
     fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
         let mut bytes = [0; policy::CONFIGURATION];
@@ -262,6 +298,7 @@ impl Server {
     fn bury(&mut self, death: Death, now: Nanos) {
         log!("the controller died: {death:?}; started again after {} ms", self.pause.0 / 1_000_000);
         self.turn = None;
+        self.unserved.clear();
         for served in &mut self.served {
             served.leave(&mut *self.services[served.service]);
         }

@@ -205,6 +205,7 @@ impl Served {
             }
             Memory::Shared(place) => {
                 self.sharing -= 1;
+                service.returned(place);
                 if self.stage == Stage::Working {
                     let mut head = [0; HEAD];
                     let head = head_of(service, endpoint, place, result, &mut head);

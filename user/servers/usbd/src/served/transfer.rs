@@ -148,7 +148,7 @@ impl Served {
     /// Queues a transfer; if that is refused, its place is free again.
     fn submit(
         &mut self,
-        service: &dyn Service,
+        service: &mut dyn Service,
         driver: &mut Driver,
         pool: &Pool,
         todo: &Todo,
@@ -170,7 +170,10 @@ impl Served {
         };
         let queued = driver.submit(&request);
         match (todo.memory, queued.is_ok()) {
-            (Memory::Shared(_), true) => self.sharing += 1,
+            (Memory::Shared(place), true) => {
+                self.sharing += 1;
+                service.lent(place);
+            }
             (Memory::Slot(slot), false) => self.slots.give_back(slot),
             _ => {}
         }

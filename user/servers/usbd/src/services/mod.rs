@@ -10,6 +10,7 @@ mod disk;
 mod hub;
 mod keyboard;
 mod link;
+mod network;
 mod offered;
 mod sensor;
 mod stream;
@@ -38,7 +39,7 @@ pub use stream::Terms;
 pub struct Found<'a> {
     /// Its device descriptor.
     pub about: Device,
-    /// Its first configuration.
+    /// One of its configurations.
     pub set: Configuration<'a>,
     /// Hubs between it and the controller.
     pub tier: u8,
@@ -155,6 +156,16 @@ pub trait Kind: Send + 'static {
         let _ = (port, child);
     }
 
+    /// A place in shared memory is the controller's.
+    fn lent(&mut self, place: u32) {
+        let _ = place;
+    }
+
+    /// It is not any more; if the class still listens, it hears of it next.
+    fn returned(&mut self, place: u32) {
+        let _ = place;
+    }
+
     /// The device is gone, or of no use for a while.
     fn forget(&mut self) {}
 
@@ -222,6 +233,12 @@ pub trait Service: Send {
     /// How it went.
     fn complete(&mut self, done: Completion<'_>, now: Nanos);
 
+    /// As of [`Kind::lent`].
+    fn lent(&mut self, place: u32);
+
+    /// As of [`Kind::returned`].
+    fn returned(&mut self, place: u32);
+
     /// How it went with shared memory.
     fn landed(&mut self, done: Landed<'_>, now: Nanos);
 
@@ -288,6 +305,9 @@ pub fn offered(told: &Told, asking: Asking<'_>) -> Result<Offers, Errno> {
     }
     if wanted & policy::wanted::CAMERA != 0 {
         offer(&mut all, camera::Video::new()?, Some(&policy::CAMERA));
+    }
+    if wanted & policy::wanted::NETWORK != 0 {
+        offer(&mut all, network::Network::new()?, Some(&policy::NETWORK));
     }
     for (number, (port, home)) in told.links().zip(&policy::LINKS).enumerate() {
         offer(&mut all, link::Link::new(number, port, told.guarantee)?, Some(home));

@@ -82,6 +82,14 @@ impl<K: Kind> Service for Offered<K> {
         });
     }
 
+    fn lent(&mut self, place: u32) {
+        self.kind.lent(place);
+    }
+
+    fn returned(&mut self, place: u32) {
+        self.kind.returned(place);
+    }
+
     fn landed(&mut self, done: Landed<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.landed(now, done, &mut |event| {

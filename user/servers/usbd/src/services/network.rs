@@ -1,0 +1,194 @@
+//! A network device: Ethernet frames in slots that a client shares with the controller.
+//!
+//! A slot is the client's or the server's, and of the latter some are the controller's. When a
+//! device goes, a slot comes back once the controller has let go of it.
+
+use super::{Found, Kind, Next};
+use crate::slots::Shape;
+use diapason_abi::Nanos;
+use diapason_rt::memory::Dma;
+use diapason_rt::sync::Semaphore;
+use diapason_rt::{Errno, log, time};
+use diapason_usb::class::cdc_ecm::{self, Ethernet, Event};
+use diapason_usbd::network::{
+    Ask, BACK, CAME, Counter, DONE, DROPPED, FRAME_MAX, GONE, NONSENSE, News, SEND, SLOT_BYTES,
+    SLOTS, STATE, counter,
+};
+
+// The class takes what clients may give.
+const _: () = assert!(FRAME_MAX == cdc_ecm::FRAME_MAX as usize);
+
+/// What is known of a device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    address: [u8; 6],
+    speed: [u32; 2],
+    connected: bool,
+}
+
+/// The network and its client. Slots are bits of words.
+pub struct Network {
+    counter: Counter,
+    ready: [Semaphore; 1],
+    state: Option<State>,
+    /// Slots that are the server's.
+    held: u32,
+    /// Those that are the controller's.
+    pending: u32,
+    /// Those whose device is gone.
+    left: u32,
+    /// What came from the device and was no frame.
+    damaged: u64,
+    fresh: bool,
+}
+
+/// The bit of a slot; none of what is no slot.
+const fn bit(slot: u32) -> u32 {
+    if slot < SLOTS { 1 << slot } else { 0 }
+}
+
+impl Network {
+    /// Without a device.
+    ///
+    /// # Errors
+    /// A pipe, a semaphore or the shared memory is not there.
+    pub fn new() -> Result<Network, Errno> {
+        let counter = counter()?;
+        let ready = [counter.ready];
+        let (held, pending, left, damaged) = (0, 0, 0, 0);
+        Ok(Network { counter, ready, state: None, held, pending, left, damaged, fresh: false })
+    }
+
+    /// News about a slot, or about the device.
+    fn tell(&mut self, what: u32, (slot, bytes, status): (u32, u32, u32), now: Nanos) {
+        let State { address, speed, connected } =
+            self.state.unwrap_or(State { address: [0; 6], speed: [0; 2], connected: false });
+        let (taken, connected) = (now.0, connected.into());
+        let news = News { taken, what, slot, bytes, status, speed, address, connected };
+        // A client that lets more wait than there is room for loses some.
+        let _ = self.counter.news.push(&news);
+        self.fresh = true;
+    }
+
+    /// A slot is the client's again.
+    fn free(&mut self, what: u32, of: (u32, u32, u32), now: Nanos) {
+        self.held &= !bit(of.0);
+        self.tell(what, of, now);
+    }
+
+    /// More is known of the device.
+    fn learn(&mut self, now: Nanos, change: impl FnOnce(&mut State)) {
+        let Some(known) = self.state else { return };
+        let mut state = known;
+        change(&mut state);
+        if state != known {
+            self.state = Some(state);
+            self.tell(STATE, (0, 0, DONE), now);
+        }
+    }
+
+    fn opened(&mut self, address: [u8; 6], now: Nanos) {
+        let [a, b, c, d, e, f] = address;
+        log!("network: {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+        self.state = Some(State { address, speed: [0; 2], connected: true });
+        self.tell(STATE, (0, 0, DONE), now);
+    }
+
+    /// Does what a client wants; what cannot be done comes back.
+    fn begin(&mut self, class: Option<&mut Ethernet>, ask: &Ask) -> Result<(), u32> {
+        let (slot, mine) = (ask.slot, bit(ask.slot));
+        if mine == 0 || self.held & mine != 0 {
+            return Err(NONSENSE);
+        }
+        let class = class.ok_or(DROPPED)?;
+        let known = match ask.what {
+            SEND => class.send(slot, ask.bytes.into()),
+            _ => class.lend(slot, SLOT_BYTES),
+        };
+        if !known {
+            return Err(NONSENSE);
+        }
+        self.held |= mine;
+        Ok(())
+    }
+}
+
+impl Kind for Network {
+    type Class = Ethernet;
+
+    const NAME: &'static str = "a network device";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 4 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Ethernet> {
+        Ethernet::find(&found.set)
+    }
+
+    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+        match event {
+            Event::Opened { address } => self.opened(address, now),
+            Event::Connected(connected) => self.learn(now, |state| state.connected = connected),
+            Event::Speed { down, up } => self.learn(now, |state| state.speed = [down, up]),
+            Event::Came { place, bytes } => self.free(CAME, (place, bytes, DONE), now),
+            Event::Sent { place } => self.free(BACK, (place, 0, DONE), now),
+            Event::Damaged => self.damaged += 1,
+            Event::Failed => {
+                log!("network: the device does not work");
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn attend(&mut self, mut class: Option<&mut Ethernet>, now: Nanos) {
+        while let Some(ask) = self.counter.asks.pop() {
+            if let Err(status) = self.begin(class.as_deref_mut(), &ask) {
+                // Who holds it has not changed.
+                self.tell(BACK, (ask.slot, 0, status), now);
+            }
+        }
+    }
+
+    fn lent(&mut self, place: u32) {
+        self.pending |= bit(place);
+    }
+
+    fn returned(&mut self, place: u32) {
+        self.pending &= !bit(place);
+        if self.left & bit(place) != 0 {
+            self.left &= !bit(place);
+            self.free(BACK, (place, 0, DROPPED), time::now());
+        }
+    }
+
+    fn forget(&mut self) {
+        let now = time::now();
+        self.left = self.held & self.pending;
+        let at_once = self.held & !self.left;
+        for slot in (0..SLOTS).filter(|slot| at_once & bit(*slot) != 0) {
+            self.free(BACK, (slot, 0, DROPPED), now);
+        }
+        if self.state.take().is_some() {
+            self.tell(GONE, (0, 0, DONE), now);
+        }
+        match core::mem::take(&mut self.damaged) {
+            0 => {}
+            damaged => log!("network: {damaged} things came that were no frames"),
+        }
+    }
+
+    fn shared(&self) -> Option<(&Dma, usize)> {
+        Some((&self.counter.data, SLOT_BYTES as usize))
+    }
+
+    fn bells(&self) -> &[Semaphore] {
+        &self.ready
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        core::mem::take(&mut self.fresh).into()
+    }
+
+    fn asked(&self) -> Option<Semaphore> {
+        Some(self.counter.ask)
+    }
+}
