@@ -8,7 +8,7 @@ use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
-use diapason::reproduce::{self, ReproduceRequest};
+use diapason::reproduce::{self, Effort, ReproduceRequest};
 use diapason::signals::{self, SignalsRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
@@ -126,12 +126,16 @@ enum Command {
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
         /// What to reproduce: csd, semaphores, decisions, fig12, linux-twin,
-        /// tuned-pipes [default: everything].
+        /// tuned-pipes, usb-latency, usb-throughput [default: everything].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Fewer workloads: seconds instead of minutes.
         #[arg(long)]
         quick: bool,
+        /// Sixty simulated minutes instead of ten in each scenario of usb-latency and
+        /// usb-throughput: hours.
+        #[arg(long, conflicts_with = "quick")]
+        long: bool,
         /// Print the comparison as JSON.
         #[arg(long)]
         json: bool,
@@ -224,8 +228,13 @@ fn execute(command: Command) -> Result<u8, Failure> {
             report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
         }
         Command::Hints { paths } => hints::hints(&paths),
-        Command::Reproduce { names, quick, json, out } => {
-            reproduce::reproduce(&ReproduceRequest { names, quick, json, out })
+        Command::Reproduce { names, quick, long, json, out } => {
+            let effort = match (quick, long) {
+                (true, _) => Effort::Quick,
+                (_, true) => Effort::Long,
+                _ => Effort::Full,
+            };
+            reproduce::reproduce(&ReproduceRequest { names, effort, json, out })
         }
         Command::Signals { log, dbc, json } => signals::signals(&SignalsRequest { log, dbc, json }),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),

@@ -31,8 +31,8 @@ use std::path::{Path, PathBuf};
 pub struct ReproduceRequest {
     /// What to reproduce; everything if empty.
     pub names: Vec<String>,
-    /// Fewer workloads: seconds instead of minutes.
-    pub quick: bool,
+    /// How thoroughly.
+    pub effort: Effort,
     /// Print JSON instead of tables?
     pub json: bool,
     /// Where to put the pictures, if they are wanted.
@@ -41,9 +41,13 @@ pub struct ReproduceRequest {
 
 /// How thoroughly to work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Effort {
+pub enum Effort {
+    /// Fewer workloads: seconds instead of minutes.
     Quick,
+    /// As the papers, or enough to be sure.
     Full,
+    /// Six times as long, where a run is long enough to be told by its length.
+    Long,
 }
 
 type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
@@ -66,10 +70,9 @@ const ALL: [(&str, Reproduction); 8] = [
 /// If a name is unknown, or a picture cannot be written.
 pub fn reproduce(request: &ReproduceRequest) -> Result<u8, Failure> {
     let chosen = chosen(&request.names)?;
-    let effort = if request.quick { Effort::Quick } else { Effort::Full };
     let mut reports = Vec::new();
     for (name, run) in chosen {
-        let report = run(effort, &Progress::new(name))?;
+        let report = run(request.effort, &Progress::new(name))?;
         if let Some(folder) = &request.out {
             save(folder, &report)?;
         }

@@ -54,7 +54,7 @@ fn sources(measured: &Measured) -> String {
 fn samples(effort: Effort) -> usize {
     match effort {
         Effort::Quick => 10,
-        Effort::Full => 100,
+        Effort::Full | Effort::Long => 100,
     }
 }
 

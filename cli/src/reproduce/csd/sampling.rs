@@ -42,7 +42,7 @@ pub struct Point {
 pub fn samples(effort: Effort) -> usize {
     match effort {
         Effort::Quick => 40,
-        Effort::Full => 500,
+        Effort::Full | Effort::Long => 500,
     }
 }
 
@@ -50,7 +50,7 @@ pub fn samples(effort: Effort) -> usize {
 pub fn task_counts(effort: Effort) -> Vec<usize> {
     match effort {
         Effort::Quick => vec![5, 15, 25, 40, 50],
-        Effort::Full => (1..=10).map(|step| 5 * step).collect(),
+        Effort::Full | Effort::Long => (1..=10).map(|step| 5 * step).collect(),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn run(
 ) -> Result<(Vec<Row>, String), Failure> {
     let jobs: Vec<(Scenario, Machine, u64)> = match effort {
         Effort::Quick => vec![(TABLE_8[2], Machine::Simulated, QUICK)],
-        Effort::Full => {
+        Effort::Full | Effort::Long => {
             let both =
                 |scenario: &Scenario| Machine::BOTH.map(|m| (*scenario, m, scenario.seconds));
             TABLE_8.iter().flat_map(both).collect()

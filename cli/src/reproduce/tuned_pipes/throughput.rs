@@ -17,7 +17,7 @@ const QUICK: u64 = 6;
 pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>), Failure> {
     let (machines, seconds): (&[Machine], u64) = match effort {
         Effort::Quick => (&[Machine::Simulated], QUICK),
-        Effort::Full => (&Machine::BOTH, SECONDS),
+        Effort::Full | Effort::Long => (&Machine::BOTH, SECONDS),
     };
     let (mut rows, mut series) = (Vec::new(), Vec::new());
     for machine in machines {

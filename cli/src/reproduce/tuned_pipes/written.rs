@@ -44,7 +44,7 @@ impl Second {
 pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, String), Failure> {
     let (machines, seconds): (&[Machine], u64) = match effort {
         Effort::Quick => (&[Machine::Simulated], QUICK),
-        Effort::Full => (&Machine::BOTH, SECONDS),
+        Effort::Full | Effort::Long => (&Machine::BOTH, SECONDS),
     };
     let mut table = Table::new(&[
         ("channel", Align::Left),

@@ -17,5 +17,6 @@ const fn seconds(effort: Effort) -> u64 {
     match effort {
         Effort::Quick => 3,
         Effort::Full => 600,
+        Effort::Long => 3_600,
     }
 }
