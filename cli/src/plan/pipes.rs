@@ -4,12 +4,13 @@
 //! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
 //! kernel's calls cost.
 
+use super::bus;
 use super::calls::Calls;
 use super::core::Core;
 use super::counts::Costs;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
-use diapason_bus::{Async, Bus, Direction, EndpointId, Speed, Transfer, packet_time};
+use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
 use diapason_pipe::bill::{
     Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
     Work, equation_nine, input, top_half,
@@ -231,8 +232,7 @@ fn reader(pipe: &Pipe, system: &System, core: &Core) -> Result<Supply, Missing> 
     })
 }
 
-/// The longest time of a transfer of an interface that shares its bus with nothing else that is
-/// planned.
+/// The longest time of a transfer of an interface, beside whatever shares its bus.
 pub(super) fn longest_transfer(
     pipe: &Pipe,
     system: &System,
@@ -240,22 +240,8 @@ pub(super) fn longest_transfer(
     bytes: usize,
 ) -> Result<Nanos, Missing> {
     debug_assert_eq!(system.usb[pipe.usb].model, UsbModel::UsbCan);
-    let bus = Bus::new(Speed::High);
-    let end = |id, direction| Async {
-        id: EndpointId(id),
-        transfer: Transfer::Bulk,
-        direction,
-        packet: PACKET,
-        burst: 0,
-        guarantee: None,
-    };
-    let ends = [end(0, Direction::In), end(1, Direction::Out)];
-    let which = EndpointId(u32::from(direction == Direction::Out));
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    let plan = diapason_bus::plan(&bus, &[], &ends).ok();
-    let worst = plan.and_then(|plan| plan.worst_time(&bus, &ends, which, bytes).ok()?);
-    let impossible = || ("the bus has no time for its transfers".to_owned(), String::new());
-    worst.map(|worst| worst.nanos()).ok_or_else(impossible)
+    bus::longest(system, pipe.usb, (direction, PACKET), bytes)
 }
 
 /// Transfers from the interface.

@@ -2,10 +2,12 @@
 //! bulk transfers take at worst, and what the article's readings of t_A say instead.
 
 mod json;
+mod shared;
 mod tables;
 mod words;
 
 pub use json::buses as to_json;
+pub(super) use shared::longest;
 pub use tables::tables;
 
 use diapason_bus::article::{self, Outcome};
