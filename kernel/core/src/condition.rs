@@ -36,7 +36,7 @@ impl Condition {
 
 impl Kernel<'_> {
     #[inline(always)]
-    fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
+    pub(crate) fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
         match self.conditions.get(handle as u16) {
             Some(c) if c.handle == handle && c.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))

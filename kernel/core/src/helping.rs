@@ -21,7 +21,7 @@ use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::semaphore::SemaphoreId;
 use crate::thread::{State, ThreadId, Wait};
-use diapason_abi::call::{NO_HINT, OWNER_DIED};
+use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
 
 impl Kernel<'_> {
@@ -188,16 +188,8 @@ impl Kernel<'_> {
     /// A thread whose alarm is not set gets the mutex that it waits for, which is free.
     #[inline(always)]
     fn receive_mutex(&mut self, thread: ThreadId, mutex: SemaphoreId) {
-        let s = &mut self.semaphores[mutex];
-        let t = &mut self.threads[thread];
-        s.count = 0;
-        s.owner = thread;
-        s.next_held = core::mem::replace(&mut t.held, mutex);
-        if t.result == 0 && core::mem::replace(&mut s.owner_died, false) {
-            t.result = OWNER_DIED;
-        }
-        t.has_result = true;
-        t.wait = t.after;
+        let semaphore = &mut self.semaphores[mutex];
+        self.threads[thread].receive(thread, mutex, semaphore);
     }
 
     /// A thread that has its place goes on: its call returns `result`.

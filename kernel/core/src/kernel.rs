@@ -4,13 +4,14 @@ use crate::admission::Promise;
 use crate::alarm::Alarms;
 use crate::condition::Condition;
 use crate::event::{Event, Source};
-use crate::machine::Machine;
+use crate::machine::{Machine, UserMemory};
 use crate::mailbox::{Mailbox, Message};
 use crate::memory::{Chain, Device, Frame, Segment};
 use crate::pool::{Id, Pool};
 use crate::process::{Process, ProcessId, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
+use crate::shortcut::Longer;
 use crate::thread::{Thread, ThreadId};
 use crate::vcpu::Vcpu;
 use diapason_abi::archive::INTERRUPT_GRACE;
@@ -195,6 +196,24 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
         match CallNumber::decode(number)? {
+            CallNumber::EventWait => self.quick_event(a[0]),
+            CallNumber::Log => self.quick_log(m, a[0], a[1]),
+            call => self.complete(m, call, a).ok(),
+        }
+    }
+
+    /// The same for the most frequent calls.
+    ///
+    /// # Errors
+    /// That it is not to go this way.
+    #[inline(always)]
+    pub fn complete(
+        &mut self,
+        m: &mut impl UserMemory,
+        call: CallNumber,
+        a: Arguments,
+    ) -> Result<u64, Longer> {
+        let completed = match call {
             CallNumber::Null => Some(0),
             CallNumber::Yield => {
                 let s = &self.scheduler;
@@ -203,12 +222,11 @@ impl Kernel<'_> {
             CallNumber::SemLock | CallNumber::SemTryLock => self.quick_lock(a[0]),
             CallNumber::SemUnlock => self.quick_unlock(a[0]),
             CallNumber::CvSignal => self.quick_signal(a[0]),
-            CallNumber::MboxSend => self.quick_send(m, a[0], a[1], a[2], a[3]),
-            CallNumber::MboxReceive => self.quick_receive(m, a[0], a[1]),
-            CallNumber::EventWait => self.quick_event(a[0]),
-            CallNumber::Log => self.quick_log(m, a[0], a[1]),
+            CallNumber::MboxSend => return self.quick_send(m, a[0], a[1], a[2], a[3]),
+            CallNumber::MboxReceive => return self.quick_receive(m, a[0], a[1]),
             _ => None,
-        }
+        };
+        completed.ok_or(Longer::Way)
     }
 
     fn quick_log<M: Machine>(&mut self, m: &mut M, address: u64, length: u64) -> Option<u64> {
@@ -270,15 +288,10 @@ impl Kernel<'_> {
 
     #[inline(always)]
     fn resume(&mut self, run: ThreadId, alarm: Nanos) -> Decision {
-        let t = &mut self.threads[run];
-        self.process = t.process;
-        self.grant = 1 << (t.process.index() & 63);
-        let (mut result, mut deliver_to) = (None, 0);
-        if t.has_result {
-            t.has_result = false;
-            result = Some(t.result);
-            deliver_to = core::mem::take(&mut t.deliver_to);
-        }
+        let resumed = self.threads[run].resume();
+        self.process = resumed.process;
+        self.grant = resumed.process.grant();
+        let (result, deliver_to) = (resumed.result, resumed.deliver_to);
         Decision { run, result, deliver_to, alarm }
     }
 

@@ -6,10 +6,11 @@
 
 use crate::event::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::machine::Machine;
+use crate::machine::{Machine, UserMemory};
 use crate::pool::{FREE, Id, Pool, Range};
 use crate::process::ProcessId;
 use crate::queue::ThreadQueue;
+use crate::shortcut::Longer;
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
 
@@ -157,21 +158,22 @@ impl Kernel<'_> {
 
     /// `MboxSend`, when nobody waits for it and there is room.
     #[inline(always)]
-    pub(crate) fn quick_send<M: Machine>(
+    pub(crate) fn quick_send(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         handle: u64,
         address: u64,
         length: u64,
         priority: u64,
-    ) -> Option<u64> {
-        let id = self.mailbox(handle).ok()?;
+    ) -> Result<u64, Longer> {
+        let id = self.mailbox(handle)?;
         let b = &mut self.mailboxes[id];
         if b.receivers.head.is_some() || b.event.is_some() || b.free.is_none() {
-            return None;
+            return Err(Longer::Way);
         }
         let message = &mut self.messages[b.free];
-        m.copy_in(address, message.bytes.get_mut(..length as usize)?).ok()?;
+        let bytes = message.bytes.get_mut(..length as usize).ok_or(Longer::Way)?;
+        m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
         message.length = length as u8;
         message.priority = priority as u32;
         if b.first.is_none() {
@@ -180,7 +182,7 @@ impl Kernel<'_> {
         } else {
             b.deposit(&mut self.messages, priority as u32);
         }
-        Some(0)
+        Ok(0)
     }
 
     /// `MboxSend(mailbox, address, length, priority, deadline)`.
@@ -262,25 +264,25 @@ impl Kernel<'_> {
 
     /// `MboxReceive`, when a message is there and no sender waits for its place.
     #[inline(always)]
-    pub(crate) fn quick_receive<M: Machine>(
+    pub(crate) fn quick_receive(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         handle: u64,
         address: u64,
-    ) -> Option<u64> {
-        let id = self.mailbox(handle).ok()?;
+    ) -> Result<u64, Longer> {
+        let id = self.mailbox(handle)?;
         let b = &self.mailboxes[id];
         if b.first.is_none() || b.senders.head.is_some() {
-            return None;
+            return Err(Longer::Way);
         }
-        self.fetch(m, id, address)
+        self.fetch(m, id, address).ok_or(Longer::BadAddress(address))
     }
 
     /// Copy the first message out and free its slot; nothing happens if the address is bad.
     #[inline(always)]
-    pub(crate) fn fetch<M: Machine>(
+    pub(crate) fn fetch(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         id: MailboxId,
         address: u64,
     ) -> Option<u64> {
