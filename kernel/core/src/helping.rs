@@ -47,47 +47,6 @@ impl Kernel<'_> {
         run
     }
 
-    /// The common choice, if it is one: no VCPU has anything to do, and the first of the others can
-    /// run, or the owner of the mutex that it waits for. Calls nothing; else, nobody: then
-    /// [`Kernel::choose`] is asked.
-    #[inline(always)]
-    pub fn choose_simply(&mut self) -> ThreadId {
-        let s = &self.scheduler;
-        if s.eligible != 0 || s.payer.is_some() {
-            return ThreadId::NONE;
-        }
-        let place = s.unreserved.first();
-        if place.is_none() {
-            return place;
-        }
-        let t = &self.threads[place];
-        let run = match t.wait {
-            Wait::Nothing => place,
-            Wait::Mutex(mutex) => {
-                let s = &self.semaphores[mutex];
-                if s.handle != t.wanted {
-                    return ThreadId::NONE;
-                }
-                if s.owner.is_some() {
-                    if !matches!(self.threads[s.owner].wait, Wait::Nothing) {
-                        return ThreadId::NONE;
-                    }
-                    s.owner
-                } else {
-                    if !matches!(t.after, Wait::Nothing) || self.alarms.is_set(place.index()) {
-                        return ThreadId::NONE;
-                    }
-                    self.receive_mutex(place, mutex);
-                    place
-                }
-            }
-            Wait::Hint(mutex) => self.foresee(place, mutex),
-            _ => return ThreadId::NONE,
-        };
-        self.scheduler.place = place;
-        run
-    }
-
     /// Who runs in the place of a thread that will lock a mutex: mostly its owner, or if there is
     /// none, or the thread runs already, itself. Nobody: it is not that simple.
     #[inline(always)]

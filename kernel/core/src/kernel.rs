@@ -196,13 +196,12 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
         match CallNumber::decode(number)? {
-            CallNumber::EventWait => self.quick_event(a[0]),
             CallNumber::Log => self.quick_log(m, a[0], a[1]),
             call => self.complete(m, call, a).ok(),
         }
     }
 
-    /// The same for the most frequent calls.
+    /// The same for calls that need nothing of the machine but memory.
     ///
     /// # Errors
     /// That it is not to go this way.
@@ -224,6 +223,7 @@ impl Kernel<'_> {
             CallNumber::CvSignal => self.quick_signal(a[0]),
             CallNumber::MboxSend => return self.quick_send(m, a[0], a[1], a[2], a[3]),
             CallNumber::MboxReceive => return self.quick_receive(m, a[0], a[1]),
+            CallNumber::EventWait => self.quick_event(a[0]),
             _ => None,
         };
         completed.ok_or(Longer::Way)
@@ -239,27 +239,42 @@ impl Kernel<'_> {
 
     /// Everything else: account for what happened, and decide who runs.
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
-        self.act(m, now, cause);
+        match cause {
+            Cause::Syscall(number, arguments) => self.call(m, now, number, arguments),
+            _ => self.happen(m, now, cause),
+        }
         self.decide()
     }
 
-    /// The first half of [`Kernel::enter`], for machines that enter at many places: inlined, so
-    /// that a caller with a known cause and call pays only for that.
+    /// The first half of [`Kernel::enter`] for a call.
     #[inline(always)]
-    pub fn act<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
-        self.now = now;
-        self.entries += 1;
-        if self.scheduler.payer.is_some() {
-            self.settle();
-            let device = matches!(cause, Cause::Irq(_));
-            self.scheduler.grace = if device { INTERRUPT_GRACE } else { Nanos::ZERO };
-        }
+    pub fn call<M: Machine>(&mut self, m: &mut M, now: Nanos, number: u64, a: Arguments) {
+        self.begin(now, Nanos::ZERO);
+        self.syscall(m, number, a);
+    }
+
+    /// The first half of [`Kernel::enter`] for every other cause; calls are left alone.
+    #[inline(always)]
+    pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
+        let device = matches!(cause, Cause::Irq(_));
+        self.begin(now, if device { INTERRUPT_GRACE } else { Nanos::ZERO });
         match cause {
-            Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
             Cause::Fault(fault) => self.fault(m, fault),
             Cause::Boot => self.boot(m),
+            Cause::Syscall(..) => {}
+        }
+    }
+
+    /// Whoever paid has paid up to now.
+    #[inline(always)]
+    fn begin(&mut self, now: Nanos, grace: Nanos) {
+        self.now = now;
+        self.entries += 1;
+        if self.scheduler.payer.is_some() {
+            self.settle();
+            self.scheduler.grace = grace;
         }
     }
 
@@ -276,14 +291,6 @@ impl Kernel<'_> {
         } else {
             Decision { run, result: None, deliver_to: 0, alarm }
         }
-    }
-
-    /// The second half, when the machine knows already that [`Kernel::choose`] or
-    /// [`Kernel::choose_simply`] names `run`, and that another thread has run so far.
-    #[inline(always)]
-    pub fn hand_over(&mut self, run: ThreadId) -> Decision {
-        self.scheduler.switch(&mut self.threads, run, self.now);
-        self.resume(run, self.next_alarm())
     }
 
     #[inline(always)]
@@ -304,6 +311,13 @@ impl Kernel<'_> {
         } else {
             self.alarms.next_reserved().min(self.scheduler.paid_until)
         }
+    }
+
+    /// When the kernel was entered last.
+    #[inline(always)]
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
     }
 
     /// How often the kernel was entered, calls that changed no schedule apart.

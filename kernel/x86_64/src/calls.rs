@@ -27,7 +27,7 @@ macro_rules! handlers {
                         let [a, b, c, d, e] = words;
                         $next(a, b, c, d, e, CallNumber::$call as u64)
                     }
-                    Err(Longer::BadAddress(address)) => bad_address(address),
+                    Err(Longer::BadAddress(address)) => shell.bad_address(address),
                 }
             }
         )*
@@ -57,6 +57,10 @@ handlers! {
     quick_unlock: SemUnlock of 1, quick, else short_unlock;
     /// `SemUnlock` that somebody waited for.
     short_unlock: SemUnlock of 1, shortcut, else any_call;
+    /// `SemTryLock` of what is free.
+    quick_try: SemTryLock of 1, quick, else any_call;
+    /// `EventWait` for what has occurred.
+    quick_wait: EventWait of 3, quick, else any_call;
     /// `CvSignal` to nobody.
     quick_signal: CvSignal of 2, quick, else short_signal;
     /// `CvSignal` to somebody who waits.
@@ -69,6 +73,8 @@ handlers! {
     quick_receive: MboxReceive of 4, quick, else short_receive;
     /// `MboxReceive` of what will come.
     short_receive: MboxReceive of 4, shortcut, else any_call;
+    /// `Log` of a line whose memory is there.
+    log: Log of 2, log, else any_call;
     /// `MboxCall`.
     short_call: MboxCall of 5, shortcut, else any_call;
 }
@@ -84,6 +90,9 @@ static HANDLERS: [Handler; CallNumber::ALL.len()] = {
     handlers[CallNumber::MboxSend as usize] = quick_send;
     handlers[CallNumber::MboxReceive as usize] = quick_receive;
     handlers[CallNumber::MboxCall as usize] = short_call;
+    handlers[CallNumber::SemTryLock as usize] = quick_try;
+    handlers[CallNumber::EventWait as usize] = quick_wait;
+    handlers[CallNumber::Log as usize] = log;
     handlers
 };
 
@@ -98,15 +107,7 @@ extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) ->
     }
 }
 
-/// A call named memory that its caller does not have.
-#[cold]
-#[inline(never)]
-extern "C" fn bad_address(address: u64) -> Exit {
-    // SAFETY: as above.
-    unsafe { shell() }.bad_address(address)
-}
-
-/// Any call, and what nobody else completed.
+/// Any call, the long way.
 #[inline(never)]
 extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: once per entry.
@@ -119,7 +120,12 @@ extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number
     // SAFETY: once per entry.
     let shell = unsafe { shell() };
     let start = shell.watch_start();
-    let exit = shell.any_call(number, [a, b, c, d, e]);
+    let exit = match shell.observed_call(number, [a, b, c, d, e]) {
+        Some(exit) => exit,
+        None => any_call(a, b, c, d, e, number),
+    };
+    // SAFETY: the reference of the handler is gone.
+    let shell = unsafe { self::shell() };
     // No call has such a number, but a program can try it.
     shell.watch_end(start, number.min(VECTORS_FROM - 1), exit.next == 0);
     exit

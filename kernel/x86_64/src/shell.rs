@@ -42,6 +42,8 @@ pub struct Shell {
     pub has_devices: bool,
     /// What paths took, if the run is watched.
     pub paths: Paths,
+    /// Why the kernel was entered, if the run is recorded.
+    pub noted: Cause,
 }
 
 /// What `entry.s` gets back from a system call: its result, and the context to continue with: 0 for
@@ -159,57 +161,69 @@ impl Shell {
     }
 
     /// The calling thread named memory at `address` that it does not have.
+    #[cold]
+    #[inline(never)]
     pub fn bad_address(&mut self, address: u64) -> Exit {
         let (cause, instruction) = (FaultCause::BadAddress, self.metal.instruction());
         let next = self.enter(Cause::Fault(Fault { cause, address, instruction }));
         Exit { value: 0, next }
     }
 
+    /// A line of text, if its memory is there.
     #[inline(always)]
-    fn leave_call(&mut self, caller: ThreadId, decision: Decision) -> Exit {
-        let next = self.settle(decision);
-        if decision.run == caller && next != IDLE {
+    pub fn log(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
+        let logged = self.kernel.quick(&mut self.metal, call as u64, arguments);
+        let value = logged.ok_or(Longer::Way)?;
+        forget_registers();
+        Ok(Exit { value, next: 0 })
+    }
+
+    /// A call that is observed, if it changes nothing about who runs.
+    pub fn observed_call(&mut self, number: u64, arguments: Arguments) -> Option<Exit> {
+        if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
+            self.record_quick(number, arguments, value);
             forget_registers();
-            return Exit { value: decision.result.unwrap_or(0), next: 0 };
+            return Some(Exit { value, next: 0 });
+        }
+        self.noted = Cause::Syscall(number, arguments);
+        None
+    }
+
+    /// Any call, however rare.
+    #[inline(always)]
+    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
+        let caller = self.kernel.scheduler.running;
+        self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
+        let next = self.conclude();
+        let context = self.context(caller.index());
+        if next == context.place() {
+            let value = context.rax;
+            forget_registers();
+            return Exit { value, next: 0 };
         }
         Exit { value: 0, next }
     }
 
-    /// Any call, however rare, and every call that is observed.
-    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
-        if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
-            self.record_quick(number, arguments, value);
-            forget_registers();
-            return Exit { value, next: 0 };
+    /// Enter the core with any cause but a call; returns the context to continue with.
+    #[inline(never)]
+    pub fn enter(&mut self, cause: Cause) -> usize {
+        if self.metal.observe.record {
+            self.noted = cause;
         }
-        let caller = self.kernel.scheduler.running;
-        let decision = self.decide(Cause::Syscall(number, arguments));
-        self.leave_call(caller, decision)
+        self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        self.conclude()
     }
 
-    /// Enter the core with any cause.
+    /// Decide who runs. Timer, address space, result, message: then that thread can go on.
     #[inline(never)]
-    fn decide(&mut self, cause: Cause) -> Decision {
-        let now = self.clock.now();
-        let decision = self.kernel.enter(&mut self.metal, now, cause);
+    fn conclude(&mut self) -> usize {
+        let decision = self.kernel.decide();
         if self.metal.supervisor_died {
             self.finish(exit::SUPERVISOR_DIED);
         }
         if self.metal.observe.record {
-            self.metal.recorder.entry(&cause.entry(now, &decision));
+            self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), &decision));
         }
-        decision
-    }
-
-    /// Enter the core and do what it decides; returns the context to continue with.
-    pub fn enter(&mut self, cause: Cause) -> usize {
-        let decision = self.decide(cause);
-        self.settle(decision)
-    }
-
-    /// Timer, address space, result: then the chosen thread can go on.
-    #[inline(always)]
-    fn settle(&mut self, decision: Decision) -> usize {
         let alarm = decision.alarm.min(self.horizon);
         if alarm != self.armed {
             self.set_timer(alarm);
