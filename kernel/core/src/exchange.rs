@@ -74,7 +74,7 @@ impl Kernel<'_> {
     /// refused is refused before anybody can notice the message.
     pub(crate) fn mbox_call<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [send, address, what, receive, deadline] = a;
-        let (to, from) = (self.mailbox(send)?, self.mailbox(receive)?);
+        let (to, from) = (self.find_mailbox(send)?, self.find_mailbox(receive)?);
         let (length, deadline) = (what >> 32, Nanos(deadline));
         if to == from {
             return Err(Refused::Misuse(FaultCause::BadArgument, receive));

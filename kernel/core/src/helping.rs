@@ -205,7 +205,7 @@ impl Kernel<'_> {
     }
 
     /// A blocked thread gets its place, and so does everybody who was parked with it.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn give_place(&mut self, thread: ThreadId) {
         self.threads[thread].state = State::Ready;
         self.take_place(thread);
@@ -295,7 +295,7 @@ impl Kernel<'_> {
 
     /// What a wait with this hint turns into when it ends. A hint changes no result: one that names
     /// no mutex of the caller's is none.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn hinted(&self, hint: u64) -> Wait {
         match self.semaphores.get(hint as u16) {
             Some(s) if s.handle == hint && hint != NO_HINT && s.allowed & self.grant != 0 => {

@@ -104,6 +104,12 @@ impl Kernel<'_> {
         }
     }
 
+    /// The same for the long ways.
+    #[inline(never)]
+    pub(crate) fn find_mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
+        self.mailbox(handle)
+    }
+
     /// `MboxCreate(key, event)`.
     pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
         let found = self.mailboxes.ids().find(|b| self.mailboxes[*b].key == key);
@@ -138,7 +144,7 @@ impl Kernel<'_> {
 
     /// `MboxDelete(mailbox)`.
     pub(crate) fn mbox_delete(&mut self, handle: u64) -> Step {
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         if self.mailboxes[id].faults_of.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
@@ -188,7 +194,7 @@ impl Kernel<'_> {
     /// `MboxSend(mailbox, address, length, priority, deadline)`.
     pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [handle, address, length, priority, deadline] = a;
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         let (sender, receiver) = (self.running(), self.mailboxes[id].receivers.head);
         // Straight to who waits for it; nothing shows if the copy fails half-way.
         let keeper = if receiver.is_some() { receiver } else { sender };
@@ -218,7 +224,7 @@ impl Kernel<'_> {
     }
 
     /// The first receiver has its message in its buffer: it goes on.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
         let b = &mut self.mailboxes[id];
         b.receivers.remove(&mut self.threads, receiver);
@@ -305,7 +311,7 @@ impl Kernel<'_> {
         deadline: Nanos,
         hint: u64,
     ) -> Step {
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         if self.mailboxes[id].first.is_some() {
             let bad = Refused::Misuse(FaultCause::BadAddress, address);
             let result = self.fetch(m, id, address).ok_or(bad)?;
@@ -322,7 +328,7 @@ impl Kernel<'_> {
     }
 
     /// Nothing is there yet: the running thread waits.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn await_message(
         &mut self,
         id: MailboxId,

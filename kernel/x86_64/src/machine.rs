@@ -193,7 +193,7 @@ impl UserMemory for Unobserved<'_> {
 }
 
 impl UserMemory for Metal {
-    #[inline(always)]
+    #[inline(never)]
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
         let length = to.len() as u64;
         if !self.visible(address, length)
@@ -207,7 +207,7 @@ impl UserMemory for Metal {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress> {
         let length = from.len() as u64;
         if !self.visible(address, length)
