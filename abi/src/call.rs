@@ -10,7 +10,7 @@
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
         /// What a program asks of the kernel.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(u8)]
         pub enum CallNumber { $($(#[$doc])* $name = $number,)* }
 

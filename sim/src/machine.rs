@@ -10,7 +10,7 @@ use crate::{Error, Said};
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::Record;
 use diapason_abi::{Nanos, PAGE, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, UserMemory};
 
 /// Words of a fault's record before the address concerned and that of the instruction.
 const FAULT_ADDRESSES: usize = 4;
@@ -175,7 +175,7 @@ impl Simulated {
     }
 }
 
-impl Machine for Simulated {
+impl UserMemory for Simulated {
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
         let from = self.range(address, to.len() as u64, false)?;
         // SAFETY: the program may read all of the range, and does not run now.
@@ -196,7 +196,9 @@ impl Machine for Simulated {
         unsafe { std::ptr::copy(from, to, length as usize) };
         Ok(())
     }
+}
 
+impl Machine for Simulated {
     fn window(&self, process: ProcessId) -> u64 {
         self.region.window(process.index())
     }

@@ -77,8 +77,9 @@ impl<'a> Alarms<'a> {
     }
 
     /// Is one set for `sleeper`?
+    #[inline(always)]
     pub fn is_set(&self, sleeper: u16) -> bool {
-        self.place.get(sleeper as usize).is_some_and(|place| *place != NOT_SET)
+        self.place[sleeper as usize] != NOT_SET
     }
 
     /// Wake `sleeper`, which has no alarm, at `due`. A due time of for ever sets nothing.

@@ -36,7 +36,7 @@ impl Condition {
 
 impl Kernel<'_> {
     #[inline(always)]
-    fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
+    pub(crate) fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
         match self.conditions.get(handle as u16) {
             Some(c) if c.handle == handle && c.allowed & self.grant != 0 => {
                 Ok(Id::new(handle as u16))
@@ -106,7 +106,7 @@ impl Kernel<'_> {
     /// `CvWait(condition, mutex, deadline)`.
     pub(crate) fn cv_wait(&mut self, handle: u64, mutex: u64, deadline: Nanos) -> Step {
         let id = self.condition(handle)?;
-        let mutex = self.semaphore(mutex)?;
+        let mutex = self.find_semaphore(mutex)?;
         let thread = self.running();
         if self.semaphores[mutex].owner != thread {
             return Err(Refused::Errno(Errno::NotOwner));

@@ -3,83 +3,78 @@
 //! A client calls with its request, a server with its answer, so that a round trip takes two
 //! entries instead of four. Mostly the other side waits for the message and is the next to run, and
 //! neither has a VCPU, a deadline or anybody who waits for it. Then the two change places, and
-//! there is nothing to decide: [`Kernel::exchange`]. What it does is what [`Kernel::enter`] would
-//! do; the storm's recording is replayed through the latter to see that.
+//! there is nothing to decide, and the call has a short way (`shortcut`).
 
-use crate::kernel::{Arguments, Decision, Flow, Kernel, Refused, Step};
-use crate::machine::Machine;
+use crate::kernel::{Arguments, Flow, Kernel, Refused, Step};
+use crate::machine::{Machine, UserMemory};
 use crate::mailbox::MailboxId;
 use crate::pool::Id;
+use crate::shortcut::{Longer, Passed};
 use crate::thread::{State, ThreadId, Wait};
 use diapason_abi::{Errno, FaultCause, Nanos};
 
 impl Kernel<'_> {
-    /// `MboxCall`, if nothing has to be decided: who sent, and who runs now. The message is the
-    /// sender's, the decision's alarm the one that is set. Or `None`, having done nothing.
+    /// `MboxCall`, if nothing has to be decided. The message is the caller's.
     #[inline(always)]
-    pub fn exchange<M: Machine>(
+    pub(crate) fn exchange(
         &mut self,
-        m: &mut M,
-        now: Nanos,
+        m: &mut impl UserMemory,
         a: Arguments,
-    ) -> Option<(ThreadId, Decision)> {
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
         let [send, address, what, receive, deadline] = a;
-        let caller = self.scheduler.running;
-        let mut threads = self.threads.again();
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let caller = s.running;
         let c = &mut threads[caller];
-        m.copy_in(address, c.message.get_mut(..(what >> 32) as usize)?).ok()?;
+        let bytes = c.message.get_mut(..(what >> 32) as usize).ok_or(Longer::Way)?;
+        m.copy_in(address, bytes).map_err(|_| Longer::Way)?;
         c.message_length = (what >> 32) as u8;
         let mut boxes = self.mailboxes.again();
-        let (to, from) = (boxes.get(send as u16)?, boxes.get(receive as u16)?);
+        let (to, from) = (boxes.get(send as u16), boxes.get(receive as u16));
+        let (Some(to), Some(from)) = (to, from) else { return Err(Longer::Way) };
         if to.handle != send
             || from.handle != receive
             || to.allowed & from.allowed & self.grant == 0
         {
-            return None;
+            return Err(Longer::Way);
         }
         let receiver = to.receivers.head;
         let waits = from.first.is_none() && from.receivers.is_empty();
         if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
-            return None;
+            return Err(Longer::Way);
         }
-        let s = &mut self.scheduler;
-        let reserved = s.eligible != 0 || s.payer.is_some();
-        if reserved || address == 0 || self.alarms.is_set(receiver.index()) {
-            return None;
+        if !s.is_plain() || address == 0 || self.alarms.is_set(receiver.index()) {
+            return Err(Longer::Way);
         }
         let (c, r) = (&threads[caller], &threads[receiver]);
         if c.vcpu.is_some() || c.next != caller || r.vcpu.is_some() || r.next != receiver {
-            return None;
+            return Err(Longer::Way);
         }
         if !r.parked.is_empty() || !matches!(r.after, Wait::Nothing) {
-            return None;
+            return Err(Longer::Way);
         }
         if !s.unreserved.replace(c.priority, r.priority, receiver) {
-            return None;
+            return Err(Longer::Way);
         }
         // From here on nothing fails.
-        let r = &mut threads[receiver];
-        (r.state, r.wait) = (State::Ready, Wait::Nothing);
-        let (process, deliver_to) = (r.process, core::mem::take(&mut r.deliver_to));
+        let now = now();
         let c = &mut threads[caller];
         (c.state, c.wait, c.after) =
             (State::Blocked, Wait::Receive(Id::new(receive as u16)), Wait::Nothing);
         c.deliver_to = address;
-        c.used.0 = c.used.0.wrapping_add(now.0.wrapping_sub(s.since.0));
-        (s.running, s.place, s.since) = (receiver, receiver, now);
         boxes[Id::new(send as u16)].receivers.head = ThreadId::NONE;
         boxes[Id::new(receive as u16)].receivers.head = caller;
-        (self.now, self.entries) = (now, self.entries + 1);
-        (self.process, self.grant) = (process, 1 << (process.index() & 63));
-        let alarm = self.next_alarm();
-        Some((caller, Decision { run: receiver, result: Some(what), deliver_to, alarm }))
+        s.place = receiver;
+        s.pass(&mut threads, caller, receiver, now);
+        let resumed = threads[receiver].come_back(what);
+        Ok(Passed { sender: caller, ..self.passed(receiver, resumed, now) })
     }
 
     /// `MboxCall(send, address, length << 32 | priority, receive, deadline)`. All that can be
     /// refused is refused before anybody can notice the message.
     pub(crate) fn mbox_call<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [send, address, what, receive, deadline] = a;
-        let (to, from) = (self.mailbox(send)?, self.mailbox(receive)?);
+        let (to, from) = (self.find_mailbox(send)?, self.find_mailbox(receive)?);
         let (length, deadline) = (what >> 32, Nanos(deadline));
         if to == from {
             return Err(Refused::Misuse(FaultCause::BadArgument, receive));

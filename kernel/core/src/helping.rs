@@ -21,7 +21,7 @@ use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::semaphore::SemaphoreId;
 use crate::thread::{State, ThreadId, Wait};
-use diapason_abi::call::{NO_HINT, OWNER_DIED};
+use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
 
 impl Kernel<'_> {
@@ -44,47 +44,6 @@ impl Kernel<'_> {
         if !self.vcpus.is_empty() {
             self.fund();
         }
-        run
-    }
-
-    /// The common choice, if it is one: no VCPU has anything to do, and the first of the others can
-    /// run, or the owner of the mutex that it waits for. Calls nothing; else, nobody: then
-    /// [`Kernel::choose`] is asked.
-    #[inline(always)]
-    pub fn choose_simply(&mut self) -> ThreadId {
-        let s = &self.scheduler;
-        if s.eligible != 0 || s.payer.is_some() {
-            return ThreadId::NONE;
-        }
-        let place = s.unreserved.first();
-        if place.is_none() {
-            return place;
-        }
-        let t = &self.threads[place];
-        let run = match t.wait {
-            Wait::Nothing => place,
-            Wait::Mutex(mutex) => {
-                let s = &self.semaphores[mutex];
-                if s.handle != t.wanted {
-                    return ThreadId::NONE;
-                }
-                if s.owner.is_some() {
-                    if !matches!(self.threads[s.owner].wait, Wait::Nothing) {
-                        return ThreadId::NONE;
-                    }
-                    s.owner
-                } else {
-                    if !matches!(t.after, Wait::Nothing) || self.alarms.is_set(place.index()) {
-                        return ThreadId::NONE;
-                    }
-                    self.receive_mutex(place, mutex);
-                    place
-                }
-            }
-            Wait::Hint(mutex) => self.foresee(place, mutex),
-            _ => return ThreadId::NONE,
-        };
-        self.scheduler.place = place;
         run
     }
 
@@ -188,16 +147,8 @@ impl Kernel<'_> {
     /// A thread whose alarm is not set gets the mutex that it waits for, which is free.
     #[inline(always)]
     fn receive_mutex(&mut self, thread: ThreadId, mutex: SemaphoreId) {
-        let s = &mut self.semaphores[mutex];
-        let t = &mut self.threads[thread];
-        s.count = 0;
-        s.owner = thread;
-        s.next_held = core::mem::replace(&mut t.held, mutex);
-        if t.result == 0 && core::mem::replace(&mut s.owner_died, false) {
-            t.result = OWNER_DIED;
-        }
-        t.has_result = true;
-        t.wait = t.after;
+        let semaphore = &mut self.semaphores[mutex];
+        self.threads[thread].receive(thread, mutex, semaphore);
     }
 
     /// A thread that has its place goes on: its call returns `result`.
@@ -254,7 +205,7 @@ impl Kernel<'_> {
     }
 
     /// A blocked thread gets its place, and so does everybody who was parked with it.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn give_place(&mut self, thread: ThreadId) {
         self.threads[thread].state = State::Ready;
         self.take_place(thread);
@@ -344,7 +295,7 @@ impl Kernel<'_> {
 
     /// What a wait with this hint turns into when it ends. A hint changes no result: one that names
     /// no mutex of the caller's is none.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn hinted(&self, hint: u64) -> Wait {
         match self.semaphores.get(hint as u16) {
             Some(s) if s.handle == hint && hint != NO_HINT && s.allowed & self.grant != 0 => {

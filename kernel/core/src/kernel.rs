@@ -4,13 +4,14 @@ use crate::admission::Promise;
 use crate::alarm::Alarms;
 use crate::condition::Condition;
 use crate::event::{Event, Source};
-use crate::machine::Machine;
+use crate::machine::{Machine, UserMemory};
 use crate::mailbox::{Mailbox, Message};
 use crate::memory::{Chain, Device, Frame, Segment};
 use crate::pool::{Id, Pool};
 use crate::process::{Process, ProcessId, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
+use crate::shortcut::Longer;
 use crate::thread::{Thread, ThreadId};
 use crate::vcpu::Vcpu;
 use diapason_abi::archive::INTERRUPT_GRACE;
@@ -195,6 +196,23 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
         match CallNumber::decode(number)? {
+            CallNumber::Log => self.quick_log(m, a[0], a[1]),
+            call => self.complete(m, call, a).ok(),
+        }
+    }
+
+    /// The same for calls that need nothing of the machine but memory.
+    ///
+    /// # Errors
+    /// That it is not to go this way.
+    #[inline(always)]
+    pub fn complete(
+        &mut self,
+        m: &mut impl UserMemory,
+        call: CallNumber,
+        a: Arguments,
+    ) -> Result<u64, Longer> {
+        let completed = match call {
             CallNumber::Null => Some(0),
             CallNumber::Yield => {
                 let s = &self.scheduler;
@@ -203,12 +221,12 @@ impl Kernel<'_> {
             CallNumber::SemLock | CallNumber::SemTryLock => self.quick_lock(a[0]),
             CallNumber::SemUnlock => self.quick_unlock(a[0]),
             CallNumber::CvSignal => self.quick_signal(a[0]),
-            CallNumber::MboxSend => self.quick_send(m, a[0], a[1], a[2], a[3]),
-            CallNumber::MboxReceive => self.quick_receive(m, a[0], a[1]),
+            CallNumber::MboxSend => return self.quick_send(m, a[0], a[1], a[2], a[3]),
+            CallNumber::MboxReceive => return self.quick_receive(m, a[0], a[1]),
             CallNumber::EventWait => self.quick_event(a[0]),
-            CallNumber::Log => self.quick_log(m, a[0], a[1]),
             _ => None,
-        }
+        };
+        completed.ok_or(Longer::Way)
     }
 
     fn quick_log<M: Machine>(&mut self, m: &mut M, address: u64, length: u64) -> Option<u64> {
@@ -221,27 +239,42 @@ impl Kernel<'_> {
 
     /// Everything else: account for what happened, and decide who runs.
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
-        self.act(m, now, cause);
+        match cause {
+            Cause::Syscall(number, arguments) => self.call(m, now, number, arguments),
+            _ => self.happen(m, now, cause),
+        }
         self.decide()
     }
 
-    /// The first half of [`Kernel::enter`], for machines that enter at many places: inlined, so
-    /// that a caller with a known cause and call pays only for that.
+    /// The first half of [`Kernel::enter`] for a call.
     #[inline(always)]
-    pub fn act<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
-        self.now = now;
-        self.entries += 1;
-        if self.scheduler.payer.is_some() {
-            self.settle();
-            let device = matches!(cause, Cause::Irq(_));
-            self.scheduler.grace = if device { INTERRUPT_GRACE } else { Nanos::ZERO };
-        }
+    pub fn call<M: Machine>(&mut self, m: &mut M, now: Nanos, number: u64, a: Arguments) {
+        self.begin(now, Nanos::ZERO);
+        self.syscall(m, number, a);
+    }
+
+    /// The first half of [`Kernel::enter`] for every other cause; calls are left alone.
+    #[inline(always)]
+    pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
+        let device = matches!(cause, Cause::Irq(_));
+        self.begin(now, if device { INTERRUPT_GRACE } else { Nanos::ZERO });
         match cause {
-            Cause::Syscall(number, arguments) => self.syscall(m, number, arguments),
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
             Cause::Fault(fault) => self.fault(m, fault),
             Cause::Boot => self.boot(m),
+            Cause::Syscall(..) => {}
+        }
+    }
+
+    /// Whoever paid has paid up to now.
+    #[inline(always)]
+    fn begin(&mut self, now: Nanos, grace: Nanos) {
+        self.now = now;
+        self.entries += 1;
+        if self.scheduler.payer.is_some() {
+            self.settle();
+            self.scheduler.grace = grace;
         }
     }
 
@@ -260,25 +293,12 @@ impl Kernel<'_> {
         }
     }
 
-    /// The second half, when the machine knows already that [`Kernel::choose`] or
-    /// [`Kernel::choose_simply`] names `run`, and that another thread has run so far.
-    #[inline(always)]
-    pub fn hand_over(&mut self, run: ThreadId) -> Decision {
-        self.scheduler.switch(&mut self.threads, run, self.now);
-        self.resume(run, self.next_alarm())
-    }
-
     #[inline(always)]
     fn resume(&mut self, run: ThreadId, alarm: Nanos) -> Decision {
-        let t = &mut self.threads[run];
-        self.process = t.process;
-        self.grant = 1 << (t.process.index() & 63);
-        let (mut result, mut deliver_to) = (None, 0);
-        if t.has_result {
-            t.has_result = false;
-            result = Some(t.result);
-            deliver_to = core::mem::take(&mut t.deliver_to);
-        }
+        let resumed = self.threads[run].resume();
+        self.process = resumed.process;
+        self.grant = resumed.process.grant();
+        let (result, deliver_to) = (resumed.result, resumed.deliver_to);
         Decision { run, result, deliver_to, alarm }
     }
 
@@ -291,6 +311,13 @@ impl Kernel<'_> {
         } else {
             self.alarms.next_reserved().min(self.scheduler.paid_until)
         }
+    }
+
+    /// When the kernel was entered last.
+    #[inline(always)]
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
     }
 
     /// How often the kernel was entered, calls that changed no schedule apart.

@@ -18,7 +18,8 @@
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `thread`, `process` | their life from creation to join, fault and restart |
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
-//! | `exchange` | one call that sends and receives, and its short path |
+//! | `exchange` | one call that sends and receives |
+//! | `shortcut` | short ways through calls that change who runs |
 //! | `memory` | frames, heaps, shared segments, devices |
 //! | `accounts` | how a run went, in records |
 //! | `config` | pools and their contents from the boot archive |
@@ -46,6 +47,7 @@ mod process;
 mod queue;
 mod scheduler;
 mod semaphore;
+mod shortcut;
 mod thread;
 mod vcpu;
 
@@ -61,11 +63,12 @@ pub use event::Event;
 #[cfg(any(test, feature = "host"))]
 pub use inspect::{Standing, Stock};
 pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
-pub use machine::{BadAddress, Machine};
+pub use machine::{BadAddress, Machine, UserMemory};
 pub use mailbox::{Mailbox, Message};
 pub use memory::{Device, Frame, FrameId, Segment};
 pub use pool::{Id, Pool};
 pub use process::{Process, ProcessId, ProcessState};
 pub use semaphore::Semaphore;
+pub use shortcut::{Longer, Passed};
 pub use thread::{State, Thread, ThreadId, Wait};
 pub use vcpu::{Server, Vcpu, VcpuId};

@@ -11,13 +11,8 @@ use diapason_abi::record::Record;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadAddress;
 
-/// Effects that cannot be values. Clock, timer and context switch are not among them: they are
-/// arguments and results of [`crate::Kernel::enter`].
-///
-/// User memory is always that of the running thread's process. Pages, once mapped, belong to a
-/// process until the core says otherwise; the implementation never fails to map one, because every
-/// quota was reserved at boot.
-pub trait Machine {
+/// The memory of the running thread's process.
+pub trait UserMemory {
     /// Copy from the running process.
     ///
     /// # Errors
@@ -35,7 +30,15 @@ pub trait Machine {
     /// # Errors
     /// `BadAddress` as above.
     fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress>;
+}
 
+/// Effects that cannot be values. Clock, timer and context switch are not among them: they are
+/// arguments and results of [`crate::Kernel::enter`].
+///
+/// Pages, once mapped, belong to a
+/// process until the core says otherwise; the implementation never fails to map one, because every
+/// quota was reserved at boot.
+pub trait Machine: UserMemory {
     /// First address of a process's window. A simulator of several hosts puts each elsewhere.
     fn window(&self, process: ProcessId) -> u64 {
         layout::base(process.index())

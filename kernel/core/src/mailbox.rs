@@ -6,10 +6,11 @@
 
 use crate::event::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
-use crate::machine::Machine;
+use crate::machine::{Machine, UserMemory};
 use crate::pool::{FREE, Id, Pool, Range};
 use crate::process::ProcessId;
 use crate::queue::ThreadQueue;
+use crate::shortcut::Longer;
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
 
@@ -103,6 +104,12 @@ impl Kernel<'_> {
         }
     }
 
+    /// The same for the long ways.
+    #[inline(never)]
+    pub(crate) fn find_mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
+        self.mailbox(handle)
+    }
+
     /// `MboxCreate(key, event)`.
     pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
         let found = self.mailboxes.ids().find(|b| self.mailboxes[*b].key == key);
@@ -137,7 +144,7 @@ impl Kernel<'_> {
 
     /// `MboxDelete(mailbox)`.
     pub(crate) fn mbox_delete(&mut self, handle: u64) -> Step {
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         if self.mailboxes[id].faults_of.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
@@ -157,21 +164,22 @@ impl Kernel<'_> {
 
     /// `MboxSend`, when nobody waits for it and there is room.
     #[inline(always)]
-    pub(crate) fn quick_send<M: Machine>(
+    pub(crate) fn quick_send(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         handle: u64,
         address: u64,
         length: u64,
         priority: u64,
-    ) -> Option<u64> {
-        let id = self.mailbox(handle).ok()?;
+    ) -> Result<u64, Longer> {
+        let id = self.mailbox(handle)?;
         let b = &mut self.mailboxes[id];
         if b.receivers.head.is_some() || b.event.is_some() || b.free.is_none() {
-            return None;
+            return Err(Longer::Way);
         }
         let message = &mut self.messages[b.free];
-        m.copy_in(address, message.bytes.get_mut(..length as usize)?).ok()?;
+        let bytes = message.bytes.get_mut(..length as usize).ok_or(Longer::Way)?;
+        m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
         message.length = length as u8;
         message.priority = priority as u32;
         if b.first.is_none() {
@@ -180,13 +188,13 @@ impl Kernel<'_> {
         } else {
             b.deposit(&mut self.messages, priority as u32);
         }
-        Some(0)
+        Ok(0)
     }
 
     /// `MboxSend(mailbox, address, length, priority, deadline)`.
     pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [handle, address, length, priority, deadline] = a;
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         let (sender, receiver) = (self.running(), self.mailboxes[id].receivers.head);
         // Straight to who waits for it; nothing shows if the copy fails half-way.
         let keeper = if receiver.is_some() { receiver } else { sender };
@@ -216,7 +224,7 @@ impl Kernel<'_> {
     }
 
     /// The first receiver has its message in its buffer: it goes on.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
         let b = &mut self.mailboxes[id];
         b.receivers.remove(&mut self.threads, receiver);
@@ -262,25 +270,25 @@ impl Kernel<'_> {
 
     /// `MboxReceive`, when a message is there and no sender waits for its place.
     #[inline(always)]
-    pub(crate) fn quick_receive<M: Machine>(
+    pub(crate) fn quick_receive(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         handle: u64,
         address: u64,
-    ) -> Option<u64> {
-        let id = self.mailbox(handle).ok()?;
+    ) -> Result<u64, Longer> {
+        let id = self.mailbox(handle)?;
         let b = &self.mailboxes[id];
         if b.first.is_none() || b.senders.head.is_some() {
-            return None;
+            return Err(Longer::Way);
         }
-        self.fetch(m, id, address)
+        self.fetch(m, id, address).ok_or(Longer::BadAddress(address))
     }
 
     /// Copy the first message out and free its slot; nothing happens if the address is bad.
     #[inline(always)]
-    pub(crate) fn fetch<M: Machine>(
+    pub(crate) fn fetch(
         &mut self,
-        m: &mut M,
+        m: &mut impl UserMemory,
         id: MailboxId,
         address: u64,
     ) -> Option<u64> {
@@ -303,7 +311,7 @@ impl Kernel<'_> {
         deadline: Nanos,
         hint: u64,
     ) -> Step {
-        let id = self.mailbox(handle)?;
+        let id = self.find_mailbox(handle)?;
         if self.mailboxes[id].first.is_some() {
             let bad = Refused::Misuse(FaultCause::BadAddress, address);
             let result = self.fetch(m, id, address).ok_or(bad)?;
@@ -320,7 +328,7 @@ impl Kernel<'_> {
     }
 
     /// Nothing is there yet: the running thread waits.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn await_message(
         &mut self,
         id: MailboxId,

@@ -14,6 +14,14 @@ use diapason_abi::{Errno, FaultCause, FaultReport};
 /// Names a process, by its place in the description.
 pub type ProcessId = Id<Process>;
 
+impl ProcessId {
+    /// Its bit in grants.
+    #[inline(always)]
+    pub(crate) fn grant(self) -> u64 {
+        1 << (self.index() & 63)
+    }
+}
+
 /// Where a process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

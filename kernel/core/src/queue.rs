@@ -36,7 +36,7 @@ impl ThreadQueue {
     }
 
     /// Add behind the last thread that is at least as urgent. Walks from the less urgent end.
-    #[inline(always)]
+    #[inline(never)]
     pub fn insert_by_urgency(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         if self.head.is_none() {
             return self.push_back(threads, thread);
@@ -64,7 +64,7 @@ impl ThreadQueue {
     }
 
     /// Take out a thread that is in this list.
-    #[inline(always)]
+    #[inline(never)]
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let (previous, next) = (threads[thread].previous, threads[thread].next);
         if next == thread {

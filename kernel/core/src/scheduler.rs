@@ -81,6 +81,42 @@ impl Ready {
         true
     }
 
+    /// Is `priority` above everybody's?
+    #[inline(always)]
+    pub fn is_above_all(&self, priority: u8) -> bool {
+        self.bits >> (priority as usize % PRIORITIES) == 0
+    }
+
+    /// `first` becomes ready, and is alone at its priority.
+    #[inline(always)]
+    pub fn come(&mut self, priority: u8, first: ThreadId) {
+        self.bits |= 1 << (priority as usize % PRIORITIES);
+        self.level(priority).head = first;
+    }
+
+    /// The only thread of a priority is no longer ready.
+    #[inline(always)]
+    pub fn go(&mut self, priority: u8) {
+        self.bits &= !(1 << (priority as usize % PRIORITIES));
+        self.level(priority).head = ThreadId::NONE;
+    }
+
+    /// Of equals that are ready, `next` is the first now.
+    #[inline(always)]
+    pub fn lead(&mut self, priority: u8, next: ThreadId) {
+        self.level(priority).head = next;
+    }
+
+    /// The most urgent one without those of a priority.
+    #[inline(always)]
+    pub fn first_without(&self, priority: u8) -> ThreadId {
+        let rest = self.bits & !(1 << (priority as usize % PRIORITIES));
+        match rest.checked_ilog2() {
+            Some(level) => self.levels[level as usize % PRIORITIES].head,
+            None => ThreadId::NONE,
+        }
+    }
+
     /// The most urgent one.
     #[inline(always)]
     pub fn first(&self) -> ThreadId {
@@ -152,6 +188,12 @@ impl Scheduler {
     #[inline(always)]
     pub fn alone(&self, threads: &Pool<'_, Thread>) -> bool {
         threads[self.running].next == self.running
+    }
+
+    /// Has no VCPU anything to do, and does none pay?
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.eligible == 0 && self.payer.is_none()
     }
 
     /// The place that somebody should run in.
@@ -233,5 +275,18 @@ impl Scheduler {
         used.0 = used.0.wrapping_add(elapsed);
         self.running = next;
         self.since = now;
+    }
+    /// The same while nobody with a VCPU wants to run: `next` runs instead of `running`.
+    #[inline(always)]
+    pub(crate) fn pass(
+        &mut self,
+        threads: &mut Pool<'_, Thread>,
+        running: ThreadId,
+        next: ThreadId,
+        now: Nanos,
+    ) {
+        let used = &mut threads[running].used;
+        used.0 = used.0.wrapping_add(now.0.wrapping_sub(self.since.0));
+        (self.running, self.since) = (next, now);
     }
 }

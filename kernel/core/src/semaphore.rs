@@ -78,6 +78,12 @@ impl Kernel<'_> {
         }
     }
 
+    /// The same for the long ways.
+    #[inline(never)]
+    pub(crate) fn find_semaphore(&self, handle: u64) -> Result<SemaphoreId, Refused> {
+        self.semaphore(handle)
+    }
+
     /// `SemCreate(key, initial)`: create it, or find the one that exists.
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
@@ -107,7 +113,7 @@ impl Kernel<'_> {
 
     /// `SemDelete(semaphore)`.
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {
-        let id = self.semaphore(handle)?;
+        let id = self.find_semaphore(handle)?;
         self.destroy_semaphore(id);
         Ok(Flow::Done(0))
     }
@@ -208,7 +214,7 @@ impl Kernel<'_> {
     /// `SemLock(semaphore, deadline, hint)` and `SemTryLock(semaphore)`.
     #[inline(always)]
     pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
-        let id = self.semaphore(handle)?;
+        let id = self.find_semaphore(handle)?;
         if let Some(result) = self.try_take(id) {
             return Ok(Flow::Done(result));
         }
@@ -239,7 +245,7 @@ impl Kernel<'_> {
     /// `SemUnlock(semaphore)`.
     #[inline(always)]
     pub(crate) fn sem_unlock(&mut self, handle: u64) -> Step {
-        let id = self.semaphore(handle)?;
+        let id = self.find_semaphore(handle)?;
         let s = &mut self.semaphores[id];
         if s.mutex {
             if s.owner != self.scheduler.running {

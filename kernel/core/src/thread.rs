@@ -6,8 +6,9 @@ use crate::machine::Machine;
 use crate::pool::{FREE, Id};
 use crate::process::{Process, ProcessId};
 use crate::queue::ThreadQueue;
-use crate::semaphore::SemaphoreId;
+use crate::semaphore::{Semaphore, SemaphoreId};
 use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId, vcpu::VcpuId};
+use diapason_abi::call::OWNER_DIED;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos, PRIORITIES};
 
 /// Names a thread.
@@ -74,6 +75,17 @@ pub struct Jobs {
     pub response_max: Nanos,
     /// Most budget that a job used.
     pub cost_max: Nanos,
+}
+
+/// What a thread comes back with when it gets the processor.
+#[derive(Clone, Copy)]
+pub(crate) struct Resumed {
+    /// Its process.
+    pub process: ProcessId,
+    /// What its pending call returns, if it was in one.
+    pub result: Option<u64>,
+    /// Where its message goes first; 0 if there is none.
+    pub deliver_to: u64,
 }
 
 /// One thread slot.
@@ -177,6 +189,59 @@ impl Thread {
     #[must_use]
     pub fn message(&self) -> &[u8] {
         &self.message[..(self.message_length as usize).min(MESSAGE_BYTES)]
+    }
+
+    /// Its pending call will return `result`.
+    #[inline(always)]
+    pub(crate) fn put_result(&mut self, result: u64) {
+        self.result = result;
+        self.has_result = true;
+    }
+
+    /// Can it run if it is ready, with no message to be delivered first?
+    #[inline(always)]
+    pub(crate) fn can_go_on(&self) -> bool {
+        matches!(self.wait, Wait::Nothing) && self.deliver_to == 0
+    }
+
+    /// Such a thread gets the processor: what it comes back with.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self) -> Resumed {
+        let result = self.has_result.then_some(self.result);
+        self.has_result = false;
+        Resumed { process: self.process, result, deliver_to: 0 }
+    }
+
+    /// It gets the processor: what it comes back with.
+    #[inline(always)]
+    pub(crate) fn resume(&mut self) -> Resumed {
+        let mut resumed = self.go_on();
+        if resumed.result.is_some() {
+            resumed.deliver_to = core::mem::take(&mut self.deliver_to);
+        }
+        resumed
+    }
+
+    /// It waited, and gets the processor at once with this result.
+    #[inline(always)]
+    pub(crate) fn come_back(&mut self, result: u64) -> Resumed {
+        (self.state, self.wait, self.has_result) = (State::Ready, Wait::Nothing, false);
+        let deliver_to = core::mem::take(&mut self.deliver_to);
+        Resumed { process: self.process, result: Some(result), deliver_to }
+    }
+
+    /// It, whose id is `own` and whose alarm is not set, gets the mutex `id` that it waits for and
+    /// that is free.
+    #[inline(always)]
+    pub(crate) fn receive(&mut self, own: ThreadId, id: SemaphoreId, mutex: &mut Semaphore) {
+        mutex.count = 0;
+        mutex.owner = own;
+        mutex.next_held = core::mem::replace(&mut self.held, id);
+        if self.result == 0 && core::mem::replace(&mut mutex.owner_died, false) {
+            self.result = OWNER_DIED;
+        }
+        self.has_result = true;
+        self.wait = self.after;
     }
 
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so

@@ -1,43 +1,100 @@
 //! System calls: from the number to the handler.
 //!
-//! Each frequent call has a handler of its own, which tries the core's short path with the words
-//! still in their registers, and only then takes the long one. All others share one handler. The
-//! handlers are ordinary functions with the same arguments, so reaching one is a jump.
+//! Each frequent call has handlers of its own. The first tries what changes nothing about who runs,
+//! with the words still in their registers; the second what makes another thread run without a
+//! decision. What is left goes, like all other calls, to one handler for everything. Handlers are
+//! ordinary functions with the same arguments, so reaching one is a jump.
 
 use crate::percpu::shell;
 use crate::shell::Exit;
 use crate::watch::VECTORS_FROM;
 use diapason_abi::CallNumber;
+use diapason_core::{Arguments, Longer};
 
 macro_rules! handlers {
-    ($($call:ident: $quick:ident, $slow:ident;)*) => {
+    ($(#[$doc:meta] $handler:ident: $call:ident of $words:literal, $way:ident, else $next:ident;)*)
+    => {
         $(
+            #[$doc]
             #[inline(never)]
-            extern "C" fn $quick(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-                // SAFETY: once per entry; the reference is gone before the long path takes its own.
+            extern "C" fn $handler(a: u64, b: u64, c: u64, d: u64, e: u64, _: u64) -> Exit {
+                // SAFETY: once per handler; the reference is gone before the next takes its own.
                 let shell = unsafe { shell() };
-                match shell.quick(CallNumber::$call, [a, b, c, d, e]) {
-                    Some(exit) => exit,
-                    None => $slow(a, b, c, d, e, number),
+                let words = only::<$words>([a, b, c, d, e]);
+                match shell.$way(CallNumber::$call, words) {
+                    Ok(exit) => exit,
+                    Err(Longer::Way) => {
+                        let [a, b, c, d, e] = words;
+                        $next(a, b, c, d, e, CallNumber::$call as u64)
+                    }
+                    Err(Longer::BadAddress(address)) => shell.bad_address(address),
                 }
             }
-
-            #[inline(never)]
-            extern "C" fn $slow(a: u64, b: u64, c: u64, d: u64, e: u64, _: u64) -> Exit {
-                // SAFETY: once per entry: the short path's reference is gone.
-                let shell = unsafe { shell() };
-                shell.call(CallNumber::$call, [a, b, c, d, e])
-            }
         )*
-
-        /// The handler of each call.
-        static HANDLERS: [Handler; CallNumber::ALL.len()] = {
-            let mut handlers = [any_call as Handler; CallNumber::ALL.len()];
-            $(handlers[CallNumber::$call as usize] = $quick as Handler;)*
-            handlers
-        };
     };
 }
+
+/// The first words of a call; the others it does not have, and nobody needs to keep.
+#[inline(always)]
+fn only<const N: usize>(words: Arguments) -> Arguments {
+    let [a, b, c, d, e] = words;
+    let word = |at, word| if at < N { word } else { 0 };
+    [word(0, a), word(1, b), word(2, c), word(3, d), word(4, e)]
+}
+
+handlers! {
+    /// `Null`.
+    quick_null: Null of 0, quick, else any_call;
+    /// `Yield` to somebody.
+    short_yield: Yield of 0, shortcut, else quick_yield;
+    /// `Yield` to nobody.
+    quick_yield: Yield of 0, quick, else any_call;
+    /// `SemLock` of what is free.
+    quick_lock: SemLock of 3, quick, else short_lock;
+    /// `SemLock` of what is not.
+    short_lock: SemLock of 3, shortcut, else any_call;
+    /// `SemUnlock` that nobody waited for.
+    quick_unlock: SemUnlock of 1, quick, else short_unlock;
+    /// `SemUnlock` that somebody waited for.
+    short_unlock: SemUnlock of 1, shortcut, else any_call;
+    /// `SemTryLock` of what is free.
+    quick_try: SemTryLock of 1, quick, else any_call;
+    /// `EventWait` for what has occurred.
+    quick_wait: EventWait of 3, quick, else any_call;
+    /// `CvSignal` to nobody.
+    quick_signal: CvSignal of 2, quick, else short_signal;
+    /// `CvSignal` to somebody who waits.
+    short_signal: CvSignal of 2, shortcut, else any_call;
+    /// `MboxSend` that nobody waits for.
+    quick_send: MboxSend of 5, quick, else short_send;
+    /// `MboxSend` to somebody who waits.
+    short_send: MboxSend of 5, shortcut, else any_call;
+    /// `MboxReceive` of what is there.
+    quick_receive: MboxReceive of 4, quick, else short_receive;
+    /// `MboxReceive` of what will come.
+    short_receive: MboxReceive of 4, shortcut, else any_call;
+    /// `Log` of a line whose memory is there.
+    log: Log of 2, log, else any_call;
+    /// `MboxCall`.
+    short_call: MboxCall of 5, shortcut, else any_call;
+}
+
+/// The first handler of each call.
+static HANDLERS: [Handler; CallNumber::ALL.len()] = {
+    let mut handlers = [any_call as Handler; CallNumber::ALL.len()];
+    handlers[CallNumber::Null as usize] = quick_null;
+    handlers[CallNumber::Yield as usize] = short_yield;
+    handlers[CallNumber::SemLock as usize] = quick_lock;
+    handlers[CallNumber::SemUnlock as usize] = quick_unlock;
+    handlers[CallNumber::CvSignal as usize] = quick_signal;
+    handlers[CallNumber::MboxSend as usize] = quick_send;
+    handlers[CallNumber::MboxReceive as usize] = quick_receive;
+    handlers[CallNumber::MboxCall as usize] = short_call;
+    handlers[CallNumber::SemTryLock as usize] = quick_try;
+    handlers[CallNumber::EventWait as usize] = quick_wait;
+    handlers[CallNumber::Log as usize] = log;
+    handlers
+};
 
 type Handler = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Exit;
 
@@ -50,18 +107,7 @@ extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) ->
     }
 }
 
-handlers! {
-    Null: quick_null, slow_null;
-    Yield: quick_yield, slow_yield;
-    SemLock: quick_lock, slow_lock;
-    SemUnlock: quick_unlock, slow_unlock;
-    CvSignal: quick_signal, slow_signal;
-    MboxSend: quick_send, slow_send;
-    MboxReceive: quick_receive, slow_receive;
-    MboxCall: quick_call, slow_call;
-}
-
-/// Every other call.
+/// Any call, the long way.
 #[inline(never)]
 extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
     // SAFETY: once per entry.
@@ -74,7 +120,12 @@ extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number
     // SAFETY: once per entry.
     let shell = unsafe { shell() };
     let start = shell.watch_start();
-    let exit = shell.any_call(number, [a, b, c, d, e]);
+    let exit = match shell.observed_call(number, [a, b, c, d, e]) {
+        Some(exit) => exit,
+        None => any_call(a, b, c, d, e, number),
+    };
+    // SAFETY: the reference of the handler is gone.
+    let shell = unsafe { self::shell() };
     // No call has such a number, but a program can try it.
     shell.watch_end(start, number.min(VECTORS_FROM - 1), exit.next == 0);
     exit

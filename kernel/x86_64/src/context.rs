@@ -36,12 +36,12 @@ pub struct Context {
     fcw: u32,
 }
 
-/// Where the stored registers begin.
-pub const REGISTERS: usize = offset_of!(Context, r15);
+/// Bytes before the stored registers.
+pub const FX_BYTES: usize = offset_of!(Context, r15);
 /// Where the processor's frame ends.
 pub const FRAME_END: usize = offset_of!(Context, entry);
 
-const _: () = assert!(REGISTERS == 512 && FRAME_END == 688 && FRAME_END.is_multiple_of(16));
+const _: () = assert!(FX_BYTES == 512 && FRAME_END == 688 && FRAME_END.is_multiple_of(16));
 
 /// It left by a system call: only what a function preserves was kept.
 pub const BY_CALL: u32 = 1;
@@ -55,6 +55,13 @@ const USER_DATA: u64 = 0x23;
 const USER_FLAGS: u64 = 0x202;
 
 impl Context {
+    /// How `entry.s` names it: by the end of the processor's frame, which is where the processor
+    /// finds a stack when the thread is interrupted.
+    #[inline(always)]
+    pub fn place(&self) -> usize {
+        core::ptr::from_ref(self) as usize + FRAME_END
+    }
+
     /// A thread about to execute its first instruction, with every register it is not given clear.
     pub fn start(&mut self, entry: u64, stack: u64, arguments: [u64; 5]) {
         let [rdi, rsi, rdx, rcx, r8] = arguments;
@@ -68,20 +75,27 @@ impl Context {
     }
 }
 
-/// Offsets `entry.s` uses.
+/// Offsets `entry.s` uses, from a context's [`Context::place`].
 pub mod offsets {
-    use super::{Context, offset_of};
-    pub const RIP: usize = offset_of!(Context, rip);
-    pub const RFLAGS: usize = offset_of!(Context, rflags);
-    pub const RSP: usize = offset_of!(Context, rsp);
-    pub const RAX: usize = offset_of!(Context, rax);
-    pub const RBX: usize = offset_of!(Context, rbx);
-    pub const RBP: usize = offset_of!(Context, rbp);
-    pub const R12: usize = offset_of!(Context, r12);
-    pub const R13: usize = offset_of!(Context, r13);
-    pub const R14: usize = offset_of!(Context, r14);
-    pub const R15: usize = offset_of!(Context, r15);
-    pub const ENTRY: usize = offset_of!(Context, entry);
-    pub const MXCSR: usize = offset_of!(Context, mxcsr);
-    pub const FCW: usize = offset_of!(Context, fcw);
+    use super::{Context, FRAME_END, offset_of};
+
+    const fn of(offset: usize) -> isize {
+        offset as isize - FRAME_END as isize
+    }
+
+    pub const RIP: isize = of(offset_of!(Context, rip));
+    pub const RFLAGS: isize = of(offset_of!(Context, rflags));
+    pub const RSP: isize = of(offset_of!(Context, rsp));
+    pub const RAX: isize = of(offset_of!(Context, rax));
+    pub const RBX: isize = of(offset_of!(Context, rbx));
+    pub const RBP: isize = of(offset_of!(Context, rbp));
+    pub const R12: isize = of(offset_of!(Context, r12));
+    pub const R13: isize = of(offset_of!(Context, r13));
+    pub const R14: isize = of(offset_of!(Context, r14));
+    pub const R15: isize = of(offset_of!(Context, r15));
+    pub const ENTRY: isize = of(offset_of!(Context, entry));
+    pub const MXCSR: isize = of(offset_of!(Context, mxcsr));
+    pub const FCW: isize = of(offset_of!(Context, fcw));
+    pub const FX: isize = of(offset_of!(Context, fx));
+    pub const REGISTERS: isize = of(offset_of!(Context, r15));
 }

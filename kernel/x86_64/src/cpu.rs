@@ -52,10 +52,10 @@ pub unsafe fn write_msr(register: u32, value: u64) {
 /// The processor's counter.
 #[inline(always)]
 pub fn counter() -> u64 {
-    let (low, high): (u32, u32);
-    // SAFETY: reading the time-stamp counter has no effect.
-    unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack)) }
-    u64::from(high) << 32 | u64::from(low)
+    let (low, high): (u64, u64);
+    // SAFETY: reading the time-stamp counter has no effect. It clears the upper halves.
+    unsafe { asm!("rdtsc", out("rax") low, out("rdx") high, options(nomem, nostack)) }
+    high << 32 | low
 }
 
 /// Load the top of an address space.

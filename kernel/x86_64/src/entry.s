@@ -40,8 +40,8 @@
 syscall_entry:
     enter_call on_syscall
 after_call:
-    test rdx, rdx
-    jnz 1f
+    cmp rdx, 1
+    jae 1f
     # The caller goes on. The long path cleared what it left in registers; the short path touches
     # nothing but the caller's own objects.
     pop rcx
@@ -49,8 +49,9 @@ after_call:
     mov rsp, gs:[{USER_RSP}]
     swapgs
     sysretq
-1:  # Another thread goes on (or none). Keep what the caller's function call preserves.
-    mov rax, gs:[{CONTEXT}]
+1:  # Another thread goes on, or none. Keep what the caller's function call preserves; nothing here
+    # changes the flags.
+    mov rax, gs:[{TSS_RSP0}]
     pop qword ptr [rax + {RIP}]
     pop qword ptr [rax + {RFLAGS}]
     mov rcx, gs:[{USER_RSP}]
@@ -65,14 +66,11 @@ after_call:
     fnstcw [rax + {FCW}]
     mov dword ptr [rax + {ENTRY}], {BY_CALL}
     mov rax, rdx
-
-    # Continue the thread whose context is in rax; 1 means nobody.
-resume:
-    cmp rax, 1
     je idle
-    mov gs:[{CONTEXT}], rax
-    lea rcx, [rax + {FRAME_END}]
-    mov gs:[{TSS_RSP0}], rcx
+
+    # Continue the thread whose context is in rax.
+continue_thread:
+    mov gs:[{TSS_RSP0}], rax
     cmp dword ptr [rax + {ENTRY}], {BY_CALL}
     jne 2f
     # It left by a call. The floating-point state starts clean, but for the control words, which a
@@ -101,7 +99,7 @@ resume:
 2:  # It was interrupted, or starts.
     cmp dword ptr [rax + {ENTRY}], {STARTING}
     je 7f
-    fxrstor64 [rax]
+    fxrstor64 [rax + {FX}]
     jmp 8f
 7:  fxrstor64 [CLEAN_FX]
 8:  lea rsp, [rax + {REGISTERS}]
@@ -135,9 +133,10 @@ observed_syscall_entry:
     .globl resume_from_boot
 resume_from_boot:
     mov rax, rdi
-    mov rsp, gs:[{KERNEL_RSP}]
-    jmp resume
-
+    # The same with the context in rax, or 1 for nobody.
+resume:
+    cmp rax, 1
+    jne continue_thread
 idle:
     mov rsp, gs:[{KERNEL_RSP}]
     call on_idle
@@ -211,11 +210,11 @@ trap:
     push r13
     push r14
     push r15
-    sub rsp, {REGISTERS}
+    sub rsp, {FX_BYTES}
     fxsave64 [rsp]
     mov rdi, rsp
     mov rsp, gs:[{KERNEL_RSP}]
-    mov dword ptr [rdi + {ENTRY}], 0
+    mov dword ptr [rdi + {FRAME_END}], 0
     clac_if_smap
     cld
     call on_trap

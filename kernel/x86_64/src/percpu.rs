@@ -1,6 +1,6 @@
 //! What each core has of its own, found through gs.
 
-use crate::context::{self, Context, offsets};
+use crate::context::{self, offsets};
 use crate::shell::Shell;
 use core::arch::global_asm;
 use core::mem::{MaybeUninit, offset_of};
@@ -9,7 +9,8 @@ use core::mem::{MaybeUninit, offset_of};
 #[repr(C, packed(4))]
 pub struct TaskState {
     reserved: u32,
-    /// Stack for traps from ring 3: the end of the running thread's frame.
+    /// Stack for traps from ring 3: the end of the running thread's frame, which also says which
+    /// thread runs.
     pub rsp0: u64,
     unused: [u64; 3],
     /// Stacks of their own for traps that may come anywhere.
@@ -27,8 +28,6 @@ pub struct PerCpu {
     pub kernel_rsp: u64,
     /// The caller's stack during a system call.
     pub user_rsp: u64,
-    /// The thread that runs.
-    pub context: *mut Context,
     /// The shell.
     pub shell: *mut Shell,
     /// The task-state segment.
@@ -43,7 +42,6 @@ impl PerCpu {
         PerCpu {
             kernel_rsp: 0,
             user_rsp: 0,
-            context: core::ptr::null_mut(),
             shell: core::ptr::null_mut(),
             tss: TaskState {
                 reserved: 0,
@@ -83,10 +81,11 @@ global_asm!(
     include_str!("entry.s"),
     USER_RSP = const offset_of!(PerCpu, user_rsp),
     KERNEL_RSP = const offset_of!(PerCpu, kernel_rsp),
-    CONTEXT = const offset_of!(PerCpu, context),
     TSS_RSP0 = const offset_of!(PerCpu, tss) + offset_of!(TaskState, rsp0),
     FRAME_END = const context::FRAME_END,
-    REGISTERS = const context::REGISTERS,
+    FX_BYTES = const context::FX_BYTES,
+    FX = const offsets::FX,
+    REGISTERS = const offsets::REGISTERS,
     RIP = const offsets::RIP,
     RFLAGS = const offsets::RFLAGS,
     RSP = const offsets::RSP,

@@ -11,14 +11,14 @@ use crate::console::{announce, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::fatal::leave;
-use crate::machine::Metal;
+use crate::machine::{Metal, Unobserved};
 use crate::percpu::shell;
 use crate::tables::{FIRST_DEVICE, TIMER};
 use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
 
 /// What a run asked to be observed; `any` if it is anything at all.
 #[derive(Clone, Copy, Default)]
@@ -42,6 +42,8 @@ pub struct Shell {
     pub has_devices: bool,
     /// What paths took, if the run is watched.
     pub paths: Paths,
+    /// Why the kernel was entered, if the run is recorded.
+    pub noted: Cause,
 }
 
 /// What `entry.s` gets back from a system call: its result, and the context to continue with: 0 for
@@ -116,62 +118,35 @@ impl Shell {
         let start = self.watch_start();
         let cause = self.cause_of(context);
         let next = self.enter(cause);
-        let stayed = core::ptr::eq(context, next as *const Context);
+        let stayed = next == context.place();
         self.watch_end(start, VECTORS_FROM + context.vector, stayed);
         next
     }
 
-    /// A frequent call, if it has a short path.
+    /// A frequent call, if it changes nothing about who runs.
     #[inline(always)]
-    pub fn quick(&mut self, call: CallNumber, arguments: Arguments) -> Option<Exit> {
-        if call == CallNumber::MboxCall {
-            return self.exchange(arguments);
-        }
-        let value = self.kernel.quick(&mut self.metal, call as u64, arguments)?;
-        Some(Exit { value, next: 0 })
+    pub fn quick(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
+        let value = self.kernel.complete(&mut Unobserved(&self.metal), call, arguments)?;
+        Ok(Exit { value, next: 0 })
     }
 
-    /// A message changes hands, and the two threads places. The timer stays as it is.
+    /// A frequent call, if it makes another thread run and nothing has to be decided for that. The
+    /// timer stays as it is.
     #[inline(always)]
-    fn exchange(&mut self, arguments: Arguments) -> Option<Exit> {
-        let now = self.clock.now();
-        let (sender, decision) = self.kernel.exchange(&mut self.metal, now, arguments)?;
+    pub fn shortcut(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
+        let memory = &mut Unobserved(&self.metal);
+        let clock = &self.clock;
+        let Passed { sender, decision } =
+            self.kernel.shortcut(memory, call, arguments, || clock.now())?;
         let next = self.put_on(&decision);
-        let message = self.kernel.threads[sender].message();
-        if self.metal.deliver(decision.deliver_to, message) {
-            return Some(Exit { value: 0, next });
+        let delivers = matches!(call, CallNumber::MboxSend | CallNumber::MboxCall);
+        if delivers && !self.deliver_of(sender, decision.deliver_to) {
+            return Ok(self.leave_by_fault(decision));
         }
-        Some(Exit { value: 0, next: self.undeliverable(decision) })
-    }
-
-    /// A frequent call that may change who runs: inlined with its number, so that only its own
-    /// part of the core is in it.
-    #[inline(always)]
-    pub fn call(&mut self, number: CallNumber, arguments: Arguments) -> Exit {
-        let caller = self.kernel.scheduler.running;
-        let cause = Cause::Syscall(number as u64, arguments);
-        self.kernel.act(&mut self.metal, self.clock.now(), cause);
-        if self.metal.supervisor_died {
-            self.finish(exit::SUPERVISOR_DIED);
+        if !delivers && decision.result.is_some() && decision.deliver_to != 0 {
+            return Ok(self.leave_by_delivery(decision));
         }
-        self.conclude(caller)
-    }
-
-    /// Decide, and leave the call to somebody else, with the timer as it is: what most calls that
-    /// come here lead to. No function is called on the way, so no register is saved for one.
-    #[inline(never)]
-    fn conclude(&mut self, caller: ThreadId) -> Exit {
-        let run = self.kernel.choose_simply();
-        let alarm = self.kernel.next_alarm().min(self.horizon);
-        if alarm != self.armed || run.is_none() || run == caller {
-            return self.conclude_otherwise(caller);
-        }
-        let decision = self.kernel.hand_over(run);
-        let next = self.put_on(&decision);
-        if decision.deliver_to != 0 {
-            return self.leave_by_delivery(decision);
-        }
-        Exit { value: 0, next }
+        Ok(Exit { value: 0, next })
     }
 
     #[inline(never)]
@@ -179,57 +154,76 @@ impl Shell {
         Exit { value: 0, next: self.deliver(decision) }
     }
 
+    #[cold]
     #[inline(never)]
-    fn conclude_otherwise(&mut self, caller: ThreadId) -> Exit {
-        let decision = self.kernel.decide();
-        self.leave_call(caller, decision)
+    fn leave_by_fault(&mut self, decision: Decision) -> Exit {
+        Exit { value: 0, next: self.undeliverable(decision) }
     }
 
+    /// The calling thread named memory at `address` that it does not have.
+    #[cold]
+    #[inline(never)]
+    pub fn bad_address(&mut self, address: u64) -> Exit {
+        let (cause, instruction) = (FaultCause::BadAddress, self.metal.instruction());
+        let next = self.enter(Cause::Fault(Fault { cause, address, instruction }));
+        Exit { value: 0, next }
+    }
+
+    /// A line of text, if its memory is there.
     #[inline(always)]
-    fn leave_call(&mut self, caller: ThreadId, decision: Decision) -> Exit {
-        let next = self.settle(decision);
-        if decision.run == caller && next != IDLE {
+    pub fn log(&mut self, call: CallNumber, arguments: Arguments) -> Result<Exit, Longer> {
+        let logged = self.kernel.quick(&mut self.metal, call as u64, arguments);
+        let value = logged.ok_or(Longer::Way)?;
+        forget_registers();
+        Ok(Exit { value, next: 0 })
+    }
+
+    /// A call that is observed, if it changes nothing about who runs.
+    pub fn observed_call(&mut self, number: u64, arguments: Arguments) -> Option<Exit> {
+        if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
+            self.record_quick(number, arguments, value);
             forget_registers();
-            return Exit { value: decision.result.unwrap_or(0), next: 0 };
+            return Some(Exit { value, next: 0 });
+        }
+        self.noted = Cause::Syscall(number, arguments);
+        None
+    }
+
+    /// Any call, however rare.
+    #[inline(always)]
+    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
+        let caller = self.kernel.scheduler.running;
+        self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
+        let next = self.conclude();
+        let context = self.context(caller.index());
+        if next == context.place() {
+            let value = context.rax;
+            forget_registers();
+            return Exit { value, next: 0 };
         }
         Exit { value: 0, next }
     }
 
-    /// Any call, however rare, and every call that is observed.
-    pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
-        if let Some(value) = self.kernel.quick(&mut self.metal, number, arguments) {
-            self.record_quick(number, arguments, value);
-            forget_registers();
-            return Exit { value, next: 0 };
+    /// Enter the core with any cause but a call; returns the context to continue with.
+    #[inline(never)]
+    pub fn enter(&mut self, cause: Cause) -> usize {
+        if self.metal.observe.record {
+            self.noted = cause;
         }
-        let caller = self.kernel.scheduler.running;
-        let decision = self.decide(Cause::Syscall(number, arguments));
-        self.leave_call(caller, decision)
+        self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        self.conclude()
     }
 
-    /// Enter the core with any cause.
+    /// Decide who runs. Timer, address space, result, message: then that thread can go on.
     #[inline(never)]
-    fn decide(&mut self, cause: Cause) -> Decision {
-        let now = self.clock.now();
-        let decision = self.kernel.enter(&mut self.metal, now, cause);
+    fn conclude(&mut self) -> usize {
+        let decision = self.kernel.decide();
         if self.metal.supervisor_died {
             self.finish(exit::SUPERVISOR_DIED);
         }
         if self.metal.observe.record {
-            self.metal.recorder.entry(&cause.entry(now, &decision));
+            self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), &decision));
         }
-        decision
-    }
-
-    /// Enter the core and do what it decides; returns the context to continue with.
-    pub fn enter(&mut self, cause: Cause) -> usize {
-        let decision = self.decide(cause);
-        self.settle(decision)
-    }
-
-    /// Timer, address space, result: then the chosen thread can go on.
-    #[inline(always)]
-    fn settle(&mut self, decision: Decision) -> usize {
         let alarm = decision.alarm.min(self.horizon);
         if alarm != self.armed {
             self.set_timer(alarm);
@@ -246,11 +240,10 @@ impl Shell {
     fn put_on(&mut self, decision: &Decision) -> usize {
         self.metal.enter_space(self.kernel.process().index());
         let context = self.context(decision.run.index());
-        let next = core::ptr::from_mut(context) as usize;
         if let Some(result) = decision.result {
             context.rax = result;
         }
-        next
+        context.place()
     }
 
     #[inline(always)]
@@ -262,11 +255,16 @@ impl Shell {
     /// is a fault of that thread, and somebody else is chosen.
     #[inline(never)]
     fn deliver(&mut self, decision: Decision) -> usize {
-        let message = self.kernel.threads[decision.run].message();
-        if self.metal.deliver(decision.deliver_to, message) {
-            return core::ptr::from_mut(self.context(decision.run.index())) as usize;
+        if self.deliver_of(decision.run, decision.deliver_to) {
+            return self.context(decision.run.index()).place();
         }
         self.undeliverable(decision)
+    }
+
+    /// The message in the buffer of `sender` goes into the memory that is visible.
+    #[inline(always)]
+    fn deliver_of(&self, sender: ThreadId, address: u64) -> bool {
+        self.metal.deliver(address, self.kernel.threads[sender].message())
     }
 
     #[cold]

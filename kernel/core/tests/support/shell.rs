@@ -8,7 +8,9 @@ use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
 use diapason_abi::{FaultCause, Nanos, PAGE, layout};
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
+    UserMemory,
 };
+use std::collections::BTreeMap;
 
 /// Bytes of user memory per process.
 pub const USER_BYTES: u64 = 0x1000;
@@ -102,7 +104,7 @@ impl Memory {
     }
 }
 
-impl Machine for Memory {
+impl UserMemory for Memory {
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress> {
         let range = self.range(address, to.len() as u64);
         if let Ok(range) = range.clone() {
@@ -129,7 +131,9 @@ impl Machine for Memory {
         self.user[self.current as usize].copy_within(from, to.start);
         Ok(())
     }
+}
 
+impl Machine for Memory {
     fn instruction(&self) -> u64 {
         layout::base(self.current)
     }
@@ -197,8 +201,8 @@ pub struct Shell<'a> {
     pub hash: u64,
     /// Results delivered by entries since somebody last looked.
     pub delivered: Vec<(ThreadId, u64)>,
-    /// Calls that went the short way of an exchange.
-    pub exchanges: u64,
+    /// Of each call, how many went a short way.
+    pub shortcuts: BTreeMap<Call, u64>,
     /// Check the invariants after every so many entries (0: never).
     pub check_every: u64,
     entries: u64,
@@ -209,7 +213,7 @@ impl<'a> Shell<'a> {
     pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
         let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
         let (now, hash, delivered) = (Nanos::ZERO, 0, Vec::new());
-        let (exchanges, check_every, entries) = (0, 1, 0);
+        let (shortcuts, check_every, entries) = (BTreeMap::new(), 1, 0);
         let mut shell = Shell {
             kernel,
             memory,
@@ -217,7 +221,7 @@ impl<'a> Shell<'a> {
             decision,
             hash,
             delivered,
-            exchanges,
+            shortcuts,
             check_every,
             entries,
         };
@@ -292,17 +296,18 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// What the metal tries first for this call. A recording has it as if it had gone the long way.
-    fn exchange(&mut self, arguments: Arguments) -> bool {
+    /// What the metal tries for a frequent call. A recording has it as if it had gone the long way.
+    fn shortcut(&mut self, call: Call, arguments: Arguments) -> bool {
         let recorded = self.memory.recording.as_ref().map(Vec::len);
-        match self.kernel.exchange(&mut self.memory, self.now, arguments) {
-            Some((sender, decision)) => {
-                self.exchanges += 1;
-                self.note_entry(Cause::Syscall(Call::MboxCall as u64, arguments), decision);
-                self.settle(sender, decision);
+        let now = self.now;
+        match self.kernel.shortcut(&mut self.memory, call, arguments, || now) {
+            Ok(passed) => {
+                *self.shortcuts.entry(call).or_default() += 1;
+                self.note_entry(Cause::Syscall(call as u64, arguments), passed.decision);
+                self.settle(passed.sender, passed.decision);
                 true
             }
-            None => {
+            Err(_) => {
                 let recording = self.memory.recording.as_mut();
                 recording.into_iter().zip(recorded).for_each(|(r, length)| r.truncate(length));
                 false
@@ -313,7 +318,7 @@ impl<'a> Shell<'a> {
     /// The running thread makes a call; its result if it returns at once and goes on.
     pub fn call(&mut self, number: u64, arguments: Arguments) -> Option<u64> {
         let caller = self.running();
-        if number == Call::MboxCall as u64 && self.exchange(arguments) {
+        if Call::decode(number).is_some_and(|call| self.shortcut(call, arguments)) {
             return None;
         }
         let Some(result) = self.kernel.quick(&mut self.memory, number, arguments) else {

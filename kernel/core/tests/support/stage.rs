@@ -289,32 +289,10 @@ impl<'a> Stage<'a> {
         self.call(call, words);
     }
 
-    /// A call as on the metal: the quick way, or the simple choice if there is one, or all of it.
+    /// A call: by a short way whenever there is one, or never.
     fn call(&mut self, call: Call, words: Arguments) {
-        let caller = self.host.running();
-        let host = &mut self.host;
-        if !self.simply {
-            return host.raw_call(call as u64, words);
-        }
-        if let Some(result) = host.kernel.quick(&mut host.machine, call as u64, words) {
-            host.kernel.check_invariants();
-            return host.results.push_back((caller, result));
-        }
-        host.kernel.act(&mut host.machine, host.now, Cause::Syscall(call as u64, words));
-        let simple = host.kernel.choose_simply();
-        let decision = if simple.is_none() || simple == caller {
-            host.kernel.decide()
-        } else {
-            host.kernel.hand_over(simple)
-        };
-        host.kernel.check_invariants();
-        host.decision = decision;
-        if decision.run.is_some() {
-            host.machine.current = host.kernel.threads[decision.run].process.index();
-        }
-        if let Some(result) = decision.result {
-            host.results.push_back((decision.run, result));
-        }
+        self.host.tried_every = if self.simply { 1 } else { u64::MAX };
+        self.host.raw_call(call as u64, words);
     }
 
     /// What calls returned, and what follows for who holds what.

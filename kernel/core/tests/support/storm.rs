@@ -9,6 +9,7 @@ use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layou
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
 use diapason_random::Random;
+use std::collections::BTreeMap;
 
 const BOSS: u16 = 0;
 const NEIGHBOUR: u16 = 1;
@@ -112,8 +113,8 @@ pub struct Tally {
     pub faults: [u64; 32],
     /// Starts of hostile processes.
     pub starts: u64,
-    /// Calls that went the short way of an exchange.
-    pub exchanges: u64,
+    /// Of each call, how many went a short way.
+    pub shortcuts: BTreeMap<Call, u64>,
     /// Hash of every decision.
     pub hash: u64,
 }
@@ -159,8 +160,15 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
         kernel.lack_devices(LACKING);
         let shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
         let (good, errors) = ([0; WEIGHTS.len()], [0; 11]);
-        let tally =
-            Tally { calls: 0, good, errors, faults: [0; 32], starts: 0, exchanges: 0, hash: 0 };
+        let tally = Tally {
+            calls: 0,
+            good,
+            errors,
+            faults: [0; 32],
+            starts: 0,
+            shortcuts: BTreeMap::new(),
+            hash: 0,
+        };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
             last_calls: vec![0; sizes.threads],
@@ -184,7 +192,7 @@ impl Storm<'_> {
         }
         self.calm_down();
         self.tally.hash = self.shell.hash;
-        self.tally.exchanges = self.shell.exchanges;
+        self.tally.shortcuts = self.shell.shortcuts.clone();
         self.tally.faults = self.shell.memory.faults;
         self.tally.clone()
     }

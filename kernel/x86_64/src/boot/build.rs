@@ -18,8 +18,8 @@ use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{
-    Alarm, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
-    Semaphore, Sizes, Thread, Vcpu,
+    Alarm, Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process,
+    Segment, Semaphore, Sizes, Thread, Vcpu,
 };
 
 // What the pools are filled with. Named, so that the linker script can tell these constants from
@@ -49,13 +49,7 @@ pub fn build(
     let archive = Archive::parse(bytes)?;
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
     let h = archive.header;
-    let objects = [sizes.semaphores as u64, sizes.conditions as u64, sizes.mailboxes as u64];
-    let [semaphores, conditions, mailboxes] = objects;
-    let tables = [u64::from(h.segments), u64::from(h.devices)];
-    announce(
-        Record::Archive,
-        &[u64::from(h.processes), semaphores, conditions, mailboxes, tables[0], tables[1]],
-    );
+    tell(&archive, &sizes);
     let mut metal = metal(&archive, memory, acpi, &sizes).ok_or(Refusal::Memory)?;
     let absent =
         devices::set_up(&archive, memory, &mut metal, acpi, &timer).ok_or(Refusal::Memory)?;
@@ -63,23 +57,35 @@ pub fn build(
     let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any;
-    let mut shell = Shell {
-        kernel: Kernel::new(pools, &archive, refused),
-        metal,
-        clock,
-        timer,
-        armed: Nanos::FOREVER,
-        horizon: Nanos(h.horizon),
-        has_devices: h.devices > 0,
-        paths: Paths::NONE,
-    };
-    shell.kernel.lack_devices(absent);
+    let mut kernel = Kernel::new(pools, &archive, refused);
+    kernel.lack_devices(absent);
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
         BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
-        BOOT_CPU.shell.write(shell);
+        BOOT_CPU.shell.write(Shell {
+            kernel,
+            metal,
+            clock,
+            timer,
+            armed: Nanos::FOREVER,
+            horizon: Nanos(h.horizon),
+            has_devices: h.devices > 0,
+            paths: Paths::NONE,
+            noted: Cause::Boot,
+        });
     }
     Ok(observed)
+}
+
+/// Say what the archive has.
+#[inline(never)]
+fn tell(archive: &Archive<'_>, sizes: &Sizes) {
+    let h = archive.header;
+    let objects = [sizes.semaphores as u64, sizes.conditions as u64, sizes.mailboxes as u64];
+    let [semaphores, conditions, mailboxes] = objects;
+    let (segments, devices) = (u64::from(h.segments), u64::from(h.devices));
+    let words = [u64::from(h.processes), semaphores, conditions, mailboxes, segments, devices];
+    announce(Record::Archive, &words);
 }
 
 /// The hardware as the core sees it, before any program is loaded.

@@ -1,0 +1,341 @@
+//! Short ways through calls that change who runs.
+//!
+//! Mostly nothing has to be decided: no VCPU has anything to do, and who runs next is the thread
+//! that waited for what the call gives, or the next in line. Then the two threads change places
+//! here. Whatever is less plain (a VCPU, a hint, an alarm, equals, a chain of mutexes) is left to
+//! [`Kernel::enter`]; what is done here is what that would do. Tests make every experiment by both
+//! ways, and the storm's recording is replayed through `enter`.
+//!
+//! No thread that comes or goes here has an alarm, so the machine's timer stays as it is.
+
+use crate::alarm::Alarms;
+use crate::kernel::{Arguments, Decision, Kernel, Refused};
+use crate::machine::UserMemory;
+use crate::pool::Pool;
+use crate::scheduler::Scheduler;
+use crate::thread::{Resumed, State, Thread, ThreadId, Wait};
+use diapason_abi::call::NO_HINT;
+use diapason_abi::{CallNumber, Nanos};
+
+/// A short way was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// In whose buffer the message is that is to be delivered.
+    pub sender: ThreadId,
+    /// As [`Kernel::enter`] would return it.
+    pub decision: Decision,
+}
+
+/// A call did not go a short way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Longer {
+    /// It goes the long one: [`Kernel::enter`]. Nothing was done.
+    Way,
+    /// The same, and it will end in a fault: the caller has no such memory.
+    BadAddress(u64),
+}
+
+impl From<Refused> for Longer {
+    fn from(_: Refused) -> Longer {
+        Longer::Way
+    }
+}
+
+impl Kernel<'_> {
+    /// A call of the running thread that makes another one run, if nothing has to be decided for
+    /// it; else nothing is done.
+    ///
+    /// # Errors
+    /// That it is not to go this way.
+    #[inline(always)]
+    pub fn shortcut(
+        &mut self,
+        m: &mut impl UserMemory,
+        call: CallNumber,
+        a: Arguments,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        match call {
+            CallNumber::Yield => self.yield_to_next(now),
+            CallNumber::SemLock => self.wait_for_semaphore(a, now),
+            CallNumber::SemUnlock => self.unlock_and_pass(a[0], now),
+            CallNumber::CvSignal => self.signal_and_pass(a, now),
+            CallNumber::MboxSend => self.send_and_pass(m, a, now),
+            CallNumber::MboxReceive => self.wait_for_message(a, now),
+            CallNumber::MboxCall => self.exchange(m, a, now),
+            _ => Err(Longer::Way),
+        }
+    }
+
+    /// The next of its equals runs.
+    #[inline(always)]
+    fn yield_to_next(&mut self, now: impl FnOnce() -> Nanos) -> Result<Passed, Longer> {
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let caller = s.running;
+        let c = &threads[caller];
+        let (next, priority) = (c.next, c.priority);
+        if s.place != caller || next == caller || !s.is_plain() {
+            return Err(Longer::Way);
+        }
+        if !threads[next].can_go_on() {
+            return Err(Longer::Way);
+        }
+        let now = now();
+        s.unreserved.lead(priority, next);
+        threads[caller].put_result(0);
+        s.place = next;
+        s.pass(&mut threads, caller, next, now);
+        let resumed = threads[next].go_on();
+        Ok(self.passed(next, resumed, now))
+    }
+
+    /// `SemUnlock` of a mutex for which the owner ran in another one's place, or of a counting
+    /// semaphore for which somebody more urgent waits.
+    #[inline(always)]
+    fn unlock_and_pass(
+        &mut self,
+        handle: u64,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        let id = self.semaphore(handle)?;
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let mut semaphores = self.semaphores.again();
+        let caller = s.running;
+        let semaphore = &mut semaphores[id];
+        if !s.is_plain() {
+            return Err(Longer::Way);
+        }
+        if !semaphore.mutex {
+            let waiter = semaphore.waiters.head;
+            if waiter.is_none() || !is_first(s, &self.alarms, &threads, waiter) {
+                return Err(Longer::Way);
+            }
+            let now = now();
+            semaphore.waiters.head = ThreadId::NONE;
+            let resumed = come(s, &mut threads, (caller, waiter), 0, now);
+            return Ok(self.passed(waiter, resumed, now));
+        }
+        let waiter = s.place;
+        let w = &threads[waiter];
+        let waits = matches!(w.wait, Wait::Mutex(mutex) if mutex == id) && w.wanted == handle;
+        let released = semaphore.owner == caller && threads[caller].held == id;
+        if !waits || !released || !matches!(w.after, Wait::Nothing) {
+            return Err(Longer::Way);
+        }
+        if self.alarms.is_set(waiter.index()) {
+            return Err(Longer::Way);
+        }
+        let now = now();
+        let c = &mut threads[caller];
+        c.held = semaphore.next_held;
+        c.put_result(0);
+        threads[waiter].receive(waiter, id, semaphore);
+        s.pass(&mut threads, caller, waiter, now);
+        let resumed = threads[waiter].go_on();
+        Ok(self.passed(waiter, resumed, now))
+    }
+
+    /// `CvSignal` to the only one who waits, is more urgent, and finds its mutex free.
+    #[inline(always)]
+    fn signal_and_pass(
+        &mut self,
+        a: Arguments,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        let [handle, most, ..] = a;
+        let id = self.condition(handle)?;
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let condition = &mut self.conditions[id];
+        let (caller, waiter) = (s.running, condition.waiters.head);
+        if most == 0 || waiter.is_none() || !s.is_plain() {
+            return Err(Longer::Way);
+        }
+        if !is_first(s, &self.alarms, &threads, waiter) {
+            return Err(Longer::Way);
+        }
+        let w = &mut threads[waiter];
+        let Wait::Condition(_, mutex) = w.wait else { return Err(Longer::Way) };
+        let semaphore = &mut self.semaphores[mutex];
+        if semaphore.handle != w.wanted || semaphore.owner.is_some() {
+            return Err(Longer::Way);
+        }
+        let now = now();
+        condition.waiters.head = ThreadId::NONE;
+        w.result = 0;
+        w.receive(waiter, mutex, semaphore);
+        let result = w.result;
+        let resumed = come(s, &mut threads, (caller, waiter), result, now);
+        threads[caller].result = 1;
+        Ok(self.passed(waiter, resumed, now))
+    }
+
+    /// `MboxSend` to somebody more urgent who waits for a message.
+    #[inline(always)]
+    fn send_and_pass(
+        &mut self,
+        m: &mut impl UserMemory,
+        a: Arguments,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        let [handle, address, length, priority, _] = a;
+        let id = self.mailbox(handle)?;
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let mailbox = &mut self.mailboxes[id];
+        let (caller, receiver) = (s.running, mailbox.receivers.head);
+        if receiver.is_none() || mailbox.event.is_some() || !s.is_plain() {
+            return Err(Longer::Way);
+        }
+        if !is_first(s, &self.alarms, &threads, receiver) {
+            return Err(Longer::Way);
+        }
+        let r = &mut threads[receiver];
+        let bytes = r.message.get_mut(..length as usize).ok_or(Longer::Way)?;
+        m.copy_in(address, bytes).map_err(|_| Longer::BadAddress(address))?;
+        let now = now();
+        r.message_length = length as u8;
+        r.message_priority = priority as u32;
+        let receipt = length << 32 | u64::from(priority as u32);
+        mailbox.receivers.head = ThreadId::NONE;
+        let resumed = come(s, &mut threads, (caller, receiver), receipt, now);
+        Ok(self.passed(receiver, resumed, now))
+    }
+
+    /// `SemLock` of a mutex whose owner can run in the caller's place, or of a counting semaphore
+    /// that nobody else waits for.
+    #[inline(always)]
+    fn wait_for_semaphore(
+        &mut self,
+        a: Arguments,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        let [handle, deadline, hint, ..] = a;
+        let id = self.semaphore(handle)?;
+        let semaphore = &mut self.semaphores[id];
+        if semaphore.count > 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {
+            return Err(Longer::Way);
+        }
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let caller = s.running;
+        if !semaphore.mutex {
+            if semaphore.waiters.head.is_some() {
+                return Err(Longer::Way);
+            }
+            let next = next_in_line(s, caller, &threads).ok_or(Longer::Way)?;
+            let now = now();
+            semaphore.waiters.head = caller;
+            let resumed = go(s, &mut threads, (caller, next), (Wait::Semaphore(id), 0), now);
+            return Ok(self.passed(next, resumed, now));
+        }
+        let owner = semaphore.owner;
+        if s.place != caller || owner == caller || !s.is_plain() {
+            return Err(Longer::Way);
+        }
+        if !threads[owner].can_go_on() {
+            return Err(Longer::Way);
+        }
+        let now = now();
+        let c = &mut threads[caller];
+        (c.wait, c.after, c.wanted, c.result) = (Wait::Mutex(id), Wait::Nothing, handle, 0);
+        s.pass(&mut threads, caller, owner, now);
+        let resumed = threads[owner].go_on();
+        Ok(self.passed(owner, resumed, now))
+    }
+
+    /// `MboxReceive` of what is not there yet and nobody else waits for.
+    #[inline(always)]
+    fn wait_for_message(
+        &mut self,
+        a: Arguments,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Passed, Longer> {
+        let [handle, address, deadline, hint, _] = a;
+        let id = self.mailbox(handle)?;
+        let mailbox = &mut self.mailboxes[id];
+        let there = mailbox.first.is_some() || mailbox.receivers.head.is_some();
+        if there || address == 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {
+            return Err(Longer::Way);
+        }
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let caller = s.running;
+        let next = next_in_line(s, caller, &threads).ok_or(Longer::Way)?;
+        let now = now();
+        mailbox.receivers.head = caller;
+        let resumed = go(s, &mut threads, (caller, next), (Wait::Receive(id), address), now);
+        Ok(self.passed(next, resumed, now))
+    }
+
+    /// `run` has the processor.
+    #[inline(always)]
+    pub(crate) fn passed(&mut self, run: ThreadId, resumed: Resumed, now: Nanos) -> Passed {
+        (self.now, self.entries) = (now, self.entries + 1);
+        (self.process, self.grant) = (resumed.process, resumed.process.grant());
+        let (result, deliver_to) = (resumed.result, resumed.deliver_to);
+        let decision = Decision { run, result, deliver_to, alarm: self.next_alarm() };
+        Passed { sender: run, decision }
+    }
+}
+
+/// May a thread that waits in a list, and gets now what it waits for, run at once? It must be alone
+/// in that list and more urgent than all that are ready.
+#[inline(always)]
+fn is_first(
+    s: &Scheduler,
+    alarms: &Alarms<'_>,
+    threads: &Pool<'_, Thread>,
+    waiter: ThreadId,
+) -> bool {
+    let t = &threads[waiter];
+    s.unreserved.is_above_all(t.priority)
+        && t.next == waiter
+        && t.vcpu.is_none()
+        && t.parked.is_empty()
+        && matches!(t.after, Wait::Nothing)
+        && !alarms.is_set(waiter.index())
+}
+
+/// Such a thread runs with that result. The caller, whose call returns 0, stays ready.
+#[inline(always)]
+fn come(
+    s: &mut Scheduler,
+    threads: &mut Pool<'_, Thread>,
+    (caller, first): (ThreadId, ThreadId),
+    result: u64,
+    now: Nanos,
+) -> Resumed {
+    threads[caller].put_result(0);
+    s.place = first;
+    s.pass(threads, caller, first, now);
+    let t = &mut threads[first];
+    s.unreserved.come(t.priority, first);
+    t.come_back(result)
+}
+
+/// Who runs when the caller waits: it must run in its own place, be alone at its priority, and have
+/// somebody next in line who can run.
+#[inline(always)]
+fn next_in_line(s: &Scheduler, caller: ThreadId, threads: &Pool<'_, Thread>) -> Option<ThreadId> {
+    let c = &threads[caller];
+    if s.place != caller || c.next != caller || !s.is_plain() {
+        return None;
+    }
+    let next = s.unreserved.first_without(c.priority);
+    (next.is_some() && threads[next].can_go_on()).then_some(next)
+}
+
+/// The caller waits, alone in a list, and `next` runs.
+#[inline(always)]
+fn go(
+    s: &mut Scheduler,
+    threads: &mut Pool<'_, Thread>,
+    (caller, next): (ThreadId, ThreadId),
+    (wait, deliver_to): (Wait, u64),
+    now: Nanos,
+) -> Resumed {
+    let c = &mut threads[caller];
+    (c.state, c.wait, c.after) = (State::Blocked, wait, Wait::Nothing);
+    c.deliver_to = deliver_to;
+    s.unreserved.go(c.priority);
+    s.place = next;
+    s.pass(threads, caller, next, now);
+    threads[next].go_on()
+}
