@@ -131,6 +131,9 @@ calls! {
     /// `(key)` → where devices find a segment that is declared for them (`dma`) and that the caller
     /// has attached, with its [pages](mapped); `Gone` if it is not attached.
     ShmBus = 43,
+    /// `(key)`: the doorbell of this name rings, and its event is raised on the core that answers
+    /// it. It rings once, however often that is asked before it is heard.
+    Ring = 44,
 }
 
 impl CallNumber {

@@ -9,10 +9,17 @@ use std::path::Path;
 /// Reads and checks the description of one host.
 ///
 /// # Errors
-/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts.
+/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts, or has
+/// several cores.
 pub fn describe(path: &Path) -> Result<System, Failure> {
     match describe_any(path)? {
         Description::One(system) => Ok(*system),
+        Description::Cores(cores) => Err(Failure::Input(format!(
+            "error: {} has {} cores, and only `plan` and `sim` take several\n\
+             help: write `cores = 1`, and remove `core` from its processes",
+            path.display(),
+            cores.len(),
+        ))),
         Description::Several(Hosts { hosts, .. }) => {
             let mut files: Vec<String> = hosts.iter().map(|host| host.file.clone()).collect();
             files.dedup();
@@ -45,6 +52,9 @@ pub fn describe_any(path: &Path) -> Result<Description, Failure> {
         .map_err(|diagnostics| refused(&diagnostics))?;
     match &mut description {
         Description::One(system) => logs::read(system, folder)?,
+        Description::Cores(cores) => {
+            cores.iter_mut().try_for_each(|system| logs::read(system, folder))?;
+        }
         Description::Several(Hosts { hosts, .. }) => {
             for host in hosts {
                 let file = folder.join(&host.file);

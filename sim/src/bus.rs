@@ -28,6 +28,8 @@ struct Slot {
     /// Does its interrupt come through, and is there one that could not?
     enabled: bool,
     pending: bool,
+    /// When the ring of a doorbell arrives that is on its way.
+    coming: Nanos,
     /// When it does something by itself.
     next: Nanos,
 }
@@ -58,10 +60,11 @@ impl Bus {
                     let found = functions.iter().position(|(class, _)| *class == pci.class);
                     found.map(|index| functions.remove(index).1)
                 }
-                Location::Address(_) | Location::Message { .. } => None,
+                Location::Address(_) | Location::Message { .. } | Location::Bell { .. } => None,
             };
-            let (master, enabled, pending) = (false, false, false);
-            Slot { record, function, master, enabled, pending, next: Nanos::FOREVER }
+            let (master, pending, coming) = (false, false, Nanos::FOREVER);
+            let enabled = is_bell(&record);
+            Slot { record, function, master, enabled, pending, coming, next: Nanos::FOREVER }
         });
         let mut bus = Bus {
             slots: slots.collect(),
@@ -82,7 +85,8 @@ impl Bus {
 
     fn ask(&mut self, device: usize) {
         let slot = &mut self.slots[device];
-        slot.next = slot.function.as_ref().map_or(Nanos::FOREVER, |it| it.next_change());
+        let next = slot.function.as_ref().map_or(Nanos::FOREVER, |it| it.next_change());
+        slot.next = next.min(slot.coming);
         let all = self.slots.iter().map(|slot| slot.next);
         self.next = all.min().unwrap_or(Nanos::FOREVER);
     }
@@ -104,7 +108,7 @@ impl Bus {
     /// The host had no power, and has it again.
     pub fn power_cycle(&mut self, now: Nanos) {
         for slot in &mut self.slots {
-            (slot.master, slot.enabled, slot.pending) = (false, false, false);
+            (slot.master, slot.enabled, slot.pending) = (false, is_bell(&slot.record), false);
             if let Some(function) = &mut slot.function {
                 function.power_cycle(now);
             }
@@ -140,7 +144,21 @@ impl Bus {
     /// Let an interrupt through, or hold it back. A message that came meanwhile comes now.
     pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
-            slot.enabled = enabled;
+            slot.enabled = enabled || is_bell(record);
+        }
+    }
+
+    /// The ring of a doorbell that is answered here is on its way, and arrives then. One that is
+    /// on its way already stands for both.
+    pub fn ring(&mut self, number: u16, arrives: Nanos) {
+        let is_it = |slot: &Slot| match slot.record.location {
+            Location::Bell { number: own, .. } => own == number,
+            _ => false,
+        };
+        if let Some(device) = self.slots.iter().position(is_it) {
+            let slot = &mut self.slots[device];
+            slot.coming = slot.coming.min(arrives);
+            self.ask(device);
         }
     }
 
@@ -202,6 +220,11 @@ impl Bus {
     pub fn advance(&mut self, now: Nanos, segments: &mut Segments<'_>) {
         for device in 0..self.slots.len() {
             let slot = &mut self.slots[device];
+            if slot.coming <= now {
+                (slot.coming, slot.pending) = (Nanos::FOREVER, true);
+                self.ask(device);
+                continue;
+            }
             if let Some(function) = &mut slot.function
                 && slot.next <= now
             {
@@ -225,7 +248,7 @@ impl Bus {
             let is_it = |(index, slot): (usize, &Slot)| match slot.record.location {
                 Location::Message { of, vector } => usize::from(of) == device && vector == number,
                 Location::Address(_) => index == device,
-                Location::Pci(_) => false,
+                Location::Pci(_) | Location::Bell { .. } => false,
             };
             if let Some(index) = self.slots.iter().enumerate().position(is_it) {
                 let slot = &mut self.slots[index];
@@ -248,6 +271,11 @@ impl Bus {
         self.slots[slot].pending = false;
         u16::try_from(slot).ok()
     }
+}
+
+/// A doorbell is always let through: its core notes a ring that nobody waits for, no more.
+fn is_bell(record: &DeviceRecord) -> bool {
+    matches!(record.location, Location::Bell { .. })
 }
 
 /// The segments of a system, as devices reach them.

@@ -7,6 +7,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `cores` | several cores of a host: what they share, whose turn it is |
 //! | `hosts` | several hosts beside each other: their windows, whose turn it is |
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
@@ -22,6 +23,7 @@ mod bill;
 mod bus;
 mod context;
 mod controller;
+mod cores;
 mod costs;
 mod faults;
 mod function;
@@ -40,6 +42,7 @@ mod works;
 
 pub use bill::{Bill, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller, Features};
+pub use cores::RING;
 pub use costs::{Cost, Costs, Longest};
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};
@@ -55,6 +58,7 @@ pub use works::Works;
 pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Packet, Transfer};
 
 use bus::Bus;
+use cores::Commons;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::Kernel;
@@ -76,7 +80,7 @@ pub enum Error {
     Memory(std::io::Error),
     /// The host cannot keep programs from its own kernel.
     Host(std::io::Error),
-    /// So many hosts cannot be simulated.
+    /// So many hosts, or cores, cannot be simulated.
     Crowd(usize),
 }
 
@@ -85,7 +89,9 @@ impl std::fmt::Display for Error {
         match self {
             Error::Archive(refusal) => f.write_str(refusal.text()),
             Error::Host(error) => write!(f, "{error}"),
-            Error::Crowd(count) => write!(f, "{count} hosts, where 1 to {HOSTS_MAX} can be"),
+            Error::Crowd(count) => {
+                write!(f, "{count} hosts or cores, where 1 to {HOSTS_MAX} can be")
+            }
             Error::Memory(error) => write!(f, "no memory for the programs: {error}"),
         }
     }
@@ -185,7 +191,8 @@ fn live(
     (observer, start): (&mut impl Observer, Nanos),
 ) -> Result<Life, Error> {
     let absent = bus.absent();
-    let (mut machine, refused) = Simulated::load(archive, bus, Region::of(0))?;
+    let mut own = Commons::default();
+    let (mut machine, refused) = Simulated::load(archive, bus, Region::of(0), &mut own)?;
     if options.isolate {
         machine.isolate();
     }
@@ -219,13 +226,36 @@ pub fn run_together<O: Observer>(
     hosts: Vec<Host<'_, O>>,
     delay: Nanos,
 ) -> Result<Vec<Ended>, Error> {
+    together(hosts, Turns::Hosts(delay.max(Nanos(1))))
+}
+
+/// Run the cores of one host, each like a host of its own with its part of the devices; how each
+/// ended, in their order. They share the segments that their archives have in common, and ring each
+/// other's doorbells, which are heard [`RING`] later. At every instant the core with the lowest
+/// number goes first.
+///
+/// # Errors
+/// If one of them cannot run at all.
+pub fn run_cores<O: Observer>(cores: Vec<Host<'_, O>>) -> Result<Vec<Ended>, Error> {
+    together(cores, Turns::Cores(Commons::default()))
+}
+
+/// How those that run together take turns.
+enum Turns {
+    /// As hosts that need so long to notice each other.
+    Hosts(Nanos),
+    /// As cores that share this memory.
+    Cores(Commons),
+}
+
+fn together<O: Observer>(hosts: Vec<Host<'_, O>>, turns: Turns) -> Result<Vec<Ended>, Error> {
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
         return Err(Error::Crowd(hosts.len()));
     }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
-    boot(hosts.into_iter().enumerate(), Vec::new(), delay.max(Nanos(1)))
+    boot(hosts.into_iter().enumerate(), Vec::new(), turns)
 }
 
 /// Load the hosts that wait, one inside the other because each kernel lives in the memory of its
@@ -233,16 +263,25 @@ pub fn run_together<O: Observer>(
 fn boot<'k, O: Observer>(
     mut waiting: Enumerate<IntoIter<Host<'_, O>>>,
     mut loaded: Vec<Processor<'k, O>>,
-    delay: Nanos,
+    mut turns: Turns,
 ) -> Result<Vec<Ended>, Error> {
     let Some((number, mut host)) = waiting.next() else {
-        let ended = hosts::race(&mut loaded, delay).into_iter();
+        let ended = match turns {
+            Turns::Hosts(delay) => hosts::race(&mut loaded, delay),
+            Turns::Cores(_) => cores::interleave(&mut loaded),
+        };
+        let ended = ended.into_iter();
         return Ok(ended.map(|(ending, time)| Ended { ending, time }).collect());
     };
     let archive = Archive::parse(host.archive).map_err(Error::Archive)?;
     let bus = Bus::new(&archive, std::mem::take(&mut host.functions));
     let absent = bus.absent();
-    let (mut machine, refused) = Simulated::load(&archive, bus, Region::of(number))?;
+    let mut own = Commons::default();
+    let commons = match &mut turns {
+        Turns::Hosts(_) => &mut own,
+        Turns::Cores(commons) => commons,
+    };
+    let (mut machine, refused) = Simulated::load(&archive, bus, Region::of(number), commons)?;
     if host.options.isolate {
         machine.isolate();
     }
@@ -254,6 +293,6 @@ fn boot<'k, O: Observer>(
         let mut loaded: Vec<Processor<'_, O>> = loaded;
         let host = Processor::new(kernel, machine, &options, upsets, (observer, Nanos::ZERO));
         loaded.push(host.until(horizon));
-        boot(waiting, loaded, delay)
+        boot(waiting, loaded, turns)
     })
 }

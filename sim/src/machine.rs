@@ -2,6 +2,7 @@
 
 use crate::bus::{self, Bus, Segments};
 use crate::context::Context;
+use crate::cores::Commons;
 use crate::function::Note;
 use crate::hosts::Region;
 use crate::memory::{Rights, Shared, Window};
@@ -47,6 +48,8 @@ pub(crate) struct Simulated {
     /// Device registers touched.
     pub accesses: u64,
     pub supervisor_died: bool,
+    /// Doorbells rung that are answered on another core: which core, which of them.
+    pub rung: Vec<(u16, u16)>,
 }
 
 impl Simulated {
@@ -55,6 +58,7 @@ impl Simulated {
         archive: &Archive<'_>,
         bus: Bus,
         region: Region,
+        commons: &mut Commons,
     ) -> Result<(Simulated, u64), Error> {
         let (mut programs, mut places, mut said) = (Vec::new(), Vec::new(), Vec::new());
         let mut refused = 0;
@@ -68,9 +72,8 @@ impl Simulated {
             }
             programs.push(loaded.ok());
         }
-        let shared = |pages: u64| Ok((Shared::new(pages).map_err(Error::Memory)?, pages));
         let segments: Result<_, Error> =
-            archive.segments().map(|segment| shared(u64::from(segment.pages))).collect();
+            archive.segments().map(|segment| commons.segment(&segment)).collect();
         let machine = Simulated {
             region,
             programs,
@@ -86,6 +89,7 @@ impl Simulated {
             switches: 0,
             accesses: 0,
             supervisor_died: false,
+            rung: Vec::new(),
         };
         Ok((machine, refused))
     }
@@ -274,6 +278,10 @@ impl Machine for Simulated {
 
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool) {
         self.bus.set_irq(device, enabled);
+    }
+
+    fn ring(&mut self, core: u16, number: u16) {
+        self.rung.push((core, number));
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {

@@ -8,6 +8,7 @@
 use diapason_abi::{PAGE, layout};
 use std::collections::BTreeMap;
 use std::io::Error;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// What a program may do with a page.
@@ -128,7 +129,14 @@ impl Window {
         let bytes = pages as usize * PAGE;
         // SAFETY: replaces pages of this window with those of the segment.
         let at = unsafe {
-            libc::mmap((self.base + offset) as *mut _, bytes, protection, flags, shared.file, 0)
+            libc::mmap(
+                (self.base + offset) as *mut _,
+                bytes,
+                protection,
+                flags,
+                shared.file.as_raw_fd(),
+                0,
+            )
         };
         assert_eq!(at as u64, self.base + offset, "mmap: {}", Error::last_os_error());
         self.note(offset, pages, Rights::Write);
@@ -179,7 +187,7 @@ impl Drop for Window {
 
 /// Memory that several processes, or a process and a device, see.
 pub(crate) struct Shared {
-    file: i32,
+    file: OwnedFd,
     host: NonNull<u8>,
     bytes: usize,
 }
@@ -188,19 +196,31 @@ impl Shared {
     /// Zeroed memory of so many pages.
     pub fn new(pages: u64) -> Result<Shared, Error> {
         let bytes = (pages as usize * PAGE).max(PAGE);
-        // SAFETY: system calls that create new objects.
-        unsafe {
+        // SAFETY: system calls that create a new object, which is this one's.
+        let file = unsafe {
             let file = libc::memfd_create(c"segment".as_ptr(), libc::MFD_CLOEXEC);
             if file < 0 || libc::ftruncate(file, bytes as libc::off_t) < 0 {
                 return Err(Error::last_os_error());
             }
-            let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let null = std::ptr::null_mut();
-            let host = libc::mmap(null, bytes, rights, libc::MAP_SHARED, file, 0);
-            match NonNull::new(host.cast()) {
-                Some(host) if host.as_ptr() as isize != -1 => Ok(Shared { file, host, bytes }),
-                _ => Err(Error::last_os_error()),
-            }
+            OwnedFd::from_raw_fd(file)
+        };
+        Shared::of(file, bytes)
+    }
+
+    /// The same memory, for another core.
+    pub fn again(&self) -> Result<Shared, Error> {
+        Shared::of(self.file.try_clone()?, self.bytes)
+    }
+
+    fn of(file: OwnedFd, bytes: usize) -> Result<Shared, Error> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let null = std::ptr::null_mut();
+        // SAFETY: a new mapping that replaces nothing.
+        let host =
+            unsafe { libc::mmap(null, bytes, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        match NonNull::new(host.cast()) {
+            Some(host) if host.as_ptr() as isize != -1 => Ok(Shared { file, host, bytes }),
+            _ => Err(Error::last_os_error()),
         }
     }
 
@@ -214,10 +234,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: this object's own mapping and file.
-        unsafe {
-            libc::munmap(self.host.as_ptr().cast(), self.bytes);
-            libc::close(self.file);
-        }
+        // SAFETY: this object's own mapping.
+        unsafe { libc::munmap(self.host.as_ptr().cast(), self.bytes) };
     }
 }

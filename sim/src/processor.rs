@@ -86,6 +86,8 @@ pub(crate) struct Processor<'a, O> {
     /// Where its turn ends, and how long its devices wait for an answer from another host.
     limit: Nanos,
     echo: Nanos,
+    /// Doorbells of other cores that it rang: which core, which of them, and when.
+    pub rung: Vec<(u16, u16, Nanos)>,
 }
 
 impl<'a, O: Observer> Processor<'a, O> {
@@ -116,6 +118,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             booted: false,
             limit: Nanos::FOREVER,
             echo: Nanos::FOREVER,
+            rung: Vec::new(),
         }
     }
 
@@ -339,12 +342,22 @@ impl<'a, O: Observer> Processor<'a, O> {
             if self.check {
                 self.kernel.check_invariants();
             }
+            self.note_rings();
             let undelivered = self.settle(&decision);
             self.observer.decided(read, self.now, &self.kernel, &decision);
             match undelivered {
                 Some(fault) => cause = fault,
                 None => return,
             }
+        }
+    }
+
+    /// What was rung ends the turn: the core that answers may do something next.
+    fn note_rings(&mut self) {
+        if !self.machine.rung.is_empty() {
+            self.limit = self.limit.min(self.now);
+            let now = self.now;
+            self.rung.extend(self.machine.rung.drain(..).map(|(core, bell)| (core, bell, now)));
         }
     }
 

@@ -26,6 +26,8 @@ pub struct DeviceRecord {
 
 /// Interrupt numbers from here on are messages (MSI-X), not lines.
 pub const MESSAGES: u16 = 0x100;
+/// Most doorbells of all cores together: pending ones are the bits of a word.
+pub const BELLS_MAX: u16 = 64;
 /// Most interrupts of all devices together: what the kernel has vectors for.
 pub const INTERRUPTS_MAX: usize = 14;
 
@@ -42,6 +44,13 @@ pub enum Location {
         of: u16,
         /// The message's number in the function's MSI-X table.
         vector: u16,
+    },
+    /// It is nowhere: programs ring it. Only where it is answered does it have an interrupt.
+    Bell {
+        /// The core where it is answered.
+        core: u16,
+        /// Which it is of those of all cores.
+        number: u16,
     },
 }
 
@@ -107,6 +116,7 @@ const LEVEL: u8 = 1;
 const ADDRESS: u8 = 0;
 const PCI: u8 = 2;
 const MESSAGE: u8 = 4;
+const BELL: u8 = 6;
 
 impl DeviceRecord {
     /// As bytes.
@@ -118,6 +128,7 @@ impl DeviceRecord {
             Location::Message { of, vector } => {
                 (MESSAGE, u64::from(of) | u64::from(vector) << 16, 0)
             }
+            Location::Bell { core, number } => (BELL, u64::from(core) | u64::from(number) << 16, 0),
         };
         let mut w = Writer::<ENTRY_BYTES>::new();
         w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
@@ -136,6 +147,7 @@ impl DeviceRecord {
             ADDRESS => Location::Address(place),
             PCI => Location::Pci(PciFunction::of_word(place, bar)),
             MESSAGE => Location::Message { of: place as u16, vector: (place >> 16) as u16 },
+            BELL => Location::Bell { core: place as u16, number: (place >> 16) as u16 },
             _ => return None,
         };
         let level = kind & LEVEL != 0;
@@ -150,6 +162,9 @@ impl DeviceRecord {
             Location::Message { of, vector } => {
                 let edge = (MESSAGES..NONE).contains(&self.irq) && !self.level;
                 of < index && is_pci(of) && (vector as usize) < INTERRUPTS_MAX && edge
+            }
+            Location::Bell { number, .. } => {
+                number < BELLS_MAX && self.irq >= MESSAGES && self.pages == 0 && !self.level
             }
         };
         located && u64::from(self.pages) <= layout::SLOT_PAGES
@@ -183,6 +198,11 @@ mod tests {
         DeviceRecord { key: 1, allowed: 2, location, pages: 3, irq, level: false, interval: 4 }
     }
 
+    fn bell(number: u16) -> DeviceRecord {
+        let location = Location::Bell { core: 5, number };
+        DeviceRecord { pages: 0, ..record(location, NONE) }
+    }
+
     const XHCI: PciFunction =
         PciFunction { class: 0x0c_0330, vendor: 0x1b36, product: NONE, instance: 1, bar: 5 };
 
@@ -190,7 +210,9 @@ mod tests {
     fn entries_come_back_as_written() {
         let message = Location::Message { of: 7, vector: 13 };
         let level = DeviceRecord { level: true, ..record(Location::Address(5 << 12), 23) };
-        for written in [level, record(Location::Pci(XHCI), NONE), record(message, MESSAGES + 9)] {
+        for written in
+            [level, record(Location::Pci(XHCI), NONE), record(message, MESSAGES + 9), bell(3)]
+        {
             assert_eq!(DeviceRecord::parse(&written.to_bytes()), Some(written));
         }
     }
@@ -200,7 +222,7 @@ mod tests {
         let mut bytes = record(Location::Address(0), NONE).to_bytes();
         for kind in 0..=u8::MAX {
             bytes[30] = kind;
-            assert_eq!(DeviceRecord::parse(&bytes).is_some(), kind < 6, "{kind}");
+            assert_eq!(DeviceRecord::parse(&bytes).is_some(), kind < 8, "{kind}");
         }
     }
 
@@ -212,10 +234,14 @@ mod tests {
         assert!(possible(record(Location::Address(0), 23)));
         assert!(possible(record(Location::Pci(XHCI), NONE)));
         assert!(possible(record(message(2, 13), MESSAGES)));
+        assert!(possible(bell(63)) && possible(DeviceRecord { irq: MESSAGES, ..bell(0) }));
         for bad in [
             record(Location::Address(0), MESSAGES),
             record(Location::Pci(PciFunction { bar: BARS, ..XHCI }), NONE),
             record(Location::Pci(XHCI), 3),
+            bell(BELLS_MAX),
+            DeviceRecord { irq: 23, ..bell(0) },
+            DeviceRecord { pages: 1, ..bell(0) },
             record(message(2, 14), MESSAGES),
             record(message(1, 0), MESSAGES),
             record(message(4, 0), MESSAGES),

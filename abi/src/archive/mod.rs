@@ -15,7 +15,9 @@ mod records;
 mod tests;
 mod vcpu;
 
-pub use device::{Absence, BARS, DeviceRecord, INTERRUPTS_MAX, Location, MESSAGES, PciFunction};
+pub use device::{
+    Absence, BARS, BELLS_MAX, DeviceRecord, INTERRUPTS_MAX, Location, MESSAGES, PciFunction,
+};
 pub use records::{
     Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
 };
@@ -180,7 +182,8 @@ impl<'a> Archive<'a> {
     fn devices_are_possible(&self) -> bool {
         let is_pci = |i| self.device(i).is_some_and(|d| matches!(d.location, Location::Pci(_)));
         let possible = |i| self.device(i).is_some_and(|d| d.is_possible(i, is_pci));
-        let interrupting = self.devices().filter(|d| d.irq != NONE).count();
+        let is_bell = |d: &DeviceRecord| matches!(d.location, Location::Bell { .. });
+        let interrupting = self.devices().filter(|d| d.irq != NONE && !is_bell(d)).count();
         (0..self.header.devices).all(possible) && interrupting <= INTERRUPTS_MAX
     }
 

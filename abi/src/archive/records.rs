@@ -116,6 +116,8 @@ pub struct SegmentRecord {
     pub pages: u32,
     /// Devices may be told where it is: it lies in one piece, and is nobody else's ever.
     pub dma: bool,
+    /// Processes of other cores may have it, too: it is there from boot on, and stays.
+    pub common: bool,
 }
 
 impl Header {
@@ -247,12 +249,13 @@ impl SegmentRecord {
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();
         w.put(&self.key.to_le_bytes()).put(&self.allowed.to_le_bytes());
-        w.put(&self.pages.to_le_bytes()).put(&[u8::from(self.dma)]);
+        w.put(&self.pages.to_le_bytes()).put(&[u8::from(self.dma), u8::from(self.common)]);
         w.bytes
     }
 
     pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> SegmentRecord {
         let mut r = Reader(bytes);
-        SegmentRecord { key: r.u64(), allowed: r.u64(), pages: r.u32(), dma: r.u8() != 0 }
+        let (key, allowed, pages) = (r.u64(), r.u64(), r.u32());
+        SegmentRecord { key, allowed, pages, dma: r.u8() != 0, common: r.u8() != 0 }
     }
 }

@@ -72,7 +72,7 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         capacity: 4,
         faults_of: NONE,
     };
-    let segment = SegmentRecord { key: 3, allowed: 1, pages: 2, dma: true };
+    let segment = SegmentRecord { key: 3, allowed: 1, pages: 2, dma: true, common: true };
     let device = DeviceRecord {
         key: 4,
         allowed: 1,

@@ -22,7 +22,7 @@ pub use verdict::{Plan, Sum, objection};
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
 use crate::{Failure, duration};
-use diapason_system::{Description, Host, System};
+use diapason_system::{Description, System};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -53,7 +53,16 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             };
             (text, plan.holds())
         }
-        Description::Several(hosts) => several(&hosts.hosts, request),
+        Description::Cores(cores) => {
+            let named: Vec<(String, &System)> =
+                cores.iter().map(|system| (system.core.to_string(), system)).collect();
+            several("core", &named, request)
+        }
+        Description::Several(hosts) => {
+            let named: Vec<(String, &System)> =
+                hosts.hosts.iter().map(|host| (host.name.clone(), &host.system)).collect();
+            several("host", &named, request)
+        }
     };
     // A reader who has seen enough does not make the system worse.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -64,23 +73,23 @@ fn planned(system: &System, request: &PlanRequest) -> Plan {
     Plan::of(system, request.clock_hz.unwrap_or(system.clock_hz))
 }
 
-/// The plan of each host; do they all hold?
-fn several(hosts: &[Host], request: &PlanRequest) -> (String, bool) {
-    let plans: Vec<Plan> = hosts.iter().map(|host| planned(&host.system, request)).collect();
+/// The plan of each host, or of each core; do they all hold?
+fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (String, bool) {
+    let plans: Vec<Plan> = parts.iter().map(|(_, system)| planned(system, request)).collect();
     let holds = plans.iter().all(Plan::holds);
-    let each = hosts.iter().zip(&plans);
+    let each = parts.iter().zip(&plans);
     if request.json {
-        let each = each.map(|(host, plan)| {
-            let mut object = plan.to_json(&host.system);
-            object["host"] = host.name.as_str().into();
+        let each = each.map(|((name, system), plan)| {
+            let mut object = plan.to_json(system);
+            object[noun] = name.as_str().into();
             object
         });
-        let json = json!({ "holds": holds, "hosts": each.collect::<Vec<Value>>() });
+        let json = json!({ "holds": holds, format!("{noun}s"): each.collect::<Vec<Value>>() });
         return (format!("{json:#}\n"), holds);
     }
     let coloured = std::io::stdout().is_terminal();
-    let texts = each.map(|(host, plan)| {
-        format!("host {}\n\n{}", host.name, shown(plan, &host.system, coloured))
+    let texts = each.map(|((name, system), plan)| {
+        format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
     (texts.collect::<Vec<String>>().join("\n"), holds)
 }

@@ -1,4 +1,4 @@
-//! Several hosts in one simulation, with the cables between them.
+//! Several hosts in one simulation with the cables between them, or the cores of one.
 
 use super::faults::drawn;
 use super::perfetto::Sheet;
@@ -16,7 +16,7 @@ use diapason_abi::{Key, Nanos};
 use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{Controller, Costs, Observer, Options, Trace};
-use diapason_system::{Cable, End, Fault, Hosts, RunOptions, Socket};
+use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 
@@ -59,6 +59,24 @@ pub fn drive_together<O: Observer>(
         observer: seat.observer,
     });
     let ended = diapason_sim::run_together(hosts.collect(), delay)
+        .map_err(|error| Failure::Ours(error.to_string()))?;
+    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
+}
+
+/// Runs the cores of a host, whose `seats` are in their order, and says how each ended.
+///
+/// # Errors
+/// If they cannot be run at all.
+pub fn drive_cores<O: Observer>(seats: Vec<Seat<'_, O>>) -> Result<Vec<Ending>, Failure> {
+    seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
+    let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
+    let cores = seats.into_iter().map(|seat| diapason_sim::Host {
+        archive: &seat.session.archive,
+        functions: surroundings::functions(&seat.session.system, &seat.faults),
+        options: seat.how,
+        observer: seat.observer,
+    });
+    let ended = diapason_sim::run_cores(cores.collect())
         .map_err(|error| Failure::Ours(error.to_string()))?;
     sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
 }
@@ -133,8 +151,64 @@ fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn Device>) -> Opti
     Some(())
 }
 
-/// Simulates several hosts and reports on each.
-pub(super) fn simulate(request: &SimRequest, hosts: Hosts) -> Result<u8, Failure> {
+/// What is simulated together.
+pub(super) struct Several {
+    /// Each with its name.
+    parts: Vec<(String, System)>,
+    joined: Joined,
+    /// Where those that are only about one are described.
+    file: Option<String>,
+}
+
+/// What holds them together.
+enum Joined {
+    /// They are hosts, with these cables.
+    By(Vec<Cable>),
+    /// They are the cores of one host.
+    Cores,
+}
+
+impl Joined {
+    const fn noun(&self) -> &'static str {
+        match self {
+            Joined::By(_) => "host",
+            Joined::Cores => "core",
+        }
+    }
+
+    /// What a part is called where it stands alone.
+    fn called(&self, name: &str) -> String {
+        match self {
+            Joined::By(_) => name.to_owned(),
+            Joined::Cores => format!("core {name}"),
+        }
+    }
+
+    /// Of these faults, those that can happen: a core does not lose its power alone.
+    fn possible(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
+        if matches!(self, Joined::Cores) {
+            faults.retain(|fault| fault.kind.target() != FaultTarget::Host);
+        }
+        faults
+    }
+}
+
+impl Several {
+    pub fn hosts(Hosts { hosts, cables }: Hosts) -> Several {
+        let file = hosts.first().map(|host| host.file.clone());
+        let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
+        Several { parts, joined: Joined::By(cables), file }
+    }
+
+    pub fn cores(cores: Vec<System>) -> Several {
+        let named = |system: System| (system.core.to_string(), system);
+        let parts = cores.into_iter().map(named).collect();
+        Several { parts, joined: Joined::Cores, file: None }
+    }
+}
+
+/// Simulates several hosts, or cores, and reports on each.
+pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Failure> {
     let of_one = [
         (request.explain.is_some(), "--explain"),
         (request.search.is_some(), "--search"),
@@ -146,30 +220,34 @@ pub(super) fn simulate(request: &SimRequest, hosts: Hosts) -> Result<u8, Failure
         (request.svg.is_some(), "--svg"),
     ];
     if let Some((_, option)) = of_one.iter().find(|(given, _)| *given) {
-        let first = &hosts.hosts[0].file;
+        let help = match &several.file {
+            Some(first) => format!("name the description of one: {first}"),
+            None => String::from("leave it out; `--trace` shows all"),
+        };
         return Err(Failure::Input(format!(
-            "error: `{option}` is about one host, {} lists {}\nhelp: name the description of one: \
-             {first}",
+            "error: `{option}` is about one {}, {} has {}\nhelp: {help}",
+            several.joined.noun(),
             request.system.display(),
-            hosts.hosts.len(),
+            several.parts.len(),
         )));
     }
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
-    let Hosts { hosts, cables } = hosts;
+    let Several { parts, joined, .. } = several;
     let mut sessions = Vec::new();
-    for host in hosts {
+    for (name, system) in parts {
         let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-        sessions.push((host.name, Session::assemble(host.system, built.clone(), options)?));
+        sessions.push((name, Session::assemble(system, built.clone(), options)?));
     }
-    let (runs, traces) = run(request, &sessions, &cables)?;
+    let (runs, traces) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
+        let name = joined.called(name);
         eprintln!("trace {:016x} of {name}", trace.0);
     }
     // A sum: equal whatever the order of the hosts.
     let all = traces.iter().fold(0u64, |sum, trace| sum.wrapping_add(trace.0));
     eprintln!("trace {all:016x} of all");
-    report(request.json, &sessions, &runs)
+    report(request.json, &sessions, &runs, joined.noun())
 }
 
 type Named = (String, Session);
@@ -177,17 +255,18 @@ type Named = (String, Session);
 fn run(
     request: &SimRequest,
     sessions: &[Named],
-    cables: &[Cable],
+    joined: &Joined,
 ) -> Result<(Vec<Run>, Vec<Trace>), Failure> {
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
-    let width = sessions.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let listener = |(index, (name, session)): (usize, &Named)| {
+    let names: Vec<String> = sessions.iter().map(|(name, _)| joined.called(name)).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0);
+    let listener = |(index, (name, (_, session))): (usize, (&String, &Named))| {
         let whose = format!("{name:width$} ");
         let live = live_from(whose, request.json, session.names.clone(), session.promises());
         let draw = |sheet: &Sheet| sheet.host(index, name, session.names.clone());
         Listener { perfetto: sheet.as_ref().map(draw), ..Listener::new(live) }
     };
-    let mut listeners: Vec<_> = sessions.iter().enumerate().map(listener).collect();
+    let mut listeners: Vec<_> = names.iter().zip(sessions).enumerate().map(listener).collect();
     let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
         let clock = request.clock_hz.unwrap_or(session.system.clock_hz);
         // Every host draws for itself, whatever its place.
@@ -200,13 +279,16 @@ fn run(
         let mut faults = system.faults.clone();
         if request.faults {
             let seed = seed(request.seed.unwrap_or(0));
-            faults.extend(drawn(system, seed, request.horizon_ns));
+            faults.extend(joined.possible(drawn(system, seed, request.horizon_ns)));
         }
         // A host of several that loses its power stays off.
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
-    let endings = drive_together(seats.collect(), cables)?;
+    let endings = match joined {
+        Joined::By(cables) => drive_together(seats.collect(), cables)?,
+        Joined::Cores => drive_cores(seats.collect())?,
+    };
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
     for (ending, listener) in endings.into_iter().zip(listeners) {
         let Listener { outcome, hash, perfetto, cast, .. } = listener;
@@ -218,25 +300,25 @@ fn run(
     Ok((runs, traces))
 }
 
-fn report(json: bool, sessions: &[Named], runs: &[Run]) -> Result<u8, Failure> {
+fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8, Failure> {
     let judged: Vec<Verdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
     let mut objects: Vec<Value> = Vec::new();
     for (((name, session), run), verdict) in sessions.iter().zip(runs).zip(&judged) {
         if json {
             let mut object = as_json(session, run, verdict, Addition::default());
-            object["host"] = name.as_str().into();
+            object[noun] = name.as_str().into();
             objects.push(object);
         } else {
             say(&format!(
-                "\nhost {name}\n\n{}",
+                "\n{noun} {name}\n\n{}",
                 as_tables(session, run, verdict, Addition::default())
             ));
         }
     }
     if json {
         let holds = judged.iter().all(|verdict| *verdict == Verdict::Holds);
-        say(&format!("{:#}", json!({ "holds": holds, "hosts": objects })));
+        say(&format!("{:#}", json!({ "holds": holds, format!("{noun}s"): objects })));
     }
     let codes: Result<Vec<u8>, Failure> = judged.into_iter().map(code).collect();
     Ok(if codes?.contains(&BROKEN) { BROKEN } else { HOLDS })

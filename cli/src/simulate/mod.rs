@@ -34,7 +34,8 @@ use diapason_system::{Description, Fault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, drawn};
-pub use hosts::{Seat, drive_together, follow_together};
+use hosts::Several;
+pub use hosts::{Seat, drive_cores, drive_together, follow_together};
 use measured::{addition, pictures};
 use messages::Messages;
 pub use messages::{Choice, Life};
@@ -232,7 +233,8 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
 pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let system = match describe_any(&request.system)? {
         Description::One(system) => *system,
-        Description::Several(hosts) => return hosts::simulate(request, hosts),
+        Description::Several(list) => return hosts::simulate(request, Several::hosts(list)),
+        Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };
     plan::insist(&system)?;
     if let Some(count) = request.search {

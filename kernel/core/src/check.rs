@@ -308,7 +308,7 @@ impl Kernel<'_> {
         for s in self.segments.ids() {
             let s = &self.segments[s];
             assert!(s.frames.count <= s.pages, "segment size");
-            assert!(s.attached == 0 || s.frames.count == s.pages, "attached in part");
+            assert!(s.attached == 0 || s.common || s.frames.count == s.pages, "attached in part");
         }
     }
 

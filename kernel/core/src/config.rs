@@ -71,7 +71,9 @@ impl Sizes {
         }
         for s in archive.segments() {
             sizes.segments += 1;
-            sizes.frames += s.pages as usize;
+            if !s.common {
+                sizes.frames += s.pages as usize;
+            }
         }
         sizes.vcpus += archive.vcpus().count();
         sizes.devices = archive.devices().count();
@@ -173,6 +175,7 @@ impl Pools<'_> {
         }
         for (place, record) in self.segments.iter_mut().zip(archive.segments()) {
             (place.key, place.allowed, place.pages) = (record.key, record.allowed, record.pages);
+            place.common = record.common;
             if record.dma {
                 place.dma = Id::new(given.frames);
                 given.frames += record.pages as u16;
@@ -312,7 +315,7 @@ impl<'a> Kernel<'a> {
             let device = &mut self.devices[id];
             let place = match device.record.location {
                 Location::Message { of, .. } => of,
-                Location::Address(_) | Location::Pci(_) => id.index(),
+                Location::Address(_) | Location::Pci(_) | Location::Bell { .. } => id.index(),
             };
             device.absent = absent >> (place & 63) & 1 == 1;
         }

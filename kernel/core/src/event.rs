@@ -9,7 +9,8 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id, Range};
 use crate::thread::{ThreadId, Wait};
-use diapason_abi::{Errno, Handle, Kind, Nanos};
+use diapason_abi::archive::{Location, NONE};
+use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos};
 
 /// Names an event.
 pub type EventId = Id<Event>;
@@ -281,7 +282,7 @@ impl Kernel<'_> {
     pub(crate) fn set_isr<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_device(key)?;
         let device = &self.devices[id];
-        if device.event.is_some() || device.record.irq == diapason_abi::archive::NONE {
+        if device.event.is_some() || device.record.irq == NONE {
             return Err(Refused::Errno(Errno::Busy));
         }
         let Flow::Done(handle) = self.event_create(Source::Irq(id.index()))? else {
@@ -290,5 +291,20 @@ impl Kernel<'_> {
         self.devices[id].event = Id::new(handle as u16);
         m.set_irq(&self.devices[id].record, true);
         Ok(Flow::Done(handle))
+    }
+
+    /// `Ring(key)`: what waits for a doorbell is raised, here or on the core that answers it.
+    pub(crate) fn ring<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+        let id = self.granted_device(key)?;
+        let record = &self.devices[id].record;
+        let Location::Bell { core, number } = record.location else {
+            return Err(Refused::Misuse(FaultCause::BadGrant, key));
+        };
+        if record.irq == NONE {
+            m.ring(core, number);
+        } else {
+            self.interrupted(m, id.index());
+        }
+        Ok(Flow::Done(0))
     }
 }

@@ -108,6 +108,8 @@ pub struct HostMachine {
     pub masters: std::collections::BTreeSet<u16>,
     /// Interrupt lines let through.
     pub irqs: std::collections::BTreeSet<u16>,
+    /// Doorbells rung on other cores: core and number.
+    pub rung: Vec<(u16, u16)>,
     /// The supervisor that died, if one did.
     pub dead_supervisor: Option<ProcessId>,
 }
@@ -215,6 +217,10 @@ impl Machine for HostMachine {
         } else {
             self.irqs.remove(&device.irq)
         };
+    }
+
+    fn ring(&mut self, core: u16, number: u16) {
+        self.rung.push((core, number));
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {
@@ -482,6 +488,8 @@ impl Machine for ReplayMachine {
     }
 
     fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
+
+    fn ring(&mut self, _core: u16, _number: u16) {}
 
     fn log(&mut self, _process: ProcessId, _text: &[u8]) {}
 

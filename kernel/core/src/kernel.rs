@@ -396,6 +396,7 @@ impl Kernel<'_> {
             CallNumber::EventDelete => self.event_delete(m, a[0]),
             CallNumber::MapDevice => self.map_device(m, a[0]),
             CallNumber::SetIsr => self.set_isr(m, a[0]),
+            CallNumber::Ring => self.ring(m, a[0]),
             CallNumber::ProcCreate => self.proc_create(m, a[0]),
             CallNumber::ProcKill => self.proc_kill(m, a[0]),
             CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),

@@ -80,6 +80,10 @@ pub trait Machine: UserMemory {
     /// Let a device's interrupt through, or hold it back.
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool);
 
+    /// Ring doorbell `number` on another core. What the core that rings wrote before is visible
+    /// where it is heard.
+    fn ring(&mut self, core: u16, number: u16);
+
     /// One line of text from the running process.
     fn log(&mut self, process: ProcessId, text: &[u8]);
 

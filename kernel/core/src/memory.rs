@@ -103,12 +103,26 @@ pub struct Segment {
     /// other. A device may still write there when the process that told it to has ended, so nobody
     /// else ever gets them.
     pub(crate) dma: FrameId,
+    /// Other cores show it, too: its memory is the machine's affair, and there from boot on.
+    pub(crate) common: bool,
 }
 
 impl Segment {
     /// Nobody may have it.
-    pub const EMPTY: Segment =
-        Segment { key: 0, allowed: 0, pages: 0, attached: 0, frames: Chain::EMPTY, dma: Id::NONE };
+    pub const EMPTY: Segment = Segment {
+        key: 0,
+        allowed: 0,
+        pages: 0,
+        attached: 0,
+        frames: Chain::EMPTY,
+        dma: Id::NONE,
+        common: false,
+    };
+
+    /// Must its pages still be prepared before it can be shown?
+    fn lacks_pages(&self) -> bool {
+        !self.common && self.frames.count < self.pages
+    }
 }
 
 /// A declared device.
@@ -176,7 +190,7 @@ impl Kernel<'_> {
         let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
         let segment = &mut self.segments[id];
         for _ in 0..PAGES_PER_CALL {
-            if segment.frames.count == segment.pages {
+            if !segment.lacks_pages() {
                 break;
             }
             let next = if segment.dma.is_some() {
@@ -188,7 +202,7 @@ impl Kernel<'_> {
             m.map_segment(id.index(), segment.frames.count, frame);
             segment.frames.push(&mut self.frames, frame);
         }
-        if segment.frames.count < segment.pages {
+        if segment.lacks_pages() {
             return Ok(Flow::Done(PARTIAL | u64::from(segment.frames.count)));
         }
         segment.attached |= self.grant;
@@ -208,13 +222,13 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// A process no longer has a segment; the last one frees its memory.
+    /// A process no longer has a segment; the last one frees its memory, if that is this core's.
     fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
         self.processes[process].segments &= !(1 << index);
         m.attach_segment(process, index, false);
         let segment = &mut self.segments[Id::new(index)];
         segment.attached &= !(1 << process.index());
-        if segment.attached == 0 {
+        if segment.attached == 0 && !segment.common {
             m.clear_segment(index, segment.pages);
             if segment.dma.is_some() {
                 segment.frames = Chain::EMPTY;

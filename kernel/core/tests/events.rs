@@ -1,6 +1,7 @@
 //! Events: plain ones, timers, interrupts of level and edge lines; and the alarms behind them.
 
 mod support;
+use diapason_abi::archive::{MESSAGES, NONE};
 use support::lab::{self, lab, summon};
 use support::*;
 
@@ -373,5 +374,50 @@ fn interrupts_are_counted_with_the_shortest_time_between_two() {
         }
         sys.ring(77);
         assert_eq!(counts(sys).len(), 1, "an unknown line is nobody's");
+    });
+}
+
+/// A plan with a doorbell that is answered here, and one that is answered on core 1.
+fn with_bells(experiment: impl FnOnce(&mut Sys<'_>)) {
+    let plan = lab::plan().device("gong", 6, false, 0b1);
+    let plan = plan.bell("here", 4, MESSAGES, 0b1).bell("there", 9, NONE, 0b1);
+    lab::with(&plan, experiment);
+}
+
+#[test]
+fn a_doorbell_that_is_answered_here_is_heard_at_once() {
+    with_bells(|sys| {
+        sys.ok(Call::Ring, &[key("here")]);
+        let bell = sys.ok(Call::SetIsr, &[key("here")]);
+        assert_eq!(sys.err(Call::EventWait, &[bell, NOW]), WouldBlock, "nobody listened then");
+        sys.ok(Call::Ring, &[key("here")]);
+        sys.ok(Call::Ring, &[key("here")]);
+        assert_eq!(sys.ok(Call::EventWait, &[bell, NOW]), 2);
+        assert!(sys.host.machine.rung.is_empty());
+    });
+}
+
+#[test]
+fn a_doorbell_of_another_core_is_rung_there_and_heard_like_an_interrupt() {
+    with_bells(|sys| {
+        assert_eq!(sys.err(Call::SetIsr, &[key("there")]), Busy, "it is answered elsewhere");
+        sys.ok(Call::Ring, &[key("there")]);
+        assert_eq!(sys.host.machine.rung, [(1, 9)]);
+        let me = sys.running();
+        let bell = sys.ok(Call::SetIsr, &[key("here")]);
+        sys.blocks(Call::EventWait, &[bell, FOREVER]);
+        sys.ring(GONG + 1);
+        assert_eq!((sys.running(), sys.result(me)), (me, Some(Ok(1))));
+    });
+}
+
+#[test]
+fn only_doorbells_that_are_granted_can_be_rung() {
+    for name in ["gong", "nothing"] {
+        with_bells(|sys| sys.misuses(FaultCause::BadGrant, Call::Ring, &[key(name)]));
+    }
+    with_bells(|sys| {
+        summon(sys);
+        sys.misuses(FaultCause::BadGrant, Call::Ring, &[key("here")]);
     });
 }

@@ -306,3 +306,19 @@ fn only_memory_for_devices_has_an_address_for_them() {
         sys.misuses(FaultCause::BadGrant, Call::ShmBus, &[key("rings")]);
     });
 }
+
+#[test]
+fn memory_in_common_takes_no_frames_and_outlives_whoever_has_it() {
+    let plan = plan().segment("common", 200, EVERYBODY).in_common();
+    lab::with(&plan, |sys| {
+        let (all, index) = (sys.host.kernel.free_frames(), 2);
+        let address = layout::segment(0, index);
+        for _ in 0..2 {
+            assert_eq!(sys.ok(Call::ShmAttach, &[key("common")]), address, "whole at once");
+            sys.ok(Call::ShmDetach, &[key("common")]);
+        }
+        assert_eq!(sys.host.kernel.free_frames(), all);
+        assert!(sys.host.machine.segments.is_empty(), "the core prepares nothing");
+        sys.misuses(FaultCause::BadGrant, Call::ShmBus, &[key("common")]);
+    });
+}

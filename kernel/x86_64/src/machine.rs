@@ -315,6 +315,10 @@ impl Machine for Metal {
         }
     }
 
+    fn ring(&mut self, _core: u16, _number: u16) {
+        // This machine has one core, and boot refuses what is about several.
+    }
+
     fn log(&mut self, process: ProcessId, text: &[u8]) {
         // SAFETY: within a kernel entry; the reference ends with the statement.
         unsafe { console() }.line(process.index(), text);

@@ -292,7 +292,8 @@ fn mailbox_record(mailbox: &Mailbox) -> ObjectRecord {
 
 fn segment_record(segment: &crate::Segment) -> SegmentRecord {
     let (key, allowed) = (key(&segment.name), segment.allowed);
-    SegmentRecord { key, allowed, pages: pages(segment.size), dma: segment.dma }
+    let (dma, common) = (segment.dma, segment.common);
+    SegmentRecord { key, allowed, pages: pages(segment.size), dma, common }
 }
 
 fn device_record(device: &crate::Device) -> DeviceRecord {

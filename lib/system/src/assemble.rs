@@ -2,7 +2,8 @@
 
 use crate::bus;
 use crate::declared::{
-    Declared, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu, DeclaredWork, Named,
+    Declared, DeclaredBell, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu,
+    DeclaredWork, Named,
 };
 use crate::diagnostics::Report;
 use crate::fault;
@@ -16,7 +17,10 @@ use crate::system::{
     System, UsbPlug, Vcpu, Work,
 };
 use crate::usb;
-use diapason_abi::archive::{Location, MESSAGES};
+use diapason_abi::archive::{INTERRUPTS_MAX, Location, MESSAGES};
+
+/// The interrupts of doorbells are numbered behind those of messages.
+const BELLS_FROM: u16 = MESSAGES + INTERRUPTS_MAX as u16;
 
 /// The system `declared` describes. Call it only for what `check` found nothing wrong with;
 /// otherwise what cannot be resolved is left out.
@@ -28,6 +32,8 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         name: declared.name.clone(),
         memory: declared.memory.value,
         clock_hz: declared.clock_hz,
+        core: declared.core,
+        cores: declared.cores.value,
         processes: processes(declared, &names),
         semaphores: each(&declared.semaphores, |name, kind| Semaphore {
             name: name.value.clone(),
@@ -48,6 +54,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
             name: name.value.clone(),
             size: segment.size,
             dma: segment.dma,
+            common: segment.common,
             allowed: users(name),
         }),
         devices: devices(declared),
@@ -103,7 +110,7 @@ fn works(declared: &Declared) -> Vec<Work> {
     declared.works.iter().filter_map(work).collect()
 }
 
-/// The declared devices, then the messages of each.
+/// The declared devices, then the messages of each, then the doorbells.
 fn devices(declared: &Declared) -> Vec<Device> {
     let mut devices = each(&declared.devices, |name, device| Device {
         name: name.value.clone(),
@@ -132,7 +139,27 @@ fn devices(declared: &Declared) -> Vec<Device> {
         allowed: users(declared, &device.name.value),
         article: false,
     }));
+    devices.extend(declared.doorbells.iter().map(|bell| doorbell(declared, bell)));
     devices
+}
+
+/// A doorbell, as a device that has no registers, and an interrupt only where it is answered.
+fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> Device {
+    let interrupt =
+        Interrupt { irq: BELLS_FROM + what.number, level: false, interval_ns: what.interval };
+    let answers = |process: &DeclaredProcess| {
+        what.answered_by.as_ref().is_some_and(|name| name.value == process.name.value)
+    };
+    let all = declared.processes.iter().enumerate();
+    let answering = all.filter(|(_, process)| answers(process));
+    Device {
+        name: name.value.clone(),
+        location: Location::Bell { core: what.core, number: what.number },
+        size: 0,
+        interrupt: (what.core == declared.core).then_some(interrupt),
+        allowed: answering.fold(users(declared, &name.value), |mask, (index, _)| mask | bit(index)),
+        article: false,
+    }
 }
 
 fn origin(declared: &Declared, source: &Source) -> Origin {

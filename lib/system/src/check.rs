@@ -7,29 +7,39 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
-use crate::{bus, fault, hardware, pipe, queues, supervision, usb, vcpus};
-use diapason_abi::archive::{INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
+use crate::{bus, cores, fault, hardware, pipe, queues, supervision, usb, vcpus};
+use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
 
 /// Report everything that is wrong between the declarations.
 pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     let names = Names::collect(declared, report);
+    cores::check(declared, &names, report);
+    between(declared, &names, report);
+}
+
+/// Report what is wrong with one core of several, which are right as a whole.
+pub(crate) fn declarations_of_core(declared: &Declared, report: &mut Report) {
+    between(declared, &Names::collect(declared, report), report);
+}
+
+fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     names::check_keys(declared, Key::new, report);
     counts(declared, report);
     for process in &declared.processes {
-        uses(process, &names, report);
-        starts(process, &names, report);
+        uses(process, names, report);
+        starts(process, names, report);
     }
-    supervision::check(declared, &names, report);
-    liveness(declared, &names, report);
-    hardware::check(declared, &names, report);
+    supervision::check(declared, names, report);
+    liveness(declared, names, report);
+    hardware::check(declared, names, report);
     usb::check(declared, report);
     bus::check(declared, report);
-    pipe::check(declared, &names, report);
+    pipe::check(declared, names, report);
     fault::check(declared, report);
-    vcpus::check(declared, &names, report);
-    queues::check(declared, &names, report);
+    vcpus::check(declared, names, report);
+    queues::check(declared, names, report);
 }
 
 fn counts(declared: &Declared, report: &mut Report) {
@@ -44,13 +54,15 @@ fn counts(declared: &Declared, report: &mut Report) {
         list.iter().map(|named| &named.name.span)
     }
     too_many("segments", spans(&d.segments), TABLE_MAX.into(), report);
+    too_many("doorbells", spans(&d.doorbells), BELLS_MAX.into(), report);
     too_many("VCPUs", spans(&d.vcpus), DECLARED_VCPUS_MAX, report);
     let times = |device: &Named<DeclaredDevice>, times: u16| {
         std::iter::repeat_n(device.name.span.clone(), times.into())
     };
     let entries = d.devices.iter().flat_map(|device| times(device, 1 + device.what.messages()));
-    let entries: Vec<Span> = entries.collect();
-    too_many("devices and messages (`irqs`)", entries.iter(), TABLE_MAX.into(), report);
+    let bells = d.doorbells.iter().map(|bell| bell.name.span.clone());
+    let entries: Vec<Span> = entries.chain(bells).collect();
+    too_many("devices, messages (`irqs`) and doorbells", entries.iter(), TABLE_MAX.into(), report);
     let interrupts = d.devices.iter().flat_map(|device| times(device, device.what.interrupts()));
     let interrupts: Vec<Span> = interrupts.collect();
     too_many("interrupts", interrupts.iter(), INTERRUPTS_MAX, report);

@@ -8,17 +8,22 @@ use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
 /// The whole description.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub name: String,
     pub memory: At<u64>,
     pub clock_hz: u64,
+    /// How many cores there are.
+    pub cores: At<u16>,
+    /// Which of them this is about: the first, or the one whose part this is.
+    pub core: u16,
     pub processes: Vec<DeclaredProcess>,
     pub semaphores: Vec<Named<SemaphoreKind>>,
     pub conditions: Vec<Named<()>>,
     pub mailboxes: Vec<Named<u16>>,
     pub segments: Vec<Named<DeclaredSegment>>,
     pub devices: Vec<Named<DeclaredDevice>>,
+    pub doorbells: Vec<Named<DeclaredBell>>,
     pub vcpus: Vec<Named<DeclaredVcpu>>,
     pub usb: Vec<DeclaredUsb>,
     pub buses: Vec<DeclaredBus>,
@@ -32,23 +37,37 @@ pub(crate) struct Declared {
 }
 
 /// Something shared by name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Named<T> {
     pub name: At<String>,
     pub what: T,
 }
 
 /// `[[segment]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredSegment {
     /// Bytes.
     pub size: u64,
     /// May devices be told where it is?
     pub dma: bool,
+    /// Is it used on several cores?
+    pub common: bool,
+}
+
+/// `[[doorbell]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredBell {
+    /// Name of the process that answers it.
+    pub answered_by: Option<At<String>>,
+    /// Shortest time between two rings that are heard.
+    pub interval: Option<u64>,
+    /// The core where it is answered, and its number among all; known once all is read.
+    pub core: u16,
+    pub number: u16,
 }
 
 /// `[[device]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredDevice {
     pub place: DeclaredPlace,
     pub size: u64,
@@ -81,7 +100,7 @@ impl DeclaredDevice {
 }
 
 /// Where a device is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum DeclaredPlace {
     /// At a physical address.
     Address(At<u64>),
@@ -92,7 +111,7 @@ pub(crate) enum DeclaredPlace {
 }
 
 /// `[[usb]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredUsb {
     pub name: At<String>,
     /// Name of its controller.
@@ -110,7 +129,7 @@ pub(crate) struct DeclaredUsb {
 }
 
 /// `[[bus]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredBus {
     /// Name of its controller.
     pub on: Option<At<String>>,
@@ -118,7 +137,7 @@ pub(crate) struct DeclaredBus {
 }
 
 /// `[[endpoint]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredEndpoint {
     pub name: At<String>,
     /// Name of its controller.
@@ -128,7 +147,7 @@ pub(crate) struct DeclaredEndpoint {
 }
 
 /// What an endpoint transfers; its number is not known yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum DeclaredTransfers {
     Periodic(Periodic),
     Async(Async),
@@ -137,7 +156,7 @@ pub(crate) enum DeclaredTransfers {
 }
 
 /// `[[work]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredWork {
     pub name: Option<At<String>>,
     pub best: At<u64>,
@@ -145,7 +164,7 @@ pub(crate) struct DeclaredWork {
 }
 
 /// `[[pipe]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredPipe {
     pub name: At<String>,
     pub way: Way,
@@ -162,7 +181,7 @@ pub(crate) struct DeclaredPipe {
 }
 
 /// `[[fault]]`, or a `--fault`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredFault {
     pub at: u64,
     pub kind: FaultKind,
@@ -172,9 +191,10 @@ pub(crate) struct DeclaredFault {
 }
 
 /// `[[process]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredProcess {
     pub name: At<String>,
+    pub core: At<u16>,
     pub program: At<String>,
     pub priority: u8,
     pub heap: u64,
@@ -195,7 +215,7 @@ pub(crate) struct DeclaredProcess {
 }
 
 /// `[[vcpu]]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum DeclaredVcpu {
     /// A sporadic server.
     Main {
@@ -218,7 +238,7 @@ pub(crate) enum DeclaredVcpu {
 }
 
 /// `[scheduling]`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DeclaredScheduling {
     pub dynamic: Dynamic,
     /// The queue by period, if it is spelt out.
@@ -231,7 +251,7 @@ pub(crate) struct DeclaredScheduling {
 }
 
 /// The queues by deadline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Dynamic {
     /// These, most urgent first.
     Queues(Vec<At<Vec<At<String>>>>),
@@ -240,7 +260,7 @@ pub(crate) enum Dynamic {
 }
 
 /// Who gets the fault reports.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Supervision {
     /// Nothing said: the process named `supervisor`, if there is one.
     Default,

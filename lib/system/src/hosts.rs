@@ -8,7 +8,7 @@ use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
 use crate::table::{Raw, Table};
-use crate::{parse, read, syntax};
+use crate::{parse, parse_cores, read, syntax};
 use diapason_abi::archive::Location;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -82,6 +82,8 @@ pub enum Socket {
 pub enum Description {
     /// The description of one host.
     One(Box<System>),
+    /// The description of a host with several cores: what each has, in their order.
+    Cores(Vec<System>),
     /// A list of hosts.
     Several(Hosts),
 }
@@ -100,7 +102,7 @@ pub fn parse_any(
     let table = syntax::table(text, &mut report);
     let lists_hosts = ["host", "cable"].iter().any(|key| table.get_ref().contains_key(*key));
     if !lists_hosts || table.get_ref().contains_key("system") {
-        return parse(file_name, text).map(|system| Description::One(Box::new(system)));
+        return parse_cores(file_name, text).map(described);
     }
     let source = Source::new(file_name, text);
     let whole = report.is_empty();
@@ -134,6 +136,13 @@ pub fn parse_any(
         }
     }
     Err(Diagnostics::new(source, report))
+}
+
+fn described(mut cores: Vec<System>) -> Description {
+    match cores.len() {
+        1 => Description::One(Box::new(cores.swap_remove(0))),
+        _ => Description::Cores(cores),
+    }
 }
 
 struct DeclaredHost {

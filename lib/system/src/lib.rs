@@ -8,8 +8,8 @@
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
 //! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
 //! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
-//! (bytes). `hosts` reads files that list several systems. Every stage reports into one list of
-//! [`Diagnostics`].
+//! (bytes). `hosts` reads files that list several systems, `cores` makes several of one. Every
+//! stage reports into one list of [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
 //! here; programs, and the descriptions that a list names, arrive through closures.
@@ -20,6 +20,7 @@ mod archive;
 mod assemble;
 mod bus;
 mod check;
+mod cores;
 mod declared;
 mod device;
 mod diagnostics;
@@ -56,30 +57,50 @@ pub use system::{
 use diagnostics::Report;
 use source::Source;
 
-/// Read and check the description `text`; `file_name` is only shown in messages.
+/// Read and check the description `text` of a host with one core; `file_name` is only shown in
+/// messages.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the text; or that there are several cores.
+pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
+    let mut cores = parse_cores(file_name, text)?;
+    let count = cores.len();
+    let system = cores.swap_remove(0);
+    if count > 1 {
+        let title = format!("`{}` has {count} cores, and here there can be one", system.name);
+        let help = "write `cores = 1`; several cores are for `plan` and `sim`";
+        return Err(system.problem(Place::Scheduling, [&title, "", "", help]));
+    }
+    Ok(system)
+}
+
+/// Read and check the description `text` of a host; what each of its cores has, in their order.
 ///
 /// # Errors
 /// Everything that is wrong with it, in the order of the text.
-pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
+pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnostics> {
     let source = Source::new(file_name, text);
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
     let whole = report.is_empty();
     let mut declared = read::declarations(&table, &mut report);
     pipe::expand(&mut declared);
+    cores::resolve(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);
     } else {
         report.keep_what_syntax_cannot_have_caused(text);
     }
-    if report.is_empty() {
-        let system = assemble::system(&declared, &source);
-        memory::check_without_programs(&system, &mut report);
-        if report.is_empty() {
-            return Ok(system);
+    let mut systems = Vec::new();
+    for part in if report.is_empty() { cores::parts(declared) } else { Vec::new() } {
+        if part.cores.value > 1 {
+            check::declarations_of_core(&part, &mut report);
         }
+        let system = assemble::system(&part, &source);
+        memory::check_without_programs(&system, &mut report);
+        systems.push(system);
     }
-    Err(Diagnostics::new(source, report))
+    if report.is_empty() { Ok(systems) } else { Err(Diagnostics::new(source, report)) }
 }
 
 /// Read a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.

@@ -69,6 +69,7 @@ pub(crate) enum Kind {
     Mailbox,
     Segment,
     Device,
+    Doorbell,
     Vcpu,
 }
 
@@ -81,6 +82,7 @@ impl fmt::Display for Kind {
             Kind::Mailbox => "mailbox",
             Kind::Segment => "segment",
             Kind::Device => "device",
+            Kind::Doorbell => "doorbell",
             Kind::Vcpu => "VCPU",
         })
     }
@@ -154,6 +156,7 @@ fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
         .chain(of(Kind::Mailbox, d.mailboxes.iter().map(|o| &o.name)))
         .chain(of(Kind::Segment, d.segments.iter().map(|o| &o.name)))
         .chain(of(Kind::Device, d.devices.iter().map(|o| &o.name)))
+        .chain(of(Kind::Doorbell, d.doorbells.iter().map(|o| &o.name)))
         .chain(of(Kind::Vcpu, d.vcpus.iter().map(|o| &o.name)))
         .filter(|(name, _)| !name.is_empty())
 }

@@ -106,7 +106,8 @@ pub(crate) fn expand(declared: &mut Declared) {
             names.push(name.clone());
             name
         };
-        let segment = |name, size| Named { name, what: DeclaredSegment { size, dma: false } };
+        let segment =
+            |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
         declared.segments.push(segment(named(""), BYTES));
         let ready = Named { name: named(".ready"), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);

@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, device, fault, pipe, units, usb, vcpu};
+use crate::{bus, cores, device, fault, pipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -50,6 +50,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "work",
         "pipe",
         "fault",
+        "doorbell",
     ];
     let lists = keys.map(|key| top.list(key));
     top.report_unknown();
@@ -67,6 +68,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         works,
         pipes,
         faults,
+        doorbells,
     ] = lists;
     let mut declared = system_keys(system, report);
     declared.processes = processes.into_iter().map(|raw| process(raw, report)).collect();
@@ -82,6 +84,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
+    declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
 }
@@ -113,12 +116,15 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         name: String::new(),
         memory: At::new(MEMORY_DEFAULT, 0..0),
         clock_hz: CLOCK_DEFAULT,
+        cores: At::new(1, 0..0),
+        core: 0,
         processes: Vec::new(),
         semaphores: Vec::new(),
         conditions: Vec::new(),
         mailboxes: Vec::new(),
         segments: Vec::new(),
         devices: Vec::new(),
+        doorbells: Vec::new(),
         vcpus: Vec::new(),
         usb: Vec::new(),
         buses: Vec::new(),
@@ -137,6 +143,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         .size("memory", PAGE_BYTES..=MEMORY_MAX)
         .unwrap_or_else(|| At::new(MEMORY_DEFAULT, table.place()));
     declared.clock_hz = clock(&mut table).unwrap_or(CLOCK_DEFAULT);
+    declared.cores = cores::count(&mut table);
     table.report_unknown();
     declared
 }
@@ -174,6 +181,7 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     let objects =
         |table: &mut Table<'_, '_>, key| count(table, key, 0, u64::from(OBJECTS_MAX)).unwrap_or(0);
     let process = DeclaredProcess {
+        core: cores::place(table, &name),
         program: program(table, &name),
         priority: priority(table),
         heap: table
@@ -331,5 +339,5 @@ fn segment(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredSegment> {
     let size = required_size(&mut table, "add `size = \"4K\"`: the bytes to share");
     let dma = table.flag("dma").unwrap_or(false);
     table.report_unknown();
-    Named { name, what: DeclaredSegment { size, dma } }
+    Named { name, what: DeclaredSegment { size, dma, common: false } }
 }

@@ -16,6 +16,10 @@ pub struct System {
     pub memory: u64,
     /// Instructions a second that the analysis counts on.
     pub clock_hz: u64,
+    /// Which core of its host this is.
+    pub core: u16,
+    /// How many there are.
+    pub cores: u16,
     /// Its processes.
     pub processes: Vec<Process>,
     /// Semaphores shared by name.
@@ -168,6 +172,8 @@ pub struct Segment {
     pub size: u64,
     /// May devices be told where it is?
     pub dma: bool,
+    /// Is it used on several cores of the host?
+    pub common: bool,
     /// Which processes may attach it, one bit each.
     pub allowed: u64,
 }

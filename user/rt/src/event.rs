@@ -64,6 +64,28 @@ impl Event {
     }
 }
 
+/// A doorbell that this process may ring. The process that answers it has it as an
+/// [`Event::interrupt`], on whichever core it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Doorbell(Key);
+
+impl Doorbell {
+    /// The declared doorbell of this name.
+    #[must_use]
+    pub const fn new(name: &str) -> Doorbell {
+        Doorbell(Key::new(name))
+    }
+
+    /// Ring it. What was written to shared memory before is seen by whoever is woken. Rings that
+    /// nobody has heard yet may be heard as one.
+    ///
+    /// # Errors
+    /// None for a doorbell that the description grants; without the grant the process ends.
+    pub fn ring(&self) -> Result<(), Errno> {
+        call1(CallNumber::Ring, self.0.0).map(|_| ())
+    }
+}
+
 impl Drop for Event {
     fn drop(&mut self) {
         let _ = call1(CallNumber::EventDelete, self.0);

@@ -7,6 +7,7 @@
 
 mod alarms;
 mod concentrator;
+mod cores;
 mod devices;
 mod engine;
 mod faults;
@@ -177,6 +178,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
         }
     }
     hosts::run(workspace, built, part, tally);
+    cores::run(workspace, built, part, tally);
 }
 
 #[cfg(test)]

@@ -113,13 +113,34 @@ impl Plan {
 
     /// A shared segment.
     pub fn segment(mut self, name: &str, pages: u32, allowed: u64) -> Plan {
-        self.segments.push(SegmentRecord { key: key(name), allowed, pages, dma: false });
+        self.segments.push(SegmentRecord {
+            key: key(name),
+            allowed,
+            pages,
+            dma: false,
+            common: false,
+        });
         self
     }
 
     /// The segment declared last is for devices.
     pub fn for_devices(mut self) -> Plan {
         self.segments.last_mut().expect("a segment was declared").dma = true;
+        self
+    }
+
+    /// The segment declared last is shown by other cores, too.
+    pub fn in_common(mut self) -> Plan {
+        self.segments.last_mut().expect("a segment was declared").common = true;
+        self
+    }
+
+    /// A doorbell that is answered on this core, or, with the interrupt `NONE`, on core 1.
+    pub fn bell(mut self, name: &str, number: u16, irq: u16, allowed: u64) -> Plan {
+        self = self.device(name, irq, false, allowed);
+        let bell = self.devices.last_mut().expect("just declared");
+        let core = u16::from(irq == NONE);
+        (bell.location, bell.pages) = (Location::Bell { core, number }, 0);
         self
     }
 

@@ -168,6 +168,8 @@ impl Machine for Memory {
 
     fn set_irq(&mut self, _device: &DeviceRecord, _enabled: bool) {}
 
+    fn ring(&mut self, _core: u16, _number: u16) {}
+
     fn log(&mut self, _process: ProcessId, _text: &[u8]) {}
 
     fn emit(&mut self, record: Record, words: &[u64]) {

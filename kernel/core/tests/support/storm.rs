@@ -18,8 +18,10 @@ const NAMES: [&str; 7] = ["boss", "neighbour", "h0", "h1", "h2", "h3", "h4"];
 const SEMAPHORES: [&str; 5] = ["m1", "m2", "m3", "s0", "s9"];
 const MAILBOXES: [&str; 3] = ["b1", "b2", "b9"];
 const SEGMENTS: [&str; 3] = ["narrow", "wide", "rings"];
-const DEVICES: [&str; 4] = ["edge", "level", "deaf", "lost"];
-/// The machine lacks the last of them.
+const DEVICES: [&str; 5] = ["edge", "level", "deaf", "lost", "here"];
+/// Doorbells: one that is answered here, one on another core.
+const BELLS: [&str; 2] = ["here", "there"];
+/// The machine lacks the fourth device.
 pub const LACKING: u64 = 0b1000;
 /// The hostile processes that may start others, one bit each.
 const STARTERS: u64 = 0b0101_0100;
@@ -48,11 +50,13 @@ pub fn plan() -> Plan {
     plan = plan.segment("rings", 6, EVERYBODY).for_devices();
     plan = plan.device("edge", 3, false, some).device("level", 4, true, some);
     plan = plan.device("deaf", diapason_abi::archive::NONE, false, some);
-    plan.device("lost", 5, false, some)
+    plan = plan.device("lost", 5, false, some);
+    let irq = diapason_abi::archive::MESSAGES;
+    plan.bell("here", 0, irq, EVERYBODY).bell("there", 1, diapason_abi::archive::NONE, EVERYBODY)
 }
 
 /// How often each hostile call is made.
-const WEIGHTS: [(Call, u64); 44] = [
+const WEIGHTS: [(Call, u64); 45] = [
     (Call::Null, 1),
     (Call::Yield, 6),
     (Call::ThreadExit, 2),
@@ -98,6 +102,7 @@ const WEIGHTS: [(Call, u64); 44] = [
     (Call::VcpuFit, 1),
     (Call::MboxCall, 20),
     (Call::ShmBus, 1),
+    (Call::Ring, 1),
 ];
 
 /// What happened, to see that the storm reaches everything.
@@ -464,6 +469,8 @@ impl Storm<'_> {
             (Call::ShmBus, 0) => key("rings"),
             (Call::ShmAttach | Call::ShmDetach, 0) => self.granted(process, &SEGMENTS, false),
             (Call::MapDevice | Call::SetIsr, 0) => key(self.random.pick(&DEVICES)),
+            // Of any other device it would be the end.
+            (Call::Ring, 0) => key(self.random.pick(&BELLS)),
             (Call::MemAlloc, 0) => 1,
             (Call::VcpuCreate, 0 | 4) => 0,
             (Call::VcpuCreate | Call::VcpuSet, 1) => 1_000 + self.random.below(3_000),

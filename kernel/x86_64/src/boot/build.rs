@@ -47,6 +47,10 @@ pub fn build(
     acpi: &Acpi,
 ) -> Result<bool, Refusal> {
     let archive = Archive::parse(bytes)?;
+    // Nobody would be there to share it.
+    if archive.segments().any(|segment| segment.common) {
+        return Err(Refusal::Table);
+    }
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
     let h = archive.header;
     tell(&archive, &sizes);

@@ -72,6 +72,8 @@ impl Devices<'_> {
                 self.message(index, record.irq, of, vector);
                 return Some(());
             }
+            // Its ring is a call: there is nothing to set up.
+            Location::Bell { .. } => return Some(()),
         };
         match opened {
             Ok(opened) => {

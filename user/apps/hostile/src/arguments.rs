@@ -70,6 +70,8 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::VcpuSet => [handle(r, Kind::Vcpu)?, budget(r), server_period(r), 0, 0],
         C::VcpuDelete => [handle(r, Kind::Vcpu)?, 0, 0, 0, 0],
         C::VcpuFit => [server_period(r), 0, 0, 0, 0],
+        // The system of the storm has no doorbell; the core's own storm has two.
+        C::Ring => return None,
     };
     if let Some(at) = call.hint_word() {
         let semaphore = if r.one_in(3) { handle(r, Kind::Semaphore) } else { None };

@@ -291,6 +291,8 @@ impl Model {
                 Ok(Outcome::Done(0))
             }
             Call::MemAlloc => self.allocate(word),
+            // Nothing here can be rung.
+            Call::Ring => Err(Outcome::Misuse(FaultCause::BadGrant, word)),
             Call::ShmAttach => self.attach(word),
             Call::ShmBus => {
                 let id = self.segment(word)?;

@@ -469,6 +469,7 @@ impl Model {
             | Call::ShmBus
             | Call::MemAlloc
             | Call::MapDevice
+            | Call::Ring
             | Call::ProcCreate
             | Call::ProcKill => self.process_call(call, a[0]),
         }

@@ -1,0 +1,44 @@
+//! Several cores: what takes them, and what refuses them with a remedy.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+const CORES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/two-cores.toml");
+
+fn diapason(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_diapason")).args(arguments).output().unwrap()
+}
+
+fn refused(arguments: &[&str], says: &str, help: &str) {
+    let output = diapason(arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(says) && said.contains(help), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn what_takes_one_core_refuses_several() {
+    for command in ["run", "report"] {
+        let says = "has 2 cores, and only `plan` and `sim` take several";
+        refused(&[command, CORES], says, "help: write `cores = 1`");
+    }
+    for option in [&["--explain", "worst"][..], &["--search", "3"], &["--histogram"]] {
+        let says = format!("`{}` is about one core", option[0]);
+        refused(&[&["sim", CORES], option].concat(), &says, "help: leave it out");
+    }
+}
+
+#[test]
+fn a_system_is_planned_core_by_core() {
+    let output = diapason(&["plan", CORES, "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cores = whole["cores"].as_array().unwrap();
+    let numbers: Vec<&str> = cores.iter().filter_map(|core| core["core"].as_str()).collect();
+    assert_eq!((numbers, &whole["holds"]), (vec!["0", "1"], &Value::from(true)));
+    let vcpu = |core: usize| cores[core]["vcpus"][0]["vcpu"].as_str();
+    assert_eq!((vcpu(0), vcpu(1)), (Some("control"), Some("logging")));
+    let text = String::from_utf8(diapason(&["plan", CORES]).stdout).unwrap();
+    assert!(text.starts_with("core 0\n\n") && text.contains("\ncore 1\n\n"), "{text}");
+}

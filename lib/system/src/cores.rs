@@ -1,0 +1,238 @@
+//! Several cores: which of them has what, and the description of each.
+//!
+//! A core is a system of its own: it has its processes, its objects, its devices and its share of
+//! the memory, and is checked, planned and booted like a host with one core. Two things reach
+//! another core, segments and doorbells; whatever else is used on several is refused here. So no
+//! other rule of this crate has to know of cores.
+
+use crate::declared::{
+    Declared, DeclaredBell, DeclaredProcess, DeclaredVcpu, Dynamic, Named, Supervision,
+};
+use crate::diagnostics::{Problem, Report};
+use crate::limits::{INTERVALS, PAGE_BYTES};
+use crate::names::Names;
+use crate::source::{At, Span};
+use crate::table::{Raw, Table};
+use crate::{check, read, usb};
+use std::collections::BTreeSet;
+
+/// Most cores of a host.
+const CORES_MAX: u16 = 8;
+
+/// How many cores there are.
+pub(crate) fn count(table: &mut Table<'_, '_>) -> At<u16> {
+    small(table.number("cores", 1..=CORES_MAX.into(), ""), 1, table.place())
+}
+
+/// The core of a process.
+pub(crate) fn place(table: &mut Table<'_, '_>, name: &At<String>) -> At<u16> {
+    let core = table.number("core", 0..=u64::from(CORES_MAX) - 1, "; 0 is the first");
+    small(core, 0, name.span.clone())
+}
+
+fn small(number: Option<At<u64>>, default: u16, place: Span) -> At<u16> {
+    let small = |number: At<u64>| Some(At::new(u16::try_from(number.value).ok()?, number.span));
+    number.and_then(small).unwrap_or_else(|| At::new(default, place))
+}
+
+/// `[[doorbell]]`.
+pub(crate) fn doorbell(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredBell> {
+    let mut table = Table::new("[[doorbell]]", "doorbell", raw, report);
+    let name = read::name(&mut table);
+    let answered_by = table.text("wakes", "wakes = \"logger\"");
+    if table.get("wakes").is_none() {
+        table.missing("wakes", "add `wakes = \"logger\"`: the process that waits for it");
+    }
+    let interval = table.duration("interval", INTERVALS).map(|interval| interval.value);
+    table.report_unknown();
+    Named { name, what: DeclaredBell { answered_by, interval, core: 0, number: 0 } }
+}
+
+/// Resolve what follows from where processes are: doorbells, and segments that several cores use.
+pub(crate) fn resolve(declared: &mut Declared) {
+    for index in 0..declared.doorbells.len() {
+        let answering = declared.doorbells[index].what.answered_by.as_ref();
+        let process = answering.and_then(|name| process(declared, &name.value));
+        let core = process.map_or(0, |process| process.core.value);
+        let bell = &mut declared.doorbells[index].what;
+        (bell.core, bell.number) = (core, u16::try_from(index).unwrap_or(u16::MAX));
+    }
+    for index in 0..declared.segments.len() {
+        let several = users(declared, &declared.segments[index].name.value).len() > 1;
+        declared.segments[index].what.common = several;
+    }
+}
+
+fn process<'d>(declared: &'d Declared, name: &str) -> Option<&'d DeclaredProcess> {
+    declared.processes.iter().find(|process| process.name.value == name)
+}
+
+/// The cores whose processes use what is called so.
+fn users(declared: &Declared, name: &str) -> BTreeSet<u16> {
+    let uses = |process: &&DeclaredProcess| {
+        let runs_on = process.vcpu.as_ref().is_some_and(|vcpu| vcpu.value == name);
+        runs_on || process.uses.iter().any(|used| used.value == name)
+    };
+    declared.processes.iter().filter(uses).map(|process| process.core.value).collect()
+}
+
+/// The one core that has what is called so; the first, if nobody uses it.
+fn home(declared: &Declared, name: &str) -> u16 {
+    users(declared, name).first().copied().unwrap_or(0)
+}
+
+/// Report what cannot be where it is.
+pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
+    for bell in &declared.doorbells {
+        if let Some(name) = &bell.what.answered_by {
+            check::is_process(name, names, report);
+        }
+        unbounded(declared, bell, report);
+    }
+    let cores = declared.cores.value;
+    for process in declared.processes.iter().filter(|process| process.core.value >= cores) {
+        let (name, core) = (&process.name.value, process.core.value);
+        let title = format!("`{name}` is on core {core}, and there is no such core");
+        let help = match cores {
+            1 => format!("add `cores = {}` to `[system]`, or remove `core`", core + 1),
+            _ => format!("write a core from 0 to {}, or more `cores`", cores - 1),
+        };
+        report.push(Problem::new(&process.core.span, title, help));
+    }
+    if cores > 1 && report.is_empty() {
+        idle_cores(declared, report);
+        shared(declared, report);
+        declared.processes.iter().for_each(|process| relations(declared, process, report));
+        declared.vcpus.iter().for_each(|vcpu| served(declared, vcpu, report));
+        whole_host(declared, report);
+    }
+}
+
+/// Report a doorbell that would take any amount of time from the VCPUs of its core.
+fn unbounded(declared: &Declared, bell: &Named<DeclaredBell>, report: &mut Report) {
+    if declared.vcpus.is_empty() || bell.what.interval.is_some() {
+        return;
+    }
+    let title = format!("nothing bounds how often `{}` rings", bell.name.value);
+    let help = "add `interval = \"1ms\"`, the shortest time between two of its rings";
+    let note = "the system has VCPUs, and every ring takes time from those where it is heard";
+    report.push(Problem::new(&bell.name.span, title, help).note(note));
+}
+
+fn idle_cores(declared: &Declared, report: &mut Report) {
+    let busy = |core: &u16| declared.processes.iter().any(|process| process.core.value == *core);
+    if let Some(core) = (0..declared.cores.value).find(|core| !busy(core)) {
+        let help = format!("add `core = {core}` to a process, or have fewer `cores`");
+        let title = format!("core {core} has no process");
+        report.push(Problem::new(&declared.cores.span, title, help));
+    }
+}
+
+/// Report what is used on several cores and cannot be.
+fn shared(declared: &Declared, report: &mut Report) {
+    let d = declared;
+    let mut look = |noun: &str, name: &At<String>| {
+        let cores: Vec<String> = users(d, &name.value).iter().map(u16::to_string).collect();
+        if cores.len() > 1 {
+            let (span, name, cores) = (&name.span, &name.value, cores.join(" and "));
+            let title = format!("the {noun} `{name}` is used on cores {cores}");
+            let help = "put the processes that use it on one core; segments (without `dma`) and \
+                        doorbells reach others";
+            report.push(Problem::new(span, title, help));
+        }
+    };
+    d.semaphores.iter().for_each(|object| look("semaphore", &object.name));
+    d.conditions.iter().for_each(|object| look("condition", &object.name));
+    d.mailboxes.iter().for_each(|object| look("mailbox", &object.name));
+    d.devices.iter().for_each(|object| look("device", &object.name));
+    d.vcpus.iter().for_each(|object| look("VCPU", &object.name));
+    let for_devices = d.segments.iter().filter(|segment| segment.what.dma);
+    for_devices.for_each(|segment| look("segment for devices", &segment.name));
+}
+
+/// Report processes that a process cannot start, or that cannot supervise it.
+fn relations(declared: &Declared, of: &DeclaredProcess, report: &mut Report) {
+    let supervisor = match &of.supervisor {
+        Supervision::By(name) => Some(name),
+        Supervision::Default | Supervision::Nobody(_) => None,
+    };
+    let does = of.starts.iter().map(|name| (name, "starts"));
+    for (name, what) in does.chain(supervisor.map(|name| (name, "is supervised by"))) {
+        let other = process(declared, &name.value).map_or(of.core.value, |other| other.core.value);
+        if other != of.core.value {
+            let (who, core) = (&of.name.value, of.core.value);
+            let title =
+                format!("`{who}` on core {core} {what} `{}`, which is on core {other}", name.value);
+            let help = "put both on one core: each starts and supervises its own processes";
+            report.push(Problem::new(&name.span, title, help));
+        }
+    }
+}
+
+/// Report VCPUs of other cores that an I/O VCPU would serve.
+fn served(declared: &Declared, vcpu: &Named<DeclaredVcpu>, report: &mut Report) {
+    let DeclaredVcpu::Io { serves, .. } = &vcpu.what else { return };
+    let own = home(declared, &vcpu.name.value);
+    for name in serves.iter().filter(|name| home(declared, &name.value) != own) {
+        let core = home(declared, &name.value);
+        let (who, server) = (&name.value, &vcpu.name.value);
+        let title = format!("`{who}` is on core {core}, and `{server}` is not");
+        let help = "have an I/O VCPU for each core";
+        report.push(Problem::new(&name.span, title, help));
+    }
+}
+
+fn whole_host(declared: &Declared, report: &mut Report) {
+    if declared.faults.iter().any(|fault| fault.target.is_none()) {
+        let title = "a host with several cores cannot lose its power in the simulator";
+        let help = "remove the `[[fault]]`, or write `cores = 1`";
+        report.push(Problem::new(&declared.cores.span, title, help));
+    }
+}
+
+/// The description of each core. Call it only for what [`check`] found nothing wrong with.
+pub(crate) fn parts(declared: Declared) -> Vec<Declared> {
+    match declared.cores.value {
+        0 | 1 => vec![declared],
+        cores => (0..cores).map(|core| part(&declared, core)).collect(),
+    }
+}
+
+fn part(whole: &Declared, core: u16) -> Declared {
+    let at_home = |name: &At<String>| home(whole, &name.value) == core;
+    let on_controller = |on: &Option<At<String>>| on.as_ref().is_none_or(at_home);
+    let seen = |name: &At<String>| users(whole, &name.value).contains(&core) || at_home(name);
+    let mut part = whole.clone();
+    part.core = core;
+    let share = whole.memory.value / u64::from(whole.cores.value);
+    part.memory.value = share - share % PAGE_BYTES;
+    part.processes.retain(|process| process.core.value == core);
+    part.semaphores.retain(|object| at_home(&object.name));
+    part.conditions.retain(|object| at_home(&object.name));
+    part.mailboxes.retain(|object| at_home(&object.name));
+    part.segments.retain(|segment| seen(&segment.name));
+    part.devices.retain(|device| at_home(&device.name));
+    part.doorbells
+        .retain(|bell| bell.what.core == core || users(whole, &bell.name.value).contains(&core));
+    part.vcpus.retain(|vcpu| at_home(&vcpu.name));
+    part.usb.retain(|plug| usb::controller_of(whole, plug).is_none_or(at_home));
+    part.buses.retain(|bus| on_controller(&bus.on));
+    part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
+    part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));
+    if let Dynamic::Queues(queues) = &mut part.scheduling.dynamic {
+        queues.iter_mut().for_each(|queue| queue.value.retain(at_home));
+    }
+    part.scheduling.fixed.iter_mut().for_each(|queue| queue.retain(at_home));
+    part
+}
+
+/// The core of what a fault or a pipe names: a process, a USB device or its controller.
+fn on(declared: &Declared, name: &At<String>) -> u16 {
+    if let Some(process) = process(declared, &name.value) {
+        return process.core.value;
+    }
+    let plug = declared.usb.iter().find(|plug| plug.name.value == name.value);
+    let controller = plug.and_then(|plug| usb::controller_of(declared, plug));
+    home(declared, &controller.unwrap_or(name).value)
+}
