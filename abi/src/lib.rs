@@ -20,7 +20,9 @@ pub mod layout;
 pub mod pipe;
 pub mod record;
 pub mod recorder;
+pub mod settings;
 pub mod time;
+pub mod usbd;
 
 pub use call::CallNumber;
 pub use error::{Errno, decode_result, encode_result};

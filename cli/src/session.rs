@@ -67,6 +67,7 @@ impl Session {
     /// If they do not fit, or the description promises what cannot be kept.
     pub fn assemble(system: System, built: Built, options: RunOptions) -> Result<Session, Failure> {
         plan::insist(&system)?;
+        let system = plan::told(system);
         let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
             .map_err(|diagnostics| refused(&diagnostics))?;
         let (names, captures) = (Names::of(&system), Request::default());

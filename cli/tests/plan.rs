@@ -141,6 +141,48 @@ fn pipes_to_devices() {
     );
 }
 
+/// What programs may ask for while the system runs is in the bills of all pipes beside them.
+#[test]
+fn pipes_that_may_be_opened() {
+    let example = "../../../examples/tuned-pipes.toml";
+    looks_like("tuned.txt", &["plan", example], 0);
+    looks_like("tuned.json", &["plan", example, "--json"], 0);
+    let text = std::fs::read_to_string(folder().join(example)).unwrap();
+    let planned = |name: &str, changes: &[[&str; 2]], code| {
+        let changed = changes.iter().fold(text.clone(), |text, [from, to]| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&file, changed).unwrap();
+        let output = diapason(&["plan", file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    // Without them 8 ms are enough, with them they are not.
+    let (start, end) = (text.find("[[tpipe]]").unwrap(), text.rfind("[[process]]").unwrap());
+    let places = &text[start..text[..end].rfind("[[process]]").unwrap()];
+    let hasty = ["latency = \"9ms\"", "latency = \"8ms\""];
+    let alone = planned("alone.toml", &[hasty, [places, ""]], 0);
+    assert!(alone.contains(" 5.047 ms  8.000 ms "), "{alone}");
+    let refused = planned("hasty-tuned.toml", &[hasty], 1);
+    let line = 1 + text[..text.find("name = \"engine\"").unwrap()].lines().count();
+    for said in [
+        "messages of `engine` may take 8.521 ms, 8.000 ms are wanted",
+        &format!("hasty-tuned.toml:{line}:8"),
+        "write `latency = \"8522us\"`, or shorten the longest item, wait for a transfer",
+    ] {
+        assert!(refused.contains(said), "{said}\n{refused}");
+    }
+    // More than the processor has, were all of it asked for.
+    let heavy = planned("heavy.toml", &[["budget = \"400us\"", "budget = \"3ms\""]], 1);
+    assert!(heavy.contains("error: "), "{heavy}");
+    let untold = planned("untold.toml", &[["name = \"usbd.tune\"", "name = \"usbd.tuned\""]], 1);
+    let title = "`brakes-pipe` could have no bound: nothing says how long `usbd.tune` takes";
+    assert!(untold.contains(title) && untold.contains("add `[[work]]`"), "{untold}");
+}
+
 #[test]
 fn nothing_boots_that_the_plan_refuses() {
     let plan = String::from_utf8(diapason(&["plan", "late.toml"]).stdout).unwrap();

@@ -1,56 +1,109 @@
-//! The contracts of a device's pipes: as the description tells them to the server in its arguments,
-//! and the line in which a reader says that one was not kept.
+//! What comes from a device's channels, and what programs may ask for while the system runs: as the
+//! description tells the server, and the line in which a reader says that it was not kept.
 
+use crate::Nanos;
 use core::fmt;
 
 /// Channels of a device.
 pub const CHANNELS: usize = 5;
-/// Messages a second in a unit of a rate: so much more is not noticed.
-const UNIT: u64 = 32;
-/// Where rates begin in the second argument, and their bits.
-const RATES: (u32, u32) = (12, 10);
-/// Where the burst is in the third argument, and its bits.
-const BURST: (u32, u32) = (5, 11);
 
-/// What is told: most messages a second of each channel's pipe, and at once of any. 0 is nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Contracts {
-    /// Of each channel, in the long run.
-    pub rates: [u64; CHANNELS],
-    /// At once, jitter included.
+/// The setting with the contracts of all channels.
+pub const CONTRACTS: &str = "contracts";
+/// The setting with the envelopes of all places for tuned pipes.
+pub const ENVELOPES: &str = "tpipes";
+
+/// What the pipe of a channel carries at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contract {
+    /// Messages a second in the long run; at least 1.
+    pub rate: u64,
+    /// Messages at once; at least 1.
     pub burst: u64,
+    /// How long after its nominal time a message may come.
+    pub jitter: Nanos,
 }
 
-/// `value`, or the most that so many bits hold.
-const fn within(value: u64, bits: u32) -> u64 {
-    let most = (1 << bits) - 1;
-    if value < most { value } else { most }
-}
+/// The contracts of a device's channels; those without one have no pipe in the description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Contracts(pub [Option<Contract>; CHANNELS]);
 
-/// So many bits of a word.
-const fn bits(word: u64, (from, count): (u32, u32)) -> u64 {
-    word >> from & ((1 << count) - 1)
-}
+/// Words of a contract, and of an envelope.
+const CONTRACT_WORDS: usize = 3;
+const ENVELOPE_WORDS: usize = 5;
 
 impl Contracts {
-    /// In a server's arguments, beside what else is in them. Rates are rounded up.
+    /// Has no channel a contract?
     #[must_use]
-    pub fn told_in(&self, [first, second, third, fourth]: [u64; 4]) -> [u64; 4] {
-        let (from, count) = RATES;
-        let rates =
-            self.rates.iter().zip(0..).map(|(rate, channel)| {
-                within(rate.div_ceil(UNIT), count) << (from + count * channel)
-            });
-        let burst = within(self.burst, BURST.1) << BURST.0;
-        [first, second | rates.fold(0, |all, rate| all | rate), third | burst, fourth]
+    pub fn are_none(&self) -> bool {
+        self.0.iter().all(Option::is_none)
     }
 
-    /// Out of them.
+    /// As a setting.
     #[must_use]
-    pub fn of([_, second, third, _]: [u64; 4]) -> Contracts {
-        let (from, count) = RATES;
-        let rate = |channel| bits(second, (from + count * channel as u32, count)) * UNIT;
-        Contracts { rates: core::array::from_fn(rate), burst: bits(third, BURST) }
+    pub fn words(&self) -> [u64; CONTRACT_WORDS * CHANNELS] {
+        let mut words = [0; CONTRACT_WORDS * CHANNELS];
+        for (words, contract) in words.chunks_exact_mut(CONTRACT_WORDS).zip(&self.0) {
+            if let Some(Contract { rate, burst, jitter }) = contract {
+                words.copy_from_slice(&[*rate, *burst, jitter.0]);
+            }
+        }
+        words
+    }
+
+    /// Out of a setting: a rate or a burst of 0 is no contract.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Contracts {
+        let contract = |channel: usize| {
+            let [rate @ (1..), burst @ (1..), jitter] =
+                *words.get(CONTRACT_WORDS * channel..)?.first_chunk::<CONTRACT_WORDS>()?
+            else {
+                return None;
+            };
+            Some(Contract { rate, burst, jitter: Nanos(jitter) })
+        };
+        Contracts(core::array::from_fn(contract))
+    }
+}
+
+/// What a program may ask for in a place for tuned pipes: nothing beyond it is ever given, and the
+/// plan counts all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Envelope {
+    /// Channels it may listen to, one bit each.
+    pub channels: u8,
+    /// Most messages a second in the long run.
+    pub rate: u64,
+    /// Most messages at once.
+    pub burst: u64,
+    /// Most C of its thread.
+    pub budget: Nanos,
+    /// Least T of its thread.
+    pub period: Nanos,
+}
+
+impl Envelope {
+    /// May it listen to this channel?
+    #[must_use]
+    pub const fn has(&self, channel: u8) -> bool {
+        channel < u8::BITS as u8 && self.channels >> channel & 1 != 0
+    }
+
+    /// As a part of a setting.
+    #[must_use]
+    pub fn words(&self) -> [u64; ENVELOPE_WORDS] {
+        let Envelope { channels, rate, burst, budget, period } = *self;
+        [channels.into(), rate, burst, budget.0, period.0]
+    }
+
+    /// All of a setting; a channel that no bit is for is left out.
+    pub fn all(words: &[u64]) -> impl ExactSizeIterator<Item = Envelope> + '_ {
+        words.chunks_exact(ENVELOPE_WORDS).map(|words| Envelope {
+            channels: words[0] as u8,
+            rate: words[1],
+            burst: words[2],
+            budget: Nanos(words[3]),
+            period: Nanos(words[4]),
+        })
     }
 }
 
@@ -86,14 +139,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_heard_and_not_less() {
-        let contracts = Contracts { rates: [470, 0, 1, 32, 40_000], burst: 9 };
-        let told = contracts.told_in([0; 4]);
-        let heard = Contracts { rates: [480, 0, 32, 32, 32_736], burst: 9 };
-        assert_eq!(Contracts::of(told), heard);
-        assert_eq!(heard.told_in([7, 0xfff, 0x1f, 9]), [7, told[1] | 0xfff, told[2] | 0x1f, 9]);
-        let most = Contracts { rates: [u64::MAX; 5], burst: u64::MAX };
-        assert_eq!(most.told_in([0; 4]), [0, (1 << 62) - (1 << 12), (1 << 16) - (1 << 5), 0]);
+    fn what_is_told_is_heard() {
+        let contract =
+            |rate, burst| Some(Contract { rate, burst, jitter: Nanos::from_micros(rate) });
+        let contracts = Contracts([contract(470, 4), None, contract(1, 1), None, contract(9, 64)]);
+        assert_eq!(Contracts::of(&contracts.words()), contracts);
+        // What is cut off, and what cannot be, is none.
+        let cut = Contracts([contract(470, 4), None, contract(1, 1), None, None]);
+        assert_eq!(Contracts::of(&contracts.words()[..14]), cut);
+        assert!(Contracts::of(&[0, 5, 5, 5, 0, 5]).are_none() && Contracts::of(&[]).are_none());
+    }
+
+    #[test]
+    fn envelopes_are_heard() {
+        let envelope = |rate| Envelope {
+            channels: 0b1_0010,
+            rate,
+            burst: 8,
+            budget: Nanos::from_micros(400),
+            period: Nanos::from_millis(4),
+        };
+        let words = [envelope(400).words(), envelope(3_200).words()].concat();
+        let heard: Vec<Envelope> = Envelope::all(&words).collect();
+        assert_eq!(heard, [envelope(400), envelope(3_200)]);
+        assert_eq!(Envelope::all(&words[..9]).len(), 1);
+        let listens = [0, 1, 4, 7, 8, 255].map(|channel| envelope(1).has(channel));
+        assert_eq!(listens, [false, true, true, false, false, false]);
     }
 
     #[test]

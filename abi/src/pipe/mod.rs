@@ -4,10 +4,12 @@
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
 mod contract;
+mod costs;
 mod delays;
 mod tuned;
 
-pub use contract::{CHANNELS, Contracts, PipeOutside};
+pub use contract::{CHANNELS, CONTRACTS, Contract, Contracts, ENVELOPES, Envelope, PipeOutside};
+pub use costs::{COSTS, DriverCosts};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
 pub use tuned::TunedReport;
 
@@ -34,6 +36,13 @@ pub const REPORT_BYTES: u64 = crate::PAGE as u64;
 pub const REST: Nanos = Nanos::from_millis(1);
 /// Requests that may wait for the server.
 pub const REQUESTS: u16 = 4;
+
+/// Most places for tuned pipes.
+pub const PLACES: usize = 5;
+/// Questions about a tuned pipe that may wait, and answers.
+pub const QUESTIONS: u16 = 2;
+/// C and T of the thread of a tuned pipe that is closed.
+pub const CLOSED: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_millis(20));
 
 /// How a pipe does, as its reader sees it. It fits into a line of the console.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -23,11 +23,11 @@ impl Calls {
     }
 
     /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of
-    /// each channel.
-    pub(super) fn of_bottom_half(&self) -> Nanos {
+    /// each channel, and one in each place for a tuned pipe.
+    pub(super) fn of_bottom_half(&self, places: u64) -> Nanos {
         let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
-        let wakes = UsbModel::UsbCan.channels();
+        let wakes = UsbModel::UsbCan.channels() + places;
         own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
     }
 

@@ -24,11 +24,16 @@ pub fn core(described: &diapason_system::System, costs: &Costs) -> Core {
     let queues = described.scheduling.dp_queues;
     for (number, vcpu) in (0u16..).zip(&described.vcpus) {
         if let Server::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
+            // Of a tuned pipe's thread the most that it may ever have counts.
+            let tuned = described.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
+            let (budget, period) = tuned.map_or((Nanos(budget_ns), Nanos(period_ns)), |tpipe| {
+                (tpipe.envelope.budget, tpipe.envelope.period)
+            });
             let queue = if vcpu.queue < queues { Queue::Dp(vcpu.queue) } else { Queue::Fp };
             core.mains.push(number);
             core.system.mains.push(MainVcpu {
-                budget: Nanos(budget_ns),
-                period: Nanos(period_ns),
+                budget,
+                period,
                 chunks: u32::from(replenishments),
                 queue,
             });

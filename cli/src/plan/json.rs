@@ -5,6 +5,7 @@ use super::allocate;
 use super::bus;
 use super::core::queue_name;
 use super::pipes::Piped;
+use super::tuned;
 use super::verdict::{Plan, Sum};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
@@ -30,6 +31,7 @@ impl Plan {
             },
             "vcpus": self.vcpus(system),
             "pipes": self.piped(system),
+            "tpipes": tuned::to_json(system),
             "buses": bus::to_json(&self.buses, system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {

@@ -15,8 +15,10 @@ mod outputs;
 pub mod pipes;
 mod refusal;
 mod render;
+mod tuned;
 mod verdict;
 
+pub use tuned::told;
 pub use verdict::{Plan, Sum, objection};
 
 use crate::describe::describe_any;

@@ -50,9 +50,9 @@ impl Plant<'_> {
 
     fn out(&self, pipe: &Pipe, back: &Bill) -> Result<Bill, Missing> {
         let (sender, _) = self.half(pipe, Half::Sends)?;
-        let look = Look { rest: REST, work: self.attendance(pipe)?, service: &sender };
+        let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
         let (room, open) = kvaser::SENDING;
-        let longest = longest_transfer(pipe, self.system, Direction::Out, kvaser::SENT_MAX)?;
+        let longest = longest_transfer(pipe.usb, self.system, Direction::Out, kvaser::SENT_MAX)?;
         let told = [What::Moderation, What::TopHalf, What::BottomHalf];
         let told = told.iter().filter_map(|what| back.item(*what));
         let round = Nanos(longest.0 * open as u64);

@@ -17,10 +17,8 @@ use diapason_pipe::bill::{
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
-use diapason_usb::class::kvaser;
+use diapason_usb::class::kvaser::{self, MESSAGE};
 
-/// Bytes of a message of a CAN interface.
-const MESSAGE: u64 = 64;
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
 /// How many messages it keeps until they are fetched: the article's 4 KiB.
@@ -103,7 +101,8 @@ impl Plant<'_> {
     }
 
     /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
-    /// pipes from it, and the acknowledgements of what pipes to it carry.
+    /// pipes from it, the acknowledgements of what pipes to it carry, and whatever programs may ask
+    /// for while the system runs.
     pub(super) fn with_traffic<R>(
         &self,
         index: usize,
@@ -117,6 +116,8 @@ impl Plant<'_> {
             Way::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
         let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
+        let tuned = self.tuned_traffic(pipes[index].usb).into_iter().map(|contract| [contract]);
+        let contracts: Vec<[Bucket; 1]> = contracts.into_iter().chain(tuned).collect();
         let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
         let own = same.iter().position(|other| *other == index).unwrap_or(0);
         Ok(then(&Traffic { channels: &channels, own }))
@@ -125,28 +126,30 @@ impl Plant<'_> {
     pub(super) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let mut interrupts = interrupts(gap, self.core)?;
-        interrupts.shared = self.writes(pipe);
+        interrupts.shared = self.writes(pipe.server);
         Ok(Inbound {
-            bus: transfers(pipe, self.system)?,
+            bus: self.transfers(pipe.usb)?,
             interrupts,
             half,
-            work: Work { activation: self.attendance(pipe)?, ..Work::default() },
+            work: Work { activation: self.attendance(pipe.server)?, ..Work::default() },
         })
     }
 
-    /// Whether anything is written to the server of a pipe.
-    fn writes(&self, pipe: &Pipe) -> bool {
+    /// Whether anything is written to a server.
+    fn writes(&self, server: u16) -> bool {
         let pipes = self.system.pipes.iter();
-        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == pipe.server)
+        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
     }
 
     /// The longest time one thread of the server works when it is woken. All of them hold its lock
     /// while they work; who waits for it runs the holder on his own budget.
-    pub(super) fn attendance(&self, pipe: &Pipe) -> Result<Nanos, Missing> {
-        let all = ["usbd.receive", "usbd.manage", "usbd.send"];
-        let threads = if self.writes(pipe) { &all[..] } else { &all[..2] };
-        threads.iter().try_fold(self.calls.of_bottom_half(), |sum, name| {
-            let found = self.system.works.iter().find(|work| work.name == *name);
+    pub(super) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
+        let others = [("usbd.send", self.writes(server)), ("usbd.tune", places > 0)];
+        let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
+        let mut threads = ["usbd.receive", "usbd.manage"].into_iter().chain(others);
+        threads.try_fold(self.calls.of_bottom_half(places as u64), |sum, name| {
+            let found = self.system.works.iter().find(|work| work.name == name);
             found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
                 let remedy =
                     format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`");
@@ -234,33 +237,35 @@ fn reader(pipe: &Pipe, system: &System, core: &Core) -> Result<Supply, Missing> 
 
 /// The longest time of a transfer of an interface, beside whatever shares its bus.
 pub(super) fn longest_transfer(
-    pipe: &Pipe,
+    usb: usize,
     system: &System,
     direction: Direction,
     bytes: usize,
 ) -> Result<Nanos, Missing> {
-    debug_assert_eq!(system.usb[pipe.usb].model, UsbModel::UsbCan);
+    debug_assert_eq!(system.usb[usb].model, UsbModel::UsbCan);
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    bus::longest(system, pipe.usb, (direction, PACKET), bytes)
+    bus::longest(system, usb, (direction, PACKET), bytes)
 }
 
-/// Transfers from the interface.
-fn transfers(pipe: &Pipe, system: &System) -> Result<Transfers, Missing> {
-    let (bytes, queued) = kvaser::TRANSFER;
-    let worst = longest_transfer(pipe, system, Direction::In, bytes)?;
-    let bus = Bus::new(Speed::High);
-    let coding = bus.coding;
-    let shortest = packet_time(bus.speed, coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
-    Ok(Transfers {
-        worst,
-        // One message, alone on the bus.
-        least: Nanos(shortest.0 / 1_000),
-        queued: queued as u64,
-        messages: bytes as u64 / MESSAGE,
-    })
+impl Plant<'_> {
+    /// Transfers from an interface.
+    pub(super) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
+        let (bytes, queued) = kvaser::TRANSFER;
+        let alone = longest_transfer(usb, self.system, Direction::In, bytes)?;
+        let bus = Bus::new(Speed::High);
+        let shortest =
+            packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
+        Ok(Transfers {
+            worst: alone.max(self.guaranteed(usb)),
+            // One message, alone on the bus.
+            least: Nanos(shortest.0 / 1_000),
+            queued: queued as u64,
+            messages: (bytes / MESSAGE) as u64,
+        })
+    }
 }
 
-fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
+pub(super) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
     let sources = core.system.sources.iter();
     let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
     let told = top_half(core.system.kernel_section, &sources);

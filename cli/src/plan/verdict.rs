@@ -6,6 +6,7 @@ use super::core::{self, Core, is_by_period};
 use super::counts::{Costs, KERNEL};
 use super::pipes::{self, Piped};
 use super::refusal;
+use super::tuned::{self, Tuned};
 use diapason_analysis::server::{
     Admission, ClosedForm, Queue, Unfit, admit, breakdown, equation_one, wide,
 };
@@ -39,6 +40,8 @@ pub struct Plan {
     pub cheapest: Option<Vec<Queue>>,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
+    /// What servers are told about pipes that may be opened.
+    pub tuned: Tuned,
     /// The schedule of every USB bus that something is declared of.
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
@@ -80,6 +83,7 @@ impl Plan {
         Plan {
             buses: bus::buses(system),
             pipes: pipes::pipes(system, &core, &costs),
+            tuned: tuned::tuned(system, &core, &costs),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
@@ -106,7 +110,7 @@ impl Plan {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded());
         let refused = refused.chain(bus::refusals(&self.buses, system));
-        refused.chain(refusal::of_pipes(self, system)).collect()
+        refused.chain(refusal::of_pipes(self, system)).chain(self.of_tpipes(system)).collect()
     }
 }
 
@@ -117,7 +121,8 @@ pub fn objection(system: &System) -> Option<Diagnostics> {
     if plan.is_admitted(system) {
         let of_buses = || bus::refusals(&plan.buses, system).next();
         let of_pipes = || refusal::of_pipes(&plan, system).next();
-        return system.overcrowded().or_else(of_buses).or_else(of_pipes);
+        let of_tpipes = || plan.of_tpipes(system).next();
+        return system.overcrowded().or_else(of_buses).or_else(of_pipes).or_else(of_tpipes);
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

@@ -2,6 +2,7 @@
 //! and go.
 
 use diapason_abi::Nanos;
+use diapason_abi::pipe::Envelope;
 use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
@@ -165,6 +166,51 @@ fn pipes_of_the_description_take_places_and_traffic() {
 }
 
 /// Nothing of the endpoint changed.
+/// What a description declares is the most that is given, and within it all is as without.
+#[test]
+fn nothing_beyond_its_envelope_is_given() {
+    let good = frames(1_000, 64);
+    let declared = Envelope {
+        channels: 0b100,
+        rate: 1_000,
+        burst: good.burst,
+        budget: good.execution,
+        period: good.execution,
+    };
+    let open = |envelope: &Envelope, channel, qos| {
+        let mut endpoint = Five::new(interface());
+        let opened = endpoint.open_within(envelope, (channel, qos), &mut |_| true);
+        opened.map(|pipe| (endpoint.agreement().pipes[pipe].unwrap(), endpoint))
+    };
+    let (terms, mut endpoint) = open(&declared, 2, good).unwrap();
+    let mut free = Five::new(interface());
+    free.open_on(2, good, &mut |_| true).unwrap();
+    assert_eq!(Some(terms), free.agreement().pipes[0]);
+
+    let why = |envelope: &Envelope, channel, qos| {
+        let refused = open(envelope, channel, qos).err().unwrap();
+        println!("{refused}");
+        (refused.reason, refused.would_fit)
+    };
+    assert_eq!(why(&declared, 1, good).0, Reason::Undeclared { channel: 1 });
+    let (reason, instead) = why(&declared, 2, Qos { tput: good.tput + 1, ..good });
+    assert_eq!(reason, Reason::Rate { wanted: 1_001, declared: 1_000 });
+    assert!(matches!(instead, WouldFit::Tput(bits) if bits <= good.tput), "{instead:?}");
+    let more = Qos { burst: good.burst + 1, ..good };
+    let expected = Reason::Burst { wanted: good.burst + 1, declared: good.burst };
+    assert_eq!(why(&declared, 2, more).0, expected);
+    let long = Qos { execution: good.execution + Nanos(1), ..good };
+    assert!(
+        matches!(why(&declared, 2, long).0, Reason::Budget { declared, .. } if declared == US(400))
+    );
+    // With a longer period than its terms have, its latency cannot be kept.
+    let slow = Envelope { period: terms.period + MS(2), ..declared };
+    assert!(matches!(why(&slow, 2, good).0, Reason::Latency { .. } | Reason::Overflow { .. }));
+    // What it is changed to is within it, too.
+    let refused = endpoint.renegotiate(0, more, &mut |_| true).unwrap_err();
+    assert_eq!((refused.reason, endpoint.qos(0)), (expected, Some(good)));
+}
+
 fn same(a: &Five, b: &Five) -> bool {
     a.agreement() == b.agreement() && (0..5).all(|pipe| a.qos(pipe) == b.qos(pipe))
 }

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::memory::{self, Budget};
-use crate::pipe::contracts;
+use crate::settings;
 use crate::source::Span;
 use crate::system::{Mailbox, Process, Restart, SemaphoreKind, Server, System, Vcpu};
 use diapason_abi::archive::{
@@ -36,11 +36,21 @@ struct Image {
     loaded: u64,
 }
 
-/// The images of all programs, in the order of their first use; each program is stored once.
+/// The images of all programs, in the order of their first use; each program is stored once, and
+/// once more for each process that gives it settings.
 #[derive(Default)]
 struct Images {
-    by_program: BTreeMap<String, Image>,
+    by_name: BTreeMap<String, Image>,
     bytes: Vec<u8>,
+}
+
+/// What the image of a process is called here: those with settings have one of their own. No name
+/// of a program has a space.
+fn image_name(process: &Process) -> String {
+    if process.settings.is_empty() {
+        return process.program.clone();
+    }
+    format!("{} {}", process.program, process.name)
 }
 
 /// Compile `system` into a boot archive. `image_of` is asked once for each program's ELF file;
@@ -104,32 +114,36 @@ fn images(
 ) -> Images {
     let start = tables_end.next_multiple_of(IMAGE_ALIGN);
     let mut images = Images::default();
-    let mut tried: Vec<&str> = Vec::new();
+    let mut tried: Vec<String> = Vec::new();
     for (index, process) in system.processes.iter().enumerate() {
-        if tried.contains(&process.program.as_str()) {
+        let name = image_name(process);
+        if tried.contains(&name) {
             continue;
         }
-        tried.push(&process.program);
         let span = system.origin.programs.get(index).cloned().unwrap_or(0..0);
         match image_of(&process.program) {
             Err(reason) => report.push(missing(process, &reason, &span)),
-            Ok(file) => match check_program(&file) {
+            Ok(mut file) => match check_program(&file) {
                 Err(refusal) => report.push(unusable(process, refusal, &span)),
-                Ok(loaded) => images.add(&process.program, start, &file, loaded),
+                Ok(loaded) => match settings::write(&mut file, process) {
+                    Err((title, help)) => report.push(Problem::new(&span, title, help)),
+                    Ok(()) => images.add(&name, start, &file, loaded),
+                },
             },
         }
+        tried.push(name);
     }
     images
 }
 
 impl Images {
-    fn add(&mut self, program: &str, start: usize, file: &[u8], loaded: u64) {
+    fn add(&mut self, name: &str, start: usize, file: &[u8], loaded: u64) {
         self.bytes.resize(self.bytes.len().next_multiple_of(IMAGE_ALIGN), 0);
         // Beyond 4 GiB nothing fits `memory`, so clamped values are never written.
         let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let (offset, length) = (clamp(start + self.bytes.len()), clamp(file.len()));
         let image = Image { offset, length, crc: crc32(file), loaded };
-        self.by_program.insert(program.to_owned(), image);
+        self.by_name.insert(name.to_owned(), image);
         self.bytes.extend_from_slice(file);
     }
 }
@@ -168,8 +182,9 @@ fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
 /// Refuse what does not fit. The flight recorder is not counted: it belongs to the run, which gives
 /// the machine that much more RAM.
 fn check_memory(system: &System, images: &Images, tables_end: usize, report: &mut Report) {
-    let loaded =
-        |process: &Process| images.by_program.get(&process.program).map_or(0, |image| image.loaded);
+    let loaded = |process: &Process| {
+        images.by_name.get(&image_name(process)).map_or(0, |image| image.loaded)
+    };
     let mut budget = Budget::of(system);
     budget.add("programs", system.processes.iter().map(loaded).sum());
     budget.add("archive", (tables_end + IMAGE_ALIGN + images.bytes.len()) as u64);
@@ -212,7 +227,7 @@ fn process_record(
     process: &Process,
     images: &Images,
 ) -> ProcessRecord {
-    let image = images.by_program.get(&process.program);
+    let image = images.by_name.get(&image_name(process));
     let p = process;
     ProcessRecord {
         key: key(&p.name),
@@ -235,7 +250,7 @@ fn process_record(
         },
         backoff: p.backoff_ns,
         starters: starters(system, index),
-        arguments: contracts(system, index).told_in(p.arguments),
+        arguments: p.arguments,
         vcpu: p.vcpu.unwrap_or(NONE),
         vcpus: p.vcpus,
     }

@@ -10,12 +10,14 @@ use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::queues::{self, Queues};
+use crate::settings;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
     Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
     System, UsbPlug, Vcpu, Work,
 };
+use crate::tpipe;
 use crate::usb;
 use diapason_abi::archive::{INTERRUPTS_MAX, Location, MESSAGES};
 
@@ -64,11 +66,16 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         endpoints: declared.endpoints.iter().map(|e| e.name.value.clone()).collect(),
         works: works(declared),
         pipes: pipe::pipes(declared),
+        tpipes: tpipe::tpipes(declared, &names),
         faults: fault::faults(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
     };
     system.mailboxes.extend(fault_mailboxes(&system));
+    let settings = settings::follow(&system);
+    for (process, more) in system.processes.iter_mut().zip(settings) {
+        more.iter().for_each(|setting| process.set(&setting.name, &setting.numbers));
+    }
     system
 }
 
@@ -169,6 +176,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
+        tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {
             nowhere if nowhere.is_empty() => declared.top.clone(),
@@ -258,6 +266,7 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
         backoff_ns: d.backoff_ns,
         start_at_boot: d.start_at_boot.value,
         arguments: d.arguments,
+        settings: d.settings.clone(),
         vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),
         vcpus: d.vcpus,
     }

@@ -7,7 +7,7 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
-use crate::{bus, cores, fault, hardware, pipe, queues, supervision, usb, vcpus};
+use crate::{bus, cores, fault, hardware, pipe, queues, supervision, tpipe, usb, vcpus};
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     usb::check(declared, report);
     bus::check(declared, report);
     pipe::check(declared, names, report);
+    tpipe::check(declared, names, report);
     fault::check(declared, report);
     vcpus::check(declared, names, report);
     queues::check(declared, names, report);

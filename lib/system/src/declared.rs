@@ -2,6 +2,7 @@
 //! complain about. Values are in range already; names are not resolved yet.
 
 use crate::fault::FaultKind;
+use crate::settings::Setting;
 use crate::source::{At, Span};
 use crate::system::{Restart, SemaphoreKind, UsbModel, Way};
 use diapason_abi::archive::PciFunction;
@@ -30,6 +31,7 @@ pub(crate) struct Declared {
     pub endpoints: Vec<DeclaredEndpoint>,
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
+    pub tpipes: Vec<DeclaredTpipe>,
     pub faults: Vec<DeclaredFault>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
@@ -180,6 +182,21 @@ pub(crate) struct DeclaredPipe {
     pub latency: Option<At<u64>>,
 }
 
+/// `[[tpipe]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredTpipe {
+    pub name: At<String>,
+    /// Name of the USB device.
+    pub usb: Option<At<String>>,
+    /// Name of the process that may open it.
+    pub process: Option<At<String>>,
+    pub channels: Vec<At<u64>>,
+    pub rate: At<u64>,
+    pub burst: At<u64>,
+    pub budget: At<u64>,
+    pub period: At<u64>,
+}
+
 /// `[[fault]]`, or a `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredFault {
@@ -210,6 +227,7 @@ pub(crate) struct DeclaredProcess {
     pub backoff_ns: u64,
     pub start_at_boot: At<bool>,
     pub arguments: [u64; 4],
+    pub settings: Vec<Setting>,
     pub vcpu: Option<At<String>>,
     pub vcpus: u16,
 }

@@ -8,8 +8,8 @@
 //! The way through the crate: `syntax` (TOML) → `read` (tables to declarations, through the typed
 //! `table`, VCPUs by `vcpu`, devices by `device`) → `names`, `check`, `supervision`, `hardware`,
 //! `vcpus`, `queues`, `memory` (do they fit together?) → `assemble` ([`System`]) → `archive`
-//! (bytes). `hosts` reads files that list several systems, `cores` makes several of one. Every
-//! stage reports into one list of [`Diagnostics`].
+//! (bytes, with the `settings` of programs in their images). `hosts` reads files that list several
+//! systems, `cores` makes several of one. Every stage reports into one list of [`Diagnostics`].
 //!
 //! Rule of this room: total functions over text and values. No file, clock or environment is read
 //! here; programs, and the descriptions that a list names, arrive through closures.
@@ -33,12 +33,14 @@ mod names;
 mod pipe;
 mod queues;
 mod read;
+mod settings;
 mod source;
 mod suggest;
 mod supervision;
 mod syntax;
 mod system;
 mod table;
+mod tpipe;
 mod units;
 mod usb;
 mod vcpu;
@@ -48,11 +50,13 @@ pub use archive::{RunOptions, build};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
+pub use settings::Setting;
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
     Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,
     Way, Work,
 };
+pub use tpipe::Tpipe;
 
 use diagnostics::Report;
 use source::Source;
@@ -85,6 +89,7 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
     let whole = report.is_empty();
     let mut declared = read::declarations(&table, &mut report);
     pipe::expand(&mut declared);
+    tpipe::expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);

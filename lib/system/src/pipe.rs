@@ -14,15 +14,13 @@ use crate::names::Names;
 use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Pipe, SemaphoreKind, System, Way};
+use crate::system::{Pipe, SemaphoreKind, Way};
 use crate::table::{Raw, Table};
-use diapason_abi::pipe::{BYTES, Contracts, OUT_BYTES, REPORT_BYTES, REQUESTS};
+use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 
 /// Most messages a second, and at once.
-const RATE_MAX: u64 = 10_000_000;
-const BURST_MAX: u64 = 100_000;
-/// The argument in which the server has a bit for each channel with a client.
-const CLIENTS: usize = 2;
+pub(crate) const RATE_MAX: u64 = 10_000_000;
+pub(crate) const BURST_MAX: u64 = 100_000;
 /// Longest time in a pipe's contract: 1000 s.
 const TIME_MAX: u64 = 1_000_000_000_000;
 
@@ -85,7 +83,12 @@ const fn words(way: Way) -> Words {
     }
 }
 
-fn required(table: &mut Table<'_, '_>, key: &'static str, what: &str) -> Option<At<String>> {
+/// A text that has to be there.
+pub(crate) fn required(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    what: &str,
+) -> Option<At<String>> {
     let text = table.text(key, &format!("{key} = \"…\""));
     if table.get(key).is_none() {
         table.missing(key, &format!("add `{key} = \"…\"`: {what}"));
@@ -98,7 +101,7 @@ pub(crate) fn expand(declared: &mut Declared) {
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
-        let server = server(declared, pipe);
+        let server = server(declared, pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| process(declared, &name.value));
         let mut names: Vec<At<String>> = Vec::new();
         let mut named = |what: &str| {
@@ -115,9 +118,6 @@ pub(crate) fn expand(declared: &mut Declared) {
             declared.segments.push(segment(named(".out"), OUT_BYTES));
             declared.segments.push(segment(named(".report"), REPORT_BYTES));
             declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
-            if let Some(server) = server {
-                declared.processes[server].arguments[CLIENTS] |= 1 << channel.value.min(63);
-            }
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());
@@ -125,41 +125,29 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-/// What the pipes of a server's channels carry at most: it is told in its arguments, and measures
-/// what comes.
-pub(crate) fn contracts(system: &System, server: usize) -> Contracts {
-    let mut contracts = Contracts::default();
-    for pipe in system.pipes.iter().filter(|pipe| usize::from(pipe.server) == server) {
-        let rate = contracts.rates.get_mut(usize::from(pipe.channel));
-        let (Way::FromDevice, Some(rate)) = (pipe.way, rate) else { continue };
-        *rate = pipe.rate;
-        // What may come late may come at once.
-        let late = u128::from(pipe.jitter_ns) * u128::from(pipe.rate);
-        let late = u64::try_from(late.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
-        contracts.burst = contracts.burst.max(pipe.burst.saturating_add(late));
-    }
-    contracts
-}
-
-fn process(declared: &Declared, name: &str) -> Option<usize> {
+pub(crate) fn process(declared: &Declared, name: &str) -> Option<usize> {
     declared.processes.iter().position(|process| process.name.value == name)
 }
 
-fn device<'d>(declared: &'d Declared, pipe: &DeclaredPipe) -> Option<(usize, &'d DeclaredUsb)> {
-    let from = pipe.usb.as_ref()?;
+/// The device of this name.
+pub(crate) fn device<'d>(
+    declared: &'d Declared,
+    from: Option<&At<String>>,
+) -> Option<(usize, &'d DeclaredUsb)> {
+    let from = from?;
     declared.usb.iter().enumerate().find(|(_, usb)| usb.name.value == from.value)
 }
 
-/// The process that drives the controller its device is plugged into.
-fn server(declared: &Declared, pipe: &DeclaredPipe) -> Option<usize> {
-    let on = &device(declared, pipe)?.1.on.as_ref()?.value;
+/// The process that drives the controller that a device is plugged into.
+pub(crate) fn server(declared: &Declared, from: Option<&At<String>>) -> Option<usize> {
+    let on = &device(declared, from)?.1.on.as_ref()?.value;
     let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
     declared.processes.iter().position(drives)
 }
 
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for (index, pipe) in declared.pipes.iter().enumerate() {
-        source(declared, pipe, report);
+        source(declared, pipe.usb.as_ref(), &pipe.channel, report);
         if let Some(process) = &pipe.process
             && crate::check::is_process(process, names, report)
         {
@@ -179,9 +167,15 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-fn source(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
-    let Some(from) = &pipe.usb else { return };
-    let Some((_, usb)) = device(declared, pipe) else {
+/// Is there a device of this name, with this channel, that somebody serves?
+pub(crate) fn source(
+    declared: &Declared,
+    from: Option<&At<String>>,
+    channel: &At<u64>,
+    report: &mut Report,
+) {
+    let Some(from) = from else { return };
+    let Some((_, usb)) = device(declared, Some(from)) else {
         let title = format!("no USB device is called `{}`", from.value);
         let known = declared.usb.iter().map(|usb| usb.name.value.as_str());
         let help = match nearest(&from.value, known) {
@@ -198,13 +192,13 @@ fn source(declared: &Declared, pipe: &DeclaredPipe, report: &mut Report) {
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&usb.name.span, format!("its model is {}", model.name())));
     }
-    if pipe.channel.value >= channels {
-        let title = format!("`{}` has no channel {}", from.value, pipe.channel.value);
+    if channel.value >= channels {
+        let title = format!("`{}` has no channel {}", from.value, channel.value);
         let help =
             format!("it has {channels}: write `channel = 0` to `channel = {}`", channels - 1);
-        return report.push(Problem::new(&pipe.channel.span, title, help));
+        return report.push(Problem::new(&channel.span, title, help));
     }
-    if server(declared, pipe).is_none() {
+    if server(declared, Some(from)).is_none() {
         let on = usb.on.as_ref().map_or("", |on| on.value.as_str());
         let title = format!("nobody serves `{}`", from.value);
         let help = format!("add `{on}` to the `uses` of the process that drives it");
@@ -229,9 +223,9 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
     let whole = |pipe: &DeclaredPipe| {
         Some(Pipe {
             name: pipe.name.value.clone(),
-            usb: device(declared, pipe)?.0,
+            usb: device(declared, pipe.usb.as_ref())?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,
-            server: number(server(declared, pipe)?)?,
+            server: number(server(declared, pipe.usb.as_ref())?)?,
             way: pipe.way,
             process: number(process(declared, &pipe.process.as_ref()?.value)?)?,
             rate: pipe.rate,

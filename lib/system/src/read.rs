@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, cores, device, fault, pipe, units, usb, vcpu};
+use crate::{bus, cores, device, fault, pipe, settings, tpipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -49,6 +49,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "endpoint",
         "work",
         "pipe",
+        "tpipe",
         "fault",
         "doorbell",
     ];
@@ -67,6 +68,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         endpoints,
         works,
         pipes,
+        tpipes,
         faults,
         doorbells,
     ] = lists;
@@ -83,6 +85,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.endpoints = endpoints.into_iter().map(|raw| bus::endpoint(raw, report)).collect();
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
+    declared.tpipes = tpipes.into_iter().map(|raw| tpipe::tpipe(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
@@ -131,6 +134,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         endpoints: Vec::new(),
         works: Vec::new(),
         pipes: Vec::new(),
+        tpipes: Vec::new(),
         faults: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,
@@ -180,9 +184,11 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     let name = name(table);
     let objects =
         |table: &mut Table<'_, '_>, key| count(table, key, 0, u64::from(OBJECTS_MAX)).unwrap_or(0);
+    let program = program(table, &name);
     let process = DeclaredProcess {
+        settings: settings::read(table, &program.value),
         core: cores::place(table, &name),
-        program: program(table, &name),
+        program,
         priority: priority(table),
         heap: table
             .size("heap", 0..=layout::HEAP_PAGES_MAX * PAGE_BYTES)

@@ -2,7 +2,9 @@
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
+use crate::settings::Setting;
 use crate::source::{Source, Span};
+use crate::tpipe::Tpipe;
 use diapason_abi::archive::{Location, VCPUS_MAX};
 use diapason_bus::{Async, Bus, Periodic};
 
@@ -44,6 +46,8 @@ pub struct System {
     pub works: Vec<Work>,
     /// Pipes from devices to its processes.
     pub pipes: Vec<Pipe>,
+    /// Pipes that its processes may open while it runs.
+    pub tpipes: Vec<Tpipe>,
     /// What goes wrong in the simulator.
     pub faults: Vec<Fault>,
     /// In which order they run.
@@ -63,6 +67,8 @@ pub(crate) struct Origin {
     pub vcpus: Vec<Span>,
     /// Of each pipe, its name.
     pub pipes: Vec<Span>,
+    /// Of each place for a tuned pipe, its name.
+    pub tpipes: Vec<Span>,
     /// Of each endpoint, its name.
     pub endpoints: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
@@ -104,6 +110,8 @@ pub struct Process {
     pub start_at_boot: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
+    /// What its program is told by name.
+    pub settings: Vec<Setting>,
     /// Number of the VCPU of its first thread, if it has one.
     pub vcpu: Option<u16>,
     /// Most VCPUs it may make while it runs.
@@ -482,6 +490,8 @@ pub enum Place {
     Vcpu(u16),
     /// The pipe of this number.
     Pipe(u16),
+    /// The place for a tuned pipe of this number.
+    Tpipe(u16),
     /// The USB endpoint of this number.
     Endpoint(u32),
     /// The scheduling as a whole.
@@ -551,6 +561,7 @@ impl System {
         let span = match place {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
             Place::Scheduling => &self.origin.scheduling,
         };

@@ -228,7 +228,34 @@ impl<'t, 'r> Table<'t, 'r> {
     ) -> Option<At<u64>> {
         let entry = self.get(key)?;
         let example = format!("{key} = {}", range.start().max(&1));
-        let number = self.integer(key, entry, "a whole number", &example)?;
+        self.within(key, entry, (&range, hint), ("a whole number", &example))
+    }
+
+    /// A list of whole numbers in `range`.
+    pub fn numbers(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+        hint: &str,
+    ) -> Vec<At<u64>> {
+        let Some(entry) = self.get(key) else { return Vec::new() };
+        let (what, example) = ("a list of whole numbers", format!("{key} = [{}]", range.start()));
+        let Some(array) = entry.get_ref().as_array() else {
+            self.wrong_type(key, entry, what, &example);
+            return Vec::new();
+        };
+        let each = array.iter();
+        each.filter_map(|one| self.within(key, one, (&range, hint), (what, &example))).collect()
+    }
+
+    fn within(
+        &mut self,
+        key: &str,
+        entry: Entry<'t>,
+        (range, hint): (&RangeInclusive<u64>, &str),
+        (what, example): (&str, &str),
+    ) -> Option<At<u64>> {
+        let number = self.integer(key, entry, what, example)?;
         if let Some(value) = u64::try_from(number).ok().filter(|value| range.contains(value)) {
             return Some(At::new(value, entry.span()));
         }

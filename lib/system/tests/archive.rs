@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{ENGINE, OPTIONS, built, is_only, program, program_named};
+use common::{ENGINE, OPTIONS, built, is_only, program, program_named, told};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, flags};
+use diapason_abi::settings::Settings;
 use diapason_abi::{Key, call};
-use diapason_system::{Interrupt, Restart, SemaphoreKind, build, parse};
+use diapason_system::{Interrupt, Restart, SemaphoreKind, Setting, build, parse};
 
 #[test]
 fn every_key_arrives_in_the_system() {
@@ -196,4 +197,26 @@ fn a_system_changed_into_nonsense_is_refused_not_written() {
     system.processes[0].threads = 0;
     let found = built(&system).unwrap_err();
     assert!(found.items()[0].title.starts_with("the finished archive is refused"), "{found}");
+}
+
+/// Settings go where the program has room for them, and nowhere else.
+#[test]
+fn settings_need_room_in_the_program() {
+    let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+                [[process]]\nname = \"q\"\nprogram = \"p\"\npriority = 1\n";
+    let mut system = parse("f", text).unwrap();
+    system.processes[1].settings.push(Setting::new("rates", &[3, 4]));
+    let archive = built(&system).unwrap();
+    assert_eq!(told(&archive, 0), Settings::NONE);
+    assert_eq!(told(&archive, 1).get("rates"), [3, 4]);
+    let twice = [program_named("p"), program_named("p")].concat();
+    for (file, why) in [(common::program(), "no room"), (twice, "two marks")] {
+        let found = build(&system, &OPTIONS, &mut |_| Ok(file.clone())).unwrap_err();
+        let title = "`p` takes no settings, but `q` has some";
+        assert_eq!((found.items()[0].title, found.items()[0].line), (title, 8), "{why}");
+    }
+    system.processes[1].settings.push(Setting::new("many", &[0; 200]));
+    let found = built(&system).unwrap_err();
+    let title = "`q` has more settings than its program can hold";
+    assert_eq!(found.items()[0].title, title);
 }

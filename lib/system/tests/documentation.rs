@@ -23,8 +23,12 @@ const FAULT: [&str; 10] =
     ["at", "what", "for", "by", "count", "channel", "ppm", "which", "times", "process"];
 
 /// Those of pipes.
-const PIPE: [&str; 9] =
-    ["from", "reader", "to", "writer", "rate", "burst", "jitter", "work", "latency"];
+const PIPE: [&str; 10] =
+    ["from", "reader", "to", "writer", "rate", "burst", "jitter", "work", "latency", "channels"];
+
+/// Those of a server's settings.
+const SETTINGS: [&str; 8] =
+    ["serves", "says", "buses", "links", "promise", "streams", "critical", "clients"];
 
 /// Those of buses and endpoints.
 const BUS: [&str; 12] = [
@@ -102,7 +106,7 @@ fn every_key_is_in_the_reference() {
         "fixed",
         "admission",
     ];
-    for key in keys.into_iter().chain(PIPE).chain(FAULT).chain(BUS) {
+    for key in keys.into_iter().chain(PIPE).chain(FAULT).chain(BUS).chain(SETTINGS) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");
     }
 }

@@ -2,7 +2,11 @@
 
 mod common;
 
-use common::{built, refused};
+use common::{built, refused, told};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{CONTRACTS, Contract, Contracts};
+use diapason_abi::settings::Settings;
+use diapason_abi::usbd::CLIENTS;
 use diapason_system::{Pipe, Way, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and
@@ -39,13 +43,27 @@ fn a_pipe_says_what_the_parts_would() {
          [[semaphore]]\nname = \"can2.ready\"\nkind = \"counting\"",
     );
     let ends = "\"can2\", \"can2.ready\"]\n";
-    // 94 · 32 messages a second from channel 2, one at once.
-    let told = "arguments = [0, 0x5e_0000_0000, 0x20]\n";
     let spelt_out = spelt_out
-        .replace("uses = [\"xhci\"]\n", &format!("uses = [\"xhci\", {ends}{told}"))
+        .replace("uses = [\"xhci\"]\n", &format!("uses = [\"xhci\", {ends}"))
         .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
     let spelt_out = parse("f", &spelt_out).unwrap();
-    assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
+    let mut untold = piped.clone();
+    untold.processes[0].settings.clear();
+    assert_eq!(built(&untold).unwrap(), built(&spelt_out).unwrap());
+}
+
+/// The server measures what comes: it is told what may.
+#[test]
+fn the_server_is_told_what_its_pipes_carry() {
+    let both = pipe(["can", "2", "r"], "burst = 7\njitter = \"2us\"")
+        + &output(["can", "3", "r"])
+        + &pipe(["can", "0", "r"], "");
+    let archive = built(&parse("f", &system(&both)).unwrap()).unwrap();
+    let contract = |burst, jitter| Some(Contract { rate: 3_000, burst, jitter: Nanos(jitter) });
+    let contracts = Contracts([contract(1, 0), None, contract(7, 2_000), None, None]);
+    assert_eq!(Contracts::of(told(&archive, 0).get(CONTRACTS)), contracts);
+    assert_eq!(told(&archive, 0).get(CLIENTS), [3]);
+    assert_eq!(told(&archive, 1), Settings::NONE);
 }
 
 /// The lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6 rate.
@@ -64,11 +82,12 @@ fn a_pipe_to_a_device_says_what_its_parts_would() {
          [[semaphore]]\nname = \"can3.ready\"\nkind = \"counting\"",
     );
     let ends = "\"can3\", \"can3.ready\", \"can3.out\", \"can3.report\", \"can3.control\"]\n";
-    let server = format!("uses = [\"xhci\", {ends}arguments = [0, 0, 8]\n");
+    let server = format!("uses = [\"xhci\", {ends}");
     let spelt_out = spelt_out
         .replace("uses = [\"xhci\"]\n", &server)
         .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
-    let spelt_out = parse("f", &spelt_out).unwrap();
+    let mut spelt_out = parse("f", &spelt_out).unwrap();
+    spelt_out.processes[0].set(CLIENTS, &[3]);
     assert_eq!(built(&piped).unwrap(), built(&spelt_out).unwrap());
     assert_eq!((piped.pipes[0].way, piped.pipes[0].process), (Way::ToDevice, 1));
 }

@@ -32,6 +32,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod pipe;
 pub mod process;
+pub mod settings;
 pub mod start;
 pub mod sync;
 pub mod sys;

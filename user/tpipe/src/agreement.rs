@@ -5,7 +5,7 @@
 //! one program. The server writes the ring, gives the semaphore, and sets the VCPU.
 
 use diapason_abi::Errno;
-use diapason_abi::pipe::SLOTS;
+use diapason_abi::pipe::{PLACES, SLOTS};
 use diapason_canlib::Arrival;
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
@@ -13,9 +13,6 @@ use diapason_rt::mailbox::Mailbox;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::vcpu::Vcpu;
-
-/// Most places.
-pub const PLACES: usize = 5;
 
 /// What a place's objects are called.
 struct Names {

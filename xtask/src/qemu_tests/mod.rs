@@ -68,6 +68,8 @@ pub struct QemuTest {
     pub alter: Option<fn(&mut Vec<u8>)>,
     /// What goes wrong, in words of the command line; only in the simulator.
     pub faults: &'static [&'static str],
+    /// In the simulator: do the description's works take their longest? Else they take no time.
+    pub works: bool,
     /// Where it runs.
     pub machine: Machine,
     /// On the simulator: the devices around it, if not those of the description.
@@ -92,6 +94,7 @@ impl QemuTest {
             boots: 1,
             alter: None,
             faults: &[],
+            works: false,
             machine: Machine::Qemu,
             among: None,
             check,
@@ -128,6 +131,7 @@ impl QemuTest {
             Machine::Qemu => Observed::boot(workspace, &session),
             Machine::Simulator => match self.among {
                 Some(among) => Observed::simulate_among(&session, among(), &observed::strict()),
+                None if self.works => Observed::simulate_working(&session),
                 None => Observed::simulate(&session),
             },
         });

@@ -46,8 +46,18 @@ impl Observed {
     /// The same on the simulated machine, processes kept apart, and every invariant of
     /// the kernel checked at every entry.
     pub fn simulate(session: &Session) -> Result<Observed, String> {
+        Observed::simulate_as(session, &strict())
+    }
+
+    /// The same, and the works of the description take their longest.
+    pub fn simulate_working(session: &Session) -> Result<Observed, String> {
+        let works = simulate::works(session, None);
+        Observed::simulate_as(session, &Options { works, ..strict() })
+    }
+
+    fn simulate_as(session: &Session, how: &Options) -> Result<Observed, String> {
         let mut lines = Vec::new();
-        let run = simulate::run(session, &strict(), &session.system.faults, &mut |line| {
+        let run = simulate::run(session, how, &session.system.faults, &mut |line| {
             lines.push(line.clone());
         });
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)

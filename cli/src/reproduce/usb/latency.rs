@@ -8,6 +8,7 @@ use crate::chart::{Distribution, LineChart, Series};
 use crate::reproduce::{Effort, Figure, Progress, Report, Row};
 use crate::table::{Align, Table};
 use crate::{Failure, duration};
+use diapason_abi::usbd::{CRITICAL, STREAMS};
 use diapason_system::System;
 
 /// A row of table 2: budget of an endpoint, its latency in microframes; and of table 4: the
@@ -54,8 +55,8 @@ impl Scenario {
             system.usb.truncate(2);
             if let Some(server) = process(system, "usbd") {
                 // Two links, two cameras: both critical, the second in every other interval.
-                server.arguments[0] = 0x2200;
-                server.arguments[3] = 0x1110_0000_1110;
+                server.set(STREAMS, &[1, 2]);
+                server.set(CRITICAL, &[0, 1]);
             }
             if let Some(router) = process(system, "link-router") {
                 router.arguments[0] = message;

@@ -6,6 +6,7 @@ use super::seconds;
 use crate::Failure;
 use crate::reproduce::{Effort, Progress, Report, Row};
 use crate::table::{Align, Table};
+use diapason_abi::usbd::PROMISE;
 use diapason_system::System;
 
 /// Guarantee of a bulk endpoint, the cameras that the article keeps, and what it measured of an
@@ -59,7 +60,7 @@ impl Scenario {
             flood.arguments = [links, MESSAGE, 0, 0];
         }
         if let Some(server) = process(system, "usbd") {
-            server.arguments[2] = self.bytes << 32 | self.period << 16;
+            server.set(PROMISE, &[self.period, self.bytes]);
         }
     }
 }

@@ -62,12 +62,12 @@ pub(super) fn agree<const N: usize>(
         let wished = wishes[pipe].map(|wish| wish.claim(&driver.attributes));
         wished.or(standing[pipe])
     });
-    let wishes = wishes.map(|wish| wish.map(|wish| wish.qos));
-    check(driver, &wishes, &claims)?;
+    check(driver, &wishes.map(|wish| wish.map(|wish| wish.qos)), &claims)?;
+    check_envelopes(driver, wishes)?;
     let mut agreement = Agreement::idle(driver);
     // What the driver's threads wait for does not depend on the threads of pipes.
-    while !drivers_conform(driver, &agreement, &wishes, &claims) && grow(driver, &mut agreement) {}
-    let pipes = all_terms(driver, &agreement, &wishes, &claims)?;
+    while !drivers_conform(driver, &agreement, wishes, &claims) && grow(driver, &mut agreement) {}
+    let pipes = all_terms(driver, &agreement, wishes, &claims)?;
     Ok(Agreement { pipes, ..agreement })
 }
 
@@ -75,18 +75,18 @@ pub(super) fn agree<const N: usize>(
 fn drivers_conform<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
-    wishes: &[Option<Qos>; N],
+    wishes: &[Option<Wish>; N],
     claims: &[Option<Claim>; N],
 ) -> bool {
-    let Some((own, qos)) = wishes.iter().enumerate().find_map(|(i, qos)| Some((i, qos.as_ref()?)))
+    let Some((own, wish)) = wishes.iter().enumerate().find_map(|(i, it)| Some((i, it.as_ref()?)))
     else {
         return true;
     };
     let contracts = traffic(claims, own);
     let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
     let traffic = Traffic { channels: &channels, own };
-    let search = Search::new(driver, agreement, qos, traffic);
-    let Ok((bill, _)) = search.bill(qos.execution) else { return false };
+    let search = Search::new(driver, agreement, wish, traffic);
+    let Ok((bill, _)) = search.bill(search.shortest) else { return false };
     let drivers = [What::BottomHalf, What::Driver].map(|what| bill.item(what));
     drivers.iter().flatten().all(|item| item.basis == Basis::Conformant)
 }
@@ -137,19 +137,47 @@ fn check<const N: usize>(
     }
 }
 
+/// Whether each wish is within what is declared of it.
+fn check_envelopes<const N: usize>(
+    driver: &Driver,
+    wishes: &[Option<Wish>; N],
+) -> Result<(), Failure> {
+    for (pipe, wish) in wishes.iter().enumerate() {
+        let Some((Wish { channel, qos, .. }, envelope)) =
+            wish.as_ref().and_then(|wish| Some((wish, wish.envelope?)))
+        else {
+            continue;
+        };
+        let rate = qos.rate(&driver.attributes);
+        let reason = if let Some(channel) = channel.filter(|channel| !envelope.has(*channel)) {
+            Reason::Undeclared { channel: channel.into() }
+        } else if rate > envelope.rate {
+            Reason::Rate { wanted: rate, declared: envelope.rate }
+        } else if qos.burst > envelope.burst {
+            Reason::Burst { wanted: qos.burst, declared: envelope.burst }
+        } else if qos.execution > envelope.budget {
+            Reason::Budget { wanted: qos.execution, declared: envelope.budget }
+        } else {
+            continue;
+        };
+        return Err((pipe, reason));
+    }
+    Ok(())
+}
+
 fn all_terms<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
-    wishes: &[Option<Qos>; N],
+    wishes: &[Option<Wish>; N],
     claims: &[Option<Claim>; N],
 ) -> Result<[Option<Terms>; N], Failure> {
     let mut all = [None; N];
     for (pipe, (wish, terms)) in wishes.iter().zip(&mut all).enumerate() {
-        let Some(qos) = wish else { continue };
+        let Some(wish) = wish else { continue };
         let contracts = traffic(claims, pipe);
         let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
         let traffic = Traffic { channels: &channels, own: pipe };
-        let search = Search::new(driver, agreement, qos, traffic);
+        let search = Search::new(driver, agreement, wish, traffic);
         *terms = Some(search.terms().map_err(|reason| (pipe, reason))?);
     }
     Ok(all)
@@ -161,6 +189,8 @@ struct Search<'a> {
     io: Promised,
     receiver: Option<Promised>,
     qos: &'a Qos,
+    /// No shorter period makes sense, or is declared.
+    shortest: Nanos,
     traffic: Traffic<'a>,
 }
 
@@ -168,17 +198,19 @@ impl<'a> Search<'a> {
     fn new<const N: usize>(
         driver: &'a Driver,
         agreement: &Agreement<N>,
-        qos: &'a Qos,
+        wish: &'a Wish,
         traffic: Traffic<'a>,
     ) -> Search<'a> {
+        let declared = wish.envelope.map_or(Nanos::ZERO, |envelope| envelope.period);
+        let (qos, shortest) = (&wish.qos, wish.qos.execution.max(declared));
         let io = Promised::io(agreement.share, driver.io.period, driver.interrupts.gap);
         let receiver = driver.receiver.map(|r| Promised::main(agreement.receiver, r.period));
-        Search { driver, io, receiver, qos, traffic }
+        Search { driver, io, receiver, qos, shortest, traffic }
     }
 
     /// The longest period that fits, at most Little's. A longer one makes nothing shorter.
     fn terms(&self) -> Result<Terms, Reason> {
-        let shortest = self.qos.execution;
+        let shortest = self.shortest;
         let mut best = self.at(shortest)?;
         // All that is known of its thread is that it has its budget within a period.
         let longest = self.qos.little().min(self.qos.latency).max(shortest);

@@ -4,12 +4,15 @@
 use super::wish::{Attributes, Qos};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
+use diapason_abi::pipe::Envelope;
 
 /// A pipe, and the channel it listens to; without one, nobody else does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wish {
     pub channel: Option<u8>,
     pub qos: Qos,
+    /// What it may be at most, if that is declared.
+    pub envelope: Option<Envelope>,
 }
 
 /// What somebody says of a channel.

@@ -6,6 +6,7 @@ use super::refused::{Reason, Refused, WouldFit};
 use super::suggest;
 use super::wish::{Driver, Qos};
 use crate::size::Bucket;
+use diapason_abi::pipe::Envelope;
 
 /// Whether the processor and the bus have room for an agreement, in the place of the one before.
 pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
@@ -58,7 +59,7 @@ impl<const N: usize> Endpoint<N> {
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
     pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
-        self.open_wish(Wish { channel: None, qos }, admits)
+        self.open_wish(Wish { channel: None, qos, envelope: None }, admits)
     }
 
     /// One more pipe from this channel, which may have others: what comes on it comes once.
@@ -71,7 +72,21 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<usize, Refused> {
-        self.open_wish(Wish { channel: Some(channel), qos }, admits)
+        self.open_wish(Wish { channel: Some(channel), qos, envelope: None }, admits)
+    }
+
+    /// One more pipe from this channel that never is more than what is declared of it.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::open`].
+    pub fn open_within(
+        &mut self,
+        envelope: &Envelope,
+        (channel, qos): (u8, Qos),
+        admits: &mut Admission<'_, N>,
+    ) -> Result<usize, Refused> {
+        let wish = Wish { channel: Some(channel), qos, envelope: Some(*envelope) };
+        self.open_wish(wish, admits)
     }
 
     fn open_wish(&mut self, wish: Wish, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
@@ -95,11 +110,11 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        let Some(Wish { channel, .. }) = self.wishes.get(pipe).copied().flatten() else {
+        let Some(wish) = self.wishes.get(pipe).copied().flatten() else {
             let would_fit = WouldFit::Nothing;
             return Err(Refused { pipe, reason: Reason::NoPipe, would_fit });
         };
-        self.change(pipe, Wish { channel, qos }, admits)
+        self.change(pipe, Wish { qos, ..wish }, admits)
     }
 
     /// A pipe less. What others have becomes less or stays: nobody is asked. False if there is no

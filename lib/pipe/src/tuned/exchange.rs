@@ -240,6 +240,10 @@ fn reason_code(reason: Reason) -> (u8, [u64; 2]) {
         Reason::NoSuchChannel { channel, channels } => (10, [channel.into(), channels.into()]),
         Reason::LargeBuffer { buffer, most } => (11, [buffer, most]),
         Reason::AlreadyOpen => (12, [0; 2]),
+        Reason::Undeclared { channel } => (13, [channel.into(), 0]),
+        Reason::Rate { wanted, declared } => (14, [wanted, declared]),
+        Reason::Burst { wanted, declared } => (15, [wanted, declared]),
+        Reason::Budget { wanted, declared } => (16, pair(wanted, declared)),
         Reason::Stage(refusal) => refusal_code(refusal),
     }
 }
@@ -272,6 +276,10 @@ fn reason_of(code: u8, [a, b]: [u64; 2]) -> Option<Reason> {
         10 => Reason::NoSuchChannel { channel: small(a)?, channels: small(b)? },
         11 => Reason::LargeBuffer { buffer: a, most: b },
         12 => Reason::AlreadyOpen,
+        13 => Reason::Undeclared { channel: small(a)? },
+        14 => Reason::Rate { wanted: a, declared: b },
+        15 => Reason::Burst { wanted: a, declared: b },
+        16 => Reason::Budget { wanted: Nanos(a), declared: Nanos(b) },
         _ => Reason::Stage(refusal_of(code, [a, b])?),
     })
 }

@@ -48,7 +48,7 @@ pub enum Reason {
         /// What it can.
         given: u64,
     },
-    /// Latency less than what it takes whatever the thread's period.
+    /// Latency less than what it takes whatever period the thread may have.
     Latency {
         /// What was asked for.
         wanted: Nanos,
@@ -68,6 +68,32 @@ pub enum Reason {
         holds: u64,
         /// What may wait.
         needed: u64,
+    },
+    /// The description lets this pipe not listen to the channel.
+    Undeclared {
+        /// The one asked for.
+        channel: u32,
+    },
+    /// More messages a second than the description lets it have.
+    Rate {
+        /// What was asked for, rounded up.
+        wanted: u64,
+        /// The most.
+        declared: u64,
+    },
+    /// More messages at once than the description lets it have.
+    Burst {
+        /// What was asked for.
+        wanted: u64,
+        /// The most.
+        declared: u64,
+    },
+    /// A larger C than the description lets its thread have.
+    Budget {
+        /// What was asked for.
+        wanted: Nanos,
+        /// The most.
+        declared: Nanos,
     },
     /// A stage is too slow.
     Stage(Refusal),
@@ -127,13 +153,29 @@ impl fmt::Display for Reason {
             }
             Reason::Latency { wanted, fixed } => {
                 let (wanted, fixed) = (Time(wanted), Time(fixed));
-                write!(f, "a latency of {wanted}, but {fixed} whatever the thread's period")
+                write!(f, "a latency of {wanted}, but {fixed} whatever period its thread may have")
             }
             Reason::Overflow { slots, needed } => {
-                write!(f, "{slots} slots, but {needed} are needed whatever the thread's period")
+                write!(
+                    f,
+                    "{slots} slots, but {needed} are needed whatever period its thread may have"
+                )
             }
             Reason::DeviceBuffer { holds, needed } => {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")
+            }
+            Reason::Undeclared { channel } => {
+                write!(f, "the description lets it not listen to channel {channel}")
+            }
+            Reason::Rate { wanted, declared } => {
+                write!(f, "{wanted} messages a second, but the description lets it have {declared}")
+            }
+            Reason::Burst { wanted, declared } => {
+                write!(f, "{wanted} messages at once, but the description lets it have {declared}")
+            }
+            Reason::Budget { wanted, declared } => {
+                let (wanted, declared) = (Time(wanted), Time(declared));
+                write!(f, "its thread needs {wanted}, but the description lets it have {declared}")
             }
             Reason::Stage(refusal) => write!(f, "{refusal}"),
             Reason::Processor { thread: (budget, period) } => {

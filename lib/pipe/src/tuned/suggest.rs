@@ -17,10 +17,13 @@ pub(super) fn nearest(
 ) -> WouldFit {
     let (latency, tput) = (qos.latency, qos.tput);
     let later = |qos: &Qos, times: u64| {
-        // In 256ths, so that the number of bits grows with the time.
-        let grown = |value: u64| u64::try_from(u128::from(value) * u128::from(times) / 256);
-        let latency = Nanos(grown(latency.0).unwrap_or(u64::MAX));
-        Qos { latency, tput: grown(tput).unwrap_or(u64::MAX).max(1), ..*qos }
+        // In 256ths; the number of bits grows with the time, and the rate with neither.
+        let part = |value: u64, of: u64, whole: u64| {
+            let scaled = u128::from(value) * u128::from(of) / u128::from(whole.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        let grown = part(latency.0, times, 256);
+        Qos { latency: Nanos(grown), tput: part(tput, grown, latency.0).max(1), ..*qos }
     };
     if let Some(times) = least(256, &mut |times| fits(later(qos, times))) {
         return WouldFit::Latency(later(qos, times).latency);

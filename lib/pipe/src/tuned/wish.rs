@@ -118,6 +118,12 @@ impl Qos {
         }
     }
 
+    /// Messages a second in the long run, rounded up.
+    pub(super) fn rate(&self, attributes: &Attributes) -> u64 {
+        let contract = self.contract(attributes);
+        per_second(contract.messages, contract.per)
+    }
+
     /// Time per message, rounded up.
     pub(super) fn each(&self, attributes: &Attributes) -> Nanos {
         Nanos(self.execution.0.div_ceil(self.slots(attributes).max(1)))
@@ -142,7 +148,8 @@ impl Attributes {
     }
 }
 
-fn per_second(bits: u64, time: Nanos) -> u64 {
-    let second = u128::from(bits) * 1_000_000_000;
+/// So many in `time` are so many a second, rounded up.
+fn per_second(count: u64, time: Nanos) -> u64 {
+    let second = u128::from(count) * 1_000_000_000;
     u64::try_from(second.div_ceil(u128::from(time.0.max(1)))).unwrap_or(u64::MAX)
 }

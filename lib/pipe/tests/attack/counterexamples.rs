@@ -62,6 +62,29 @@ fn messages_that_come_at_once() {
     assert!(bound >= 45, "{bound}");
 }
 
+/// A pipe of a description, and messages for one that was opened while the system runs: a bill
+/// that does not count them is exceeded, one that counts all that may be asked for is not.
+#[test]
+fn what_is_opened_later_belongs_in_the_bill() {
+    let mut setup = simple(1, 8, (4, 8), (2, 16));
+    setup.readers.push(Reader { message: 1, wake: 0, taking: Taking::Each, vcpu: (1, 16) });
+    let (own, opened) =
+        (Bucket::periodic(Nanos(1_000)), Bucket::periodic(Nanos(1_000)).with_burst(24));
+    let case = Case { setup, contracts: vec![vec![own], vec![opened]] };
+    let supplies = case.supplies().expect("the exact test admits it");
+    let stages = case.stages(&supplies, 0);
+    let alone = input(&stages, &Traffic::alone(&[&[own]])).expect("it has a bill").total.0;
+    let both = Traffic { channels: &[&[own], &[opened]], own: 0 };
+    let counted = input(&stages, &both).expect("it has a bill").total.0;
+    let mut arrivals = vec![(0, 1); 24];
+    arrivals.push((0, 0));
+    let outcome = Endpoint::new(&case.setup, Mood::WORST, Random::new(1)).run(&arrivals, 2_000);
+    let own = outcome.messages.iter().find(|message| message.channel == 0).unwrap();
+    let latency = own.done.unwrap() - own.arrived;
+    println!("{latency}: {alone} alone, {counted} with all that may come");
+    assert!(latency > alone && latency <= counted, "{alone} {latency} {counted}");
+}
+
 #[test]
 fn moderation_is_not_a_grid() {
     let mut setup = simple(8, 2, (4, 8), (4, 8));

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use diapason_abi::archive::Archive;
+use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_system::{Diagnostics, RunOptions, System, build, parse};
 
 /// Uses every key of every table, but those for VCPUs.
@@ -34,11 +36,23 @@ pub fn program() -> Vec<u8> {
     file
 }
 
-/// A file that says which program it is, so that a mix-up is seen.
+/// A file that says which program it is, so that a mix-up is seen, and has room for settings.
 pub fn program_named(name: &str) -> Vec<u8> {
     let mut file = program();
     file.extend(name.bytes());
+    file.extend(MARK.iter().flat_map(|word| word.to_le_bytes()));
+    file.extend([0; 8 * WORDS]);
     file
+}
+
+/// What the program of process number `index` is told in an archive.
+pub fn told(archive: &[u8], index: usize) -> Settings {
+    let archive = Archive::parse(archive).unwrap();
+    let record = archive.processes().nth(index).unwrap();
+    let image = archive.image(&record).unwrap();
+    let room = &image[image.len() - 8 * WORDS..];
+    let words = room.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    Settings::of(words.collect::<Vec<u64>>().try_into().unwrap())
 }
 
 pub fn built(system: &System) -> Result<Vec<u8>, Diagnostics> {

@@ -12,7 +12,7 @@
 mod tally;
 
 use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport};
-use diapason_canlib::agreement::RECORDS;
+use diapason_canlib::agreement::{Arrival, RECORDS};
 use diapason_canlib::{Channel, Error};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use tally::{Delays, Tally};
@@ -39,7 +39,7 @@ fn read(number: usize, seconds: u64, insists: u64) -> Result<(), Error> {
         match channel.read_wait(report_at) {
             Ok(first) => {
                 let now = time::now();
-                tally.count(&first.arrival, now);
+                count(&mut tally, &first.arrival, now);
                 drain(&mut channel, &mut tally, now);
                 assert!(insists == 0 || tally.is_whole(), "a frame that is not the next one");
             }
@@ -65,8 +65,13 @@ fn drain(channel: &mut Channel, tally: &mut Tally, now: Nanos) {
     // At most what fits: a writer that never stops must not keep it here.
     for _ in 1..RECORDS {
         let Ok(message) = channel.read() else { return };
-        tally.count(&message.arrival, now);
+        count(tally, &message.arrival, now);
     }
+}
+
+/// What it does with a message.
+fn count(tally: &mut Tally, arrival: &Arrival, now: Nanos) {
+    time::work("can.message", || tally.count(arrival, now));
 }
 
 fn report(number: usize, tally: &mut Tally, channel: &Channel) {

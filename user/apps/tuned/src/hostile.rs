@@ -46,7 +46,7 @@ fn next(state: &mut u64) -> u64 {
 /// Something that looks like a question more often than not: a number, what is wanted, a channel,
 /// and five words of a wish, each as extreme as can be or quite usual.
 fn question(state: &mut u64) -> ([u8; MESSAGE_BYTES], usize) {
-    const USUAL: [u64; 5] = [50_000_000, 20_480, 2_048, 384_000, 8];
+    const USUAL: [u64; 5] = [50_000_000, 2_560, 1_024, 200_000, 4];
     const WISH: usize = 48;
     let mut bytes = [0; MESSAGE_BYTES];
     let head = next(state);

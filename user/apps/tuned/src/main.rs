@@ -72,7 +72,7 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     refused(&mut pipe, "at once", &impossible)?;
     refused(&mut pipe, "more than the device has", &wish(20_000, usual.latency))?;
     let heavy = Qos { execution: Nanos::from_millis(8), ..usual };
-    refused(&mut pipe, "more than the processor has", &heavy)?;
+    refused(&mut pipe, "more than declared", &heavy)?;
     let quick = wish(rate, Nanos::from_millis(25));
     say("changed", &pipe.renegotiate(&quick, time::now() + ANSWER)?);
     for _ in 0..seconds {

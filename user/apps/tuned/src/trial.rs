@@ -132,11 +132,23 @@ fn wrong_wishes(pipe: &mut Pipe) -> Result<(), Wrong> {
         matches!(why, Reason::Overflow { slots: 4, .. })
     })?;
     ask("nothing", Qos { execution: Nanos::ZERO, ..USUAL }, |why| why == Reason::Nothing)?;
-    ask("the processor", Qos { execution: Nanos::from_millis(20), ..USUAL }, |why| {
-        matches!(why, Reason::Processor { .. } | Reason::Latency { .. })
-    })?;
+    undeclared(pipe)?;
     let channel = pipe.open(7, &USUAL, soon()).map(drop);
     reason("an open pipe", channel, |why| why == Reason::AlreadyOpen)
+}
+
+/// Wishes beyond what the description declares: 400 messages a second, 8 at once, 200 us.
+fn undeclared(pipe: &mut Pipe) -> Result<(), Wrong> {
+    let mut ask = |what, qos: Qos, right: Reason| {
+        reason(what, pipe.renegotiate(&qos, soon()).map(drop), |why| why == right)
+    };
+    let faster = Qos { tput: USUAL.tput + 1, ..USUAL };
+    ask("more than declared", faster, Reason::Rate { wanted: 401, declared: 400 })?;
+    let burst = Reason::Burst { wanted: 9, declared: 8 };
+    ask("more at once", Qos { burst: 9, ..USUAL }, burst)?;
+    let (wanted, declared) = (Nanos::from_millis(20), USUAL.execution);
+    let slower = Qos { execution: wanted, ..USUAL };
+    ask("longer than declared", slower, Reason::Budget { wanted, declared })
 }
 
 /// Five pipes are open, one of them the description's and one perhaps a stranger's.
@@ -144,6 +156,10 @@ fn room_for_one(pipe: &mut Pipe, other: &mut Pipe) -> Result<(), Wrong> {
     let none = pipe.open(9, &USUAL, soon()).map(drop);
     reason("no such channel", none, |why| {
         why == Reason::NoSuchChannel { channel: 9, channels: 5 }
+    })?;
+    let other_channel = pipe.open(1, &USUAL, soon()).map(drop);
+    reason("an undeclared channel", other_channel, |why| {
+        matches!(why, Reason::Undeclared { channel: 1 } | Reason::NoChannel { .. })
     })?;
     let fourth = pipe.open(2, &USUAL, soon());
     if let Err(error) = fourth {

@@ -1,11 +1,11 @@
 //! The CAN channels: what comes goes into their pipes, what is in the pipes to them goes out, and
 //! each is opened and closed as its client wishes, or as [`crate::policy`] does if it has none.
 
-use crate::arguments::Pipes;
 use crate::client::Client;
 use crate::places::{Order, Places};
 use crate::policy::{BIT_RATES, REOPEN, SAMPLE_POINT};
 use crate::services::Asking;
+use crate::told::Pipes;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_can::{BitRate, Frame};
@@ -61,7 +61,7 @@ impl Channels {
         for number in 0..CHANNELS {
             let asks = asking.filter(|(clients, _)| clients & 1 << number != 0);
             let client = asks.map(|(_, bell)| Client::new(number, bell)).transpose()?;
-            let mut channel = Channel::new(client, pipes.contract(number).map(Meter::new));
+            let mut channel = Channel::new(client, pipes.meter(number));
             if pipes.has(number) || channel.client.is_some() {
                 let (outlet, bell) = outlet(number)?;
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
@@ -70,7 +70,7 @@ impl Channels {
             channel.wish = if channel.is_always_open() { usual(number) } else { None };
             all.push(channel);
         }
-        let (own_bells, (places, more)) = (bells.len(), Places::new(pipes.places)?);
+        let (own_bells, (places, more)) = (bells.len(), Places::new(pipes.places.len())?);
         bells.extend(more);
         Ok((Channels { all, places, own_bells, fresh: 0, turn: 0 }, bells))
     }

@@ -10,7 +10,6 @@
 
 extern crate alloc;
 
-mod arguments;
 mod change;
 mod channels;
 mod client;
@@ -22,15 +21,16 @@ mod server;
 mod services;
 mod slots;
 mod times;
+mod told;
 mod tuned;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use arguments::{Pipes, Told};
 use diapason_hardware::{Bar, Shared};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::settings::Room;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
@@ -41,9 +41,13 @@ use server::{Cause, Fresh, Server};
 use services::{Offers, Service};
 use slots::Pool;
 use times::Watch;
+use told::{Pipes, Told};
 
 entry!(main);
 heap!(128 * 1024);
+
+/// What the description tells it by name.
+static SETTINGS: Room = Room::new();
 
 /// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
@@ -92,14 +96,14 @@ struct Half {
 /// What is to be rung.
 type Bells = &'static [Semaphore];
 
-fn main(Arguments(arguments): Arguments) {
-    if let Err(errno) = serve(&Told::read(arguments)) {
+fn main(_: Arguments) {
+    if let Err(errno) = serve(&Told::read(&SETTINGS.read())) {
         log!("no USB: {errno:?}");
     }
 }
 
 fn serve(told: &Told) -> Result<(), Errno> {
-    let Told { tell, clients, pipes, .. } = *told;
+    let Told { tell, clients, .. } = *told;
     let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
     if !told.is_can_alone() {
@@ -130,8 +134,8 @@ fn serve(told: &Told) -> Result<(), Errno> {
         let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
         thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
     }
-    if pipes.places > 0 {
-        tune(server, pipes, bells)?;
+    if !told.pipes.places.is_empty() {
+        tune(server, told.pipes.clone(), bells)?;
     }
     let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
     let (duty, pace) = (Duty::Manage, policy::PACE);

@@ -11,8 +11,7 @@ pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
 
-/// The services a description asks for, as bits of the first argument; none of them is the CAN
-/// interface alone.
+/// The services a description asks for, as bits: their places in `diapason_abi::usbd::SERVICES`.
 pub mod wanted {
     /// CAN interfaces.
     pub const CAN: u64 = 1 << 0;
@@ -32,7 +31,7 @@ pub mod wanted {
 
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
-/// What is to be said about all that, as bits of the second argument.
+/// What is to be said about all that, as bits: places in `diapason_abi::usbd::SAYINGS`.
 pub mod tell {
     /// Each device: what it is, its endpoints, and what is left of its bus.
     pub const DEVICES: u64 = 1 << 0;
@@ -100,12 +99,6 @@ pub const TUNING: Home = Home {
     moderation: Nanos::ZERO,
     pace: Nanos::from_millis(5),
 };
-/// What the I/O VCPU of [`CAN`] has at least, in millionths, and the longest period it works for.
-pub const IO_SHARE: u32 = 250_000;
-/// The same.
-pub const IO_PERIOD: Nanos = Nanos::from_millis(1);
-/// C and T of the thread of a closed pipe.
-pub const CLOSED: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_millis(20));
 /// A reservation that cannot be changed yet is tried again after this time, and so long.
 pub const RETRY: Nanos = Nanos::from_millis(5);
 /// The same.

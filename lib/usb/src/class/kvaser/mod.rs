@@ -48,6 +48,11 @@ pub const VENDOR: u16 = 0x0bfd;
 pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
 /// Bytes of a transfer from the device, and how many are kept pending.
 pub const TRANSFER: (usize, usize) = (3072, 4);
+/// Bytes of a message in a transfer that is a frame.
+pub const MESSAGE: usize = 64;
+/// Where programs may open pipes while the system runs, a bus of high speed guarantees a transfer
+/// in so many of its slots, whatever is plugged in later.
+pub const GUARANTEED: u32 = 2;
 /// Interrupts for what it sends need not come more often: together with the transfers pending that
 /// makes batches, and what comes meanwhile stays in the device, which has room for 64 frames, 9 ms
 /// of the article's traffic.

@@ -1,10 +1,10 @@
 //! CAN interfaces: frames to the pipes of their channels.
 
 use super::{Asking, Found, Kind, Next};
-use crate::arguments::Pipes;
 use crate::channels::Channels;
 use crate::places::Order;
 use crate::slots::Shape;
+use crate::told::Pipes;
 use crate::tuned;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -29,7 +29,7 @@ impl Can {
     /// A pipe or a semaphore is not there.
     pub fn new(asking: Asking<'_>, pipes: &Pipes) -> Result<Can, Errno> {
         let (channels, bells) = Channels::new(asking, pipes)?;
-        Ok(Can { channels, bells, tuned: pipes.places > 0 })
+        Ok(Can { channels, bells, tuned: !pipes.places.is_empty() })
     }
 }
 

@@ -15,12 +15,12 @@ mod offered;
 mod sensor;
 mod stream;
 
-use crate::arguments::Told;
 use crate::places::Order;
 use crate::policy::{self, Home};
 use crate::served::Place;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
+use crate::told::Told;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -309,10 +309,10 @@ pub fn offered(told: &Told, asking: Asking<'_>) -> Result<Offers, Errno> {
     if wanted & policy::wanted::NETWORK != 0 {
         offer(&mut all, network::Network::new()?, Some(&policy::NETWORK));
     }
-    for (number, (port, home)) in told.links().zip(&policy::LINKS).enumerate() {
+    for (number, (port, home)) in told.links.iter().copied().zip(&policy::LINKS).enumerate() {
         offer(&mut all, link::Link::new(number, port, told.guarantee)?, Some(home));
     }
-    for (number, (terms, home)) in told.streams().zip(&policy::STREAMS).enumerate() {
+    for (number, (terms, home)) in told.streams.iter().copied().zip(&policy::STREAMS).enumerate() {
         offer(&mut all, stream::Stream::new(number, terms)?, Some(home));
     }
     if wanted & policy::wanted::HUBS != 0 {

@@ -10,10 +10,10 @@ mod reserve;
 
 pub use base::GUARANTEE;
 
-use crate::arguments::Pipes;
 use crate::places::Order;
 use crate::policy;
 use crate::server::{Cause, Server};
+use crate::told::Pipes;
 use crate::{Bells, ring, stop};
 use alloc::vec::Vec;
 use diapason_canlib::agreement::CHANNELS;
@@ -22,7 +22,7 @@ use diapason_pipe::tuned::Endpoint;
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::thread::Task;
-use diapason_rt::{Errno, Nanos, time};
+use diapason_rt::{Errno, Nanos, log, time};
 use office::Office;
 
 /// The thread that answers.
@@ -48,10 +48,14 @@ impl Task for Broker {
 
 impl Broker {
     fn serve(&self) -> Result<(), Errno> {
+        let Some(costs) = &self.pipes.costs else {
+            log!("no tuned pipes: nobody said what they cost");
+            return Ok(());
+        };
         let contract = |channel: usize| Some((channel as u8, self.pipes.contract(channel)?));
         let standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
-        let endpoint = Endpoint::beside(base::BASE, &standing);
-        let mut office = Office::new(endpoint, self.pipes.places, &self.asked)?;
+        let endpoint = Endpoint::beside(base::driver(costs), &standing);
+        let mut office = Office::new(endpoint, &self.pipes.places, &self.asked)?;
         loop {
             // One question of each place in turn: nobody is kept waiting by another's many. And
             // who asks without end is heard at a pace for which the VCPU's list has room.

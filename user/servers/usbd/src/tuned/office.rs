@@ -1,12 +1,13 @@
 //! What is asked and answered: the pipes of an endpoint, and whose they are.
 
 use super::Broker;
-use super::base::BASE;
+use super::base::ATTRIBUTES;
 use super::reserve::{self, Move, Terms};
 use crate::places::Order;
 use crate::policy::CLOCK;
 use alloc::vec::Vec;
 use diapason_abi::MESSAGE_BYTES;
+use diapason_abi::pipe::Envelope;
 use diapason_canlib::agreement::CHANNELS;
 use diapason_pipe::tuned::{
     Agreement, Answer, Endpoint, Granted, Outcome, Qos, Reason, Refused, Request, Wanted, WouldFit,
@@ -22,6 +23,8 @@ type Agreed = Agreement<CHANNELS>;
 /// A program's place.
 struct Place {
     desk: Desk,
+    /// The most that its pipe may be.
+    envelope: Envelope,
     /// Its pipe in the endpoint, and the channel.
     pipe: Option<(usize, u8)>,
     /// What its VCPU has.
@@ -35,14 +38,14 @@ pub struct Office {
 }
 
 impl Office {
-    /// With so many places; `asked` is raised when there is a question.
-    pub fn new(endpoint: Ends, places: usize, asked: &Event) -> Result<Office, Errno> {
-        let mut all = Vec::with_capacity(places);
-        for number in 0..places {
+    /// With these places; `asked` is raised when there is a question.
+    pub fn new(endpoint: Ends, places: &[Envelope], asked: &Event) -> Result<Office, Errno> {
+        let mut all = Vec::with_capacity(places.len());
+        for (number, envelope) in places.iter().copied().enumerate() {
             let (desk, terms) = (desk(number, asked)?, Terms::CLOSED);
             // What an earlier server left is given back.
             let _ = desk.vcpu.set(terms.budget, terms.period);
-            all.push(Place { desk, pipe: None, terms });
+            all.push(Place { desk, envelope, pipe: None, terms });
         }
         Ok(Office { endpoint, places: all })
     }
@@ -107,7 +110,9 @@ impl Office {
         if !broker.has_device()? {
             return Ok(Err(self.refuse(number, Reason::NoDevice)));
         }
-        let opened = self.change(number, |ends, admits| ends.open_on(channel, qos, admits));
+        let envelope = self.places[number].envelope;
+        let opened =
+            self.change(number, |ends, admits| ends.open_within(&envelope, (channel, qos), admits));
         self.listen(number, channel, opened, broker)
     }
 
@@ -128,7 +133,7 @@ impl Office {
             return Ok(Err(self.refuse(number, Reason::NoPipe)));
         };
         self.places[number].pipe = Some((pipe, channel));
-        let contract = qos.contract(&BASE.attributes).with_jitter(CLOCK);
+        let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
         broker.order(&Order::Listen { place: number, channel, contract })?;
         Ok(Ok(granted))
     }

@@ -1,9 +1,10 @@
 //! The processor's side of a pipe: whether there is room for other reservations, and setting them
 //! all or none.
 
-use crate::policy::{CLOSED, PATIENCE, RETRY};
+use crate::policy::{PATIENCE, RETRY};
 use alloc::vec::Vec;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX, PERIOD_MIN};
+use diapason_abi::pipe::CLOSED;
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, time};
 

@@ -1,0 +1,196 @@
+//! Settings of a process: what its program is told by name, in `[process.settings]`, by what
+//! follows from the description, or by tools. They go into the program's image, where it has room.
+
+use crate::diagnostics::Problem;
+use crate::source::At;
+use crate::suggest::nearest;
+use crate::system::{Pipe, Process, System, Way};
+use crate::table::{Raw, Table};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, ENVELOPES};
+use diapason_abi::settings::{MARK, Settings, WORDS};
+use diapason_abi::usbd::{self, Values};
+use toml::de::DeValue;
+
+/// Numbers that a program is told under a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The name.
+    pub name: String,
+    /// The numbers.
+    pub numbers: Vec<u64>,
+}
+
+impl Setting {
+    /// Numbers under a name.
+    #[must_use]
+    pub fn new(name: &str, numbers: &[u64]) -> Setting {
+        Setting { name: name.to_owned(), numbers: numbers.to_vec() }
+    }
+}
+
+impl Process {
+    /// Tell its program these numbers under a name, instead of what it was told.
+    pub fn set(&mut self, name: &str, numbers: &[u64]) {
+        self.settings.retain(|setting| setting.name != name);
+        self.settings.push(Setting::new(name, numbers));
+    }
+}
+
+/// What is told to `program` in the table of a process.
+pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {
+    let Some(entry) = process.get("settings") else { return Vec::new() };
+    let DeValue::Table(entries) = entry.get_ref() else {
+        let help = "write `[process.settings]` below the process, and one `key = value` per line";
+        process.report.push(Problem::new(&entry.span(), "`settings` is not a table", help));
+        return Vec::new();
+    };
+    if program != usbd::PROGRAM {
+        let title = format!("`{program}` takes no settings");
+        let help = format!("remove them: `{}` is the program that does", usbd::PROGRAM);
+        process.report.push(Problem::new(&entry.span(), title, help));
+        return Vec::new();
+    }
+    let raw = Raw { entries, place: entry.span() };
+    let mut table = Table::new("[process.settings]", "settings", raw, process.report);
+    let all = usbd::SETTINGS.iter().filter_map(|known| one(&mut table, known)).collect();
+    table.report_unknown();
+    all
+}
+
+fn one(table: &mut Table<'_, '_>, (name, values): &usbd::Known) -> Option<Setting> {
+    let entry = table.get(name)?;
+    let (span, count) = (entry.span(), entry.get_ref().as_array().map(|array| array.len()));
+    let numbers: Vec<At<u64>> = match values {
+        Values::Words(words) => {
+            let example = format!("{name} = [\"{}\"]", words[0]);
+            let given = table.texts(name, &example);
+            given.iter().filter_map(|word| place(table, name, words, word)).collect()
+        }
+        Values::Numbers((least, most), _) => table.numbers(name, *least..=*most, ""),
+        Values::Powers(most, _) => {
+            let numbers = table.numbers(name, 1..=*most, ", a power of two");
+            for odd in numbers.iter().filter(|number| !number.value.is_power_of_two()) {
+                let title = format!("{} is no power of two", odd.value);
+                let help = format!("write {}", odd.value.next_power_of_two());
+                table.report.push(Problem::new(&odd.span, title, help));
+            }
+            numbers
+        }
+    };
+    let (least, most) = match values {
+        Values::Words(words) => (1, words.len()),
+        Values::Numbers(_, counts) => *counts,
+        Values::Powers(_, most) => (1, *most),
+    };
+    if let Some(count) = count.filter(|count| !(least..=most).contains(count)) {
+        let title = format!("{count} numbers or words in `{name}`");
+        let help = match least == most {
+            true => format!("write {least}"),
+            false => format!("write {least} to {most}"),
+        };
+        table.report.push(Problem::new(&span, title, help));
+    }
+    let numbers: Vec<u64> = numbers.iter().map(|number| number.value).collect();
+    Some(Setting::new(name, &numbers))
+}
+
+/// The place of a word in a list.
+fn place(
+    table: &mut Table<'_, '_>,
+    name: &str,
+    words: &[&str],
+    word: &At<String>,
+) -> Option<At<u64>> {
+    if let Some(place) = words.iter().position(|known| *known == word.value) {
+        return Some(At::new(place as u64, word.span.clone()));
+    }
+    let help = match nearest(&word.value, words.iter().copied()) {
+        Some(near) => format!("did you mean `\"{near}\"`?"),
+        None => format!("it can be: {}", words.join(", ")),
+    };
+    let title = format!("`{name}` cannot be `{}`", word.value);
+    table.report.push(Problem::new(&word.span, title, help));
+    None
+}
+
+/// What follows from the pipes of a system, for each of its servers.
+pub(crate) fn follow(system: &System) -> Vec<Vec<Setting>> {
+    let servers = (0u16..).zip(&system.processes);
+    servers.map(|(number, _)| of_server(system, number)).collect()
+}
+
+fn of_server(system: &System, server: u16) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let pipes = || system.pipes.iter().filter(|pipe| pipe.server == server);
+    let mut clients: Vec<u64> = system.processes[usize::from(server)]
+        .settings
+        .iter()
+        .filter(|setting| setting.name == usbd::CLIENTS)
+        .flat_map(|setting| setting.numbers.iter().copied())
+        .collect();
+    let written = pipes().filter(|pipe| pipe.way == Way::ToDevice);
+    clients.extend(written.map(|pipe| u64::from(pipe.channel)));
+    if !clients.is_empty() {
+        settings.push(Setting::new(usbd::CLIENTS, &clients));
+    }
+    let contracts = contracts(pipes());
+    if !contracts.are_none() {
+        settings.push(Setting::new(CONTRACTS, &contracts.words()));
+    }
+    let places = system.tpipes.iter().filter(|tpipe| tpipe.server == server);
+    let envelopes: Vec<u64> = places.flat_map(|tpipe| tpipe.envelope.words()).collect();
+    if !envelopes.is_empty() {
+        settings.push(Setting::new(ENVELOPES, &envelopes));
+    }
+    settings
+}
+
+/// What the pipes from a device carry at most: the server measures what comes.
+fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
+    let mut contracts = Contracts::default();
+    for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {
+        if let Some(contract) = contracts.0.get_mut(usize::from(pipe.channel)) {
+            let Pipe { rate, burst, jitter_ns, .. } = *pipe;
+            *contract = Some(Contract { rate, burst, jitter: Nanos(jitter_ns) });
+        }
+    }
+    contracts
+}
+
+/// Write the settings of `process` into the image of its program.
+///
+/// # Errors
+/// It has no room for them: what is wrong, and the remedy.
+pub(crate) fn write(image: &mut [u8], process: &Process) -> Result<(), (String, &'static str)> {
+    if process.settings.is_empty() {
+        return Ok(());
+    }
+    let mut all = Settings::NONE;
+    for Setting { name, numbers } in &process.settings {
+        all.put(name, numbers).map_err(|_| {
+            let title = format!("`{}` has more settings than its program can hold", process.name);
+            (title, "declare fewer pipes for it")
+        })?;
+    }
+    let room = room(image).ok_or_else(|| {
+        let title =
+            format!("`{}` takes no settings, but `{}` has some", process.program, process.name);
+        (title, "use a program that serves pipes, or build it again with the tools of this system")
+    })?;
+    for (place, word) in room.chunks_exact_mut(8).zip(all.words()) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The room for settings in an image, if it has one.
+fn room(image: &mut [u8]) -> Option<&mut [u8]> {
+    let mark: Vec<u8> = MARK.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut marks = image.windows(mark.len()).enumerate().filter(|(_, bytes)| *bytes == mark);
+    let (start, _) = marks.next()?;
+    if marks.next().is_some() {
+        return None;
+    }
+    image.get_mut(start + mark.len()..)?.get_mut(..8 * WORDS)
+}

@@ -1,0 +1,224 @@
+//! `[[tpipe]]`: a place for a pipe that a process may open, change and close while the system runs,
+//! and the most that this pipe may be.
+//!
+//! A place is declared once. Its buffer (a segment), the semaphore its thread waits for, mailboxes
+//! for questions and answers, the thread's VCPU and the rights of both ends follow from it:
+//! [`expand`] declares them as if they had been written out. What may be asked for is told to the
+//! server, which gives no more, and to the plan, which counts all of it.
+
+use crate::declared::{
+    Declared, DeclaredPipe, DeclaredSegment, DeclaredTpipe, DeclaredVcpu, Named,
+};
+use crate::diagnostics::{Problem, Report};
+use crate::names::Names;
+use crate::pipe::{self, BURST_MAX, RATE_MAX, device, process, required, server};
+use crate::read;
+use crate::source::At;
+use crate::system::{SemaphoreKind, Way};
+use crate::table::{Raw, Table};
+use diapason_abi::Nanos;
+use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
+use diapason_abi::pipe::{BYTES, CLOSED, Envelope, PLACES, QUESTIONS};
+
+/// The VCPU of the thread that answers; the server opens it by this name.
+const TUNE: &str = "usb-tune";
+
+/// A place for a pipe that a process may open, change and close while the system runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tpipe {
+    /// Its name.
+    pub name: String,
+    /// The USB device: a number of [`System::usb`](crate::System::usb).
+    pub usb: usize,
+    /// Number of the process that drives the device.
+    pub server: u16,
+    /// Number of the process that may open it.
+    pub process: u16,
+    /// Number of the VCPU of its thread, which has next to nothing while the pipe is closed.
+    pub vcpu: u16,
+    /// The most that it may be.
+    pub envelope: Envelope,
+}
+
+pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
+    let mut table = Table::new("[[tpipe]]", "tuned pipe", raw, report);
+    let name = read::name(&mut table);
+    let usb = required(&mut table, "from", "the `[[usb]]` device its messages come from");
+    let process = required(&mut table, "reader", "the `[[process]]` that may open it");
+    let channels = table.numbers("channels", 0..=255, ", of the device; 0 is the first");
+    if table.get("channels").is_none() {
+        table.missing("channels", "add `channels = [0]`: those it may listen to");
+    }
+    let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
+    let burst = table.number("burst", 1..=BURST_MAX, ", messages at once");
+    let budget = table.duration("budget", CLOSED.0.0..=CLOSED.1.0);
+    let period = table.duration("period", PERIOD_MIN.0..=CLOSED.1.0);
+    for (key, help) in NEEDED {
+        if table.get(key).is_none() {
+            table.missing(key, help);
+        }
+    }
+    let or = |value: Option<At<u64>>, else_| value.unwrap_or(At::new(else_, name.span.clone()));
+    let tpipe = DeclaredTpipe {
+        rate: or(rate, 1),
+        burst: or(burst, 1),
+        budget: or(budget, CLOSED.0.0),
+        period: or(period, CLOSED.1.0),
+        name,
+        usb,
+        process,
+        channels,
+    };
+    table.report_unknown();
+    tpipe
+}
+
+/// Keys with numbers that have to be there.
+const NEEDED: [(&str, &str); 3] = [
+    ("rate", "add `rate = 3000`: the most messages a second that it may ask for"),
+    ("budget", "add `budget = \"400us\"`: the most that its thread may have in every period"),
+    ("period", "add `period = \"4ms\"`: the shortest that its thread may have"),
+];
+
+/// Declare what the places need, and that both ends use it.
+pub(crate) fn expand(declared: &mut Declared) {
+    for place in 0..declared.tpipes.len() {
+        let tpipe = &declared.tpipes[place];
+        let server = server(declared, tpipe.usb.as_ref());
+        let end = tpipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        let span = tpipe.name.span.clone();
+        let mut names: Vec<At<String>> = Vec::new();
+        let mut named = |what: &str| {
+            names.push(At::new(format!("tpipe{place}{what}"), span.clone()));
+            names[names.len() - 1].clone()
+        };
+        let ring = DeclaredSegment { size: BYTES, dma: false, common: false };
+        declared.segments.push(Named { name: named(""), what: ring });
+        let ready = SemaphoreKind::Counting(0);
+        declared.semaphores.push(Named { name: named(".ready"), what: ready });
+        declared.mailboxes.push(Named { name: named(".ask"), what: QUESTIONS });
+        declared.mailboxes.push(Named { name: named(".answer"), what: QUESTIONS });
+        let thread = DeclaredVcpu::Main {
+            budget: At::new(CLOSED.0.0, span.clone()),
+            period: At::new(CLOSED.1.0, span.clone()),
+            replenishments: REPLENISHMENTS_MAX,
+            background: false,
+            job_ns: None,
+        };
+        declared.vcpus.push(Named { name: named(".vcpu"), what: thread });
+        for end in [server, end].into_iter().flatten() {
+            declared.processes[end].uses.extend(names.iter().cloned());
+        }
+    }
+}
+
+pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
+    if let Some(extra) = declared.tpipes.get(PLACES) {
+        let title = format!("{} tuned pipes, the most is {PLACES}", declared.tpipes.len());
+        let help = "let programs close the ones they do not need";
+        report.push(Problem::new(&extra.name.span, title, help).label("the first too many"));
+    }
+    for tpipe in &declared.tpipes {
+        for channel in &tpipe.channels {
+            pipe::source(declared, tpipe.usb.as_ref(), channel, report);
+            beside(declared, tpipe, channel, report);
+        }
+        answered(declared, tpipe, report);
+        if let Some(process) = &tpipe.process
+            && crate::check::is_process(process, names, report)
+        {
+            threads(declared, process, report);
+        }
+        if tpipe.budget.value > tpipe.period.value {
+            let title = format!("the budget of `{}` exceeds its period", tpipe.name.value);
+            let problem = Problem::new(&tpipe.budget.span, title, "make it at most the period");
+            report.push(problem.with(&tpipe.period.span, "the period"));
+        }
+    }
+}
+
+/// A channel that has a pipe has its contract: nobody may ask for more of it.
+fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report: &mut Report) {
+    let usb = |from: &Option<At<String>>| from.as_ref().map(|from| from.value.clone());
+    let is = |pipe: &&DeclaredPipe| {
+        pipe.channel.value == channel.value && usb(&pipe.usb) == usb(&tpipe.usb)
+    };
+    let Some(pipe) = declared.pipes.iter().find(is) else { return };
+    let (name, number) = (&pipe.name.value, channel.value);
+    let problem = if pipe.way == Way::ToDevice {
+        let title = format!("channel {number} has a pipe to the device, `{name}`");
+        Problem::new(&channel.span, title, "leave it out of `channels`: its client opens it")
+    } else if tpipe.rate.value > pipe.rate {
+        let (more, rate) = (tpipe.rate.value, pipe.rate);
+        let title =
+            format!("{more} messages a second of channel {number}, but `{name}` says {rate}");
+        let help = format!("write `rate = {rate}` here, or `rate = {more}` there");
+        Problem::new(&tpipe.rate.span, title, help)
+    } else if tpipe.burst.value > pipe.burst {
+        let (more, burst) = (tpipe.burst.value, pipe.burst);
+        let title =
+            format!("{more} messages at once of channel {number}, but `{name}` says {burst}");
+        let help = format!("write `burst = {burst}` here, or `burst = {more}` there");
+        Problem::new(&tpipe.burst.span, title, help)
+    } else {
+        return;
+    };
+    report.push(problem.with(&pipe.name.span, "its pipe"));
+}
+
+/// Somebody has to answer.
+fn answered(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
+    let Some((server, from)) = server(declared, tpipe.usb.as_ref()).zip(tpipe.usb.as_ref()) else {
+        return;
+    };
+    let server = &declared.processes[server];
+    if !server.uses.iter().any(|used| used.value == TUNE) {
+        let title = format!("`{}` has no VCPU to decide about pipes on", server.name.value);
+        let help = format!("declare a `[[vcpu]]` named `{TUNE}` and add it to its `uses`");
+        report.push(Problem::new(&from.span, title, help));
+    }
+}
+
+/// Each pipe has a thread beside the first.
+fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
+    let Some(process) = process(declared, &name.value).map(|index| &declared.processes[index])
+    else {
+        return;
+    };
+    let own = |tpipe: &&DeclaredTpipe| {
+        tpipe.process.as_ref().is_some_and(|process| process.value == name.value)
+    };
+    let needed = 1 + declared.tpipes.iter().filter(own).count();
+    if usize::from(process.threads) < needed {
+        let title = format!(
+            "`{}` has {} threads, too few for its tuned pipes",
+            name.value, process.threads
+        );
+        let help = format!("write `threads = {needed}`: each pipe has one, beside the first");
+        report.push(Problem::new(&name.span, title, help));
+    }
+}
+
+/// The places, as far as they are whole.
+pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
+    let number = |index: usize| u16::try_from(index).ok();
+    let whole = |(place, tpipe): (usize, &DeclaredTpipe)| {
+        let bits =
+            tpipe.channels.iter().filter_map(|at| 1_u8.checked_shl(at.value.try_into().ok()?));
+        Some(Tpipe {
+            name: tpipe.name.value.clone(),
+            usb: device(declared, tpipe.usb.as_ref())?.0,
+            server: number(server(declared, tpipe.usb.as_ref())?)?,
+            process: number(process(declared, &tpipe.process.as_ref()?.value)?)?,
+            vcpu: names.vcpu(&format!("tpipe{place}.vcpu")).and_then(number)?,
+            envelope: Envelope {
+                channels: bits.fold(0, |all, bit| all | bit),
+                rate: tpipe.rate.value,
+                burst: tpipe.burst.value,
+                budget: Nanos(tpipe.budget.value),
+                period: Nanos(tpipe.period.value),
+            },
+        })
+    };
+    declared.tpipes.iter().enumerate().filter_map(whole).collect()
+}
