@@ -3,10 +3,12 @@
 //!
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
+mod chain;
 mod contract;
 mod delays;
 mod tuned;
 
+pub use chain::{ChainReach, ChainReport, HOPS};
 pub use contract::{CHANNELS, Contracts, PipeOutside};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
 pub use tuned::TunedReport;
