@@ -8,6 +8,8 @@ mod allocate;
 mod bills;
 mod bus;
 mod calls;
+mod chain_tables;
+pub mod chains;
 mod core;
 pub mod counts;
 mod json;
@@ -17,6 +19,7 @@ mod refusal;
 mod render;
 mod verdict;
 
+pub use bus::Bused;
 pub use verdict::{Plan, Sum, objection};
 
 use crate::describe::describe_any;

@@ -28,6 +28,7 @@ impl Plan {
         vec![
             self.vcpu_table(system),
             self.pipe_table(system),
+            self.chain_table(system),
             self.bounds_table(),
             self.remarks(system),
         ]

@@ -2,6 +2,7 @@
 
 use super::allocate;
 use super::bus::{self, Bused};
+use super::chains::{self, Chained};
 use super::core::{self, Core, is_by_period};
 use super::counts::{Costs, KERNEL};
 use super::pipes::{self, Piped};
@@ -39,6 +40,8 @@ pub struct Plan {
     pub cheapest: Option<Vec<Queue>>,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
+    /// The bill of every chain.
+    pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
@@ -77,9 +80,11 @@ impl Plan {
         let costs = Costs::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
+        let pipes = pipes::pipes(system, &core, &costs);
         Plan {
+            chains: chains::chains(system, &core, &costs, &pipes),
             buses: bus::buses(system),
-            pipes: pipes::pipes(system, &core, &costs),
+            pipes,
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
@@ -106,7 +111,8 @@ impl Plan {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded());
         let refused = refused.chain(bus::refusals(&self.buses, system));
-        refused.chain(refusal::of_pipes(self, system)).collect()
+        let refused = refused.chain(refusal::of_pipes(self, system));
+        refused.chain(chains::refusals(&self.chains, system)).collect()
     }
 }
 
@@ -117,7 +123,8 @@ pub fn objection(system: &System) -> Option<Diagnostics> {
     if plan.is_admitted(system) {
         let of_buses = || bus::refusals(&plan.buses, system).next();
         let of_pipes = || refusal::of_pipes(&plan, system).next();
-        return system.overcrowded().or_else(of_buses).or_else(of_pipes);
+        let of_chains = || chains::refusals(&plan.chains, system).next();
+        return system.overcrowded().or_else(of_buses).or_else(of_pipes).or_else(of_chains);
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

@@ -7,7 +7,7 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
-use crate::{bus, fault, hardware, pipe, queues, supervision, usb, vcpus};
+use crate::{bus, chain, fault, hardware, pipe, queues, supervision, usb, vcpus};
 use diapason_abi::archive::{INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     usb::check(declared, report);
     bus::check(declared, report);
     pipe::check(declared, &names, report);
+    chain::check(declared, &names, report);
     fault::check(declared, report);
     vcpus::check(declared, &names, report);
     queues::check(declared, &names, report);

@@ -19,6 +19,8 @@
 mod archive;
 mod assemble;
 mod bus;
+mod carried;
+mod chain;
 mod check;
 mod declared;
 mod device;
@@ -44,13 +46,13 @@ mod vcpu;
 mod vcpus;
 
 pub use archive::{RunOptions, build};
+pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use system::{
-    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
-    Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,
-    Way, Work,
+    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,
+    Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu, Work,
 };
 
 use diagnostics::Report;
@@ -67,6 +69,7 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
     let whole = report.is_empty();
     let mut declared = read::declarations(&table, &mut report);
     pipe::expand(&mut declared);
+    chain::expand(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);
     } else {

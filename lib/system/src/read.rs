@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, device, fault, pipe, units, usb, vcpu};
+use crate::{bus, chain, device, fault, pipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -49,6 +49,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "endpoint",
         "work",
         "pipe",
+        "chain",
         "fault",
     ];
     let lists = keys.map(|key| top.list(key));
@@ -66,6 +67,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         endpoints,
         works,
         pipes,
+        chains,
         faults,
     ] = lists;
     let mut declared = system_keys(system, report);
@@ -81,6 +83,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.endpoints = endpoints.into_iter().map(|raw| bus::endpoint(raw, report)).collect();
     declared.works = works.into_iter().map(|raw| usb::work(raw, report)).collect();
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
+    declared.chains = chains.into_iter().map(|raw| chain::chain(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
     declared
@@ -125,6 +128,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         endpoints: Vec::new(),
         works: Vec::new(),
         pipes: Vec::new(),
+        chains: Vec::new(),
         faults: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,

@@ -33,6 +33,7 @@ pub mod memory;
 pub mod pipe;
 pub mod process;
 pub mod start;
+pub mod state;
 pub mod sync;
 pub mod sys;
 pub mod thread;
