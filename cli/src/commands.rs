@@ -6,7 +6,7 @@ use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live, say};
 use crate::names::Names;
-use crate::outcome::{Verdict, render_pipes, render_tuned};
+use crate::outcome::{Verdict, render_chains, render_pipes, render_tuned};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -102,10 +102,11 @@ pub(crate) fn as_tables(
     addition: Addition,
 ) -> String {
     let mut text = run.outcome.render(&session.names) + "\n";
-    let promises = session.assumptions(run).pipes;
-    let pipes = render_pipes(&promises, &run.outcome, &session.names);
+    let promised = session.assumptions(run);
+    let pipes = render_pipes(&promised.pipes, &run.outcome, &session.names);
+    let chains = render_chains(&promised.chains, &run.outcome);
     let tuned = render_tuned(&run.outcome, &session.names);
-    for part in [pipes, tuned, addition.text].iter().filter(|part| !part.is_empty()) {
+    for part in [pipes, chains, tuned, addition.text].iter().filter(|part| !part.is_empty()) {
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
@@ -120,9 +121,10 @@ pub(crate) fn as_json(
     addition: Addition,
 ) -> serde_json::Value {
     let (name, alarms) = (&session.system.name, session.alarms(run));
-    let promises = session.assumptions(run).pipes;
+    let promised = session.assumptions(run);
+    let promises = (&promised.pipes[..], &promised.chains[..]);
     let findings = verdict.findings();
-    let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promises);
+    let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
     if let Some(object) = json.as_object_mut() {
         object.extend(addition.json);
     }

@@ -157,7 +157,7 @@ mod tests {
                 prop_assert!(!words::sentence(&line, &Names::default()).contains('\n'));
             }
             prop_assert!(outcome.render(&Names::default()).is_ascii());
-            let json = outcome.to_json("any", &Names::default(), &[], &[], &[]);
+            let json = outcome.to_json("any", &Names::default(), &[], &[], (&[], &[]));
             prop_assert_eq!(&json["holds"], true);
         }
     }

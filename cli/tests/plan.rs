@@ -184,6 +184,56 @@ fn pipes_that_may_be_opened() {
 }
 
 #[test]
+fn chains_of_threads() {
+    let example = "../../../examples/can-gateway.toml";
+    looks_like("chains.txt", &["plan", example], 0);
+    let text = std::fs::read_to_string(folder().join(example)).unwrap();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let refused = |name: &str, [from, to]: [&str; 2], title: &str, help: &str| {
+        let file = folder.join(name);
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        let output = diapason(&["plan", file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(title) && said.contains(help), "{said}");
+    };
+    refused(
+        "small.toml",
+        ["messages = 32", "messages = 16"],
+        "23 messages may wait for `control`, `readings` holds 16",
+        "make room for 23 in `readings`",
+    );
+    refused(
+        "impatient.toml",
+        ["latency = \"120ms\"", "latency = \"50ms\""],
+        "messages of `gateway` may take 58.436 ms, 50.000 ms are wanted",
+        "shorten the longest item, driver's thread",
+    );
+    refused(
+        "looking.toml",
+        ["every = \"10ms\"", "every = \"4ms\""],
+        "`display` may take 14.907 ms and samples every 4.000 ms",
+        "make `every` longer",
+    );
+    refused(
+        "working.toml",
+        [
+            "work = \"25us\"\n\n[[chain.link]]\nprocess = \"writer\"",
+            "work = \"90us\"\n\n[[chain.link]]\nprocess = \"writer\"",
+        ],
+        "`gateway` has no bound: `control`: user's thread: needs",
+        "give its VCPU more of the processor",
+    );
+    refused(
+        "modest.toml",
+        ["rate = 1400\nburst = 32", "rate = 1400\nburst = 4"],
+        "`gateway` may write 30 at once and 1400 a second, `relay` says less",
+        "write `rate = 1400` and `burst = 30` in `relay`",
+    );
+}
+
+#[test]
 fn nothing_boots_that_the_plan_refuses() {
     let plan = String::from_utf8(diapason(&["plan", "late.toml"]).stdout).unwrap();
     let refusal = &plan[plan.find("error: ").unwrap()..plan.find("\n\nlate: ").unwrap()];

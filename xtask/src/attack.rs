@@ -21,6 +21,7 @@ const CAMPAIGNS: &[Campaign] = &[
     campaign("exact tests and bounds of VCPUs", "diapason-analysis", "server_attack"),
     campaign("tests of CSD queues", "diapason-analysis", "csd_attack"),
     campaign("search for the best queues", "diapason-analysis", "csd_search"),
+    campaign("bills of pipes and chains", "diapason-pipe", "attack"),
     campaign("bus schedules", "diapason-bus", "attack"),
     campaign("hostile USB devices", "diapason-usb", "hostile_devices"),
     campaign("a hostile USB controller", "diapason-usb", "xhci"),

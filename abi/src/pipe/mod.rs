@@ -3,11 +3,13 @@
 //!
 //! The line is text because the console carries text; it is written and read here and nowhere else.
 
+mod chain;
 mod contract;
 mod costs;
 mod delays;
 mod tuned;
 
+pub use chain::{ChainReach, ChainReport, HOPS};
 pub use contract::{CHANNELS, CONTRACTS, Contract, Contracts, ENVELOPES, Envelope, PipeOutside};
 pub use costs::{COSTS, DriverCosts};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};

@@ -6,7 +6,7 @@
 //! makes or changes while the system runs was not in the plan: of that, only what the kernel itself
 //! promised is expected.
 
-use super::{DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
+use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -51,6 +51,8 @@ pub struct Assumptions {
     intervals: Vec<Option<u64>>,
     /// Of each pipe with a bill.
     pub pipes: Vec<PipePromise>,
+    /// Of each chain with a bill.
+    pub chains: Vec<ChainPromise>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
     /// Is all time to be paid for by VCPUs?
@@ -93,6 +95,7 @@ impl Assumptions {
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
             pipes: PipePromise::of(system, &plan),
+            chains: ChainPromise::of(system, &plan),
             slack_ns: 0,
             reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
@@ -113,9 +116,10 @@ impl Assumptions {
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, self.slack_ns));
+        let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, self.slack_ns));
         let unpaid = self.unpaid(outcome);
         let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(self.slack_ns));
-        let rest = of_jobs.chain(of_pipes).chain(of_tuned).chain(unpaid);
+        let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
 

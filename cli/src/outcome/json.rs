@@ -2,8 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, DeviceRow, FaultEvent, KernelRow, Outcome, PipePromise, PipeRow, ProcessRow, Terms,
-    ThreadRow, VcpuRow, state_word,
+    Alarm, ChainPromise, ChainRow, DeviceRow, FaultEvent, KernelRow, Outcome, PipePromise, PipeRow,
+    ProcessRow, Terms, ThreadRow, VcpuRow, state_word,
 };
 use crate::names::{self, Names};
 use crate::words;
@@ -21,7 +21,7 @@ impl Outcome {
         names: &Names,
         findings: &[String],
         alarms: &[Alarm],
-        promises: &[PipePromise],
+        (promises, chains): (&[PipePromise], &[ChainPromise]),
     ) -> Value {
         let threads: Vec<Value> = self.threads.iter().map(|row| thread(row, names)).collect();
         let processes: Vec<Value> = self.processes.iter().map(|row| process(row, names)).collect();
@@ -29,6 +29,7 @@ impl Outcome {
         let devices: Vec<Value> = self.devices.iter().map(|row| device(row, names)).collect();
         let alarms: Vec<Value> = alarms.iter().map(alarm).collect();
         let pipes: Vec<Value> = promises.iter().map(|promise| pipe(promise, self, names)).collect();
+        let chains: Vec<Value> = chains.iter().map(|promise| chain(promise, self)).collect();
         let faults: Vec<Value> = self.faults.iter().map(|event| fault(event, names)).collect();
         let injected = self.lives().flat_map(|life| &life.injected);
         let injected: Vec<Value> =
@@ -56,6 +57,7 @@ impl Outcome {
             "vcpus": vcpus,
             "devices": devices,
             "pipes": pipes,
+            "chains": chains,
             "processes": processes,
             "faults": faults,
             "injected": injected,
@@ -139,6 +141,25 @@ fn pipe(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Value {
     })
 }
 
+fn chain(promise: &ChainPromise, outcome: &Outcome) -> Value {
+    let row = promise.row(outcome);
+    let seen = |value: fn(&ChainRow) -> u64| row.map(value);
+    let threads = promise.reached.iter().enumerate().map(|(place, (process, bound))| {
+        let longest = row.and_then(|row| row.reached_max_ns.get(place));
+        json!({ "process": process, "bound_ns": bound, "longest_ns": longest })
+    });
+    json!({
+        "chain": promise.name,
+        "bound_ns": promise.bound_ns,
+        "least_ns": promise.least_ns,
+        "messages": seen(|row| row.messages),
+        "lost": seen(|row| row.lost),
+        "replaced": seen(|row| row.replaced),
+        "longest_ns": seen(|row| row.whole_max_ns),
+        "threads": threads.collect::<Vec<Value>>(),
+    })
+}
+
 fn alarm(alarm: &Alarm) -> Value {
     json!({
         "alarm": alarm.name,
@@ -186,8 +207,13 @@ mod tests {
             assumed: 1,
             text: "late".into(),
         };
-        let json =
-            sample::outcome().to_json("demo", &sample::names(), &["late".into()], &[alarm], &[]);
+        let json = sample::outcome().to_json(
+            "demo",
+            &sample::names(),
+            &["late".into()],
+            &[alarm],
+            (&[], &[]),
+        );
         assert_eq!(json["alarms"][0]["alarm"], "late-supply");
         assert_eq!(json["alarms"][0]["observed"], 2);
         let control = &json["vcpus"][0];

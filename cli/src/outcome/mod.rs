@@ -1,6 +1,7 @@
 //! What a run amounted to, collected from the kernel's records.
 
 mod alarms;
+mod chains;
 mod json;
 mod kernel;
 mod pipes;
@@ -10,6 +11,7 @@ mod vcpus;
 mod verdict;
 
 pub use alarms::{Alarm, Assumptions};
+pub use chains::{ChainPromise, ChainRow, render as render_chains};
 pub use kernel::KernelRow;
 pub use pipes::{PipePromise, PipeRow, render as render_pipes};
 pub use render::share;
@@ -133,6 +135,8 @@ pub struct Outcome {
     pub devices: Vec<DeviceRow>,
     /// What their readers said, in the order in which they spoke first.
     pub pipes: Vec<PipeRow>,
+    /// What the last threads of chains said.
+    pub chains: Vec<ChainRow>,
     /// Of pipes that programs opened, what these said.
     pub tuned: Vec<TunedRow>,
     /// As they happened.
@@ -175,6 +179,7 @@ impl Outcome {
             }
             Line::Log { process, text } => {
                 pipes::note(&mut self.pipes, (*process).into(), text);
+                chains::note(&mut self.chains, (*process).into(), text);
                 tuned::note(&mut self.tuned, (*process).into(), text);
             }
             Line::Record(..) | Line::Raw(_) => {}

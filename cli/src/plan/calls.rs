@@ -5,6 +5,17 @@ use diapason_abi::{CallNumber, Nanos};
 use diapason_core::Cause;
 use diapason_system::UsbModel;
 
+/// How a message comes from one thread to the next.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// By a mailbox.
+    Mailed,
+    /// By a semaphore that counts.
+    Counted,
+    /// As a value that is taken once in a period.
+    Sampled,
+}
+
 /// What calls cost, with whatever they lead to.
 pub(super) struct Calls(diapason_sim::Costs);
 
@@ -29,6 +40,24 @@ impl Calls {
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
         let wakes = UsbModel::UsbCan.channels() + places;
         own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
+    }
+
+    /// A thread waits for the next message.
+    pub(super) fn takes(&self, step: Step) -> Nanos {
+        self.each(match step {
+            Step::Mailed => CallNumber::MboxReceive,
+            Step::Counted => CallNumber::SemLock,
+            Step::Sampled => CallNumber::JobWait,
+        })
+    }
+
+    /// A thread hands a message over. A value is published without a call.
+    pub(super) fn gives(&self, step: Step) -> Nanos {
+        match step {
+            Step::Mailed => self.each(CallNumber::MboxSend),
+            Step::Counted => self.each(CallNumber::SemUnlock),
+            Step::Sampled => Nanos::ZERO,
+        }
     }
 
     /// A reader waits for its semaphore.

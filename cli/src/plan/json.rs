@@ -32,6 +32,7 @@ impl Plan {
             "vcpus": self.vcpus(system),
             "pipes": self.piped(system),
             "tpipes": tuned::to_json(system),
+            "chains": self.chained(system),
             "buses": bus::to_json(&self.buses, system),
             "utilization_ppm": self.utilization_ppm(),
             "tests": {

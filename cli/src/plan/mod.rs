@@ -8,6 +8,8 @@ mod allocate;
 mod bills;
 mod bus;
 mod calls;
+mod chain_tables;
+pub mod chains;
 mod core;
 pub mod counts;
 mod json;
@@ -18,6 +20,7 @@ mod render;
 mod tuned;
 mod verdict;
 
+pub use bus::Bused;
 pub use tuned::told;
 pub use verdict::{Plan, Sum, objection};
 

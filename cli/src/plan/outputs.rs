@@ -27,12 +27,21 @@ const BEFORE: u64 = 3;
 
 impl Plant<'_> {
     pub(super) fn output(&self, index: usize) -> Result<Piped, Missing> {
-        let pipe = &self.system.pipes[index];
-        let bill = match self.way_back(index)? {
-            Ok(back) => Ok(self.out(pipe, &back)?),
-            Err(refusal) => Err(NoBill::Refused(refusal)),
-        };
+        let written = [contract(&self.system.pipes[index])];
+        let bill = self.output_of(index, &written)?.map_err(NoBill::Refused);
         Ok(Piped { bill, equation_nine: None })
+    }
+
+    /// The bill of a pipe to a device if this is written.
+    pub(super) fn output_of(
+        &self,
+        index: usize,
+        written: &[Bucket],
+    ) -> Result<Result<Bill, Refusal>, Missing> {
+        Ok(match self.way_back(index)? {
+            Ok(back) => Ok(self.out(&self.system.pipes[index], &back, written)?),
+            Err(refusal) => Err(refusal),
+        })
     }
 
     /// The bill of an acknowledgement: all of a message that comes but the reader.
@@ -48,7 +57,7 @@ impl Plant<'_> {
         self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))
     }
 
-    fn out(&self, pipe: &Pipe, back: &Bill) -> Result<Bill, Missing> {
+    fn out(&self, pipe: &Pipe, back: &Bill, written: &[Bucket]) -> Result<Bill, Missing> {
         let (sender, _) = self.half(pipe, Half::Sends)?;
         let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
         let (room, open) = kvaser::SENDING;
@@ -74,7 +83,7 @@ impl Plant<'_> {
             drain,
             back: back.total,
         };
-        Ok(pump(&pumped, &[contract(pipe)]))
+        Ok(pump(&pumped, written))
     }
 
     /// What comes from the channel of a pipe to a device: an acknowledgement for each frame.

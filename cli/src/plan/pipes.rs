@@ -48,7 +48,7 @@ pub(super) type Missing = (String, String);
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
 pub fn pipes(system: &System, core: &Core, costs: &Costs) -> Vec<Piped> {
-    let plant = Plant { system, core, calls: Calls::new(costs) };
+    let plant = Plant::new(system, core, costs);
     let each = (0..system.pipes.len()).map(|index| {
         let piped = match system.pipes[index].way {
             Way::FromDevice => plant.input(index),
@@ -83,11 +83,17 @@ pub(super) struct Inbound {
     pub(super) work: Work,
 }
 
+impl<'a> Plant<'a> {
+    pub(super) fn new(system: &'a System, core: &'a Core, costs: &Costs) -> Plant<'a> {
+        Plant { system, core, calls: Calls::new(costs) }
+    }
+}
+
 impl Plant<'_> {
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         let inbound = self.inbound(pipe)?;
-        let reader = reader(pipe, self.system, self.core)?;
+        let reader = own_supply(pipe.process, self.system, self.core)?;
         let user = User {
             message: Nanos(pipe.work_ns),
             wake: self.calls.of_reader(),
@@ -216,9 +222,9 @@ impl Plant<'_> {
     }
 }
 
-/// The Main VCPU of the reader, which has to be its own.
-fn reader(pipe: &Pipe, system: &System, core: &Core) -> Result<Supply, Missing> {
-    let reader = &system.processes[usize::from(pipe.process)];
+/// The Main VCPU of a process, which has to be its own.
+pub(super) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+    let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
         return Err((

@@ -29,6 +29,7 @@ impl Plan {
             self.vcpu_table(system),
             self.pipe_table(system),
             self.tpipe_table(system),
+            self.chain_table(system),
             self.bounds_table(),
             self.remarks(system),
         ]

@@ -2,6 +2,7 @@
 
 use super::allocate;
 use super::bus::{self, Bused};
+use super::chains::{self, Chained};
 use super::core::{self, Core, is_by_period};
 use super::counts::{Costs, KERNEL};
 use super::pipes::{self, Piped};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub pipes: Vec<Piped>,
     /// What servers are told about pipes that may be opened.
     pub tuned: Tuned,
+    /// The bill of every chain.
+    pub chains: Vec<Chained>,
     /// The schedule of every USB bus that something is declared of.
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
@@ -80,9 +83,11 @@ impl Plan {
         let costs = Costs::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
+        let pipes = pipes::pipes(system, &core, &costs);
         Plan {
+            chains: chains::chains(system, &core, &costs, &pipes),
             buses: bus::buses(system),
-            pipes: pipes::pipes(system, &core, &costs),
+            pipes,
             tuned: tuned::tuned(system, &core, &costs),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
@@ -110,7 +115,8 @@ impl Plan {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded());
         let refused = refused.chain(bus::refusals(&self.buses, system));
-        refused.chain(refusal::of_pipes(self, system)).chain(self.of_tpipes(system)).collect()
+        let refused = refused.chain(refusal::of_pipes(self, system)).chain(self.of_tpipes(system));
+        refused.chain(chains::refusals(&self.chains, system)).collect()
     }
 }
 
@@ -122,7 +128,9 @@ pub fn objection(system: &System) -> Option<Diagnostics> {
         let of_buses = || bus::refusals(&plan.buses, system).next();
         let of_pipes = || refusal::of_pipes(&plan, system).next();
         let of_tpipes = || plan.of_tpipes(system).next();
-        return system.overcrowded().or_else(of_buses).or_else(of_pipes).or_else(of_tpipes);
+        let of_chains = || chains::refusals(&plan.chains, system).next();
+        let of_pipes = || of_pipes().or_else(of_tpipes).or_else(of_chains);
+        return system.overcrowded().or_else(of_buses).or_else(of_pipes);
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

@@ -4,6 +4,8 @@
 //! also a table, and the page follows the browser's light or dark.
 
 mod bills;
+mod buses;
+mod chain_bars;
 mod curves;
 mod page;
 mod svg;

@@ -1,6 +1,6 @@
 //! The page: its parts in order, and its style.
 
-use super::{Facts, bills, curves, tables, timeline, topology};
+use super::{Facts, bills, buses, chain_bars, curves, tables, timeline, topology};
 use crate::chart::escaped;
 use crate::duration::human;
 use crate::outcome::{Verdict, share};
@@ -18,11 +18,23 @@ pub fn page(facts: &Facts<'_>) -> String {
             bills::bills(facts) + &tables::pipes(facts),
         ),
         section(
+            "Through several threads",
+            "Each bar is a chain: what a message may have to wait for from the device to the \
+             chain's end. What a thread adds is in its own colour.",
+            chain_bars::chains(facts) + &tables::chains(facts),
+        ),
+        section(
             "How long they took",
             "The share of messages that took at most so long, beyond the fastest one.",
             curves::delays(facts),
         ),
         section("Messages a second", "", curves::rates(facts)),
+        section(
+            "Who transmits when",
+            "The slots of each USB bus: microframes, or frames below 480 Mbit/s. Each stack is \
+             what periodic endpoints take of a slot; the rest is for bulk.",
+            buses::buses(facts),
+        ),
         section("Who ran when", "A part of the run.", timeline::timeline(facts)),
         section("Budgets", "", tables::vcpus(facts)),
         section("Threads", "", tables::threads(facts)),

@@ -7,7 +7,7 @@ use crate::outcome::{PipePromise, share};
 use diapason_system::{Server, Way};
 
 /// A table of HTML; the first column is text, the others are numbers.
-fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -50,6 +50,31 @@ fn seen(promise: &PipePromise, facts: &Facts<'_>) -> Vec<String> {
         of(row.map(|row| human(row.whole_max_ns))),
         human(promise.bound_ns),
     ]
+}
+
+/// Chains: how long after its arrival a message was behind each thread, and may be.
+pub fn chains(facts: &Facts<'_>) -> String {
+    let promises = facts.session.assumptions(facts.run).chains;
+    let rows = promises.iter().flat_map(|promise| {
+        let row = promise.row(facts.outcome());
+        let line = |place: usize, thread: &str, seen: Option<u64>, bound: u64| {
+            let chain = if place == 0 { promise.name.as_str() } else { "" };
+            let seen = seen.map_or("–".into(), human);
+            vec![chain.to_owned(), thread.to_owned(), seen, human(bound)]
+        };
+        let threads = promise.reached.iter().enumerate().map(move |(place, (thread, bound))| {
+            line(place, thread, row.and_then(|row| row.reached_max_ns.get(place).copied()), *bound)
+        });
+        let end = line(1, "its end", row.map(|row| row.whole_max_ns), promise.bound_ns);
+        threads.chain([end]).collect::<Vec<_>>()
+    });
+    let counts = promises.iter().filter_map(|promise| {
+        let row = promise.row(facts.outcome())?;
+        let counts = [row.messages, row.lost, row.replaced].map(|count| count.to_string());
+        Some([&[promise.name.clone()][..], &counts].concat())
+    });
+    table(&["chain", "behind", "longest", "bound"], &rows.collect::<Vec<_>>())
+        + &table(&["chain", "messages", "lost", "replaced"], &counts.collect::<Vec<_>>())
 }
 
 /// The items of every bill.

@@ -1,6 +1,7 @@
 //! From consistent declarations to a [`System`]: names become numbers and bits.
 
 use crate::bus;
+use crate::chain;
 use crate::declared::{
     Declared, DeclaredBell, DeclaredPlace, DeclaredProcess, DeclaredUsb, DeclaredVcpu,
     DeclaredWork, Named,
@@ -67,6 +68,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         works: works(declared),
         pipes: pipe::pipes(declared),
         tpipes: tpipe::tpipes(declared, &names),
+        chains: chain::chains(declared),
         faults: fault::faults(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
@@ -177,6 +179,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
+        chains: declared.chains.iter().map(|chain| chain.name.span.clone()).collect(),
         endpoints: declared.endpoints.iter().map(|e| e.name.span.clone()).collect(),
         scheduling: match &declared.scheduling.place {
             nowhere if nowhere.is_empty() => declared.top.clone(),

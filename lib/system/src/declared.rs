@@ -1,10 +1,11 @@
 //! What a description declares, item by item, with the place of everything a later stage may
 //! complain about. Values are in range already; names are not resolved yet.
 
+use crate::carried::Way;
 use crate::fault::FaultKind;
 use crate::settings::Setting;
 use crate::source::{At, Span};
-use crate::system::{Restart, SemaphoreKind, UsbModel, Way};
+use crate::system::{Restart, SemaphoreKind, UsbModel};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
@@ -32,6 +33,7 @@ pub(crate) struct Declared {
     pub works: Vec<DeclaredWork>,
     pub pipes: Vec<DeclaredPipe>,
     pub tpipes: Vec<DeclaredTpipe>,
+    pub chains: Vec<DeclaredChain>,
     pub faults: Vec<DeclaredFault>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
@@ -195,6 +197,33 @@ pub(crate) struct DeclaredTpipe {
     pub burst: At<u64>,
     pub budget: At<u64>,
     pub period: At<u64>,
+}
+
+/// `[[chain]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredChain {
+    pub name: At<String>,
+    /// Name of the pipe it begins with.
+    pub from: Option<At<String>>,
+    /// Name of the pipe it ends with.
+    pub to: Option<At<String>>,
+    pub latency: Option<At<u64>>,
+    pub links: Vec<DeclaredLink>,
+}
+
+/// `[[chain.link]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredLink {
+    pub place: Span,
+    /// Name of the process.
+    pub process: Option<At<String>>,
+    /// Name of what hands messages over to it.
+    pub by: Option<At<String>>,
+    /// How often it takes a value.
+    pub every: Option<At<u64>>,
+    /// Places of the ring that a semaphore counts.
+    pub slots: Option<At<u64>>,
+    pub work_ns: u64,
 }
 
 /// `[[fault]]`, or a `--fault`.

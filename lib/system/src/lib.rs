@@ -19,6 +19,8 @@
 mod archive;
 mod assemble;
 mod bus;
+mod carried;
+mod chain;
 mod check;
 mod cores;
 mod declared;
@@ -47,14 +49,14 @@ mod vcpu;
 mod vcpus;
 
 pub use archive::{RunOptions, build};
+pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
 pub use settings::Setting;
 pub use system::{
-    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Pipe, Place, Process, Restart,
-    Scheduling, Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu,
-    Way, Work,
+    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,
+    Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu, Work,
 };
 pub use tpipe::Tpipe;
 
@@ -90,6 +92,7 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
     let mut declared = read::declarations(&table, &mut report);
     pipe::expand(&mut declared);
     tpipe::expand(&mut declared);
+    chain::expand(&mut declared);
     cores::resolve(&mut declared);
     if whole {
         check::declarations(&declared, &mut report);

@@ -6,6 +6,7 @@
 //! what goes out, that of reports, and a mailbox; and the server is told that its channel has a
 //! client.
 
+use crate::carried::{Pipe, Way};
 use crate::declared::{
     Declared, DeclaredPipe, DeclaredProcess, DeclaredSegment, DeclaredUsb, Named,
 };
@@ -14,7 +15,7 @@ use crate::names::Names;
 use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Pipe, SemaphoreKind, Way};
+use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 

@@ -1,10 +1,11 @@
 //! Settings of a process: what its program is told by name, in `[process.settings]`, by what
 //! follows from the description, or by tools. They go into the program's image, where it has room.
 
+use crate::carried::{Pipe, Way};
 use crate::diagnostics::Problem;
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Pipe, Process, System, Way};
+use crate::system::{Process, System};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, ENVELOPES};

@@ -1,5 +1,6 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
+use crate::carried::{Chain, Pipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
 use crate::settings::Setting;
@@ -48,6 +49,8 @@ pub struct System {
     pub pipes: Vec<Pipe>,
     /// Pipes that its processes may open while it runs.
     pub tpipes: Vec<Tpipe>,
+    /// Ways of messages from a pipe through several processes.
+    pub chains: Vec<Chain>,
     /// What goes wrong in the simulator.
     pub faults: Vec<Fault>,
     /// In which order they run.
@@ -69,6 +72,8 @@ pub(crate) struct Origin {
     pub pipes: Vec<Span>,
     /// Of each place for a tuned pipe, its name.
     pub tpipes: Vec<Span>,
+    /// Of each chain, its name.
+    pub chains: Vec<Span>,
     /// Of each endpoint, its name.
     pub endpoints: Vec<Span>,
     /// The header of `[scheduling]`, or of the system.
@@ -384,42 +389,6 @@ pub struct Work {
     pub worst_ns: u64,
 }
 
-/// Which way the messages of a pipe go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// From the device to a process that reads them.
-    FromDevice,
-    /// From a process that writes them to the device.
-    ToDevice,
-}
-
-/// Messages between a device and the thread at the other end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pipe {
-    /// Its name.
-    pub name: String,
-    /// The USB device: a number of [`System::usb`].
-    pub usb: usize,
-    /// The channel of the device.
-    pub channel: u8,
-    /// Number of the process that drives the device.
-    pub server: u16,
-    /// Which way they go.
-    pub way: Way,
-    /// Number of the process that reads or writes, on the VCPU of its first thread.
-    pub process: u16,
-    /// Most messages a second, in the long run.
-    pub rate: u64,
-    /// Most messages at once.
-    pub burst: u64,
-    /// How long after its nominal time a message may come, in ns.
-    pub jitter_ns: u64,
-    /// Longest time the process takes for a message, in ns.
-    pub work_ns: u64,
-    /// The longest that a message may take, in ns, if that matters.
-    pub latency_ns: Option<u64>,
-}
-
 /// An interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupt {
@@ -492,6 +461,8 @@ pub enum Place {
     Pipe(u16),
     /// The place for a tuned pipe of this number.
     Tpipe(u16),
+    /// The chain of this number.
+    Chain(u16),
     /// The USB endpoint of this number.
     Endpoint(u32),
     /// The scheduling as a whole.
@@ -562,6 +533,7 @@ impl System {
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),
+            Place::Chain(index) => self.origin.chains.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Endpoint(index) => self.origin.endpoints.get(index as usize).unwrap_or(&nowhere),
             Place::Scheduling => &self.origin.scheduling,
         };

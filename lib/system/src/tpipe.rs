@@ -6,6 +6,7 @@
 //! [`expand`] declares them as if they had been written out. What may be asked for is told to the
 //! server, which gives no more, and to the plan, which counts all of it.
 
+use crate::carried::Way;
 use crate::declared::{
     Declared, DeclaredPipe, DeclaredSegment, DeclaredTpipe, DeclaredVcpu, Named,
 };
@@ -14,7 +15,7 @@ use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX, device, process, required, server};
 use crate::read;
 use crate::source::At;
-use crate::system::{SemaphoreKind, Way};
+use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};

@@ -22,9 +22,11 @@ fn the_examples_in_the_reference_are_sound() {
 const FAULT: [&str; 10] =
     ["at", "what", "for", "by", "count", "channel", "ppm", "which", "times", "process"];
 
-/// Those of pipes.
-const PIPE: [&str; 10] =
-    ["from", "reader", "to", "writer", "rate", "burst", "jitter", "work", "latency", "channels"];
+/// Those of pipes and chains.
+const PIPE: [&str; 13] = [
+    "link", "every", "slots", "from", "reader", "to", "writer", "rate", "burst", "jitter", "work",
+    "latency", "channels",
+];
 
 /// Those of a server's settings.
 const SETTINGS: [&str; 8] =

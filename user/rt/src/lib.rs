@@ -34,6 +34,7 @@ pub mod pipe;
 pub mod process;
 pub mod settings;
 pub mod start;
+pub mod state;
 pub mod sync;
 pub mod sys;
 pub mod thread;

@@ -6,6 +6,7 @@
 //! the `TESTS` of the file for its topic, and if that file is new, to [`topics`].
 
 mod alarms;
+mod chains;
 mod concentrator;
 mod cores;
 mod devices;
@@ -156,9 +157,10 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 12] {
+fn topics() -> [&'static [QemuTest]; 13] {
     [
         alarms::TESTS,
+        chains::TESTS,
         concentrator::TESTS,
         devices::TESTS,
         engine::TESTS,

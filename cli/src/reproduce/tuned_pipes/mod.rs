@@ -6,6 +6,7 @@
 //! devices, in QEMU.
 
 mod scenarios;
+mod spread;
 mod throughput;
 mod worked;
 mod written;

@@ -4,6 +4,7 @@
 //! The system is `examples/can-output.toml`. Seconds are those of the interface's clock, from the
 //! last frame of one to the last of the next, so they do not depend on when the writer looks.
 
+use super::spread::Spread;
 use super::{Bench, Effort, Figure, Machine, Row};
 use crate::Failure;
 use crate::chart::{LineChart, Series};
@@ -40,7 +41,7 @@ impl Second {
     }
 }
 
-/// Rows for each channel and machine, figure 15, and the table of figure 16.
+/// Rows for each channel and machine, figure 15, figure 16, and its table.
 pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, String), Failure> {
     let (machines, seconds): (&[Machine], u64) = match effort {
         Effort::Quick => (&[Machine::Simulated], QUICK),
@@ -53,7 +54,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, Stri
         ("average", Align::Right),
         ("most", Align::Right),
     ]);
-    let (mut rows, mut series) = (Vec::new(), Vec::new());
+    let (mut rows, mut series, mut spread) = (Vec::new(), Vec::new(), Spread::wanted(READ));
     for machine in machines {
         let seen = bench.run(system(bench)?, seconds, *machine)?;
         for channel in CHANNELS {
@@ -65,7 +66,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, Stri
             };
             let rates: Vec<u64> = steady.iter().map(|second| second.rate).collect();
             rows.extend(judged(&format!("output.{}.CAN{}", machine.id(), channel + 1), steady));
-            let average = rates.iter().sum::<u64>() as f64 / rates.len() as f64;
+            let average = spread.push(name.clone(), &rates);
             let (least, most) = ends(&rates);
             table.row(vec![
                 format!("CAN{}", channel + 1),
@@ -85,7 +86,10 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, Stri
         y: "frames/s".into(),
         series,
     };
-    Ok((rows, vec![Figure::lines("tuned-pipes-15", &chart)], table.render()))
+    let title = "Frames a second to two receivers (figure 16)";
+    let figures =
+        vec![Figure::lines("tuned-pipes-15", &chart), spread.figure("tuned-pipes-16", title)];
+    Ok((rows, figures, table.render()))
 }
 
 /// Readers and writers that never end.

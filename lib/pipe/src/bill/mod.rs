@@ -5,7 +5,8 @@
 //! one), and then by the user's thread. [`input`] adds the longest times of all of it, from the
 //! contracts of the traffic and from what each stage gets of a processor ([`Service`]).
 //! [`output()`] does the same the other way, down to the bus behind the device, [`pump()`] for a
-//! writer that may fill its pipe, and [`chain()`] for users that pass messages on.
+//! writer that may fill its pipe, [`chain()`] for users that pass messages on, and [`relay()`] for
+//! those that take the newest once in a period.
 //!
 //! Everything is integer arithmetic that saturates: what cannot be computed is too long, never
 //! short. `docs/pipes.md` of the workspace has the theorems.
@@ -47,6 +48,7 @@ mod paper;
 mod pump;
 mod rate;
 mod refusal;
+mod relay;
 mod rounds;
 mod service;
 mod stages;
@@ -61,6 +63,7 @@ pub use paper::equation_nine;
 pub use pump::{Look, Pump, pump};
 pub use refusal::Refusal;
 pub(crate) use refusal::Time;
+pub use relay::{Before, Hop, Reach, Relay, Stuck, relay};
 pub use service::{Promised, Service};
 pub use stages::{
     Interrupts, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User, Work, top_half,

@@ -8,3 +8,4 @@ mod machine;
 mod outputs;
 mod pipe;
 mod pumps;
+mod relays;

@@ -9,13 +9,11 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod tally;
-
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport};
 use diapason_canlib::agreement::{Arrival, RECORDS};
 use diapason_canlib::{Channel, Error};
+use diapason_concentrator::reports;
+use diapason_concentrator::tally::Tally;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use tally::{Delays, Tally};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -44,7 +42,7 @@ fn read(number: usize, seconds: u64, insists: u64) -> Result<(), Error> {
                 assert!(insists == 0 || tally.is_whole(), "a frame that is not the next one");
             }
             Err(Error::TimedOut) => {
-                report(number, &mut tally, &channel);
+                reports::report(number, &mut tally, &channel);
                 report_at += REPORT;
                 reports += 1;
                 let silent = insists > 0 && reports > insists && tally.frames == before;
@@ -72,22 +70,4 @@ fn drain(channel: &mut Channel, tally: &mut Tally, now: Nanos) {
 /// What it does with a message.
 fn count(tally: &mut Tally, arrival: &Arrival, now: Nanos) {
     time::work("can.message", || tally.count(arrival, now));
-}
-
-fn report(number: usize, tally: &mut Tally, channel: &Channel) {
-    let Delays { reading, moving, whole } = tally.take_delays();
-    let report = PipeReport {
-        channel: number as u8,
-        messages: tally.frames,
-        lost: tally.faults.missing + channel.lost(),
-        peak: channel.peak(),
-        reading,
-        moving,
-        whole,
-    };
-    log!("{report}");
-    if tally.outside > 0 {
-        log!("{}", PipeOutside { channel: number as u8, messages: tally.outside });
-    }
-    PipeDelays::lines(number as u8, tally.spread()).for_each(|line| log!("{line}"));
 }

@@ -73,8 +73,8 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A frame that was read at `now`.
-    pub fn count(&mut self, arrival: &Arrival, now: Nanos) {
+    /// A frame that was read at `now`. How long it took to the server, beyond the fastest.
+    pub fn count(&mut self, arrival: &Arrival, now: Nanos) -> Nanos {
         self.frames += 1;
         self.outside += u64::from(arrival.flags & OUTSIDE != 0);
         self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
@@ -92,6 +92,7 @@ impl Tally {
         let size = &mut self.spread[size_of_delay(moving + reading)];
         *size = size.saturating_add(1);
         self.check(arrival.id, u64::from_le_bytes(arrival.data), arrival.code);
+        moving
     }
 
     fn check(&mut self, id: u32, number: u64, code: u8) {

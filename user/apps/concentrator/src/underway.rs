@@ -59,6 +59,11 @@ impl UnderWay {
         self.written
     }
 
+    /// Which frames a mark says are through that were not before, by their numbers.
+    pub fn newly(&self, mark: &Mark) -> core::ops::Range<u64> {
+        self.through..mark.through.min(self.written)
+    }
+
     /// A report said so.
     pub fn through(&mut self, Mark { through, time, known }: Mark) {
         if through <= self.through {

@@ -1,0 +1,216 @@
+//! What the last threads of chains said about them, over the whole run.
+
+use super::{Alarm, Outcome};
+use crate::duration::human;
+use crate::plan::Plan;
+use crate::plan::chains::processes;
+use crate::table::{Align, Table};
+use diapason_abi::pipe::{ChainReach, ChainReport, HOPS};
+use diapason_system::System;
+
+/// One chain.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ChainRow {
+    /// The place of its last process in the description.
+    pub process: u64,
+    /// Messages at its end.
+    pub messages: u64,
+    /// Messages missing there.
+    pub lost: u64,
+    /// Messages that newer ones stand for.
+    pub replaced: u64,
+    /// The longest from the device to the end, beyond the fastest way to the server.
+    pub whole_max_ns: u64,
+    /// The longest to behind each thread, counted in the same way.
+    pub reached_max_ns: [u64; HOPS],
+}
+
+/// Takes in what the process in place `process` said; lines that are no report are ignored.
+pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, text: &str) {
+    if let Some(report) = ChainReport::parse(text) {
+        let row = row(rows, process);
+        (row.messages, row.lost) = (report.messages, report.lost);
+        row.replaced = report.replaced;
+        row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
+    } else if let Some(ChainReach { thread, after }) = ChainReach::parse(text) {
+        let reached = row(rows, process).reached_max_ns.get_mut(usize::from(thread));
+        reached.into_iter().for_each(|longest| *longest = (*longest).max(after.0));
+    }
+}
+
+fn row(rows: &mut Vec<ChainRow>, process: u64) -> &mut ChainRow {
+    let known = rows.iter().position(|row| row.process == process);
+    let index = known.unwrap_or_else(|| {
+        rows.push(ChainRow { process, ..ChainRow::default() });
+        rows.len() - 1
+    });
+    &mut rows[index]
+}
+
+/// What `plan` promises of a chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainPromise {
+    /// Its name.
+    pub name: String,
+    /// The place of its last process.
+    pub process: u64,
+    /// The longest a message takes.
+    pub bound_ns: u64,
+    /// What a run cannot see of that: the fastest way to the server.
+    pub least_ns: u64,
+    /// Each of its threads, and how long after its arrival a message is behind it at most.
+    pub reached: Vec<(String, u64)>,
+    /// How often it goes between the machine and a device.
+    pub crossings: u64,
+}
+
+impl ChainPromise {
+    /// Of every chain with a bill.
+    #[must_use]
+    pub fn of(system: &System, plan: &Plan) -> Vec<ChainPromise> {
+        let promise = system.chains.iter().zip(&plan.chains).filter_map(|(chain, chained)| {
+            let bill = chained.bill.as_ref().ok()?;
+            let threads = bill.items.iter().filter(|item| item.thread.is_some());
+            Some(ChainPromise {
+                name: chain.name.clone(),
+                process: (*processes(chain, system).last()?).into(),
+                bound_ns: bill.total.0,
+                least_ns: bill.least.0,
+                reached: threads.map(|item| (item.what.clone(), item.after.0)).collect(),
+                crossings: 1 + u64::from(chain.to.is_some()),
+            })
+        });
+        promise.collect()
+    }
+
+    /// What its last process said, if it said anything.
+    #[must_use]
+    pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o ChainRow> {
+        outcome.chains.iter().find(|row| row.process == self.process)
+    }
+
+    /// What a run contradicts. `slack_ns` more than the bound is borne for each way to or from
+    /// devices that are not of the machine's own time.
+    pub(super) fn alarms(&self, outcome: &Outcome, slack_ns: u64) -> Vec<Alarm> {
+        let Some(row) = self.row(outcome) else { return Vec::new() };
+        let name = &self.name;
+        let slack = slack_ns.saturating_mul(self.crossings);
+        // What was measured leaves out the fastest way there is.
+        let most = |bound: u64| bound.saturating_sub(self.least_ns).saturating_add(slack);
+        let late = |observed: u64, bound: u64, whom: &str| {
+            let (assumed, of) = (most(bound), name.clone());
+            let (took, promised) = (human(observed), human(assumed));
+            let text = format!(
+                "a message of chain {name} {whom} after {took}; at most {promised} was promised"
+            );
+            (observed > assumed).then_some(Alarm {
+                name: "chain-late",
+                of,
+                observed,
+                assumed,
+                text,
+            })
+        };
+        let threads = self.reached.iter().zip(row.reached_max_ns);
+        let threads = threads.filter_map(|((thread, bound), observed)| {
+            late(observed, *bound, &format!("had passed {thread} only"))
+        });
+        let lost = (row.lost > 0).then(|| Alarm {
+            name: "chain-loss",
+            of: name.clone(),
+            observed: row.lost,
+            assumed: 0,
+            text: format!("{} messages of chain {name} were lost", row.lost),
+        });
+        let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
+        threads.chain(whole).chain(lost).collect()
+    }
+}
+
+/// What was seen of every chain beside what was promised; nothing without chains.
+#[must_use]
+pub fn render(promises: &[ChainPromise], outcome: &Outcome) -> String {
+    if promises.is_empty() {
+        return String::new();
+    }
+    let columns = ["messages", "lost", "replaced", "longest", "bound"];
+    let columns = columns.map(|name| (name, Align::Right));
+    let head = [("chain", Align::Left), ("behind", Align::Left)];
+    let mut table = Table::new(&[&head[..], &columns[..]].concat());
+    for promise in promises {
+        let row = promise.row(outcome);
+        let mut name = promise.name.clone();
+        let seen = |time: Option<u64>| time.map_or("-".into(), human);
+        for (place, (thread, bound)) in promise.reached.iter().enumerate() {
+            let reached = row.and_then(|row| row.reached_max_ns.get(place).copied());
+            let empty = || String::new();
+            table.row(vec![
+                std::mem::take(&mut name),
+                thread.clone(),
+                empty(),
+                empty(),
+                empty(),
+                seen(reached),
+                human(*bound),
+            ]);
+        }
+        let count = |of: fn(&ChainRow) -> u64| row.map_or("-".into(), |row| of(row).to_string());
+        table.row(vec![
+            name,
+            "its end".into(),
+            count(|row| row.messages),
+            count(|row| row.lost),
+            count(|row| row.replaced),
+            seen(row.map(|row| row.whole_max_ns)),
+            human(promise.bound_ns),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_abi::Nanos;
+
+    fn promise() -> ChainPromise {
+        let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
+        let (bound_ns, least_ns) = (10, 1);
+        ChainPromise { name: "panel".into(), process: 3, bound_ns, least_ns, reached, crossings: 1 }
+    }
+
+    fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {
+        let mut outcome = Outcome::default();
+        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole) };
+        note(&mut outcome.chains, 3, &report.to_string());
+        for (thread, after) in (0..).zip(reached.map(Nanos)) {
+            note(&mut outcome.chains, 3, &ChainReach { thread, after }.to_string());
+        }
+        note(&mut outcome.chains, 3, "the display failed: Gone");
+        outcome
+    }
+
+    #[test]
+    fn what_holds_rings_nothing() {
+        let outcome = said(7, 0, 9, [5, 9]);
+        assert_eq!(promise().alarms(&outcome, 0), []);
+        let row = promise().row(&outcome).unwrap().clone();
+        assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
+        assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
+        assert!(render(&[promise()], &outcome).contains("display"));
+    }
+
+    #[test]
+    fn each_thread_is_held_to_its_own_bound() {
+        let kinds = |outcome: &Outcome, slack| -> Vec<(&str, u64, u64)> {
+            let alarms = promise().alarms(outcome, slack).into_iter();
+            alarms.map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
+        };
+        let late = said(7, 2, 10, [6, 9]);
+        let all = [("chain-late", 6, 5), ("chain-late", 10, 9), ("chain-loss", 2, 0)];
+        assert_eq!(kinds(&late, 0), all);
+        assert_eq!(kinds(&late, 1), all[2..]);
+        let text = promise().alarms(&late, 0)[0].text.clone();
+        assert!(text.contains("had passed reader only after 6 ns; at most 5 ns"), "{text}");
+    }
+}

@@ -1,0 +1,86 @@
+//! What carries messages in a system: pipes between devices and processes, and chains through
+//! several processes.
+
+/// Which way the messages of a pipe go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From the device to a process that reads them.
+    FromDevice,
+    /// From a process that writes them to the device.
+    ToDevice,
+}
+
+/// Messages between a device and the thread at the other end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pipe {
+    /// Its name.
+    pub name: String,
+    /// The USB device: a number of [`System::usb`](crate::System::usb).
+    pub usb: usize,
+    /// The channel of the device.
+    pub channel: u8,
+    /// Number of the process that drives the device.
+    pub server: u16,
+    /// Which way they go.
+    pub way: Way,
+    /// Number of the process that reads or writes, on the VCPU of its first thread.
+    pub process: u16,
+    /// Most messages a second, in the long run.
+    pub rate: u64,
+    /// Most messages at once.
+    pub burst: u64,
+    /// How long after its nominal time a message may come, in ns.
+    pub jitter_ns: u64,
+    /// Longest time the process takes for a message, in ns.
+    pub work_ns: u64,
+    /// The longest that a message may take, in ns, if that matters.
+    pub latency_ns: Option<u64>,
+}
+
+/// The way of messages from a pipe through several processes. The pipe's reader is the first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chain {
+    /// Its name.
+    pub name: String,
+    /// The pipe it begins with: a number of [`System::pipes`](crate::System::pipes).
+    pub from: u16,
+    /// The pipe it ends with, if it ends with one.
+    pub to: Option<u16>,
+    /// The longest that a message may take, in ns, if that matters.
+    pub latency_ns: Option<u64>,
+    /// The processes after the first, in the order of the messages.
+    pub links: Vec<ChainLink>,
+}
+
+/// A process of a chain after the first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainLink {
+    /// Its number.
+    pub process: u16,
+    /// The name of what hands messages over to it.
+    pub by: String,
+    /// How that hands them over.
+    pub handover: Handover,
+    /// Longest time it takes for a message, in ns.
+    pub work_ns: u64,
+}
+
+/// How a message comes from one process of a chain to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Handover {
+    /// By a mailbox.
+    Mailbox {
+        /// So many it holds.
+        messages: u16,
+    },
+    /// By a ring in memory, whose messages a semaphore counts.
+    Semaphore {
+        /// So many the ring holds.
+        slots: u64,
+    },
+    /// As a state message, of which the newest is taken.
+    State {
+        /// So often, in ns.
+        every_ns: u64,
+    },
+}

@@ -1,0 +1,78 @@
+//! The first thread of a chain: reads a CAN channel, and hands each frame over at once.
+//!
+//! Arguments: channel; after how many seconds it ends (0: never); and how it hands over (0: through
+//! the mailbox `readings`, 1: as the state message `newest`).
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use diapason_canlib::{Channel, Error};
+use diapason_concentrator::chain::{NEWEST, READINGS, REPORT, SLOTS, Value};
+use diapason_concentrator::passed::Passed;
+use diapason_concentrator::reports;
+use diapason_concentrator::tally::Tally;
+use diapason_rt::mailbox::Mailbox;
+use diapason_rt::{Arguments, Nanos, entry, heap, log, state, time};
+use diapason_state::{StateBuffer, Writer};
+
+entry!(main);
+// Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
+heap!(4 * 1024);
+
+/// Where messages go.
+enum Next {
+    Mailbox(Mailbox),
+    State(Writer<'static, StateBuffer<Value, SLOTS>>),
+}
+
+impl Next {
+    fn open(how: u64) -> Result<Next, Error> {
+        Ok(match how {
+            0 => Next::Mailbox(Mailbox::open(READINGS)?),
+            _ => Next::State(state::writer(NEWEST)?),
+        })
+    }
+
+    /// Whoever waits for room would hold up the next message: what does not fit shows as a gap.
+    fn take(&mut self, message: &Passed) {
+        match self {
+            Next::Mailbox(mailbox) => {
+                let _ = mailbox.send(&message.bytes(), 0, Nanos::ZERO);
+            }
+            Next::State(writer) => writer.write(message.words()),
+        }
+    }
+}
+
+fn main(Arguments([number, seconds, how, _]): Arguments) {
+    if let Err(error) = read(number as usize, seconds, how) {
+        log!("can{number}: not read: {error}");
+    }
+}
+
+fn read(number: usize, seconds: u64, how: u64) -> Result<(), Error> {
+    let mut channel = Channel::listen(number)?;
+    let mut next = Next::open(how)?;
+    let mut tally = Tally::default();
+    let (mut report_at, mut reports) = (time::now() + REPORT, 0);
+    while seconds == 0 || reports < seconds {
+        match channel.read_wait(report_at) {
+            Ok(message) => {
+                let now = time::now();
+                let moved = tally.count(&message.arrival, now);
+                let arrived = Nanos(message.arrival.taken) - moved;
+                let mut message = Passed { number: tally.frames, arrived, ..Passed::default() };
+                message.at[0] = now;
+                next.take(&message);
+            }
+            Err(Error::TimedOut) => {
+                reports::report(number, &mut tally, &channel);
+                report_at += REPORT;
+                reports += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

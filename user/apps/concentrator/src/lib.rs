@@ -1,0 +1,12 @@
+//! What the clients of the USB server's CAN channels share: what came, what was sent, and what a
+//! chain of threads passes on.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod chain;
+pub mod passed;
+pub mod reports;
+pub mod stream;
+pub mod tally;
+pub mod underway;

@@ -1,0 +1,115 @@
+//! Numbered frames on their way to a CAN channel, and what came of them.
+
+use crate::underway::{Longest, UnderWay};
+use diapason_abi::pipe::{PipeDelays, PipeReport};
+use diapason_can::frame::standard;
+use diapason_canlib::{Channel, Error, Frame, Status};
+use diapason_rt::{Nanos, log, time};
+
+const BIT_RATE: u32 = 500_000;
+const SAMPLE_POINT: u16 = 800;
+/// The server answers within this time.
+const ANSWER: Nanos = Nanos::from_secs(5);
+/// How often it says how it goes.
+pub const REPORT: Nanos = Nanos::from_secs(1);
+/// What is under way at the end is through within this time, and the last receipt is here.
+const END: Nanos = Nanos::from_secs(1);
+const LAST_RECEIPT: Nanos = Nanos::from_millis(100);
+/// Identifiers of what it sends begin here, one for each channel.
+const FIRST_ID: u32 = 0x100;
+
+/// What is sent, and what came of it.
+pub struct Stream {
+    number: u64,
+    channel: Channel,
+    frames: UnderWay,
+    /// The receiver's last receipt.
+    receipt: (u32, u32),
+    /// Frames through, and when, as of the last report.
+    last: (u64, Nanos),
+}
+
+impl Stream {
+    /// A stream to this channel, which is put on its bus.
+    pub fn open(number: u64) -> Result<Stream, Error> {
+        let mut channel = Channel::open(number as usize, time::now() + ANSWER)?;
+        channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;
+        // The interface may be plugged in later.
+        channel.bus_on(Nanos::FOREVER)?;
+        let (frames, receipt, last) = (UnderWay::default(), (0, 0), (0, Nanos::ZERO));
+        Ok(Stream { number, channel, frames, receipt, last })
+    }
+
+    /// The next frame, if the pipe has room for it.
+    pub fn write(&mut self) -> Result<(), Error> {
+        let id = standard(FIRST_ID + self.number as u32).map_err(|_| Error::NoSuchChannel)?;
+        let bytes = self.frames.written().to_le_bytes();
+        let frame = Frame::data(id, &bytes).map_err(|_| Error::NoSuchChannel)?;
+        let now = time::now();
+        self.channel.write(&frame)?;
+        self.frames.write(now);
+        Ok(())
+    }
+
+    /// Frames written.
+    pub const fn written(&self) -> u64 {
+        self.frames.written()
+    }
+
+    /// What became of what was written: `each` hears of every frame that is through, by its number,
+    /// and when that was known.
+    pub fn look(&mut self, mut each: impl FnMut(u64, Nanos)) -> Result<(), Error> {
+        self.channel.read_status()?;
+        while let Some(mark) = self.channel.next_mark() {
+            self.frames.newly(&mark).for_each(|frame| each(frame, mark.known));
+            self.frames.through(mark);
+        }
+        self.frames.count();
+        Ok(())
+    }
+
+    /// The receipts that came.
+    pub fn read(&mut self) {
+        while let Ok(message) = self.channel.read() {
+            if let Some((count, wrong)) = receipt(message.frame.bytes()) {
+                self.receipt = (count, wrong);
+            }
+        }
+    }
+
+    /// One line for people, and those of the pipe.
+    pub fn report(&mut self) -> Result<(), Error> {
+        let status = self.channel.read_status()?;
+        let Status { through, given_up, last_through: (at, _), .. } = status;
+        let (before, since) = core::mem::replace(&mut self.last, (through, at));
+        let span = (at - since).0.max(1);
+        let rate = ((through - before) * 1_000_000_000 + span / 2) / span;
+        let (number, pending, (read, wrong)) = (self.number, status.pending(), self.receipt);
+        log!("OUT {number} {rate} {through} {pending} {given_up} {read} {wrong}");
+        let (channel, lost, peak) = (number as u8, given_up + u64::from(wrong), self.frames.peak());
+        let Longest { moving, back: reading, whole } = self.frames.take_longest();
+        let messages = through;
+        log!("{}", PipeReport { channel, messages, lost, peak, reading, moving, whole });
+        PipeDelays::lines(channel, self.frames.spread()).for_each(|line| log!("{line}"));
+        Ok(())
+    }
+
+    /// Waits for what is under way, and says whether all of it was received.
+    pub fn end(mut self) -> Result<(), Error> {
+        self.channel.write_sync(time::now() + END)?;
+        time::sleep(LAST_RECEIPT);
+        self.read();
+        let status = self.channel.read_status()?;
+        let (number, written, (read, wrong)) = (self.number, self.frames.written(), self.receipt);
+        let whole = status.through == written && u64::from(read) == written && wrong == 0;
+        let verdict = if whole { "WHOLE" } else { "NOT WHOLE" };
+        log!("OUT {number} {verdict} {written} written, {read} received, {wrong} wrong");
+        self.channel.bus_off(time::now() + ANSWER)
+    }
+}
+
+/// What a receiver says it has read: how many, and how many were wrong.
+fn receipt(bytes: &[u8]) -> Option<(u32, u32)> {
+    let &[a, b, c, d, e, f, g, h] = bytes else { return None };
+    Some((u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])))
+}
