@@ -175,6 +175,7 @@ impl Kernel<'_> {
 
     /// A device interrupted. A level-triggered line was held back by the machine and stays so until
     /// its thread waits again.
+    #[inline(always)]
     pub(crate) fn interrupted<M: Machine>(&mut self, m: &mut M, device: u16) {
         if device >= self.devices.len() {
             return;
@@ -293,6 +294,12 @@ impl Kernel<'_> {
         Ok(Flow::Done(handle))
     }
 
+    /// A doorbell is rarer than an interrupt, whose way it must not make longer.
+    #[inline(never)]
+    fn rung<M: Machine>(&mut self, m: &mut M, device: u16) {
+        self.interrupted(m, device);
+    }
+
     /// `Ring(key)`: what waits for a doorbell is raised, here or on the core that answers it.
     pub(crate) fn ring<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_device(key)?;
@@ -303,7 +310,7 @@ impl Kernel<'_> {
         if record.irq == NONE {
             m.ring(core, number);
         } else {
-            self.interrupted(m, id.index());
+            self.rung(m, id.index());
         }
         Ok(Flow::Done(0))
     }
