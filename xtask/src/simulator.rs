@@ -20,11 +20,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 5] = [
+    let steps: [(&str, Check); 6] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
+        ("simulator: what is reproduced of tuned pipes holds", reproduced),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
@@ -69,6 +70,18 @@ fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
     hashes.sort_unstable();
     hashes.dedup();
     if hashes.len() < 2 { Err(format!("every seed leaves one trace: {one:#?}")) } else { Ok(()) }
+}
+
+/// The tables and figures of the article on tuned pipes, in short.
+fn reproduced(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "reproduce", "tuned-pipes"];
+    let output = command(workspace, &arguments).arg("--quick").output();
+    let output = output.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// A controller that has registers and a next change that never comes to an end.

@@ -66,6 +66,8 @@ pub fn build(
     if let Some(problem) = system.overcrowded() {
         return Err(problem);
     }
+    // A tool may have changed the pipes since the description was read.
+    let system = &settings::followed(system);
     let mut report = Report::new();
     let mut header = header(system, options);
     let images = images(system, header.tables_end(), image_of, &mut report);

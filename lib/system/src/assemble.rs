@@ -11,7 +11,6 @@ use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::queues::{self, Queues};
-use crate::settings;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
@@ -74,10 +73,6 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         origin: origin(declared, source),
     };
     system.mailboxes.extend(fault_mailboxes(&system));
-    let settings = settings::follow(&system);
-    for (process, more) in system.processes.iter_mut().zip(settings) {
-        more.iter().for_each(|setting| process.set(&setting.name, &setting.numbers));
-    }
     system
 }
 

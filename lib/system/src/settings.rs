@@ -115,10 +115,14 @@ fn place(
     None
 }
 
-/// What follows from the pipes of a system, for each of its servers.
-pub(crate) fn follow(system: &System) -> Vec<Vec<Setting>> {
-    let servers = (0u16..).zip(&system.processes);
-    servers.map(|(number, _)| of_server(system, number)).collect()
+/// The system whose servers are told what follows from its pipes, as they are now.
+pub(crate) fn followed(system: &System) -> System {
+    let mut told = system.clone();
+    for (server, process) in (0u16..).zip(&mut told.processes) {
+        let settings = of_server(system, server);
+        settings.iter().for_each(|setting| process.set(&setting.name, &setting.numbers));
+    }
+    told
 }
 
 fn of_server(system: &System, server: u16) -> Vec<Setting> {

@@ -48,7 +48,7 @@ fn a_pipe_says_what_the_parts_would() {
         .replace("vcpu = \"v\"\n[[process]]", &format!("vcpu = \"v\"\nuses = [{ends}[[process]]"));
     let spelt_out = parse("f", &spelt_out).unwrap();
     let mut untold = piped.clone();
-    untold.processes[0].settings.clear();
+    untold.pipes.clear();
     assert_eq!(built(&untold).unwrap(), built(&spelt_out).unwrap());
 }
 
@@ -58,12 +58,17 @@ fn the_server_is_told_what_its_pipes_carry() {
     let both = pipe(["can", "2", "r"], "burst = 7\njitter = \"2us\"")
         + &output(["can", "3", "r"])
         + &pipe(["can", "0", "r"], "");
-    let archive = built(&parse("f", &system(&both)).unwrap()).unwrap();
+    let mut parsed = parse("f", &system(&both)).unwrap();
+    let archive = built(&parsed).unwrap();
     let contract = |burst, jitter| Some(Contract { rate: 3_000, burst, jitter: Nanos(jitter) });
     let contracts = Contracts([contract(1, 0), None, contract(7, 2_000), None, None]);
     assert_eq!(Contracts::of(told(&archive, 0).get(CONTRACTS)), contracts);
     assert_eq!(told(&archive, 0).get(CLIENTS), [3]);
     assert_eq!(told(&archive, 1), Settings::NONE);
+    // Tools change pipes.
+    parsed.pipes[0].rate = 5;
+    let changed = Contracts::of(told(&built(&parsed).unwrap(), 0).get(CONTRACTS));
+    assert_eq!(changed.0[2], Some(Contract { rate: 5, burst: 7, jitter: Nanos(2_000) }));
 }
 
 /// The lines of a pipe to a device: 1 the header, 2 name, 3 to, 4 channel, 5 writer, 6 rate.
