@@ -4,44 +4,74 @@ use crate::device::{Answer, Device, Handshake, Stall};
 use diapason_abi::Nanos;
 use diapason_usb::{Setup, Speed};
 
-const MILLION: i128 = 1_000_000;
+const MILLION: i64 = 1_000_000;
+
+/// From some host's time on the clock goes faster by so many parts per million.
+struct Rate {
+    from: Nanos,
+    ppm: i32,
+    /// What it has gained until then.
+    gained: i128,
+}
+
+impl Rate {
+    /// What the clock has gained at a later time, if this rate lasts until then.
+    fn gained(&self, now: Nanos) -> i128 {
+        let span = now.0 - self.from.0;
+        let small = i64::try_from(span).ok().and_then(|span| span.checked_mul(self.ppm.into()));
+        let whole = || i128::from(span) * i128::from(self.ppm) / i128::from(MILLION);
+        // This is asked millions of times a second, and a division of 128 bits is long.
+        self.gained + small.map_or_else(whole, |product| (product / MILLION).into())
+    }
+}
 
 /// A device that lives by a clock of its own. What it does takes place at the host's time of
 /// course; when it does it, and what times it reports, its own clock says.
 pub struct Drifting<D> {
     device: D,
-    /// From then on, of the host's time, the clock goes faster by so many parts per million.
-    changes: Vec<(Nanos, i32)>,
+    rates: Vec<Rate>,
 }
 
 impl<D: Device> Drifting<D> {
-    /// `device` with a clock that changes its rate at these times, in order; before the first it is
-    /// the host's.
+    /// `device` with a clock that changes its rate, in parts per million, at these times of the
+    /// host, in order; before the first it is the host's.
     #[must_use]
     pub fn new(device: D, changes: Vec<(Nanos, i32)>) -> Drifting<D> {
-        Drifting { device, changes }
+        let mut rates: Vec<Rate> = Vec::with_capacity(changes.len());
+        for (from, ppm) in changes {
+            let gained = rates.last().map_or(0, |last| last.gained(from));
+            rates.push(Rate { from, ppm, gained });
+        }
+        Drifting { device, rates }
     }
 
-    /// The device's time at a host's time: what each rate adds or takes, over all rates so far.
+    /// What its clock is ahead.
+    fn gained(&self, now: Nanos) -> i128 {
+        let begun = self.rates.partition_point(|rate| rate.from < now);
+        self.rates[..begun].last().map_or(0, |rate| rate.gained(now))
+    }
+
+    /// The device's time at a host's time.
     fn own(&self, now: Nanos) -> Nanos {
-        let ends = self.changes.iter().skip(1).map(|(at, _)| *at).chain([Nanos::FOREVER]);
-        let gained = self.changes.iter().zip(ends).filter(|((from, _), _)| *from < now);
-        let gained: i128 = gained
-            .map(|((from, ppm), end)| {
-                let span = now.min(end) - *from;
-                i128::from(span.0) * i128::from(*ppm) / MILLION
-            })
-            .sum();
-        Nanos(u64::try_from(i128::from(now.0) + gained).unwrap_or(u64::MAX))
+        Nanos(u64::try_from(i128::from(now.0) + self.gained(now)).unwrap_or(u64::MAX))
     }
 
     /// The first host's time at which the device's clock shows `own` or more.
     fn host(&self, own: Nanos) -> Nanos {
-        if own == Nanos::FOREVER {
+        if own == Nanos::FOREVER || self.rates.is_empty() {
             return own;
         }
-        // Rates are within a tenth of 1, so the answer is within an eighth of `own`.
-        let (mut low, mut high) = (own.0 - own.0 / 8, own.0.saturating_add(own.0 / 8 + 1));
+        // Rates are within a tenth of 1: each guess is ten times nearer than the one before, and
+        // the answer is within an eighth of `own` in any case.
+        let mut near = own.0;
+        for _ in 0..GUESSES {
+            let guess = i128::from(own.0) - self.gained(Nanos(near));
+            near = u64::try_from(guess).unwrap_or(own.0);
+        }
+        let around = (near.saturating_sub(NEAR), near.saturating_add(NEAR));
+        let is_there = self.own(Nanos(around.0)) < own && self.own(Nanos(around.1)) >= own;
+        let wide = (own.0 - own.0 / 8, own.0.saturating_add(own.0 / 8 + 1));
+        let (mut low, mut high) = if is_there { around } else { wide };
         while low < high {
             let middle = low + (high - low) / 2;
             if self.own(Nanos(middle)) < own { low = middle + 1 } else { high = middle }
@@ -49,6 +79,10 @@ impl<D: Device> Drifting<D> {
         Nanos(low)
     }
 }
+
+/// How often a time is guessed, and how near the answer is then, mostly.
+const GUESSES: usize = 4;
+const NEAR: u64 = 4;
 
 impl<D: Device> Device for Drifting<D> {
     fn speed(&self) -> Speed {
@@ -112,5 +146,24 @@ mod tests {
             assert!(host == Nanos::ZERO || clock.own(host - Nanos(1)) < own);
         }
         assert_eq!(drifting(vec![(Nanos(1), 5)]).host(Nanos::FOREVER), Nanos::FOREVER);
+        assert_eq!(drifting(Vec::new()).host(Nanos(77)), Nanos(77));
+    }
+
+    #[test]
+    fn many_rates_are_as_good_as_one() {
+        let mut random = Random::new(8);
+        for _ in 0..200 {
+            let mut from = 0;
+            let changes = (0..6).map(|_| {
+                from += random.between(1, 3_000_000_000);
+                (Nanos(from), random.between(0, 200_000) as i32 - 100_000)
+            });
+            let clock = drifting(changes.collect());
+            for _ in 0..50 {
+                let own = Nanos(random.between(1, 30_000_000_000));
+                let host = clock.host(own);
+                assert!(clock.own(host) >= own && clock.own(host - Nanos(1)) < own);
+            }
+        }
     }
 }
