@@ -5,7 +5,8 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, SIZES};
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken, SIZES};
+use diapason_pipe::bill::{Bill, What};
 use diapason_system::{System, Way};
 
 /// One pipe.
@@ -23,6 +24,8 @@ pub struct PipeRow {
     pub outside: u64,
     /// Most that ever waited in the buffer.
     pub peak: u64,
+    /// The longest from the writer of a pipe to a device until the server took it.
+    pub taking_max_ns: u64,
     /// The longest from the server to the reader.
     pub reading_max_ns: u64,
     /// The longest from the device to the server, beyond the fastest.
@@ -48,6 +51,7 @@ impl PipeRow {
             lost: 0,
             outside: 0,
             peak: 0,
+            taking_max_ns: 0,
             reading_max_ns: 0,
             moving_max_ns: 0,
             whole_max_ns: 0,
@@ -85,6 +89,9 @@ pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
         sizes.zip(counts).for_each(|(size, count)| *size = count);
     } else if let Some(PipeOutside { channel, messages }) = PipeOutside::parse(text) {
         row(rows, reader, channel).outside = messages;
+    } else if let Some(PipeTaken { channel, taking }) = PipeTaken::parse(text) {
+        let longest = &mut row(rows, reader, channel).taking_max_ns;
+        *longest = taking.0.max(*longest);
     }
 }
 
@@ -110,6 +117,9 @@ pub struct PipePromise {
     pub channel: u8,
     /// The longest a message takes.
     pub bound_ns: u64,
+    /// The longest until the server has taken it, and until it is through on the bus; of a pipe
+    /// to a device.
+    pub after_ns: Option<[u64; 2]>,
     /// The shortest; nothing of a pipe to a device, whose times are of one clock.
     pub least_ns: u64,
     /// Most messages in its buffer; of a pipe to a device, under way.
@@ -129,11 +139,27 @@ impl PipePromise {
                 reader: pipe.process.into(),
                 channel: pipe.channel,
                 bound_ns: bill.total.0,
+                after_ns: after(bill),
                 least_ns: bill.least.0,
                 slots: bill.slots,
             })
         });
         promise.collect()
+    }
+
+    /// What each half of it took at most, and may.
+    #[must_use]
+    pub fn halves(&self, row: &PipeRow) -> Vec<String> {
+        let PipeRow { taking_max_ns, moving_max_ns, reading_max_ns, .. } = *row;
+        match self.after_ns {
+            None => vec![human(moving_max_ns), human(reading_max_ns)],
+            Some([taken, through]) => {
+                let back = self.bound_ns - through;
+                let all =
+                    [(taking_max_ns, taken), (moving_max_ns, through), (reading_max_ns, back)];
+                all.map(|(seen, most)| format!("{} of {}", human(seen), human(most))).to_vec()
+            }
+        }
     }
 
     /// What its reader said, if it said anything.
@@ -179,11 +205,18 @@ impl PipePromise {
                 format!("{peak} messages of {name} were under way; at most {slots} were expected"),
             ),
         };
+        let taken = self.after_ns.map_or(u64::MAX, |[taken, _]| taken).saturating_add(slack_ns);
+        let kept = format!(
+            "a message of {name} was taken by the server after {}; at most {} was promised",
+            human(row.taking_max_ns),
+            human(taken)
+        );
         let lost = format!("{} messages of {name} were lost", row.lost);
         let outside = format!("{} messages of {name} were outside of its contract", row.outside);
         [
             // First: whatever else is broken may follow from it.
             alarm("pipe-contract", row.outside, 0, outside),
+            alarm("pipe-taken", row.taking_max_ns, taken, kept),
             alarm("pipe-late", row.whole_max_ns, longest, late),
             alarm("pipe-buffer", row.peak, self.slots, full),
             alarm("pipe-loss", row.lost, 0, lost),
@@ -199,22 +232,14 @@ impl PipePromise {
 pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
     let of = |way| promises.iter().filter(move |promise| promise.way == way);
     let mut text = String::new();
-    for (way, [pipe, process, half, other]) in [
-        (Way::FromDevice, ["pipe", "reader", "to server", "to reader"]),
-        (Way::ToDevice, ["pipe to", "writer", "to its bus", "and back"]),
-    ] {
-        let mut table = Table::new(&[
-            (pipe, Align::Left),
-            (process, Align::Left),
-            ("messages", Align::Right),
-            ("lost", Align::Right),
-            ("a second", Align::Right),
-            ("at once", Align::Right),
-            (half, Align::Right),
-            (other, Align::Right),
-            ("longest", Align::Right),
-            ("bound", Align::Right),
-        ]);
+    for (way, ends) in
+        [(Way::FromDevice, ["pipe", "reader"]), (Way::ToDevice, ["pipe to", "writer"])]
+    {
+        let ends = ends.map(|name| (name, Align::Left));
+        let counts = ["messages", "lost", "a second", "at once"];
+        let all = [&counts, halves(way), &["longest", "bound"]].concat();
+        let columns: Vec<_> = all.into_iter().map(|name| (name, Align::Right)).collect();
+        let mut table = Table::new(&[&ends[..], &columns].concat());
         of(way).for_each(|promise| table.row(row_of(promise, outcome, names)));
         if of(way).next().is_some() {
             text += if text.is_empty() { "" } else { "\n" };
@@ -224,19 +249,34 @@ pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> Str
     text
 }
 
+/// The columns of [`PipePromise::halves`].
+#[must_use]
+pub const fn halves(way: Way) -> &'static [&'static str] {
+    match way {
+        Way::FromDevice => &["to server", "to reader"],
+        Way::ToDevice => &["taken by server", "to its bus", "and back"],
+    }
+}
+
+/// When a message to a device is taken by the server at the latest, and through on its bus.
+fn after(bill: &Bill) -> Option<[u64; 2]> {
+    let [taken, back] = [What::Taken, What::Back].map(|what| bill.item(what));
+    Some([taken?.value.0, (bill.total - back?.value).0])
+}
+
 fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String> {
     let head = vec![promise.name.clone(), names.process(promise.reader)];
     let cells = match promise.row(outcome) {
-        Some(row) => vec![
-            row.messages.to_string(),
-            row.lost.to_string(),
-            row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
-            format!("{} of {}", row.peak, promise.slots),
-            human(row.moving_max_ns),
-            human(row.reading_max_ns),
-            human(row.whole_max_ns),
-        ],
-        None => vec!["-".into(); 7],
+        Some(row) => {
+            let counts = vec![
+                row.messages.to_string(),
+                row.lost.to_string(),
+                row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
+                format!("{} of {}", row.peak, promise.slots),
+            ];
+            [counts, promise.halves(row), vec![human(row.whole_max_ns)]].concat()
+        }
+        None => vec!["-".into(); 5 + halves(promise.way).len()],
     };
     [head, cells, vec![human(promise.bound_ns)]].concat()
 }
@@ -270,9 +310,10 @@ mod tests {
     fn a_pipe_to_a_device_has_its_own_words() {
         let name = "brakes".to_owned();
         let (reader, channel, least_ns) = (2, 3, 0);
-        let (bound_ns, slots) = (8, 4);
+        let (bound_ns, slots, after_ns) = (8, 4, Some([5, 7]));
+        let way = Way::ToDevice;
         let promise =
-            PipePromise { name, way: Way::ToDevice, reader, channel, bound_ns, least_ns, slots };
+            PipePromise { name, way, reader, channel, bound_ns, after_ns, least_ns, slots };
         let mut outcome = Outcome::default();
         note(&mut outcome.pipes, 2, &said(4, 8));
         assert_eq!(promise.alarms(&outcome, 0), []);
@@ -280,5 +321,11 @@ mod tests {
         let [late] = &promise.alarms(&outcome, 0)[..] else { panic!("one alarm") };
         assert_eq!((late.name, late.observed, late.assumed), ("pipe-late", 9, 8));
         assert!(late.text.contains("was known to be through after 9 ns"), "{}", late.text);
+        for (taking, alarms) in [(5, 1), (6, 2), (1, 2)] {
+            let line = PipeTaken { channel, taking: Nanos(taking) }.to_string();
+            note(&mut outcome.pipes, 2, &line);
+            assert_eq!(promise.alarms(&outcome, 0).len(), alarms, "{taking}");
+        }
+        assert_eq!(promise.alarms(&outcome, 0)[0].name, "pipe-taken");
     }
 }

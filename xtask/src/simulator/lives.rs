@@ -107,17 +107,19 @@ fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
     }
 }
 
-/// No stage takes longer than its item of the bill.
+/// No stage is over later than the items of the bill so far say.
 fn within_plan(life: &Life) -> Result<(), String> {
     let bill = life.bill.ok_or("its pipe has no bill")?;
     let took = |stage: What| {
         let items = life.items.iter().filter(|item| item.stage == stage);
         items.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
     };
-    let most = |stage| bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+    let (mut after, mut latest) = (Nanos::ZERO, Nanos::ZERO);
     for stage in What::ALL {
-        if took(stage) > most(stage) {
-            return Err(format!("{} took {:?} of {:?}", stage.name(), took(stage), most(stage)));
+        after += took(stage);
+        latest += bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+        if after > latest {
+            return Err(format!("{} is over after {after:?} of {latest:?}", stage.name()));
         }
     }
     if life.latency() > bill.total { Err(format!("{:?} in all", life.latency())) } else { Ok(()) }

@@ -179,14 +179,8 @@ pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
         }
         Road::ToDevice { ahead, taken, ref carried, bus_free, through, ref back, known } => {
             roads.history.reaches(journey.from).then_some(())?;
-            let alone = ahead == journey.from;
-            story.push(What::Drain, journey.from, ahead, During::Pipe);
-            story.processor(
-                if alone { What::Driver } else { What::Drain },
-                taken.1,
-                ahead,
-                taken.0,
-            );
+            story.push(What::Taken, journey.from, ahead, During::Pipe);
+            story.processor(What::Taken, taken.1, ahead, taken.0);
             story.waits(What::Bus, carried, taken.0);
             story.push(What::Bus, carried.from, carried.to, During::Packet);
             story.push(What::Drain, carried.to, bus_free, During::Frames);
