@@ -141,6 +141,26 @@ fn pipes_to_devices() {
     );
 }
 
+/// So is what they may write; somebody has to read it there.
+#[test]
+fn pipes_to_devices_that_may_be_opened() {
+    let example = "../../../examples/tuned-output.toml";
+    looks_like("tuned-output.txt", &["plan", example], 0);
+    let text = std::fs::read_to_string(folder().join(example)).unwrap();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("deaf-tuned.toml");
+    for (reads, channel) in [("\"can2\"", 3), ("\"can3\"", 2)] {
+        let both = "\"can2\", \"can3\"";
+        assert!(text.contains(both));
+        std::fs::write(&file, text.replace(both, reads)).unwrap();
+        let output = diapason(&["plan", file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let why = format!("nobody on the bus of channel {channel} reads what is written");
+        let help = format!("write `receivers = [\"can{channel}\"]` in `interface`");
+        assert!(said.contains(&why) && said.contains(&help), "{said}");
+    }
+}
+
 /// What programs may ask for while the system runs is in the bills of all pipes beside them.
 #[test]
 fn pipes_that_may_be_opened() {

@@ -119,6 +119,8 @@ impl Assumptions {
         let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, self.slack_ns));
         let unpaid = self.unpaid(outcome);
         let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let of_written = outcome.written.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let of_tuned = of_tuned.chain(of_written);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
