@@ -87,7 +87,7 @@ impl Told {
         let period = Nanos(self.period.load(Ordering::SeqCst));
         let messages = self.messages.load(Ordering::SeqCst);
         let per = self.per.load(Ordering::SeqCst);
-        let whole = version % 2 == 0 && self.version.load(Ordering::SeqCst) == version;
+        let whole = version.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == version;
         whole.then_some(Terms { version, period, messages, per })
     }
 }
