@@ -130,6 +130,10 @@ impl Mailbox {
         Ok(Message { bytes, length, priority })
     }
 
+    pub(crate) const fn raw(&self) -> u64 {
+        self.0
+    }
+
     /// End it: everybody who waits gets `Gone`.
     ///
     /// # Errors

@@ -450,7 +450,9 @@ impl Storm<'_> {
                 if free { caller.handle } else { thread.handle }
             }
             (Call::ThreadJoin | Call::SemLock | Call::EventWait, 1) => self.deadline(),
-            (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) => self.deadline(),
+            (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) | (Call::ProcCreate, 3) => {
+                self.deadline()
+            }
             (Call::MboxCall, 4) if self.random.one_in(2) => u64::MAX,
             (Call::MboxCall, 4) => self.deadline(),
             (Call::MboxCall, 2) => {
@@ -477,13 +479,15 @@ impl Storm<'_> {
             (Call::VcpuCreate | Call::VcpuSet, 2) | (Call::VcpuFit, 0) => {
                 20_000 + self.random.below(900_000)
             }
+            (Call::ProcCreate, 1) if self.random.one_in(2) => 0,
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
             (Call::Log, 1) => self.random.below(113),
             (Call::ReadSlow, 2) => self.random.below(200),
             (Call::MboxSend | Call::MboxReceive | Call::MboxCall | Call::ReadSlow, 1)
-            | (Call::Log | Call::ReadSlow, 0) => {
+            | (Call::Log | Call::ReadSlow, 0)
+            | (Call::ProcCreate, 2) => {
                 layout::base(process) + 8 + self.random.below(USER_BYTES - 256)
             }
             _ => self.plausible_handle(process, call, place),
@@ -501,7 +505,8 @@ impl Storm<'_> {
                 self.handle(process, |m| &m.conditions, Call::CvCreate)
             }
             (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0)
-            | (Call::MboxCall, 0 | 3) => self.handle(process, |m| &m.mailboxes, Call::MboxCreate),
+            | (Call::MboxCall, 0 | 3)
+            | (Call::ProcCreate, 1) => self.handle(process, |m| &m.mailboxes, Call::MboxCreate),
             (Call::VcpuSet | Call::VcpuDelete, 0) => {
                 self.handle(process, |m| &m.vcpus, Call::VcpuCreate)
             }
