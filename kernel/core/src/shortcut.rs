@@ -267,8 +267,8 @@ impl Kernel<'_> {
         Ok(self.passed(next, resumed, now))
     }
 
-    /// A message is where it belongs, and the running thread has ended. If who waits for the message
-    /// is the next to run and nothing has to be decided, it runs now.
+    /// A message is where it belongs, and the running thread has ended. If who waits for the
+    /// message is the next to run and nothing has to be decided, it runs now.
     #[inline(always)]
     pub(crate) fn arrive_and_pass(&mut self, id: MailboxId, length: u8, priority: u32) -> bool {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());

@@ -379,15 +379,10 @@ impl Kernel<'_> {
         t.handle = Handle::new(Kind::Thread, thread.index(), t.generation).0;
         t.priority = priority;
         t.name = name;
-        t.wait = Wait::Nothing;
-        t.held = Id::NONE;
-        t.joiner = Id::NONE;
-        t.detached = false;
-        t.has_result = false;
-        t.deliver_to = 0;
-        t.jobs.period = Nanos::ZERO;
-        t.jobs.active = false;
-        t.state = State::Ready;
+        (t.state, t.wait, t.held) = (State::Ready, Wait::Nothing, Id::NONE);
+        (t.joiner, t.detached) = (Id::NONE, false);
+        (t.has_result, t.deliver_to) = (false, 0);
+        (t.jobs.period, t.jobs.active) = (Nanos::ZERO, false);
         t.urgency = u64::from(priority);
         let vcpu = t.vcpu;
         if vcpu.is_some() {

@@ -1,7 +1,7 @@
 //! The effects the core asks for, on real hardware.
 
 use crate::apic::{IoApic, set_message};
-use crate::console::console;
+use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::paging::{self, Space};
@@ -153,6 +153,12 @@ impl Metal {
 
     fn space(&self, process: ProcessId) -> Space {
         self.spaces[process.index() as usize]
+    }
+
+    #[inline(always)]
+    fn say(what: impl FnOnce(&mut Console)) {
+        // SAFETY: within a kernel entry; the reference ends with the statement.
+        what(unsafe { console() });
     }
 
     /// The description entry behind a device vector.
@@ -327,13 +333,11 @@ impl Machine for Metal {
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {
-        // SAFETY: within a kernel entry; the reference ends with the statement.
-        unsafe { console() }.line(process.index(), text);
+        Self::say(|console| console.line(process.index(), text));
     }
 
     fn emit(&mut self, record: Record, words: &[u64]) {
-        // SAFETY: as above.
-        unsafe { console() }.record(record, words);
+        Self::say(|console| console.record(record, words));
     }
 
     fn counter(&mut self, which: u64) -> u64 {

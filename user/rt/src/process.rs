@@ -1,8 +1,8 @@
 //! Other processes: starting and ending them, where the description allows it.
 
-use crate::mailbox::Mailbox;
-use crate::sys::{self, call1, call2};
-use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
+use crate::mailbox::{Mailbox, with_buffer};
+use crate::sys::{call1, call2};
+use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 
 /// Start a declared process that is not running: one this process may start, or supervises.
 ///
@@ -23,10 +23,9 @@ pub fn create_and_receive(
     deadline: Nanos,
 ) -> Result<FaultReport, Errno> {
     let mut bytes = [0; MESSAGE_BYTES];
-    let (call, address) = (CallNumber::ProcCreate as u64, bytes.as_mut_ptr() as u64);
-    // SAFETY: the kernel writes at most the buffer.
-    let received = unsafe { sys::raw4(call, key.0, faults.raw(), address, deadline.0) };
-    decode_result(received)?;
+    with_buffer(CallNumber::ProcCreate, &mut bytes, |address| {
+        [key.0, faults.raw(), address, deadline.0, 0]
+    })?;
     FaultReport::from_bytes(&bytes).ok_or(Errno::Gone)
 }
 

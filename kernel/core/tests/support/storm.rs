@@ -438,34 +438,30 @@ impl Storm<'_> {
         match (call, place) {
             (Call::ThreadCreate, 2) => self.random.below(ceiling.min(PRIORITIES as u64) + 1),
             (Call::ThreadCreate, 4) => {
-                let known = &self.memos[process as usize].vcpus;
-                let last = known.last().copied().unwrap_or(0);
+                let last = self.memos[process as usize].vcpus.last().copied().unwrap_or(0);
                 if self.random.one_in(3) { last } else { 0 }
             }
             (Call::ThreadJoin | Call::ThreadDetach, 0) => {
                 let slot = self.first_thread(process) + self.random.below(5) as u16;
                 let thread = &self.shell.kernel.threads[Id::new(slot)];
-                let free = thread.state == State::Free;
                 let caller = &self.shell.kernel.threads[self.shell.running()];
-                if free { caller.handle } else { thread.handle }
-            }
-            (Call::ThreadJoin | Call::SemLock | Call::EventWait, 1) => self.deadline(),
-            (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) | (Call::ProcCreate, 3) => {
-                self.deadline()
+                if thread.state == State::Free { caller.handle } else { thread.handle }
             }
             (Call::MboxCall, 4) if self.random.one_in(2) => u64::MAX,
-            (Call::MboxCall, 4) => self.deadline(),
+            (Call::SleepUntil | Call::JobsStart, 0)
+            | (Call::ThreadJoin | Call::SemLock | Call::EventWait | Call::TimerStart, 1)
+            | (Call::CvWait | Call::MboxReceive, 2)
+            | (Call::MboxSend | Call::MboxCall, 4)
+            | (Call::ProcCreate, 3) => self.deadline(),
             (Call::MboxCall, 2) => {
                 self.random.below(MESSAGE_BYTES as u64 + 1) << 32 | self.random.below(4)
             }
-            (Call::SleepUntil | Call::JobsStart, 0) => self.deadline(),
             (Call::JobsStart, 1) => 500 + self.random.below(5_000),
             (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, true),
             (Call::SemCreate, 1) => self.random.pick(&[MUTEX, MUTEX, 0, 1, u64::from(u32::MAX)]),
             (Call::CvCreate, 0) => self.granted(process, &["c1", "c2"], true),
             (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, false),
-            (Call::MboxCreate, 1) if self.random.one_in(2) => 0,
-            (Call::TimerStart, 1) => self.deadline(),
+            (Call::MboxCreate | Call::ProcCreate, 1) if self.random.one_in(2) => 0,
             (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
             // Of a segment that is not for devices it would be the end.
             (Call::ShmBus, 0) => key("rings"),
@@ -479,7 +475,6 @@ impl Storm<'_> {
             (Call::VcpuCreate | Call::VcpuSet, 2) | (Call::VcpuFit, 0) => {
                 20_000 + self.random.below(900_000)
             }
-            (Call::ProcCreate, 1) if self.random.one_in(2) => 0,
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),

@@ -61,13 +61,11 @@ pub fn build(
     let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any;
-    let mut kernel = Kernel::new(pools, &archive, refused);
-    kernel.lack_devices(absent);
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
         BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
         BOOT_CPU.shell.write(Shell {
-            kernel,
+            kernel: Kernel::new(pools, &archive, refused),
             metal,
             clock,
             timer,
@@ -77,6 +75,7 @@ pub fn build(
             paths: Paths::NONE,
             noted: Cause::Boot,
         });
+        (*BOOT_CPU.shell).kernel.lack_devices(absent);
     }
     Ok(observed)
 }
