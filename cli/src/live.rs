@@ -166,7 +166,8 @@ mod tests {
             reader,
             channel,
             bound_ns,
-            after_ns: None,
+            taken_ns: 0,
+            through_ns: None,
             least_ns: 0,
             slots: 9,
         }

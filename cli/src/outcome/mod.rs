@@ -14,7 +14,7 @@ mod written;
 pub use alarms::{Alarm, Assumptions};
 pub use chains::{ChainPromise, ChainRow, render as render_chains};
 pub use kernel::KernelRow;
-pub use pipes::{PipePromise, PipeRow, halves, render as render_pipes};
+pub use pipes::{PipePromise, PipeRow, parts as pipe_parts, render as render_pipes};
 pub use render::share;
 pub use tuned::{TunedRow, render as render_tuned};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};

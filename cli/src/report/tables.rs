@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{PipePromise, halves, share};
+use crate::outcome::{PipePromise, pipe_parts, share};
 use diapason_system::{Server, Way};
 
 /// A table of HTML; the first column is text, the others are numbers.
@@ -31,7 +31,7 @@ pub fn pipes(facts: &Facts<'_>) -> String {
         let rows = promises.iter().filter(|promise| promise.way == way);
         let rows: Vec<Vec<String>> = rows.map(|promise| seen(promise, facts)).collect();
         let counts = [pipe, "messages", "lost", "at once"];
-        table(&[&counts, halves(way), &["longest", "bound"]].concat(), &rows)
+        table(&[&counts, pipe_parts(way), &["longest", "bound"]].concat(), &rows)
     };
     of(Way::FromDevice, "pipe") + &of(Way::ToDevice, "pipe to")
 }
@@ -45,10 +45,10 @@ fn seen(promise: &PipePromise, facts: &Facts<'_>) -> Vec<String> {
         of(row.map(|row| row.lost.to_string())),
         of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
     ];
-    let nothing = || vec![of(None); halves(promise.way).len()];
-    let halves = row.map_or_else(nothing, |row| promise.halves(row));
+    let nothing = || vec![of(None); pipe_parts(promise.way).len()];
+    let parts = row.map_or_else(nothing, |row| promise.parts(row));
     let ends = vec![of(row.map(|row| human(row.whole_max_ns))), human(promise.bound_ns)];
-    [counts, halves, ends].concat()
+    [counts, parts, ends].concat()
 }
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.

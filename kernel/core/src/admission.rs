@@ -168,13 +168,13 @@ impl Kernel<'_> {
     pub(crate) fn vcpu_create(&mut self, a: [u64; 5]) -> Step {
         let [key, budget, period, replenishments, background] = a;
         if key != Key::PRIVATE.0 {
-            let found = self.vcpus.ids().find(|v| self.vcpus[*v].key == key);
+            let found = self.vcpus.find(|v| v.key == key);
             let id = self.granted(found, key, |kernel, v| kernel.vcpus[v].allowed)?;
             return Ok(Flow::Done(self.vcpus[id].handle));
         }
         let asked = Self::reservation(budget, period)?;
-        let own = self.processes[self.process].vcpus;
-        let id = own.ids().find(|v: &VcpuId| self.vcpus[*v].handle == FREE);
+        let own = self.maker().vcpus;
+        let id = self.vcpus.find_in(own, |v| v.handle == FREE);
         let id = id.ok_or(Refused::Errno(Errno::Exhausted))?;
         if self.vcpus[id].generation == u32::MAX {
             return Err(Refused::Errno(Errno::Exhausted));
@@ -300,7 +300,7 @@ impl Kernel<'_> {
     /// Give back what was promised to one of the abandoned VCPUs.
     #[inline(never)]
     pub(crate) fn reclaim_vcpu(&mut self) {
-        match self.vcpus.ids().find(|v| self.vcpus[*v].abandoned) {
+        match self.vcpus.find(|v| v.abandoned) {
             Some(id) => self.destroy_vcpu(id),
             None => self.promise.abandoned = false,
         }

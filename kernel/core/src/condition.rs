@@ -52,11 +52,11 @@ impl Kernel<'_> {
     /// `CvCreate(key)`.
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.processes[self.process].conditions;
-            let free = own.ids().find(|c| self.conditions[*c].is_spare());
+            let own = self.maker().conditions;
+            let free = self.conditions.find_in(own, Condition::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            let found = self.conditions.ids().find(|c| self.conditions[*c].key == key);
+            let found = self.conditions.find(|c| c.key == key);
             self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
         };
         let c = &mut self.conditions[id];

@@ -186,7 +186,7 @@ impl Kernel<'_> {
 
     /// `ShmAttach(key)`: a few pages at a time until all are there, then visible.
     pub(crate) fn shm_attach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
-        let found = self.segments.ids().find(|s| self.segments[*s].key == key);
+        let found = self.segments.find(|s| s.key == key);
         let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
         let segment = &mut self.segments[id];
         for _ in 0..PAGES_PER_CALL {
@@ -213,18 +213,18 @@ impl Kernel<'_> {
 
     /// `ShmDetach(key)`.
     pub(crate) fn shm_detach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
-        let found = self.segments.ids().find(|s| self.segments[*s].key == key);
+        let found = self.segments.find(|s| s.key == key);
         let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
         if self.segments[id].attached & self.grant == 0 {
             return Err(Refused::Errno(Errno::Gone));
         }
+        self.processes[self.process].segments &= !(1 << id.index());
         self.detach(m, self.process, id.index());
         Ok(Flow::Done(0))
     }
 
     /// A process no longer has a segment; the last one frees its memory, if that is this core's.
     fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
-        self.processes[process].segments &= !(1 << index);
         m.attach_segment(process, index, false);
         let segment = &mut self.segments[Id::new(index)];
         segment.attached &= !(1 << process.index());
@@ -253,7 +253,7 @@ impl Kernel<'_> {
 
     /// The device `key`, if the running process may use it and the machine has it.
     pub(crate) fn granted_device(&self, key: u64) -> Result<Id<Device>, Refused> {
-        let found = self.devices.ids().find(|d| self.devices[*d].record.key == key);
+        let found = self.devices.find(|d| d.record.key == key);
         let id = self.granted(found, key, |kernel, d| kernel.devices[d].record.allowed)?;
         if self.devices[id].absent { Err(Refused::Errno(Errno::Absent)) } else { Ok(id) }
     }
@@ -272,13 +272,30 @@ impl Kernel<'_> {
         Ok(Flow::Done(mapped(address, self.devices[id].record.pages)))
     }
 
-    /// A process ends: everything it got at run time goes back.
-    pub(crate) fn give_back<M: Machine>(&mut self, m: &mut M, process: ProcessId) {
-        while let Some(index) = self.processes[process].segments.checked_ilog2() {
+    /// A process that has these segments ends.
+    #[inline(always)]
+    pub(crate) fn detach_all<M: Machine>(
+        &mut self,
+        m: &mut M,
+        process: ProcessId,
+        mut segments: u64,
+    ) {
+        while let Some(index) = segments.checked_ilog2() {
+            segments &= !(1 << index);
             self.detach(m, process, index as u16);
         }
-        while let Some(index) = self.processes[process].devices.checked_ilog2() {
-            self.processes[process].devices &= !(1 << index);
+    }
+
+    /// A process that has mapped these devices ends.
+    #[inline(never)]
+    pub(crate) fn unmap_all<M: Machine>(
+        &mut self,
+        m: &mut M,
+        process: ProcessId,
+        mut devices: u64,
+    ) {
+        while let Some(index) = devices.checked_ilog2() {
+            devices &= !(1 << index);
             let device = &mut self.devices[Id::new(index as u16)];
             device.mapped &= !(1 << process.index());
             m.attach_device(process, index as u16, false);
@@ -286,10 +303,13 @@ impl Kernel<'_> {
                 m.set_bus_master(index as u16, false);
             }
         }
+    }
+
+    /// A process that has a heap ends.
+    #[inline(never)]
+    pub(crate) fn free_heap<M: Machine>(&mut self, m: &mut M, process: ProcessId) {
         let heap = &mut self.processes[process].heap;
-        if heap.count > 0 {
-            m.clear_heap(process, heap.count);
-            self.free_frames.append(&mut self.frames, heap);
-        }
+        m.clear_heap(process, heap.count);
+        self.free_frames.append(&mut self.frames, heap);
     }
 }

@@ -89,6 +89,20 @@ impl<'a, T> Pool<'a, T> {
         self.0.get_mut(first..first + range.count as usize).unwrap_or_default()
     }
 
+    /// The first of which that is true.
+    #[inline(always)]
+    pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+        self.0.iter().position(is).map(|at| Id::new(at as u16))
+    }
+
+    /// The same among those of a range.
+    #[inline(always)]
+    pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+        let first = range.first as usize;
+        let objects = self.0.get(first..first + range.count as usize)?;
+        objects.iter().position(is).map(|at| Id::new(range.first + at as u16))
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> u16 {

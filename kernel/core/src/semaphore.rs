@@ -87,11 +87,11 @@ impl Kernel<'_> {
     /// `SemCreate(key, initial)`: create it, or find the one that exists.
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.processes[self.process].semaphores;
-            let free = own.ids().find(|s| self.semaphores[*s].is_spare());
+            let own = self.maker().semaphores;
+            let free = self.semaphores.find_in(own, Semaphore::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            let found = self.semaphores.ids().find(|s| self.semaphores[*s].key == key);
+            let found = self.semaphores.find(|s| s.key == key);
             self.granted(found, key, |kernel, s| kernel.semaphores[s].allowed)?
         };
         let s = &mut self.semaphores[id];

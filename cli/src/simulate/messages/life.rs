@@ -151,7 +151,7 @@ impl Life {
 
     /// From its beginning until it had left a stage and those before it.
     #[must_use]
-    pub fn since(&self, stage: What) -> Nanos {
+    pub fn by_end_of(&self, stage: What) -> Nanos {
         let place = |what| What::ALL.iter().position(|of| *of == what);
         let until = self.items.iter().rfind(|item| place(item.stage) <= place(stage));
         until.map_or(Nanos::ZERO, |item| item.to - self.from)

@@ -13,7 +13,7 @@ mod tell;
 mod wire;
 
 pub use life::Life;
-pub use seen::{Seen, render as render_stages, to_json as stages_to_json};
+pub use seen::{Seen, Stage, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
 use crate::plan::Plan;

@@ -6,7 +6,7 @@ use super::{devices, loader, spaces};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
 use crate::console::announce;
-use crate::machine::{Counts, Metal, Place};
+use crate::machine::{Counts, Metal, NOBODY, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
 use crate::shell::{Observe, Shell};
@@ -61,13 +61,11 @@ pub fn build(
     let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any;
-    let mut kernel = Kernel::new(pools, &archive, refused);
-    kernel.lack_devices(absent);
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
     unsafe {
         BOOT_CPU.shell = (&raw mut BOOT_SHELL).cast();
         BOOT_CPU.shell.write(Shell {
-            kernel,
+            kernel: Kernel::new(pools, &archive, refused),
             metal,
             clock,
             timer,
@@ -77,6 +75,7 @@ pub fn build(
             paths: Paths::NONE,
             noted: Cause::Boot,
         });
+        (*BOOT_CPU.shell).kernel.lack_devices(absent);
     }
     Ok(observed)
 }
@@ -129,7 +128,7 @@ fn metal(
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
-        current: NONE,
+        current: NOBODY,
         counts: Counts::default(),
         longest: 0,
         observe: Observe { any: record || watch, record, watch },
