@@ -73,7 +73,7 @@ enum Command {
         fault: Vec<String>,
         /// Run so many seeds on all cores, up to the first that breaks a promise.
         #[arg(long, value_name = "N", conflicts_with_all = [
-            "trace", "explain", "json", "histogram", "svg", "pcap", "candump",
+            "trace", "explain", "stages", "json", "histogram", "svg", "pcap", "candump",
         ])]
         search: Option<u64>,
         /// In so many processes [default: one for each core].
@@ -102,6 +102,9 @@ enum Command {
         /// or PIPE:NUMBER.
         #[arg(long, value_name = "WHICH")]
         explain: Option<String>,
+        /// Show how long messages were at most on each part of their way, beside the plan.
+        #[arg(long)]
+        stages: bool,
         /// Show how long jobs took from release to end: a histogram for each thread.
         #[arg(long)]
         histogram: bool,
@@ -259,6 +262,7 @@ fn sim(command: Command) -> Result<u8, Failure> {
         trace,
         strict,
         explain,
+        stages,
         histogram,
         svg,
         captures,
@@ -281,6 +285,7 @@ fn sim(command: Command) -> Result<u8, Failure> {
         trace,
         strict,
         explain,
+        stages,
         captures: captures.request(),
         histogram,
         svg,

@@ -143,6 +143,18 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.decided(read, now, kernel, decision);
     }
 
+    fn changed(
+        &mut self,
+        now: Nanos,
+        thread: ThreadId,
+        word: usize,
+        change: (u64, u64),
+        memory: &[u8],
+    ) {
+        self.0.changed(now, thread, word, change, memory);
+        self.1.changed(now, thread, word, change, memory);
+    }
+
     fn endless(&mut self, now: Nanos, thread: ThreadId, instruction: u64) {
         self.0.endless(now, thread, instruction);
         self.1.endless(now, thread, instruction);

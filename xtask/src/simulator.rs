@@ -1,8 +1,10 @@
 //! What only the simulator can show, on systems that boot: that a search finds the same however it
-//! is shared out, that every machine simulates the same, that the life of a message adds up,
-//! what a trace for Perfetto holds, and that a device model cannot keep time from passing.
+//! is shared out, that every machine simulates the same, that the life of a message adds up, what
+//! a trace for Perfetto and a page for a browser hold, and that a device model cannot keep time
+//! from passing.
 
 mod lives;
+mod pages;
 mod sheets;
 mod traces;
 
@@ -20,11 +22,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 6] = [
+    let steps: [(&str, Check); 7] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
+        ("simulator: a page about a system stands alone", pages::check),
         ("simulator: what is reproduced of tuned pipes holds", reproduced),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];

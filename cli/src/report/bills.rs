@@ -1,71 +1,106 @@
-//! The bills of pipes as stacked bars, with what was seen on them.
+//! The bills of pipes as stacked bars, with what was seen below and on them.
 
 use super::Facts;
 use super::svg::Picture;
 use crate::chart::Axis;
 use crate::duration::human;
 use crate::outcome::PipePromise;
+use crate::simulate::Life;
 use diapason_pipe::bill::{Bill, What};
 
 const LEFT: f64 = 110.0;
 const ROW: f64 = 46.0;
 const WIDTH: f64 = 960.0;
 
-/// One bar for each pipe; nothing without any.
+/// How high the bars are: what is planned, and what was seen.
+const PLANNED: f64 = 18.0;
+const SEEN: f64 = 7.0;
+
+/// What is drawn of a pipe.
+struct Bar<'a> {
+    name: &'a str,
+    bill: &'a Bill,
+    /// The life of the message that took longest.
+    worst: Option<&'a Life>,
+    /// The longest that its reader or writer measured.
+    seen: Option<u64>,
+    nine: Option<u64>,
+    wanted: Option<u64>,
+}
+
+impl Bar<'_> {
+    fn end(&self) -> u64 {
+        let marks = [self.seen, self.nine, self.wanted].into_iter().flatten();
+        marks.fold(self.bill.total.0, u64::max)
+    }
+
+    fn draw(&self, picture: &mut Picture, axis: &Axis, y: f64) {
+        let x = |ns: u64| axis.place(ns as f64 / 1e6);
+        picture.text((LEFT - 8.0, y + 17.0), "end", "", self.name);
+        let mut stack = |y: f64, high: f64, stages: &[(What, u64, String)]| {
+            let mut from = 0;
+            for (what, took, hint) in stages {
+                let size = ((x(from + took) - x(from)).max(0.5), high);
+                let hint = format!("{}: {} ({hint})", what.name(), human(*took));
+                picture.rectangle((x(from), y), size, colour(*what), &hint);
+                from += took;
+            }
+        };
+        let items = self.bill.items().iter();
+        let planned = items.clone().map(|item| (item.what, item.value.0, item.basis.to_string()));
+        stack(y, PLANNED, &planned.collect::<Vec<_>>());
+        if let Some(life) = self.worst {
+            let hint = format!("message {}", life.number);
+            let stages = items.map(|item| (item.what, life.took(item.what).0, hint.clone()));
+            stack(y + PLANNED + 1.0, SEEN, &stages.collect::<Vec<_>>());
+        }
+        let marks = [
+            (self.seen, "seen", "measured"),
+            (self.nine, "nine", "eq. 9"),
+            (self.wanted, "wanted", "wanted"),
+        ];
+        for (at, class, what) in marks {
+            let Some(at) = at else { continue };
+            picture.line((x(at), y - 5.0), (x(at), y + 29.0), class);
+            let hint = format!("{what}: {}", human(at));
+            picture.rectangle((x(at) - 3.0, y - 8.0), (6.0, 4.0), class, &hint);
+        }
+    }
+}
+
+/// One bar for each pipe, and below it the message that took longest; nothing without any.
 pub fn bills(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
-    let piped: Vec<(&str, &Bill, Option<u64>, Option<u64>)> = system
-        .pipes
-        .iter()
-        .zip(&facts.plan.pipes)
-        .filter_map(|(pipe, piped)| {
-            let bill = piped.bill.as_ref().ok()?;
-            let nine = piped.equation_nine.map(|time| time.0);
-            Some((pipe.name.as_str(), bill, nine, pipe.latency_ns))
+    let promises = facts.session.promises();
+    let piped = system.pipes.iter().zip(&facts.plan.pipes).zip(&facts.lives.seen);
+    let bars: Vec<Bar<'_>> = piped
+        .filter_map(|((pipe, piped), seen)| {
+            let promise = promises.iter().find(|promise| promise.name == pipe.name);
+            let measured =
+                |p: &PipePromise| Some(p.row(facts.outcome())?.whole_max_ns + p.least_ns);
+            Some(Bar {
+                name: &pipe.name,
+                bill: piped.bill.as_ref().ok()?,
+                worst: seen.worst.as_ref(),
+                seen: promise.and_then(measured),
+                nine: piped.equation_nine.map(|time| time.0),
+                wanted: pipe.latency_ns,
+            })
         })
         .collect();
-    let ends = piped.iter().flat_map(|(_, bill, nine, wanted)| {
-        [Some(bill.total.0), *nine, *wanted].into_iter().flatten()
-    });
-    let Some(longest) = ends.max() else { return String::new() };
+    let Some(longest) = bars.iter().map(Bar::end).max() else { return String::new() };
     let axis = Axis::up_to(longest as f64 / 1e6, LEFT, WIDTH - 20.0);
-    let x = |ns: u64| axis.place(ns as f64 / 1e6);
-    let bottom = ROW * piped.len() as f64 + 8.0;
+    let bottom = ROW * bars.len() as f64 + 8.0;
     let mut picture = Picture::new(WIDTH, bottom + 28.0);
     for tick in axis.ticks() {
         let (at, label) = (axis.place(tick), format!("{} ms", axis.label(tick)));
         picture.line((at, 4.0), (at, bottom), "grid");
         picture.text((at, bottom + 16.0), "middle", "small", &label);
     }
-    let promises = facts.session.promises();
-    for (row, (name, bill, nine, wanted)) in piped.iter().enumerate() {
-        let y = ROW * row as f64 + 12.0;
-        picture.text((LEFT - 8.0, y + 17.0), "end", "", name);
-        let mut from = 0;
-        for item in bill.items() {
-            let to = from + item.value.0;
-            let hint = format!("{}: {} ({})", item.what.name(), human(item.value.0), item.basis);
-            let size = ((x(to) - x(from)).max(0.5), 24.0);
-            picture.rectangle((x(from), y), size, colour(item.what), &hint);
-            from = to;
-        }
-        let seen = promises.iter().find(|promise| promise.name == *name);
-        let seen = seen
-            .and_then(|p: &PipePromise| Some(p.row(facts.outcome())?.whole_max_ns + p.least_ns));
-        let marks =
-            [(seen, "seen", "seen"), (*nine, "nine", "eq. 9"), (*wanted, "wanted", "wanted")];
-        for (at, class, what) in marks {
-            let Some(at) = at else { continue };
-            picture.line((x(at), y - 5.0), (x(at), y + 29.0), class);
-            picture.rectangle(
-                (x(at) - 3.0, y - 8.0),
-                (6.0, 4.0),
-                class,
-                &format!("{what}: {}", human(at)),
-            );
-        }
+    for (row, bar) in bars.iter().enumerate() {
+        bar.draw(&mut picture, &axis, ROW * row as f64 + 12.0);
     }
-    picture.finish("the bill of every pipe") + &legend(piped.iter().map(|(_, bill, ..)| *bill))
+    picture.finish("the bill of every pipe") + &legend(bars.iter().map(|bar| bar.bill))
 }
 
 /// The colour of an item; no bill has two of one colour.
@@ -91,7 +126,8 @@ fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
         }
     }
     let items = used.iter().map(|what| key(colour(*what), what.name()));
-    let marks = [("seen", "longest seen"), ("nine", "eq. 9 of the article"), ("wanted", "wanted")];
+    let marks =
+        [("seen", "longest measured"), ("nine", "eq. 9 of the article"), ("wanted", "wanted")];
     let marks = marks.iter().map(|(class, what)| key(class, what));
     format!("<p class=\"legend\">{}</p>\n", items.chain(marks).collect::<String>())
 }

@@ -19,7 +19,7 @@ use crate::failure::{BROKEN, HOLDS};
 use crate::outcome::{Outcome, Verdict};
 use crate::plan::{self, Plan};
 use crate::session::{Run, Session};
-use crate::simulate;
+use crate::simulate::{self, Followed, Lives};
 use crate::{Failure, Workspace, metal};
 use diapason_sim::{Costs, Options};
 use diapason_system::RunOptions;
@@ -44,6 +44,7 @@ struct Facts<'a> {
     session: &'a Session,
     plan: &'a Plan,
     run: &'a Run,
+    lives: &'a Lives,
     watch: &'a Watch,
     verdict: &'a Verdict,
     request: &'a ReportRequest,
@@ -72,14 +73,14 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let works = simulate::works(&session, request.seed);
     let costs = Costs::at(session.system.clock_hz);
     let how = Options { costs, works, ..Options::default() };
-    let ending = simulate::drive(&session, &how, &session.system.faults, &mut watch)?;
-    let outcome = std::mem::take(&mut watch.outcome);
-    let run = Run { ending, outcome, flight: None, served: None };
+    let faults = &session.system.faults;
+    let Followed { run, lives, .. } = simulate::follow(&session, &how, faults, None, &mut watch)?;
     let verdict = session.judge(&run);
     let facts = Facts {
         session: &session,
         plan: &plan,
         run: &run,
+        lives: &lives,
         watch: &watch,
         verdict: &verdict,
         request,

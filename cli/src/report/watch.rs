@@ -1,11 +1,9 @@
-//! What the page needs of a simulated run: its outcome, and who ran in a short window of it.
+//! What the page needs of a simulated run besides: who ran in a short window of it.
 
-use crate::console::Line;
-use crate::outcome::Outcome;
 use crate::simulate::Cast;
 use diapason_abi::Nanos;
 use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_sim::{Moment, Observer, Said};
+use diapason_sim::{Moment, Observer};
 use diapason_system::{Server, System};
 
 /// The part of a run whose schedule is drawn.
@@ -40,30 +38,17 @@ pub struct Stretch {
 /// Watches a run.
 pub struct Watch {
     pub window: Window,
-    pub outcome: Outcome,
     pub stretches: Vec<Stretch>,
     pub cast: Cast,
 }
 
 impl Watch {
     pub fn new(window: Window) -> Watch {
-        let (outcome, cast) = (Outcome::default(), Cast::default());
-        Watch { window, outcome, stretches: Vec::new(), cast }
+        Watch { window, stretches: Vec::new(), cast: Cast::default() }
     }
 }
 
 impl Observer for Watch {
-    fn hear(&mut self, said: Said) {
-        match said {
-            Said::Record(record, words) => self.outcome.note(&Line::Record(record, words)),
-            Said::Log(process, text) => self.outcome.note(&Line::Log { process, text }),
-            Said::Fault(time, text) => self.outcome.injected.push((time.0, text)),
-            Said::Stray(time, stray) => self.outcome.strays.push((time.0, stray)),
-            Said::Boots(_) => self.outcome.boot_again(),
-            Said::Note(..) => {}
-        }
-    }
-
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
         let Window { from: begin, to: end } = self.window;
         let (from, to) = (from.max(begin), to.min(end));

@@ -84,7 +84,7 @@ pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
 /// What was found, in words: of a job and a message the one that took more of what it had.
 pub fn either(
     bill: Option<Bill>,
-    life: Option<Life>,
+    life: Option<&Life>,
     system: &System,
     cast: &Cast,
     names: &Names,
@@ -92,10 +92,10 @@ pub fn either(
     match (bill, life) {
         (None, None) => String::from("there was no such job or message"),
         (Some(bill), None) => render(&bill, cast, names),
-        (Some(bill), Some(life)) if !life.is_worse_than(bill.response(), bill.deadline) => {
+        (Some(bill), Some(life)) if !life.is_worse_than(bill.response(), Some(bill.deadline)) => {
             render(&bill, cast, names)
         }
-        (_, Some(life)) => messages::render(&life, &system.pipes[life.pipe].name, cast, names),
+        (_, Some(life)) => messages::render(life, &system.pipes[life.pipe].name, cast, names),
     }
 }
 

@@ -211,6 +211,7 @@ impl Several {
 pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Failure> {
     let of_one = [
         (request.explain.is_some(), "--explain"),
+        (request.stages, "--stages"),
         (request.search.is_some(), "--search"),
         (!request.fault.is_empty(), "--fault"),
         (request.seeds.is_some(), "--seeds"),

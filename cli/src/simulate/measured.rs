@@ -1,25 +1,39 @@
 //! What a simulation measured, besides the records of the kernel: how buses were used, how long
-//! jobs took.
+//! jobs took, and how long messages were on each part of their way.
 
+use super::messages::{Seen, render_stages, stages_to_json};
 use super::usage::Usage;
 use crate::Failure;
 use crate::chart::{Distribution, cdf, histogram};
 use crate::commands::Addition;
-use crate::session::Run;
+use crate::session::{Run, Session};
 use diapason_abi::Nanos;
 use serde_json::Value;
 use std::path::Path;
 
-/// Both as text and as JSON.
-pub fn addition(run: &Run, usage: &[Usage], jobs: &[Distribution]) -> Addition {
-    let end = Nanos(run.outcome.end.map_or(0, |end| end.time_ns));
-    let parts =
-        std::iter::once(Usage::render(usage, end)).chain(jobs.iter().map(histogram::terminal));
-    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
-    let text = parts.join("\n");
-    let buses = (String::from("buses"), Usage::to_json(usage, end));
-    let jobs = Value::Array(jobs.iter().map(Distribution::to_json).collect());
-    Addition { text, json: vec![buses, (String::from("responses"), jobs)] }
+/// What was measured.
+pub struct Measured<'a> {
+    pub usage: &'a [Usage],
+    pub jobs: &'a [Distribution],
+    /// Of the messages of each pipe, if that was asked for.
+    pub stages: Option<&'a [Seen]>,
+}
+
+impl Measured<'_> {
+    /// All of it as text and as JSON.
+    pub fn addition(&self, session: &Session, run: &Run) -> Addition {
+        let end = Nanos(run.outcome.end.map_or(0, |end| end.time_ns));
+        let system = &session.system;
+        let stages = self.stages.map(|seen| render_stages(system, seen, &session.names));
+        let jobs = self.jobs.iter().map(histogram::terminal);
+        let parts = stages.into_iter().chain([Usage::render(self.usage, end)]).chain(jobs);
+        let text = parts.filter(|part| !part.is_empty()).collect::<Vec<String>>().join("\n");
+        let buses = ("buses", Usage::to_json(self.usage, end));
+        let jobs = Value::Array(self.jobs.iter().map(Distribution::to_json).collect());
+        let stages = self.stages.map(|seen| ("stages", stages_to_json(system, seen)));
+        let json = [buses, ("responses", jobs)].into_iter().chain(stages);
+        Addition { text, json: json.map(|(name, value)| (name.to_owned(), value)).collect() }
+    }
 }
 
 /// A histogram for each thread and the distribution functions of all, as files.

@@ -36,9 +36,9 @@ pub(crate) use explain::Cast;
 pub use faults::{asked, drawn};
 use hosts::Several;
 pub use hosts::{Seat, drive_cores, drive_together, follow_together};
-use measured::{addition, pictures};
+use measured::{Measured, pictures};
 use messages::Messages;
-pub use messages::{Choice, Life};
+pub use messages::{Choice, Life, Lives, Seen};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
@@ -78,6 +78,8 @@ pub struct SimRequest {
     pub strict: bool,
     /// The job or message whose time is to be explained, if one is.
     pub explain: Option<String>,
+    /// Show how long messages were at each stage of their pipes?
+    pub stages: bool,
     /// Which captures are wanted.
     pub captures: Request,
     /// Show how long jobs took, as histograms?
@@ -292,9 +294,10 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     let faults = plan.faults(request.seed);
     let mut how = with_upsets(session, &plan.options(request.seed), &faults);
     simulable(&session.system)?;
-    let transfers = request.captures.pcap.is_some() || wanted.message.is_some();
+    let follows = wanted.message.is_some() || request.stages;
+    let transfers = request.captures.pcap.is_some() || follows;
     let (functions, sights) = in_sight(&session.system, &faults, transfers);
-    let messages = wanted.message.map(|of| Messages::new(&session.system, &sights, of));
+    let messages = follows.then(|| Messages::new(&session.system, &sights, wanted.message));
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
@@ -316,12 +319,15 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     sheet.map_or(Ok(()), Sheet::finish)?;
     let run = Run { ending, outcome, flight: None, served: None };
     let jobs = responses.map(|responses| responses.distributions(&cast, names)).unwrap_or_default();
-    let code = report(request.json, session, &run, addition(&run, &usage, &jobs))?;
+    let lives = messages.map(Messages::lives);
+    let stages = lives.as_ref().filter(|_| request.stages).map(|lives| &*lives.seen);
+    let measured = Measured { usage: &usage, jobs: &jobs, stages };
+    let code = report(request.json, session, &run, measured.addition(session, &run))?;
     request.svg.as_ref().map_or(Ok(()), |folder| pictures(folder, &jobs))?;
     eprintln!("trace {:016x}", hash.0);
-    if ledger.is_some() || messages.is_some() {
+    if ledger.is_some() || wanted.message.is_some() {
         let bill = ledger.and_then(Ledger::bill);
-        let life = messages.and_then(Messages::life);
+        let life = lives.as_ref().zip(wanted.message).and_then(|(lives, of)| lives.of(of));
         eprintln!("\n{}", explain::either(bill, life, &session.system, &cast, names));
     }
     Ok(code)
@@ -438,17 +444,18 @@ pub fn hash(
     Ok(listener.hash.0)
 }
 
-/// What became of a run in which a message was followed.
+/// What became of a run in which messages were followed.
 pub struct Followed {
-    /// What was said.
-    pub outcome: Outcome,
+    /// How it went.
+    pub run: Run,
     /// The hash of every entry into the core.
     pub hash: u64,
-    /// The life of the message, if there was such a one.
-    pub life: Option<Life>,
+    /// What became of the messages.
+    pub lives: Lives,
 }
 
-/// Runs a session and follows a message.
+/// Runs a session and follows all messages; `choice` is what will be asked for. Somebody more
+/// watches.
 ///
 /// # Errors
 /// If it cannot be run.
@@ -456,7 +463,8 @@ pub fn follow(
     session: &Session,
     how: &Options,
     faults: &[Fault],
-    choice: Choice,
+    choice: Option<Choice>,
+    watcher: &mut impl Observer,
 ) -> Result<Followed, Failure> {
     simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, true);
@@ -465,11 +473,14 @@ pub fn follow(
     how.watched = messages.watched();
     let watch = Watch::begin(sights, &Request::default(), &session.names)?;
     let (watch, messages) = (Some(watch), Some(messages));
-    let mut listener = Listener { watch, messages, ..Listener::new(|_: &Line| {}) };
-    drive_among(session, &how, functions, &mut listener)?;
-    let Listener { outcome, hash, watch, mut messages, now, .. } = listener;
+    let listener = Listener { watch, messages, ..Listener::new(|_: &Line| {}) };
+    let mut both = (listener, watcher);
+    let ending = drive_among(session, &how, functions, &mut both)?;
+    let Listener { outcome, hash, watch, mut messages, now, .. } = both.0;
     watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
-    Ok(Followed { outcome, hash: hash.0, life: messages.and_then(Messages::life) })
+    let lives = messages.map(Messages::lives).unwrap_or_default();
+    let run = Run { ending, outcome, flight: None, served: None };
+    Ok(Followed { run, hash: hash.0, lives })
 }
 
 /// Runs a session on the simulated machine, with these faults.

@@ -6,7 +6,7 @@ use super::{CONCENTRATOR, session};
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate::{Choice, Followed, Life, asked, drive, follow};
+use diapason::simulate::{Choice, Followed, Life, Seen, asked, drive, follow};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
 use diapason_sim::{Options, Trace};
@@ -30,23 +30,22 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     sent(&session(workspace, built, OUTPUT, HORIZON_NS)?)?;
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
     let pipes = session.system.pipes.len();
-    let fastest = pipes - 1;
-    let worst = (0..pipes).map(Choice::Worst);
-    let some = [Choice::WorstOfAll, Choice::This(fastest, 1), Choice::This(fastest, SOME)];
-    for choice in worst.chain(some) {
-        let followed = followed(&session, &[], choice)?;
-        let life = adds_up(&followed, choice)?;
-        within_plan(life).map_err(|wrong| format!("{choice:?}: {wrong}"))?;
-        if let Choice::Worst(pipe) = choice {
-            as_measured(&session, &followed, life, pipe)?;
-        }
+    let some = Choice::This(pipes - 1, SOME);
+    let calm = followed(&session, &[], some)?;
+    for choice in (0..pipes).map(Choice::Worst).chain([Choice::WorstOfAll, some]) {
+        within_plan(adds_up(&calm, choice)?).map_err(|wrong| format!("{choice:?}: {wrong}"))?;
+    }
+    for (pipe, seen) in calm.lives.seen.iter().enumerate() {
+        stages_within_plan(seen).map_err(|wrong| format!("pipe {pipe}: {wrong}"))?;
+        as_measured(&session, &calm, pipe)?;
     }
     let faults = asked(&session.system, &[FAULT.to_owned()]).map_err(|bad| bad.to_string())?;
-    for choice in some {
-        adds_up(&followed(&session, &faults, choice)?, choice)?;
+    let disturbed = followed(&session, &faults, some)?;
+    for choice in [Choice::WorstOfAll, some] {
+        adds_up(&disturbed, choice)?;
     }
-    let never = followed(&session, &[], Choice::This(fastest, u64::MAX))?;
-    if never.life.is_some() {
+    let never = Choice::This(pipes - 1, u64::MAX);
+    if followed(&session, &[], never)?.lives.of(never).is_some() {
         Err(String::from("a message that never was has a life"))
     } else {
         Ok(())
@@ -55,33 +54,32 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
 
 /// The lives of messages to devices.
 fn sent(session: &Session) -> Result<(), String> {
-    let pipes = session.system.pipes.iter().enumerate();
-    let pipes: Vec<usize> =
-        pipes.filter(|(_, pipe)| pipe.way == Way::ToDevice).map(|(index, _)| index).collect();
-    let last = *pipes.last().ok_or("no pipe goes to a device")?;
+    let to_device = session.system.pipes.iter().map(|pipe| pipe.way == Way::ToDevice);
+    let pipes: Vec<usize> = to_device.enumerate().filter_map(|(i, is)| is.then_some(i)).collect();
+    let some = Choice::This(*pipes.last().ok_or("no pipe goes to a device")?, SOME);
+    let followed = followed(session, &[], some)?;
     // What happens after a writer's last report, it does not say.
     let mut agreed = false;
-    let choices = pipes.into_iter().map(Choice::Worst);
-    for choice in choices.chain([Choice::This(last, 1), Choice::This(last, SOME)]) {
-        let followed = followed(session, &[], choice)?;
+    for pipe in pipes {
+        let choice = Choice::Worst(pipe);
         let life = adds_up(&followed, choice)?;
         within_plan(life).map_err(|wrong| format!("{choice:?}: {wrong}"))?;
-        if let Choice::Worst(pipe) = choice {
-            let whole = measured(session, &followed, pipe)?;
-            let latency = life.latency();
-            if latency < whole {
-                return Err(format!("{latency:?} by its life, {whole:?} by its writer"));
-            }
-            agreed |= latency - whole <= TELLING;
+        stages_within_plan(&followed.lives.seen[pipe])?;
+        let (latency, whole) = (life.latency(), measured(session, &followed, pipe)?);
+        if latency < whole {
+            return Err(format!("{latency:?} by its life, {whole:?} by its writer"));
         }
+        agreed |= latency - whole <= TELLING;
     }
+    adds_up(&followed, some)?;
     if agreed { Ok(()) } else { Err(String::from("no writer measured the longest life")) }
 }
 
-/// The run with a message followed, and the same without.
+/// The run with messages followed, and the same without.
 fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Followed, String> {
     let how = Options::default();
-    let followed = follow(session, &how, faults, choice).map_err(|failure| failure.to_string())?;
+    let followed = follow(session, &how, faults, Some(choice), &mut ());
+    let followed = followed.map_err(|failure| failure.to_string())?;
     let mut alone = Trace::default();
     drive(session, &how, faults, &mut alone).map_err(|failure| failure.to_string())?;
     if followed.hash == alone.0 {
@@ -92,7 +90,7 @@ fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Follo
 }
 
 fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
-    let life = followed.life.as_ref().ok_or(format!("no message for {choice:?}"))?;
+    let life = followed.lives.of(choice).ok_or(format!("no message for {choice:?}"))?;
     let sum = life.items.iter().fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
     let gaps = life.items.windows(2).filter(|pair| pair[0].to != pair[1].from).count();
     let empty = life.items.iter().filter(|item| item.to <= item.from).count();
@@ -110,27 +108,39 @@ fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
 /// No stage takes longer than its item of the bill.
 fn within_plan(life: &Life) -> Result<(), String> {
     let bill = life.bill.ok_or("its pipe has no bill")?;
-    let took = |stage: What| {
-        let items = life.items.iter().filter(|item| item.stage == stage);
-        items.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
-    };
     let most = |stage| bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
     for stage in What::ALL {
-        if took(stage) > most(stage) {
-            return Err(format!("{} took {:?} of {:?}", stage.name(), took(stage), most(stage)));
+        let (took, most) = (life.took(stage), most(stage));
+        if took > most {
+            return Err(format!("{} took {took:?} of {most:?}", stage.name()));
         }
     }
     if life.latency() > bill.total { Err(format!("{:?} in all", life.latency())) } else { Ok(()) }
 }
 
+/// No message of a pipe left a stage later than the plan says, and there were some.
+fn stages_within_plan(seen: &Seen) -> Result<(), String> {
+    let stages = seen.stages();
+    if seen.messages == 0 || stages.is_empty() {
+        return Err(String::from("no message was followed"));
+    }
+    for stage in stages {
+        let name = stage.what.name();
+        let planned = stage.planned.unwrap_or(Nanos::ZERO);
+        if stage.longest > planned {
+            return Err(format!("{name}: {:?} of {planned:?}", stage.longest));
+        }
+        if let Some((left, planned)) = stage.since.filter(|(left, planned)| left > planned) {
+            return Err(format!("{name} was left after {left:?} of {planned:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// The reader measured its longest delay against the fastest way to the server that it saw, so that
 /// is what the life is longer by.
-fn as_measured(
-    session: &Session,
-    followed: &Followed,
-    life: &Life,
-    pipe: usize,
-) -> Result<(), String> {
+fn as_measured(session: &Session, followed: &Followed, pipe: usize) -> Result<(), String> {
+    let life = adds_up(followed, Choice::Worst(pipe))?;
     let (latency, whole) = (life.latency() + CALL, measured(session, followed, pipe)?);
     if latency < whole || latency - whole > FASTEST {
         return Err(format!("{latency:?} by its life, {whole:?} by its reader"));
@@ -141,6 +151,6 @@ fn as_measured(
 /// The longest of a pipe, by its reader or writer.
 fn measured(session: &Session, followed: &Followed, pipe: usize) -> Result<Nanos, String> {
     let promises = session.promises();
-    let row = promises.get(pipe).and_then(|promise| promise.row(&followed.outcome));
+    let row = promises.get(pipe).and_then(|promise| promise.row(&followed.run.outcome));
     Ok(Nanos(row.ok_or("nobody said how a pipe did")?.whole_max_ns))
 }

@@ -53,21 +53,6 @@ impl Journey {
             Road::ToDevice { back, .. } => back,
         }
     }
-
-    fn latency(&self) -> Nanos {
-        self.to - self.from
-    }
-
-    /// Later than another, measured by what was promised of each?
-    pub fn is_worse_than(&self, bound: Option<Nanos>, other: &Life) -> bool {
-        is_worse((self.latency(), bound), (other.latency(), other.bound))
-    }
-}
-
-/// Is the first time a larger part of the most that it may be than the second?
-fn is_worse(one: (Nanos, Option<Nanos>), other: (Nanos, Option<Nanos>)) -> bool {
-    let most = |bound: Option<Nanos>| u128::from(bound.unwrap_or(Nanos::FOREVER).0.max(1));
-    u128::from(one.0.0) * most(other.1) > u128::from(other.0.0) * most(one.1)
 }
 
 /// What one item of a life is spent with.
@@ -146,14 +131,30 @@ impl Life {
 
     /// Later than something else that had so long, measured by what was promised of each?
     #[must_use]
-    pub fn is_worse_than(&self, took: Nanos, had: Nanos) -> bool {
-        is_worse((self.latency(), self.bound), (took, Some(had)))
+    pub fn is_worse_than(&self, took: Nanos, had: Option<Nanos>) -> bool {
+        let most = |bound: Option<Nanos>| u128::from(bound.unwrap_or(Nanos::FOREVER).0.max(1));
+        u128::from(self.latency().0) * most(had) > u128::from(took.0) * most(self.bound)
     }
 
     /// From its beginning to its end.
     #[must_use]
     pub fn latency(&self) -> Nanos {
         self.to - self.from
+    }
+
+    /// How long it was at a stage.
+    #[must_use]
+    pub fn took(&self, stage: What) -> Nanos {
+        let of_it = self.items.iter().filter(|item| item.stage == stage);
+        of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from))
+    }
+
+    /// From its beginning until it had left a stage and those before it.
+    #[must_use]
+    pub fn since(&self, stage: What) -> Nanos {
+        let place = |what| What::ALL.iter().position(|of| *of == what);
+        let until = self.items.iter().rfind(|item| place(item.stage) <= place(stage));
+        until.map_or(Nanos::ZERO, |item| item.to - self.from)
     }
 }
 

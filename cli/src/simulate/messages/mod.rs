@@ -8,10 +8,12 @@
 
 mod life;
 mod line;
+mod seen;
 mod tell;
 mod wire;
 
 pub use life::Life;
+pub use seen::{Seen, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
 use crate::plan::Plan;
@@ -36,9 +38,36 @@ pub enum Choice {
     This(usize, u64),
 }
 
+/// What became of all messages.
+#[derive(Clone, Default, Debug)]
+pub struct Lives {
+    /// By pipe.
+    pub seen: Vec<Seen>,
+    /// The one that was asked for by its number.
+    this: Option<Life>,
+}
+
+impl Lives {
+    /// The life of a message, if there was such a one.
+    #[must_use]
+    pub fn of(&self, choice: Choice) -> Option<&Life> {
+        match choice {
+            Choice::WorstOfAll => {
+                let worst = self.seen.iter().filter_map(|seen| seen.worst.as_ref());
+                let worse = |one: &Life, two: &Life| one.is_worse_than(two.latency(), two.bound);
+                worst.reduce(|one, other| if worse(other, one) { other } else { one })
+            }
+            Choice::Worst(pipe) => self.seen.get(pipe)?.worst.as_ref(),
+            Choice::This(..) => self.this.as_ref(),
+        }
+    }
+}
+
 /// Everybody who follows messages.
 pub struct Messages {
-    choice: Choice,
+    /// Of this pipe, this one is wanted.
+    wanted: Option<(usize, u64)>,
+    lives: Lives,
     /// By pipe; none if it cannot be followed.
     lines: Vec<Option<Line>>,
     /// By controller looked at.
@@ -46,22 +75,29 @@ pub struct Messages {
     /// The messages of each controller, by the number of their devices.
     vectors: Vec<Location>,
     history: History,
-    life: Option<Life>,
 }
 
 impl Messages {
-    /// Those of a system's pipes.
+    /// Those of a system's pipes; `choice` is what will be asked for.
     #[must_use]
-    pub fn new(system: &System, sights: &Sights, choice: Choice) -> Messages {
+    pub fn new(system: &System, sights: &Sights, choice: Option<Choice>) -> Messages {
         let plan = Plan::tests(system, system.clock_hz);
         let line = |index| Line::new(system, &plan, sights, index);
+        let seen = system.pipes.iter().zip(&plan.pipes).map(|(pipe, piped)| {
+            let bill = piped.bill.as_ref().ok().copied();
+            Seen::new(pipe.way, bill)
+        });
+        let wanted = match choice {
+            Some(Choice::This(pipe, number)) => Some((pipe, number)),
+            _ => None,
+        };
         Messages {
-            choice,
+            wanted,
+            lives: Lives { seen: seen.collect(), this: None },
             lines: (0..system.pipes.len()).map(line).collect(),
             wires: sights.taps.iter().map(|_| Wire::default()).collect(),
             vectors: system.devices.iter().map(|device| device.location).collect(),
             history: History::default(),
-            life: None,
         }
     }
 
@@ -71,10 +107,10 @@ impl Messages {
         self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()
     }
 
-    /// The life that was wanted, if there was such a message.
+    /// What became of all that arrived.
     #[must_use]
-    pub fn life(self) -> Option<Life> {
-        self.life
+    pub fn lives(self) -> Lives {
+        self.lives
     }
 
     /// What passed at a controller.
@@ -109,18 +145,9 @@ impl Messages {
         self.lines.iter_mut().flatten().for_each(|line| line.hear(tap, channel, &heard));
     }
 
-    /// A message has arrived: is it the one?
+    /// A message has arrived.
     fn arrived(&mut self, journey: &Journey) {
         let Some(line) = self.lines.get(journey.pipe).and_then(Option::as_ref) else { return };
-        let is_it = match self.choice {
-            Choice::WorstOfAll => true,
-            Choice::Worst(pipe) => pipe == journey.pipe,
-            Choice::This(pipe, number) => (pipe, number) == (journey.pipe, journey.number),
-        };
-        let worse = |life: &Life| journey.is_worse_than(line.bound, life);
-        if !is_it || !self.life.as_ref().is_none_or(worse) {
-            return;
-        }
         let (of, vector) = (line.device as u16, journey.told().vector);
         let message = Location::Message { of, vector };
         let message = self.vectors.iter().position(|location| *location == message);
@@ -129,9 +156,12 @@ impl Messages {
             history: &self.history,
             interrupt: message.and_then(|device| u16::try_from(device).ok()),
         };
-        if let Some(items) = life::items(journey, &roads) {
-            self.life = Some(Life::new(journey, items, line.bound, line.bill));
+        let Some(items) = life::items(journey, &roads) else { return };
+        let life = Life::new(journey, items, line.bound, line.bill);
+        if self.wanted == Some((journey.pipe, journey.number)) {
+            self.lives.this = Some(life.clone());
         }
+        self.lives.seen[journey.pipe].note(life);
     }
 }
 

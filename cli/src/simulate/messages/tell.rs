@@ -60,8 +60,7 @@ fn stages(life: &Life) -> String {
     let mut rows = Table::new(&[("took", right), ("planned", right), ("stage", left)]);
     let planned = |value: Option<Nanos>| value.map_or(String::from("-"), shown);
     for stage in What::ALL {
-        let of_it = life.items.iter().filter(|item| item.stage == stage);
-        let took = of_it.fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
+        let took = life.took(stage);
         let most = life.bill.and_then(|bill| bill.item(stage)).map(|item| item.value);
         if took == Nanos::ZERO && most.is_none() {
             continue;

@@ -48,6 +48,11 @@ pub struct Controller<M, D> {
     pub(super) serial: u64,
     /// Something may want a command or a request.
     pub(super) attention: bool,
+    /// A port's register has to be looked at.
+    pub(super) stirred: bool,
+    /// The first deadline of a command, a port or a device: set by [`Controller::work`], since only
+    /// there are any made.
+    due: Nanos,
     /// Who is asked first for the next command.
     pub(super) turn: usize,
     /// When a start is looked at again.
@@ -97,6 +102,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             counters: Counters::default(),
             serial: 0,
             attention: false,
+            stirred: false,
+            due: Nanos::FOREVER,
             turn: 0,
             glance: Nanos::ZERO,
             checked: Nanos::ZERO,
@@ -157,11 +164,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if self.state != State::Running {
             return self.start_wake();
         }
-        let command = self.commands.under_way.map_or(Nanos::FOREVER, |command| command.deadline);
-        let ports = self.ports.iter().map(|port| port.deadline);
-        let devices = self.devices.iter().map(|device| device.deadline);
-        let soonest = ports.chain(devices).min().unwrap_or(Nanos::FOREVER);
-        soonest.min(command).min(self.checked + self.limits.watch)
+        self.due.min(self.checked + self.limits.watch)
     }
 
     /// Takes events off an interrupter's ring, at most `budget` of them.
@@ -207,8 +210,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
                 if number == 0 || number > self.port_count() {
                     self.counters.spurious += 1;
                 } else {
-                    self.ports[usize::from(number) - 1].dirty = true;
-                    self.attention = true;
+                    self.stir(number);
                 }
             }
             Some(Kind::HostController) if event.completion() == Some(Completion::EventRingFull) => {
@@ -237,8 +239,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.die(death, now);
     }
 
+    /// Nearly always there is nothing to do but transfers, and then this must cost nothing.
     fn work(&mut self, now: Nanos) {
-        if self.state != State::Running {
+        let quiet = !self.attention && !self.stirred && now < self.due;
+        if quiet || self.state != State::Running {
             return;
         }
         self.command_late(now);
@@ -247,6 +251,15 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if self.state == State::Running {
             self.pump(now);
         }
+        self.due = self.soonest();
+    }
+
+    /// The first deadline of a command, a port or a device.
+    fn soonest(&self) -> Nanos {
+        let command = self.commands.under_way.map_or(Nanos::FOREVER, |command| command.deadline);
+        let ports = self.ports.iter().map(|port| port.deadline);
+        let devices = self.devices.iter().map(|device| device.deadline);
+        ports.chain(devices).fold(command, Nanos::min)
     }
 
     /// Interrupters that exist and are used.

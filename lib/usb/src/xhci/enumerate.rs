@@ -252,8 +252,9 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         match self.ports.get_mut(usize::from(port).wrapping_sub(1)) {
             Some(root) if root.device == Some(index) => {
                 root.device = None;
-                root.dirty = true;
-                if let (Some(cause), super::port::Phase::InUse) = (cause, root.phase) {
+                let phase = root.phase;
+                self.stir(port);
+                if let (Some(cause), super::port::Phase::InUse) = (cause, phase) {
                     self.retry_port(port, cause, now);
                 }
             }

@@ -72,6 +72,7 @@ impl Port {
 impl<M: Mmio, D: Dma> Controller<M, D> {
     /// Every port that reported something or whose time has come.
     pub(super) fn service_ports(&mut self, now: Nanos) {
+        self.stirred = false;
         for number in 1..=self.port_count() {
             let port = &self.ports[usize::from(number) - 1];
             if self.state == State::Running && (port.dirty || now >= port.deadline) {
@@ -110,6 +111,12 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             self.port(number).enter(Phase::Debounce, now + DEBOUNCE);
         }
         self.step_port(number, word, now);
+    }
+
+    /// A port's register has to be looked at.
+    pub(super) fn stir(&mut self, number: u8) {
+        self.port(number).dirty = true;
+        self.stirred = true;
     }
 
     fn port(&mut self, number: u8) -> &mut Port {
@@ -176,7 +183,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         port.attempts += 1;
         if port.attempts < ATTEMPTS {
             port.enter(Phase::Debounce, now);
-            port.dirty = true;
+            self.stir(number);
         } else {
             port.enter(Phase::Broken, Nanos::FOREVER);
             self.notice(Notice::Failed { port: number, route: 0, cause });

@@ -285,7 +285,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
                 let word = self.hw.port(number);
                 self.hw.set_port(number, word & port::NEUTRAL | port::POWER);
             }
-            self.ports[usize::from(number) - 1].dirty = true;
+            self.stir(number);
         }
         self.checked = now;
         self.attention = true;

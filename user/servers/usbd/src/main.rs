@@ -190,7 +190,8 @@ impl Task for Half {
                     let now = time::now();
                     watch.begun(now.0);
                     let fresh = time::work(self.work, || server.attend(cause, now));
-                    (fresh, server.next_wake())
+                    let managing = self.duty == Duty::Manage;
+                    (fresh, if managing { server.next_wake() } else { Nanos::FOREVER })
                 }
                 Err(errno) => return stop(errno),
             };
@@ -212,9 +213,7 @@ impl Half {
         first && self.server.lock().is_ok_and(|server| server.tells(policy::tell::TIMES))
     }
 
-    fn wait(&self, wake: Nanos) -> Result<Cause, Errno> {
-        let managing = self.duty == Duty::Manage;
-        let deadline = if managing { wake } else { Nanos::FOREVER };
+    fn wait(&self, deadline: Nanos) -> Result<Cause, Errno> {
         let (occurred, cause) = match &self.source {
             Source::Message(interrupter, message) => {
                 (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))

@@ -1,0 +1,73 @@
+//! The page about a system: one file that needs no other, in which every pipe has its bill, and
+//! below it the life of a message that the simulated run showed.
+
+use crate::steps::command;
+use diapason::Workspace;
+use diapason::describe::describe;
+use diapason::metal::Built;
+use diapason::plan::Plan;
+
+/// Has pipes both ways, chains and a described bus.
+const SYSTEM: &str = "examples/can-gateway.toml";
+const LENGTH: &str = "1500ms";
+/// What would make it need something else.
+const OUTSIDE: [&str; 5] = [" src=", " href=", "url(", "@import", "<script"];
+/// Elements that are opened and closed.
+const ELEMENTS: [&str; 7] = ["html", "main", "section", "svg", "table", "title", "p"];
+
+/// The step.
+pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
+    let path = workspace.target().join("tmp").join("page.html");
+    std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;
+    let arguments = ["run", "--quiet", "-p", "diapason", "--", "report", SYSTEM];
+    let mut run = command(workspace, &arguments);
+    run.args(["--for", LENGTH, "-o"]).arg(&path);
+    let output = run.output().map_err(|bad| bad.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let page = std::fs::read_to_string(&path).map_err(|bad| bad.to_string())?;
+    std::fs::remove_file(&path).map_err(|bad| bad.to_string())?;
+    alone(&page)?;
+    drawn(workspace, &page)
+}
+
+/// It is whole, and one file.
+fn alone(page: &str) -> Result<(), String> {
+    if let Some(outside) = OUTSIDE.iter().find(|outside| page.contains(*outside)) {
+        return Err(format!("the page has `{outside}`"));
+    }
+    for element in ELEMENTS {
+        let count = |tag: &str| page.matches(tag).count();
+        let opened = count(&format!("<{element}>")) + count(&format!("<{element} "));
+        let closed = count(&format!("</{element}>"));
+        if opened == 0 || opened != closed {
+            return Err(format!("`{element}` is opened {opened} times and closed {closed} times"));
+        }
+    }
+    Ok(())
+}
+
+/// Every item of every bill is there with its reason, and a message of each pipe.
+fn drawn(workspace: &Workspace, page: &str) -> Result<(), String> {
+    let system = describe(&workspace.root().join(SYSTEM)).map_err(|bad| bad.to_string())?;
+    let plan = Plan::of(&system, system.clock_hz);
+    let mut stages = 0;
+    for (pipe, piped) in system.pipes.iter().zip(&plan.pipes) {
+        let bill = piped.bill.as_ref().map_err(|why| format!("{}: {why:?}", pipe.name))?;
+        for item in bill.items() {
+            let hint = format!("<title>{}: ", item.what.name());
+            if !page.contains(&hint) || !page.contains(&item.basis.to_string()) {
+                return Err(format!("{} has no `{}`", pipe.name, item.what.name()));
+            }
+        }
+        stages += bill.items().len();
+    }
+    let seen = page.matches(" (message ").count();
+    let names = system.chains.iter().map(|chain| &chain.name);
+    let missing = names.filter(|name| !page.contains(&format!("the bill of chain {name}"))).count();
+    if stages == 0 || seen != stages || missing > 0 {
+        return Err(format!("{seen} of {stages} stages of messages; {missing} chains are missing"));
+    }
+    Ok(())
+}
