@@ -214,7 +214,7 @@ impl Plant<'_> {
                 format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
             ));
         };
-        let gap = core.system.ios[place].wake_gap;
+        let gap = core.system.ios[place].least_gap();
         IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
             (
                 format!("the I/O VCPU of `{server}` does not get its share"),

@@ -116,7 +116,7 @@ impl Plant<'_> {
                 format!("declare one that serves a Main VCPU and add it to `uses` of `{server}`"),
             )
         })?;
-        Ok((io.share.ppm(), main.period.min(io.cap), io.wake_gap))
+        Ok((io.share.ppm(), main.period.min(io.cap), io.least_gap()))
     }
 }
 

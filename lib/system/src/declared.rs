@@ -279,6 +279,7 @@ pub(crate) enum DeclaredVcpu {
         utilization_ppm: At<u32>,
         cap: Option<At<u64>>,
         interval_ns: u64,
+        wakes: u8,
         /// Names of Main VCPUs.
         serves: Vec<At<String>>,
     },
