@@ -89,6 +89,20 @@ impl<'a, T> Pool<'a, T> {
         self.0.get_mut(first..first + range.count as usize).unwrap_or_default()
     }
 
+    /// The first that is as wanted.
+    #[inline(always)]
+    pub fn find(&self, is_wanted: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+        self.0.iter().position(is_wanted).map(|at| Id::new(at as u16))
+    }
+
+    /// The first of a range that is as wanted.
+    #[inline(always)]
+    pub fn find_of(&self, range: Range, is_wanted: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+        let first = range.first as usize;
+        let own = self.0.get(first..first + range.count as usize)?;
+        own.iter().position(is_wanted).map(|at| Id::new((first + at) as u16))
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> u16 {

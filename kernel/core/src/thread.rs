@@ -42,8 +42,8 @@ pub enum Wait {
     Time,
     /// Room in a counting semaphore.
     Semaphore(SemaphoreId),
-    /// A signal; then the mutex.
-    Condition(ConditionId, SemaphoreId),
+    /// A signal; then the mutex it wanted.
+    Condition(ConditionId),
     /// A message.
     Receive(MailboxId),
     /// Room for its message.
@@ -88,7 +88,8 @@ pub(crate) struct Resumed {
     pub deliver_to: u64,
 }
 
-/// One thread slot.
+/// One thread slot. What is used most comes first, where the instructions that reach it are short.
+#[repr(C)]
 pub struct Thread {
     /// Its handle, or [`FREE`] while the slot is free.
     pub handle: u64,
@@ -100,12 +101,15 @@ pub struct Thread {
     pub wait: Wait,
     /// What it waits for once this wait is over: nothing, or a hint.
     pub(crate) after: Wait,
-    /// Handle of the mutex it waits for, or will want back.
+    pub(crate) message_priority: u32,
+    /// Handle of the mutex it waits for, or will want back once a condition is signalled.
     pub(crate) wanted: u64,
     /// The VCPU it runs on, if it has one.
     pub vcpu: VcpuId,
     /// How urgent its own place is, on its VCPU or among those that have none.
     pub priority: u8,
+    /// Is there a result of its pending call?
+    pub(crate) has_result: bool,
     /// How urgent it is among those that wait for the same: as its own place, or the most urgent
     /// one parked with it.
     pub(crate) urgency: u64,
@@ -122,25 +126,24 @@ pub struct Thread {
     pub held: SemaphoreId,
     /// Result of its pending call.
     pub(crate) result: u64,
-    pub(crate) has_result: bool,
     /// Where the message it receives goes, once it runs again; 0 if none is pending.
     pub(crate) deliver_to: u64,
-    /// The message it sends or has received.
-    pub(crate) message: [u8; MESSAGE_BYTES],
-    pub(crate) message_length: u8,
-    pub(crate) message_priority: u32,
     /// Its process, and its slot there.
     pub process: ProcessId,
     /// Slot in its process: which stack it has.
     pub slot: u16,
-    /// Up to eight characters.
-    pub name: u64,
     /// The thread that joins it.
     pub(crate) joiner: ThreadId,
     /// Nobody will join it.
     pub(crate) detached: bool,
+    /// Bytes of the message it sends or has received.
+    pub(crate) message_length: u8,
+    /// Up to eight characters.
+    pub name: u64,
     /// Its periodic jobs.
     pub jobs: Jobs,
+    /// That message.
+    pub(crate) message: [u8; MESSAGE_BYTES],
 }
 
 impl Thread {
@@ -311,16 +314,15 @@ impl Kernel<'_> {
             let result = self.threads[thread].result;
             self.threads[thread].jobs.active = self.threads[thread].jobs.period > Nanos::ZERO;
             self.wake(thread, result);
-        } else if let Wait::Condition(condition, mutex) = self.threads[thread].wait {
+        } else if let Wait::Condition(condition) = self.threads[thread].wait {
             self.leave_condition(thread, condition);
             let timed_out = diapason_abi::encode_result(Err(Errno::TimedOut));
-            self.reacquire(thread, mutex, timed_out);
+            self.reacquire(thread, timed_out);
         } else if let Wait::Mutex(_) = self.threads[thread].wait {
             self.leave_chain(thread);
             self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
         } else {
-            self.leave_queue(thread);
-            self.wake_with(thread, Errno::TimedOut);
+            self.send_away(thread, Errno::TimedOut);
         }
     }
 
@@ -331,7 +333,7 @@ impl Kernel<'_> {
             Wait::Semaphore(semaphore) => {
                 self.semaphores[semaphore].waiters.remove(&mut self.threads, thread);
             }
-            Wait::Condition(condition, _) => self.leave_condition(thread, condition),
+            Wait::Condition(condition) => self.leave_condition(thread, condition),
             Wait::Receive(mailbox) => {
                 self.mailboxes[mailbox].receivers.remove(&mut self.threads, thread);
             }
@@ -344,6 +346,7 @@ impl Kernel<'_> {
     }
 
     /// `ThreadCreate(entry, argument, priority, name, vcpu)`.
+    #[inline(never)]
     pub(crate) fn thread_create<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [entry, argument, priority, name, vcpu] = a;
         let process = self.process;
@@ -351,7 +354,7 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, priority));
         }
         let range = self.processes[process].threads;
-        let free = range.ids().find(|t| self.threads[*t].is_spare());
+        let free = self.threads.find_of(range, Thread::is_spare);
         let thread = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let vcpu = match vcpu {
             0 => self.processes[process].vcpu,
