@@ -118,12 +118,12 @@ pub(crate) type Step = Result<Flow, Refused>;
 /// that reach it are short.
 #[repr(C)]
 pub struct Kernel<'a> {
-    /// Threads, processes and objects.
+    /// Threads, and the objects of most calls.
     pub threads: Pool<'a, Thread>,
     pub(crate) semaphores: Pool<'a, Semaphore>,
     pub(crate) mailboxes: Pool<'a, Mailbox>,
     pub(crate) events: Pool<'a, Event>,
-    /// VCPUs, and what they were promised.
+    /// VCPUs.
     pub vcpus: Pool<'a, Vcpu>,
     /// Time of this entry.
     pub(crate) now: Nanos,
@@ -142,6 +142,7 @@ pub struct Kernel<'a> {
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) entries: u64,
     pub(crate) free_frames: Chain,
+    /// What VCPUs were promised.
     pub(crate) promise: Promise,
 }
 

@@ -134,15 +134,16 @@ impl Ready {
     }
 }
 
-/// What the core chooses from, and what it chose.
+/// What the core chooses from, and what it chose. What is used most comes first.
 #[repr(C)]
 pub struct Scheduler {
     /// Who runs now.
     pub running: ThreadId,
     /// In whose place: its own, or that of a thread that waits for it.
     pub place: ThreadId,
-    /// The VCPU that pays for it, and since and until when (below).
+    /// The VCPU that pays for it.
     pub(crate) payer: VcpuId,
+    /// How many VCPUs are ranked.
     pub(crate) ranks: u8,
     /// Ranks of the VCPUs that have ready threads and budget.
     pub(crate) eligible: u64,
