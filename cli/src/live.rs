@@ -5,7 +5,7 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::outcome::PipePromise;
 use crate::words;
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport};
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken};
 use diapason_abi::record::Record;
 use std::io::Write;
 
@@ -99,7 +99,10 @@ impl Pipes {
 
     fn note(&mut self, line: &Line) -> Heard {
         let Line::Log { process, text } = line else { return Heard::Sentence };
-        if PipeDelays::parse(text).is_some() || PipeOutside::parse(text).is_some() {
+        let is_part = PipeDelays::parse(text).is_some()
+            || PipeOutside::parse(text).is_some()
+            || PipeTaken::parse(text).is_some();
+        if is_part {
             return Heard::Part;
         }
         let Some(report) = PipeReport::parse(text) else { return Heard::Sentence };
@@ -157,7 +160,17 @@ mod tests {
 
     fn promise(name: &str, channel: u8) -> PipePromise {
         let (name, reader, bound_ns) = (name.to_owned(), u64::from(channel) + 1, 5_000_000);
-        PipePromise { name, way: Way::FromDevice, reader, channel, bound_ns, least_ns: 0, slots: 9 }
+        PipePromise {
+            name,
+            way: Way::FromDevice,
+            reader,
+            channel,
+            bound_ns,
+            taken_ns: 0,
+            through_ns: None,
+            least_ns: 0,
+            slots: 9,
+        }
     }
 
     fn said(channel: u8, messages: u64) -> Line {

@@ -137,7 +137,7 @@ fn pipes_to_devices() {
         "hasty.toml",
         ["latency = \"150ms\"", "latency = \"100ms\""],
         "messages of `brakes` may take 139.483 ms, 100.000 ms are wanted",
-        "shorten the longest item, the device's own bus",
+        "shorten the longest item, taken by the driver",
     );
 }
 
@@ -208,7 +208,7 @@ fn chains_of_threads() {
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
         "messages of `gateway` may take 58.436 ms, 50.000 ms are wanted",
-        "shorten the longest item, driver's thread",
+        "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",

@@ -7,12 +7,14 @@ mod chain;
 mod contract;
 mod costs;
 mod delays;
+mod taken;
 mod tuned;
 
 pub use chain::{ChainReach, ChainReport, HOPS};
 pub use contract::{CHANNELS, CONTRACTS, Contract, Contracts, ENVELOPES, Envelope, PipeOutside};
 pub use costs::{COSTS, DriverCosts};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
+pub use taken::PipeTaken;
 pub use tuned::TunedReport;
 
 use crate::Nanos;

@@ -135,6 +135,8 @@ fn pipe(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Value {
         "lost": seen(|row| row.lost),
         "between_reports": row.and_then(|row| row.between).map(|(least, most)| [least, most]),
         "peak": seen(|row| row.peak),
+        "taken_bound_ns": promise.taken_ns,
+        "taken_max_ns": row.map(|row| promise.taken(row)),
         "moving_max_ns": seen(|row| row.moving_max_ns),
         "reading_max_ns": seen(|row| row.reading_max_ns),
         "longest_ns": seen(|row| row.whole_max_ns),

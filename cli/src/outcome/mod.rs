@@ -13,7 +13,7 @@ mod verdict;
 pub use alarms::{Alarm, Assumptions};
 pub use chains::{ChainPromise, ChainRow, render as render_chains};
 pub use kernel::KernelRow;
-pub use pipes::{PipePromise, PipeRow, render as render_pipes};
+pub use pipes::{PipePromise, PipeRow, parts as pipe_parts, render as render_pipes};
 pub use render::share;
 pub use tuned::{TunedRow, render as render_tuned};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};

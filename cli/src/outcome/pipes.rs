@@ -5,7 +5,9 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, SIZES};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken, SIZES};
+use diapason_pipe::bill::{Bill, What};
 use diapason_system::{System, Way};
 
 /// One pipe.
@@ -23,6 +25,8 @@ pub struct PipeRow {
     pub outside: u64,
     /// Most that ever waited in the buffer.
     pub peak: u64,
+    /// The longest from the writer of a pipe to a device until the server took it.
+    pub taking_max_ns: u64,
     /// The longest from the server to the reader.
     pub reading_max_ns: u64,
     /// The longest from the device to the server, beyond the fastest.
@@ -48,6 +52,7 @@ impl PipeRow {
             lost: 0,
             outside: 0,
             peak: 0,
+            taking_max_ns: 0,
             reading_max_ns: 0,
             moving_max_ns: 0,
             whole_max_ns: 0,
@@ -85,6 +90,9 @@ pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
         sizes.zip(counts).for_each(|(size, count)| *size = count);
     } else if let Some(PipeOutside { channel, messages }) = PipeOutside::parse(text) {
         row(rows, reader, channel).outside = messages;
+    } else if let Some(PipeTaken { channel, taking }) = PipeTaken::parse(text) {
+        let longest = &mut row(rows, reader, channel).taking_max_ns;
+        *longest = taking.0.max(*longest);
     }
 }
 
@@ -110,6 +118,10 @@ pub struct PipePromise {
     pub channel: u8,
     /// The longest a message takes.
     pub bound_ns: u64,
+    /// The longest until the server has taken it, from the device or from its writer.
+    pub taken_ns: u64,
+    /// The longest until it is through on the device's own bus, of a pipe to a device.
+    pub through_ns: Option<u64>,
     /// The shortest; nothing of a pipe to a device, whose times are of one clock.
     pub least_ns: u64,
     /// Most messages in its buffer; of a pipe to a device, under way.
@@ -129,11 +141,36 @@ impl PipePromise {
                 reader: pipe.process.into(),
                 channel: pipe.channel,
                 bound_ns: bill.total.0,
+                taken_ns: taken(bill, pipe.way),
+                through_ns: bill.item(What::Back).map(|back| (bill.total - back.value).0),
                 least_ns: bill.least.0,
                 slots: bill.slots,
             })
         });
         promise.collect()
+    }
+
+    /// What each part of it took at most, and may.
+    #[must_use]
+    pub fn parts(&self, row: &PipeRow) -> Vec<String> {
+        let of = |seen, most| format!("{} of {}", human(seen), human(most));
+        let taken = of(self.taken(row), self.taken_ns);
+        match self.through_ns {
+            None => vec![taken, human(row.reading_max_ns)],
+            Some(through) => {
+                let back = of(row.reading_max_ns, self.bound_ns - through);
+                vec![taken, of(row.moving_max_ns, through), back]
+            }
+        }
+    }
+
+    /// The longest until the server had taken it.
+    #[must_use]
+    pub fn taken(&self, row: &PipeRow) -> u64 {
+        match self.way {
+            Way::FromDevice => row.moving_max_ns,
+            Way::ToDevice => row.taking_max_ns,
+        }
     }
 
     /// What its reader said, if it said anything.
@@ -149,7 +186,8 @@ impl PipePromise {
         let Some(row) = self.row(outcome) else { return Vec::new() };
         let name = &self.name;
         // What was measured leaves out the fastest way there is.
-        let longest = (self.bound_ns - self.least_ns.min(self.bound_ns)).saturating_add(slack_ns);
+        let beyond = |most: u64| most.saturating_sub(self.least_ns).saturating_add(slack_ns);
+        let longest = beyond(self.bound_ns);
         let alarm = |kind, observed, assumed, text| {
             (observed > assumed).then(|| Alarm {
                 name: kind,
@@ -179,11 +217,18 @@ impl PipePromise {
                 format!("{peak} messages of {name} were under way; at most {slots} were expected"),
             ),
         };
+        let (taken, latest) = (self.taken(row), beyond(self.taken_ns));
+        let kept = format!(
+            "a message of {name} was taken by the server after {}; at most {} was promised",
+            human(taken),
+            human(latest)
+        );
         let lost = format!("{} messages of {name} were lost", row.lost);
         let outside = format!("{} messages of {name} were outside of its contract", row.outside);
         [
             // First: whatever else is broken may follow from it.
             alarm("pipe-contract", row.outside, 0, outside),
+            alarm("pipe-taken", taken, latest, kept),
             alarm("pipe-late", row.whole_max_ns, longest, late),
             alarm("pipe-buffer", row.peak, self.slots, full),
             alarm("pipe-loss", row.lost, 0, lost),
@@ -199,22 +244,14 @@ impl PipePromise {
 pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
     let of = |way| promises.iter().filter(move |promise| promise.way == way);
     let mut text = String::new();
-    for (way, [pipe, process, half, other]) in [
-        (Way::FromDevice, ["pipe", "reader", "to server", "to reader"]),
-        (Way::ToDevice, ["pipe to", "writer", "to its bus", "and back"]),
-    ] {
-        let mut table = Table::new(&[
-            (pipe, Align::Left),
-            (process, Align::Left),
-            ("messages", Align::Right),
-            ("lost", Align::Right),
-            ("a second", Align::Right),
-            ("at once", Align::Right),
-            (half, Align::Right),
-            (other, Align::Right),
-            ("longest", Align::Right),
-            ("bound", Align::Right),
-        ]);
+    for (way, ends) in
+        [(Way::FromDevice, ["pipe", "reader"]), (Way::ToDevice, ["pipe to", "writer"])]
+    {
+        let ends = ends.map(|name| (name, Align::Left));
+        let counts = ["messages", "lost", "a second", "at once"];
+        let all = [&counts, parts(way), &["longest", "bound"]].concat();
+        let columns: Vec<_> = all.into_iter().map(|name| (name, Align::Right)).collect();
+        let mut table = Table::new(&[&ends[..], &columns].concat());
         of(way).for_each(|promise| table.row(row_of(promise, outcome, names)));
         if of(way).next().is_some() {
             text += if text.is_empty() { "" } else { "\n" };
@@ -224,19 +261,37 @@ pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> Str
     text
 }
 
+/// The columns of [`PipePromise::parts`].
+#[must_use]
+pub const fn parts(way: Way) -> &'static [&'static str] {
+    match way {
+        Way::FromDevice => &["to server", "to reader"],
+        Way::ToDevice => &["taken by server", "to its bus", "and back"],
+    }
+}
+
+/// When the server has taken a message at the latest.
+fn taken(bill: &Bill, way: Way) -> u64 {
+    let item = |what| bill.item(what).map_or(Nanos::ZERO, |item| item.value);
+    match way {
+        Way::FromDevice => (bill.total - item(What::User)).0,
+        Way::ToDevice => item(What::Taken).0,
+    }
+}
+
 fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String> {
     let head = vec![promise.name.clone(), names.process(promise.reader)];
     let cells = match promise.row(outcome) {
-        Some(row) => vec![
-            row.messages.to_string(),
-            row.lost.to_string(),
-            row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
-            format!("{} of {}", row.peak, promise.slots),
-            human(row.moving_max_ns),
-            human(row.reading_max_ns),
-            human(row.whole_max_ns),
-        ],
-        None => vec!["-".into(); 7],
+        Some(row) => {
+            let counts = vec![
+                row.messages.to_string(),
+                row.lost.to_string(),
+                row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
+                format!("{} of {}", row.peak, promise.slots),
+            ];
+            [counts, promise.parts(row), vec![human(row.whole_max_ns)]].concat()
+        }
+        None => vec!["-".into(); 5 + parts(promise.way).len()],
     };
     [head, cells, vec![human(promise.bound_ns)]].concat()
 }
@@ -244,7 +299,6 @@ fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_abi::Nanos;
 
     fn said(messages: u64, whole: u64) -> String {
         let channel = 3;
@@ -270,9 +324,19 @@ mod tests {
     fn a_pipe_to_a_device_has_its_own_words() {
         let name = "brakes".to_owned();
         let (reader, channel, least_ns) = (2, 3, 0);
-        let (bound_ns, slots) = (8, 4);
-        let promise =
-            PipePromise { name, way: Way::ToDevice, reader, channel, bound_ns, least_ns, slots };
+        let (bound_ns, slots, taken_ns, through_ns) = (8, 4, 5, Some(7));
+        let way = Way::ToDevice;
+        let promise = PipePromise {
+            name,
+            way,
+            reader,
+            channel,
+            bound_ns,
+            taken_ns,
+            through_ns,
+            least_ns,
+            slots,
+        };
         let mut outcome = Outcome::default();
         note(&mut outcome.pipes, 2, &said(4, 8));
         assert_eq!(promise.alarms(&outcome, 0), []);
@@ -280,5 +344,36 @@ mod tests {
         let [late] = &promise.alarms(&outcome, 0)[..] else { panic!("one alarm") };
         assert_eq!((late.name, late.observed, late.assumed), ("pipe-late", 9, 8));
         assert!(late.text.contains("was known to be through after 9 ns"), "{}", late.text);
+        for (taking, alarms) in [(5, 1), (6, 2), (1, 2)] {
+            let line = PipeTaken { channel, taking: Nanos(taking) }.to_string();
+            note(&mut outcome.pipes, 2, &line);
+            assert_eq!(promise.alarms(&outcome, 0).len(), alarms, "{taking}");
+        }
+        assert_eq!(promise.alarms(&outcome, 0)[0].name, "pipe-taken");
+    }
+
+    #[test]
+    fn a_pipe_from_a_device_says_which_half_was_late() {
+        let promise = PipePromise {
+            name: "engine".to_owned(),
+            way: Way::FromDevice,
+            reader: 2,
+            channel: 3,
+            bound_ns: 9,
+            taken_ns: 6,
+            through_ns: None,
+            least_ns: 1,
+            slots: 9,
+        };
+        for (moving, whole, alarms) in
+            [(5, 8, vec![]), (6, 8, vec!["pipe-taken"]), (5, 9, vec!["pipe-late"])]
+        {
+            let (moving, whole) = (Nanos(moving), Nanos(whole));
+            let report = PipeReport { channel: 3, moving, whole, ..PipeReport::default() };
+            let mut outcome = Outcome::default();
+            note(&mut outcome.pipes, 2, &report.to_string());
+            let rang: Vec<_> = promise.alarms(&outcome, 0).iter().map(|it| it.name).collect();
+            assert_eq!(rang, alarms);
+        }
     }
 }

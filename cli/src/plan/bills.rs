@@ -20,7 +20,7 @@ const INPUT: [(What, &str); 7] = [
 ];
 /// Those of pipes to devices.
 const OUTPUT: [(What, &str); 4] = [
-    (What::Driver, "driver"),
+    (What::Taken, "taken"),
     (What::Bus, "bus"),
     (What::Drain, "its own bus"),
     (What::Back, "acknowledged"),

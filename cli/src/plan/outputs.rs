@@ -11,9 +11,7 @@ use diapason_abi::pipe::{OUT_SLOTS, REST};
 use diapason_bus::Direction;
 use diapason_devices::can::ARDUINO;
 use diapason_devices::kvaser::Identity;
-use diapason_pipe::bill::{
-    Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, What, input, pump,
-};
+use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
 use diapason_pipe::size::Bucket;
 use diapason_system::{CanTraffic, Pipe, Way};
 use diapason_usb::class::kvaser;
@@ -62,10 +60,6 @@ impl Plant<'_> {
         let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
         let (room, open) = kvaser::SENDING;
         let longest = longest_transfer(pipe.usb, self.system, Direction::Out, kvaser::SENT_MAX)?;
-        let told = [What::Moderation, What::TopHalf, What::BottomHalf];
-        let told = told.iter().filter_map(|what| back.item(*what));
-        let round = Nanos(longest.0 * open as u64);
-        let round = told.fold(round, |sum, item| sum + item.value);
         let writes = |other: &&Pipe| other.way == Way::ToDevice && other.usb == pipe.usb;
         let (_, turn) = receiver(pipe, self.system)?;
         let drain = Drain {
@@ -77,7 +71,7 @@ impl Plant<'_> {
             look,
             slots: OUT_SLOTS as u64,
             transfers: open as u64,
-            round,
+            round: Pump::round(longest, open as u64, back),
             ahead: room as u64,
             channels: self.system.pipes.iter().filter(writes).count() as u64,
             drain,

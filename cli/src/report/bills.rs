@@ -112,7 +112,7 @@ const fn colour(what: What) -> &'static str {
         What::TopHalf => "c3",
         What::BottomHalf => "c4",
         What::User => "c5",
-        What::Driver => "c6",
+        What::Driver | What::Taken => "c6",
         What::Back => "c7",
     }
 }

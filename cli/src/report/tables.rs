@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{PipePromise, share};
+use crate::outcome::{PipePromise, pipe_parts, share};
 use diapason_system::{Server, Way};
 
 /// A table of HTML; the first column is text, the others are numbers.
@@ -27,29 +27,28 @@ pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
 /// Pipes: what was promised, and what was seen; those from devices, and those to them.
 pub fn pipes(facts: &Facts<'_>) -> String {
     let promises = facts.session.promises();
-    let of = |way: Way, [pipe, half, other]: [&str; 3]| {
+    let of = |way: Way, pipe: &'static str| {
         let rows = promises.iter().filter(|promise| promise.way == way);
         let rows: Vec<Vec<String>> = rows.map(|promise| seen(promise, facts)).collect();
-        let columns = [pipe, "messages", "lost", "at once", half, other, "longest", "bound"];
-        table(&columns, &rows)
+        let counts = [pipe, "messages", "lost", "at once"];
+        table(&[&counts, pipe_parts(way), &["longest", "bound"]].concat(), &rows)
     };
-    of(Way::FromDevice, ["pipe", "to server", "to reader"])
-        + &of(Way::ToDevice, ["pipe to", "to its bus", "and back"])
+    of(Way::FromDevice, "pipe") + &of(Way::ToDevice, "pipe to")
 }
 
 fn seen(promise: &PipePromise, facts: &Facts<'_>) -> Vec<String> {
     let row = promise.row(facts.outcome());
     let of = |text: Option<String>| text.unwrap_or_else(|| "–".into());
-    vec![
+    let counts = vec![
         promise.name.clone(),
         of(row.map(|row| row.messages.to_string())),
         of(row.map(|row| row.lost.to_string())),
         of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
-        of(row.map(|row| human(row.moving_max_ns))),
-        of(row.map(|row| human(row.reading_max_ns))),
-        of(row.map(|row| human(row.whole_max_ns))),
-        human(promise.bound_ns),
-    ]
+    ];
+    let nothing = || vec![of(None); pipe_parts(promise.way).len()];
+    let parts = row.map_or_else(nothing, |row| promise.parts(row));
+    let ends = vec![of(row.map(|row| human(row.whole_max_ns))), human(promise.bound_ns)];
+    [counts, parts, ends].concat()
 }
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.

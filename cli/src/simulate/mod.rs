@@ -38,7 +38,7 @@ use hosts::Several;
 pub use hosts::{Seat, drive_cores, drive_together, follow_together};
 use measured::{Measured, pictures};
 use messages::Messages;
-pub use messages::{Choice, Life, Lives, Seen};
+pub use messages::{Choice, Life, Lives, Seen, Stage};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;

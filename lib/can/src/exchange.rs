@@ -55,6 +55,8 @@ plain! {
         pub flags: u8,
         /// Nothing.
         pub spare: u16,
+        /// When its client put it into the pipe, in ns since boot.
+        pub written: u64,
     }
 }
 
@@ -70,6 +72,9 @@ plain! {
         pub through: u64,
         /// Frames that will not be: the channel was closed, or they are none.
         pub given_up: u64,
+        /// The longest that a frame was in the pipe until the server took it, since the report
+        /// before.
+        pub taking: u64,
         /// Errors the controller saw on its bus.
         pub errors: u32,
         /// Times that the interface lost frames it had received.
@@ -214,6 +219,12 @@ impl Arrival {
 }
 
 impl Departure {
+    /// A frame to be sent, put into a pipe at `written`.
+    #[must_use]
+    pub fn at(frame: &Frame, written: Nanos) -> Departure {
+        Departure { written: written.0, ..Departure::new(frame) }
+    }
+
     /// A frame to be sent.
     #[must_use]
     pub fn new(frame: &Frame) -> Departure {
@@ -223,7 +234,7 @@ impl Departure {
             *to = *from;
         }
         let flags = flag(frame.is_extended(), EXTENDED) | flag(frame.is_remote(), REMOTE);
-        Departure { data, id: frame.raw_id(), code: frame.code(), flags, spare: 0 }
+        Departure { data, id: frame.raw_id(), code: frame.code(), flags, spare: 0, written: 0 }
     }
 
     /// The frame.

@@ -49,6 +49,7 @@ fn a_record_of_any_content_is_a_frame_that_can_or_none() {
             code: byte() % 20,
             flags: byte(),
             spare: 0,
+            written: 0,
         };
         let Some(frame) = record.frame() else { continue };
         frames += 1;

@@ -12,6 +12,8 @@ pub struct Mark {
     pub time: Nanos,
     /// When the server knew.
     pub known: Nanos,
+    /// The longest that a frame was in the pipe until the server took it, since the report before.
+    pub taking: Nanos,
 }
 
 /// The last ones that nobody has looked at: as many as reports can wait at once.
@@ -31,7 +33,9 @@ impl Default for Marks {
 impl Marks {
     /// A report came, by which so many frames are through. Who does not look loses the oldest.
     pub(crate) fn note(&mut self, report: &Report, through: u64) {
-        let mark = Mark { through, time: Nanos(report.time), known: Nanos(report.taken) };
+        let (time, known, taking) = (report.time, report.taken, report.taking);
+        let (time, known, taking) = (Nanos(time), Nanos(known), Nanos(taking));
+        let mark = Mark { through, time, known, taking };
         if let Some(place) = self.marks.get_mut((self.first + self.length) % REPORTS) {
             *place = mark;
         }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::Nanos;
 use diapason_can::Frame;
+use diapason_rt::time;
 
 impl Channel {
     /// Put a frame into the pipe. It goes out in its turn, and again until somebody acknowledges
@@ -21,7 +22,10 @@ impl Channel {
         match departures.len() {
             Err(_) => return Err(Error::Corrupt),
             Ok(DEPARTURES) => return Err(Error::Full),
-            Ok(_) => departures.push(&Departure::new(frame)).map_err(|_| Error::Full)?,
+            Ok(_) => {
+                let departure = Departure::at(frame, time::now());
+                departures.push(&departure).map_err(|_| Error::Full)?;
+            }
         }
         writing.books.wrote();
         // The server empties the pipe, a fence, and looks once more; we fill it, a fence, and look

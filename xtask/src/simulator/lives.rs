@@ -6,7 +6,7 @@ use super::{CONCENTRATOR, session};
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate::{Choice, Followed, Life, Seen, asked, drive, follow};
+use diapason::simulate::{Choice, Followed, Life, Seen, Stage, asked, drive, follow};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
 use diapason_sim::{Options, Trace};
@@ -105,14 +105,15 @@ fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
     }
 }
 
-/// No stage takes longer than its item of the bill.
+/// No stage is over later than the items of the bill so far say.
 fn within_plan(life: &Life) -> Result<(), String> {
     let bill = life.bill.ok_or("its pipe has no bill")?;
-    let most = |stage| bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+    let (mut after, mut latest) = (Nanos::ZERO, Nanos::ZERO);
     for stage in What::ALL {
-        let (took, most) = (life.took(stage), most(stage));
-        if took > most {
-            return Err(format!("{} took {took:?} of {most:?}", stage.name()));
+        after += life.took(stage);
+        latest += bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+        if after > latest {
+            return Err(format!("{} is over after {after:?} of {latest:?}", stage.name()));
         }
     }
     if life.latency() > bill.total { Err(format!("{:?} in all", life.latency())) } else { Ok(()) }
@@ -124,17 +125,10 @@ fn stages_within_plan(seen: &Seen) -> Result<(), String> {
     if seen.messages == 0 || stages.is_empty() {
         return Err(String::from("no message was followed"));
     }
-    for stage in stages {
-        let name = stage.what.name();
-        let planned = stage.planned.unwrap_or(Nanos::ZERO);
-        if stage.longest > planned {
-            return Err(format!("{name}: {:?} of {planned:?}", stage.longest));
-        }
-        if let Some((left, planned)) = stage.since.filter(|(left, planned)| left > planned) {
-            return Err(format!("{name} was left after {left:?} of {planned:?}"));
-        }
-    }
-    Ok(())
+    let late = stages.into_iter().find(|stage| stage.by_end > stage.planned_by_end);
+    late.map_or(Ok(()), |Stage { what, by_end, planned_by_end, .. }| {
+        Err(format!("{} was left after {by_end:?} of {planned_by_end:?}", what.name()))
+    })
 }
 
 /// The reader measured its longest delay against the fastest way to the server that it saw, so that

@@ -151,7 +151,7 @@ impl Life {
 
     /// From its beginning until it had left a stage and those before it.
     #[must_use]
-    pub fn since(&self, stage: What) -> Nanos {
+    pub fn by_end_of(&self, stage: What) -> Nanos {
         let place = |what| What::ALL.iter().position(|of| *of == what);
         let until = self.items.iter().rfind(|item| place(item.stage) <= place(stage));
         until.map_or(Nanos::ZERO, |item| item.to - self.from)
@@ -180,14 +180,8 @@ pub fn items(journey: &Journey, roads: &Roads<'_>) -> Option<Vec<Item>> {
         }
         Road::ToDevice { ahead, taken, ref carried, bus_free, through, ref back, known } => {
             roads.history.reaches(journey.from).then_some(())?;
-            let alone = ahead == journey.from;
-            story.push(What::Drain, journey.from, ahead, During::Pipe);
-            story.processor(
-                if alone { What::Driver } else { What::Drain },
-                taken.1,
-                ahead,
-                taken.0,
-            );
+            story.push(What::Taken, journey.from, ahead, During::Pipe);
+            story.processor(What::Taken, taken.1, ahead, taken.0);
             story.waits(What::Bus, carried, taken.0);
             story.push(What::Bus, carried.from, carried.to, During::Packet);
             story.push(What::Drain, carried.to, bus_free, During::Frames);

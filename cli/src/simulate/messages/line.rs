@@ -23,7 +23,7 @@ const RECORDS: usize = 128;
 /// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
 /// many messages are through.
 const REPORTS: u64 = 64;
-const REPORT: usize = 48;
+const REPORT: usize = 56;
 const THROUGH: usize = 16;
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;
@@ -262,6 +262,7 @@ fn departure(memory: &[u8], place: usize) -> Option<Frame> {
         code: *record.get(12)?,
         flags: *record.get(13)?,
         spare: 0,
+        written: 0,
     };
     departure.frame()
 }

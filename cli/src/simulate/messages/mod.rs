@@ -13,7 +13,7 @@ mod tell;
 mod wire;
 
 pub use life::Life;
-pub use seen::{Seen, render as render_stages, to_json as stages_to_json};
+pub use seen::{Seen, Stage, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
 use crate::plan::Plan;
@@ -83,10 +83,7 @@ impl Messages {
     pub fn new(system: &System, sights: &Sights, choice: Option<Choice>) -> Messages {
         let plan = Plan::tests(system, system.clock_hz);
         let line = |index| Line::new(system, &plan, sights, index);
-        let seen = system.pipes.iter().zip(&plan.pipes).map(|(pipe, piped)| {
-            let bill = piped.bill.as_ref().ok().copied();
-            Seen::new(pipe.way, bill)
-        });
+        let seen = plan.pipes.iter().map(|piped| Seen::new(piped.bill.as_ref().ok().copied()));
         let wanted = match choice {
             Some(Choice::This(pipe, number)) => Some((pipe, number)),
             _ => None,

@@ -14,13 +14,12 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Default, Debug)]
 struct Longest {
     within: Nanos,
-    since: Nanos,
+    by_end: Nanos,
 }
 
 /// What was seen of one pipe.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    way: Way,
     /// How long a message is at each stage, by the plan.
     bill: Option<Bill>,
     /// Messages that were followed to their end.
@@ -33,9 +32,9 @@ pub struct Seen {
 impl Seen {
     /// Nothing yet.
     #[must_use]
-    pub fn new(way: Way, bill: Option<Bill>) -> Seen {
+    pub fn new(bill: Option<Bill>) -> Seen {
         let stages = [Longest::default(); What::ALL.len()];
-        Seen { way, bill, messages: 0, worst: None, stages }
+        Seen { bill, messages: 0, worst: None, stages }
     }
 
     /// One more message.
@@ -43,7 +42,7 @@ impl Seen {
         self.messages += 1;
         for (longest, what) in self.stages.iter_mut().zip(What::ALL) {
             longest.within = longest.within.max(life.took(what));
-            longest.since = longest.since.max(life.since(what));
+            longest.by_end = longest.by_end.max(life.by_end_of(what));
         }
         if self.worst.as_ref().is_none_or(|worst| life.latency() > worst.latency()) {
             self.worst = Some(life);
@@ -53,14 +52,13 @@ impl Seen {
     /// Its stages, with what the plan says of them.
     #[must_use]
     pub fn stages(&self) -> Vec<Stage> {
-        let mut before = Nanos::ZERO;
+        let mut planned_by_end = Nanos::ZERO;
         let stage = |(longest, what): (&Longest, What)| {
             let planned = self.bill.and_then(|bill| bill.item(what)).map(|item| item.value);
-            before += planned.unwrap_or_default();
+            planned_by_end += planned.unwrap_or_default();
             let never = planned.is_none() && longest.within == Nanos::ZERO;
-            // A message to a device comes to some stages twice.
-            let since = (self.way == Way::FromDevice).then_some((longest.since, before));
-            (!never).then_some(Stage { what, longest: longest.within, planned, since })
+            let Longest { within, by_end } = *longest;
+            (!never).then_some(Stage { what, longest: within, planned, by_end, planned_by_end })
         };
         self.stages.iter().zip(What::ALL).filter_map(stage).collect()
     }
@@ -75,8 +73,10 @@ pub struct Stage {
     pub longest: Nanos,
     /// The longest by the plan.
     pub planned: Option<Nanos>,
-    /// Since the device had it, until it had left the stage; seen and planned.
-    pub since: Option<(Nanos, Nanos)>,
+    /// The longest from its beginning until it had left the stage.
+    pub by_end: Nanos,
+    /// The same by the plan.
+    pub planned_by_end: Nanos,
 }
 
 /// All pipes of a system, as a table for each way.
@@ -97,8 +97,7 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
             ("by its end", right),
             ("planned", right),
         ];
-        let shown = if way == Way::FromDevice { columns.len() } else { columns.len() - 2 };
-        let mut table = Table::new(&columns[..shown]);
+        let mut table = Table::new(&columns);
         for (pipe, seen) in system.pipes.iter().zip(seen).filter(|(pipe, _)| pipe.way == way) {
             let process = names.process(pipe.process.into());
             let head = [pipe.name.clone(), process, seen.messages.to_string()];
@@ -115,9 +114,10 @@ pub fn render(system: &System, seen: &[Seen], names: &Names) -> String {
 fn rows(seen: &Seen, head: [String; 3]) -> Vec<Vec<String>> {
     let planned = |value: Option<Nanos>| value.map_or_else(|| String::from("-"), shown);
     let stages = seen.stages().into_iter().map(|stage| {
-        let since = stage.since.map(|(seen, planned)| [shown(seen), shown(planned)]);
-        let of_it = [stage.what.name().to_owned(), shown(stage.longest), planned(stage.planned)];
-        of_it.into_iter().chain(since.into_iter().flatten()).collect::<Vec<String>>()
+        let name = stage.what.name().to_owned();
+        let of_it = [shown(stage.longest), planned(stage.planned)];
+        let by_end = [shown(stage.by_end), shown(stage.planned_by_end)];
+        [vec![name], of_it.to_vec(), by_end.to_vec()].concat()
     });
     let worst = seen.worst.as_ref().map(Life::latency);
     let total =
@@ -136,8 +136,8 @@ pub fn to_json(system: &System, seen: &[Seen]) -> Value {
                 "stage": stage.what.name(),
                 "longest_ns": stage.longest.0,
                 "planned_ns": stage.planned.map(|planned| planned.0),
-                "since_ns": stage.since.map(|(seen, _)| seen.0),
-                "planned_since_ns": stage.since.map(|(_, planned)| planned.0),
+                "by_end_ns": stage.by_end.0,
+                "planned_by_end_ns": stage.planned_by_end.0,
             })
         };
         json!({

@@ -54,21 +54,24 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
     text + "\n" + &stages(life) + "\n" + &sums(kinds)
 }
 
-/// What each stage took, beside the most that the plan says.
+/// What each stage took, and when it was over, beside the latest that the plan says: a message that
+/// is early at a stage may wait there for longer than a late one.
 fn stages(life: &Life) -> String {
     let (right, left) = (Align::Right, Align::Left);
-    let mut rows = Table::new(&[("took", right), ("planned", right), ("stage", left)]);
+    let mut rows =
+        Table::new(&[("took", right), ("after", right), ("planned", right), ("stage", left)]);
     let planned = |value: Option<Nanos>| value.map_or(String::from("-"), shown);
+    let (mut after, mut latest) = (Nanos::ZERO, Nanos::ZERO);
     for stage in What::ALL {
         let took = life.took(stage);
         let most = life.bill.and_then(|bill| bill.item(stage)).map(|item| item.value);
         if took == Nanos::ZERO && most.is_none() {
             continue;
         }
-        rows.row(vec![shown(took), planned(most), stage.name().to_owned()]);
+        (after, latest) = (after + took, latest + most.unwrap_or_default());
+        let by_plan = planned(life.bill.map(|_| latest));
+        rows.row(vec![shown(took), shown(after), by_plan, stage.name().to_owned()]);
     }
-    let most = planned(life.bill.map(|bill| bill.total));
-    rows.row(vec![shown(life.latency()), most, String::from("in all")]);
     rows.render()
 }
 

@@ -7,6 +7,8 @@ use diapason_abi::Nanos;
 /// What a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum What {
+    /// The driver to take it out of the ring: for the driver to look, and for room behind the ring.
+    Taken,
     /// A transfer to be possible: for one that is in progress, and for requests to come back.
     Request,
     /// The transfer.
@@ -29,7 +31,8 @@ pub enum What {
 
 impl What {
     /// All of them, in their order.
-    pub const ALL: [What; 9] = [
+    pub const ALL: [What; 10] = [
+        What::Taken,
         What::Request,
         What::Bus,
         What::Moderation,
@@ -45,6 +48,7 @@ impl What {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            What::Taken => "taken by the driver",
             What::Request => "wait for a transfer",
             What::Bus => "bus",
             What::Moderation => "interrupt moderation",
@@ -61,6 +65,7 @@ impl What {
     #[must_use]
     pub const fn assumption(self) -> &'static str {
         match self {
+            What::Taken => "the driver looks as it says; what is behind the ring keeps its times",
             What::Request => "requests are queued again as soon as their transfer is handled",
             What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
             What::Moderation => "the controller interrupts within its interval",

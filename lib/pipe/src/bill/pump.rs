@@ -48,6 +48,15 @@ pub struct Pump<'a> {
 }
 
 impl Pump<'_> {
+    /// `round` with so many transfers open that take at most so long: one that has ended is known
+    /// by the way of a message that comes, which has this bill.
+    #[must_use]
+    pub fn round(transfer: Nanos, open: u64, back: &Bill) -> Nanos {
+        let told = [What::Moderation, What::TopHalf, What::BottomHalf];
+        let told = told.iter().filter_map(|what| back.item(*what));
+        told.fold(Nanos(transfer.0.saturating_mul(open)), |sum, item| sum + item.value)
+    }
+
     /// The longest time until a write is heard of: a look may just have begun, and missed it.
     fn heard(&self) -> Nanos {
         let Look { rest, work, service } = self.look;
@@ -63,10 +72,24 @@ impl Pump<'_> {
     /// The longest time of each further one: of the slowest of transfers, bus and the room in the
     /// device.
     fn each(&self) -> Nanos {
-        let turns = self.round.0.saturating_mul(self.channels).div_ceil(self.transfers.max(1));
         let loops = self.carried() + self.drain.first + self.drain.each + self.back;
         let room = loops.0.div_ceil(self.drain.holds.max(1));
-        Nanos(turns.max(room).max(1)).max(self.drain.each)
+        self.turn().max(Nanos(room)).max(self.drain.each)
+    }
+
+    /// The longest time of each further one from the ring, as far as others take their turns.
+    fn turn(&self) -> Nanos {
+        let turns = self.round.0.saturating_mul(self.channels).div_ceil(self.transfers.max(1));
+        Nanos(turns.max(1))
+    }
+
+    /// The longest time out of the ring once the first look is over, if those before a message take
+    /// `turns` by their turns, and `waits` behind the ring: it is taken in its turn, or in the next
+    /// after there is room for it.
+    fn taken(&self, turns: Nanos, waits: Nanos) -> Nanos {
+        let first = self.carried() + self.drain.first + self.back + self.turn();
+        let room = first + waits - Nanos(self.each().0.saturating_mul(self.drain.holds));
+        (self.round + turns.max(room)).min(self.carried() + self.drain.first + waits)
     }
 }
 
@@ -81,14 +104,19 @@ pub fn pump(pump: &Pump<'_>, contract: &[Bucket]) -> Bill {
     let channel = [contract];
     let written = Messages { channels: &channel, ahead: Nanos::ZERO };
     let demand: &Demand<'_> = &[(Nanos(1), &written)];
-    let filled = (full.sync(Nanos(under_way)), Basis::Full { messages: under_way });
-    let kept = steps::longest_delay(&full, demand).map(|time| (time, Basis::Backlog));
-    let (sent, basis) = kept.map_or(filled, |kept| if kept.0 < filled.0 { kept } else { filled });
+    let turns = Drain { first: Nanos::ZERO, each: pump.turn(), ..drain };
+    let longest =
+        |of: &Drain, filled: Nanos| steps::longest_delay(of, demand).unwrap_or(filled).min(filled);
+    let filled = full.sync(Nanos(under_way));
+    let sent = longest(&full, filled);
+    let basis = if sent < filled { Basis::Backlog } else { Basis::Full { messages: under_way } };
+    let taken = pump.taken(longest(&turns, turns.sync(Nanos(slots))), sent - drain.first);
+    let rest = carried + sent - taken;
 
     let mut bill = Bill::new();
-    bill.put(What::Driver, heard, Basis::Outstanding);
-    bill.put(What::Bus, carried, Basis::Given);
-    bill.put(What::Drain, sent, basis);
+    bill.put(What::Taken, heard + taken, basis);
+    bill.put(What::Bus, carried.min(rest), Basis::Given);
+    bill.put(What::Drain, rest - carried.min(rest), Basis::Given);
     bill.put(What::Back, back, Basis::Given);
     bill.slots = steps::Steps::most(&written, bill.total.0).min(under_way);
     bill.device = bill.slots.min(drain.holds);

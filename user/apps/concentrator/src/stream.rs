@@ -1,7 +1,7 @@
 //! Numbered frames on their way to a CAN channel, and what came of them.
 
 use crate::underway::{Longest, UnderWay};
-use diapason_abi::pipe::{PipeDelays, PipeReport};
+use diapason_abi::pipe::{PipeDelays, PipeReport, PipeTaken};
 use diapason_can::frame::standard;
 use diapason_canlib::{Channel, Error, Frame, Status};
 use diapason_rt::{Nanos, log, time};
@@ -87,9 +87,10 @@ impl Stream {
         let (number, pending, (read, wrong)) = (self.number, status.pending(), self.receipt);
         log!("OUT {number} {rate} {through} {pending} {given_up} {read} {wrong}");
         let (channel, lost, peak) = (number as u8, given_up + u64::from(wrong), self.frames.peak());
-        let Longest { moving, back: reading, whole } = self.frames.take_longest();
+        let Longest { taking, moving, back: reading, whole } = self.frames.take_longest();
         let messages = through;
         log!("{}", PipeReport { channel, messages, lost, peak, reading, moving, whole });
+        log!("{}", PipeTaken { channel, taking });
         PipeDelays::lines(channel, self.frames.spread()).for_each(|line| log!("{line}"));
         Ok(())
     }

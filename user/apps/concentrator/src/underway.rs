@@ -10,6 +10,8 @@ const MOST: usize = 512;
 /// The longest times of a frame.
 #[derive(Clone, Copy, Default)]
 pub struct Longest {
+    /// From `write` until the server took it out of the pipe.
+    pub taking: Nanos,
     /// From `write` until it was through on the bus. Of the last frame of each report, whose time
     /// is known.
     pub moving: Nanos,
@@ -65,7 +67,8 @@ impl UnderWay {
     }
 
     /// A report said so.
-    pub fn through(&mut self, Mark { through, time, known }: Mark) {
+    pub fn through(&mut self, Mark { through, time, known, taking }: Mark) {
+        self.longest.taking = self.longest.taking.max(taking);
         if through <= self.through {
             return;
         }

@@ -136,16 +136,17 @@ impl Channels {
                 channel.ask(number as u8, class);
             }
         }
-        self.send(class);
+        self.send(class, now);
     }
 
     /// A frame of each channel in turn, as long as the interface takes any.
-    fn send(&mut self, class: &mut Kvaser) {
+    fn send(&mut self, class: &mut Kvaser, now: Nanos) {
         let mut idle = 0;
         while idle < CHANNELS {
             let number = self.turn;
             self.turn = (self.turn + 1) % CHANNELS;
-            let sent = self.all.get_mut(number).is_some_and(|it| it.send(number as u8, class));
+            let channel = self.all.get_mut(number);
+            let sent = channel.is_some_and(|it| it.send(number as u8, class, now));
             idle = if sent { 0 } else { idle + 1 };
         }
     }
@@ -317,7 +318,7 @@ impl Channel {
     }
 
     /// Send one frame; false if there is none, or none can go.
-    fn send(&mut self, number: u8, class: &mut Kvaser) -> bool {
+    fn send(&mut self, number: u8, class: &mut Kvaser, now: Nanos) -> bool {
         let Some(client) = &mut self.client else { return false };
         match self.wish {
             // Nobody will send them: they must not go out when the channel is opened again.
@@ -325,7 +326,7 @@ impl Channel {
             Some(wish) if wish.silent => client.give_up(),
             Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
             Some(_) => {
-                let Some(frame) = client.next() else { return false };
+                let Some(frame) = client.next(now) else { return false };
                 let queued = class.send(number, &frame, false).is_ok();
                 client.took(queued);
                 return true;

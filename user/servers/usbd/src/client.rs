@@ -95,7 +95,7 @@ impl Client {
 
     /// The next frame; what is none is given up. The fence goes with that of the client, who wakes
     /// the server only if the pipe was empty: one of the two sees what the other did.
-    pub fn next(&mut self) -> Option<Frame> {
+    pub fn next(&mut self, now: Nanos) -> Option<Frame> {
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
         loop {
@@ -103,6 +103,8 @@ impl Client {
                 fence(Ordering::SeqCst);
                 departures.pop()
             })?;
+            let waited = now - Nanos(departure.written);
+            self.report.taking = self.report.taking.max(waited.0);
             match departure.frame() {
                 Some(frame) => return Some(frame),
                 None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
@@ -189,7 +191,7 @@ impl Client {
         let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
         let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
         if self.due && room && self.desk.reports.push(&self.report).is_ok() {
-            self.due = false;
+            (self.due, self.report.taking) = (false, 0);
         }
         core::mem::take(&mut self.wake)
     }
