@@ -176,7 +176,7 @@ impl Heap<'_> {
     }
 
     /// Put `alarm` at `at` or as far above as it belongs; returns where.
-    #[inline(never)]
+    #[inline(always)]
     fn rise(&mut self, place: &mut Places<'_>, mut at: u16, alarm: Alarm) -> u16 {
         while at > 0 {
             let parent = (at - 1) / 2;
