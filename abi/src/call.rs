@@ -102,7 +102,8 @@ calls! {
     MapDevice = 30,
     /// `(key)` → event handle of the granted device's interrupt, or `Absent` as above.
     SetIsr = 31,
-    /// `(key)`: start a process of the archive that is not running.
+    /// `(key, mailbox, address, deadline)`: start a process of the archive that is not running.
+    /// Unless `mailbox` is 0, then go on as `MboxReceive`.
     ProcCreate = 32,
     /// `(key)`: end a process the caller supervises.
     ProcKill = 33,

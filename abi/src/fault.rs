@@ -97,9 +97,8 @@ impl FaultReport {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; MESSAGE_BYTES] {
         let mut out = [0; MESSAGE_BYTES];
-        out[0..2].copy_from_slice(&self.process.to_le_bytes());
-        out[2..4].copy_from_slice(&self.thread.to_le_bytes());
-        out[4] = self.cause as u8;
+        let who = u64::from(self.process) | u64::from(self.thread) << 16;
+        out[0..8].copy_from_slice(&(who | (self.cause as u64) << 32).to_le_bytes());
         out[8..16].copy_from_slice(&self.address.to_le_bytes());
         out[16..24].copy_from_slice(&self.instruction.to_le_bytes());
         out[24..32].copy_from_slice(&self.time.to_le_bytes());

@@ -174,8 +174,8 @@ impl Kernel<'_> {
             return Ok(Flow::Done(self.vcpus[id].handle));
         }
         let asked = Self::reservation(budget, period)?;
-        let own = self.processes[self.process].vcpus;
-        let id = self.vcpus.find_of(own, |v| v.handle == FREE);
+        let own = self.maker().vcpus;
+        let id = self.vcpus.find_in(own, |v| v.handle == FREE);
         let id = id.ok_or(Refused::Errno(Errno::Exhausted))?;
         if self.vcpus[id].generation == u32::MAX {
             return Err(Refused::Errno(Errno::Exhausted));

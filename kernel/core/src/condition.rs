@@ -56,8 +56,8 @@ impl Kernel<'_> {
     /// `CvCreate(key)`.
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.processes[self.process].conditions;
-            let free = self.conditions.find_of(own, Condition::is_spare);
+            let own = self.maker().conditions;
+            let free = self.conditions.find_in(own, Condition::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             self.granted(&self.conditions, key, |c| (c.key, c.allowed))?

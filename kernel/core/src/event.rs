@@ -92,8 +92,8 @@ impl Kernel<'_> {
 
     /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
     pub(crate) fn event_create(&mut self, source: Source) -> Step {
-        let own = self.processes[self.process].events;
-        let free = self.events.find_of(own, Event::is_spare);
+        let own = self.maker().events;
+        let free = self.events.find_in(own, Event::is_spare);
         let id = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let e = &mut self.events[id];
         e.generation += 1;

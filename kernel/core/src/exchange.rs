@@ -87,14 +87,8 @@ impl Kernel<'_> {
                 return Err(bad);
             }
         }
-        let (receiver, free) = (self.mailboxes[to].receivers.head, self.mailboxes[to].free);
-        let bytes = if receiver.is_some() {
-            &mut self.threads[receiver].message
-        } else if free.is_some() {
-            &mut self.messages[free].bytes
-        } else {
-            return Err(Refused::Errno(Errno::Full));
-        };
+        let receiver = self.mailboxes[to].receivers.head;
+        let bytes = self.incoming(to).ok_or(Refused::Errno(Errno::Full))?;
         let Some(bytes) = bytes.get_mut(..length as usize) else {
             return Err(Refused::Misuse(FaultCause::BadArgument, length));
         };
@@ -102,8 +96,7 @@ impl Kernel<'_> {
         if !waits || receiver.is_none() {
             return self.call_around(m, to, from, a);
         }
-        self.threads[receiver].message_length = length as u8;
-        self.hand_to(to, receiver, what);
+        self.arrived(to, length as u8, what as u32);
         self.await_message(from, address, Wait::Nothing, deadline)
     }
 
@@ -124,14 +117,7 @@ impl Kernel<'_> {
             let bad = Refused::Misuse(FaultCause::BadAddress, address);
             answer = self.fetch(m, from, address).ok_or(bad)?;
         }
-        let (length, priority) = ((what >> 32) as u8, what as u32);
-        let receiver = self.mailboxes[to].receivers.head;
-        if receiver.is_some() {
-            self.threads[receiver].message_length = length;
-            self.hand_to(to, receiver, what);
-        } else {
-            self.keep(to, length, priority);
-        }
+        self.arrived(to, (what >> 32) as u8, what as u32);
         if waits {
             return self.await_message(from, address, Wait::Nothing, Nanos(deadline));
         }

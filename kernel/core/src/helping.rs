@@ -284,6 +284,7 @@ impl Kernel<'_> {
 
     /// `thread` will not wait for its mutex any longer: if it is parked, or others who wait for
     /// what it holds are, they have their places again.
+    #[inline(always)]
     pub(crate) fn leave_chain(&mut self, thread: ThreadId) {
         let end = self.end_of_waits(thread);
         if !self.threads[end].parked.is_empty() {

@@ -12,7 +12,7 @@ use crate::process::{Process, ProcessId, ProcessState};
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::shortcut::Longer;
-use crate::thread::{Thread, ThreadId};
+use crate::thread::{Resumed, Thread, ThreadId};
 use crate::vcpu::Vcpu;
 use diapason_abi::archive::INTERRUPT_GRACE;
 use diapason_abi::call::{Counter, NO_HINT};
@@ -249,9 +249,33 @@ impl Kernel<'_> {
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
         match cause {
             Cause::Syscall(number, arguments) => self.call(m, now, number, arguments),
+            Cause::Fault(fault) => {
+                if self.faulted(m, now, fault) {
+                    return self.resume_running();
+                }
+            }
             _ => self.happen(m, now, cause),
         }
         self.decide()
+    }
+
+    /// The first half of [`Kernel::enter`] for a fault. Does the supervisor run already?
+    #[inline(always)]
+    pub fn faulted<M: Machine>(&mut self, m: &mut M, now: Nanos, fault: Fault) -> bool {
+        self.begin(now, Nanos::ZERO);
+        self.fault(m, fault)
+    }
+
+    /// The second half if there is nothing left to decide.
+    #[inline(always)]
+    pub fn resume_running(&mut self) -> Decision {
+        self.resume(self.running(), self.next_alarm())
+    }
+
+    #[inline(always)]
+    fn resume(&mut self, run: ThreadId, alarm: Nanos) -> Decision {
+        let resumed = self.threads[run].resume();
+        self.goes_on(run, resumed, alarm)
     }
 
     /// The first half of [`Kernel::enter`] for a call.
@@ -261,7 +285,7 @@ impl Kernel<'_> {
         self.syscall(m, number, a);
     }
 
-    /// The first half of [`Kernel::enter`] for every other cause; calls are left alone.
+    /// The first half of [`Kernel::enter`] for causes that are no fault and no call.
     #[inline(always)]
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
@@ -269,9 +293,8 @@ impl Kernel<'_> {
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
-            Cause::Fault(fault) => self.fault(m, fault),
             Cause::Boot => self.boot(m),
-            Cause::Syscall(..) => {}
+            Cause::Fault(_) | Cause::Syscall(..) => {}
         }
     }
 
@@ -301,11 +324,10 @@ impl Kernel<'_> {
         }
     }
 
+    /// `run` has the processor.
     #[inline(always)]
-    fn resume(&mut self, run: ThreadId, alarm: Nanos) -> Decision {
-        let resumed = self.threads[run].resume();
-        self.process = resumed.process;
-        self.grant = resumed.process.grant();
+    pub(crate) fn goes_on(&mut self, run: ThreadId, resumed: Resumed, alarm: Nanos) -> Decision {
+        (self.process, self.grant) = (resumed.process, resumed.process.grant());
         let (result, deliver_to) = (resumed.result, resumed.deliver_to);
         Decision { run, result, deliver_to, alarm }
     }
@@ -405,7 +427,7 @@ impl Kernel<'_> {
             CallNumber::MapDevice => self.map_device(m, a[0]),
             CallNumber::SetIsr => self.set_isr(m, a[0]),
             CallNumber::Ring => self.ring(m, a[0]),
-            CallNumber::ProcCreate => self.proc_create(m, a[0]),
+            CallNumber::ProcCreate => self.proc_create(m, a),
             CallNumber::ProcKill => self.proc_kill(m, a[0]),
             CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
             CallNumber::Log => Err(self.bad_log(a[0], a[1])),

@@ -70,7 +70,7 @@ impl Mailbox {
 }
 
 /// What a receive call returns.
-fn receipt(length: u8, priority: u32) -> u64 {
+pub(crate) fn receipt(length: u8, priority: u32) -> u64 {
     u64::from(length) << 32 | u64::from(priority)
 }
 
@@ -189,37 +189,37 @@ impl Kernel<'_> {
     pub(crate) fn mbox_send<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [handle, address, length, priority, deadline] = a;
         let id = self.find_mailbox(handle)?;
-        let (sender, receiver) = (self.running(), self.mailboxes[id].receivers.head);
-        // Straight to who waits for it; nothing shows if the copy fails half-way.
-        let keeper = if receiver.is_some() { receiver } else { sender };
-        let t = &mut self.threads[keeper];
-        let Some(bytes) = t.message.get_mut(..length as usize) else {
+        // Straight to where it belongs; nothing shows if the copy fails half-way.
+        let (sender, place) = (self.running(), self.incoming(id));
+        let (full, place) = match place {
+            Some(place) => (false, place),
+            None => (true, &mut self.threads[sender].message),
+        };
+        let Some(bytes) = place.get_mut(..length as usize) else {
             return Err(Refused::Misuse(FaultCause::BadArgument, length));
         };
         let bad = Refused::Misuse(FaultCause::BadAddress, address);
         m.copy_in(address, bytes).map_err(|_| bad)?;
         let (length, priority) = (length as u8, priority as u32);
+        if !full {
+            self.arrived(id, length, priority);
+            return Ok(Flow::Done(0));
+        }
+        if Nanos(deadline) == Nanos::ZERO {
+            return Err(Refused::Errno(Errno::Full));
+        }
+        self.may_wait(Nanos(deadline))?;
+        let t = &mut self.threads[sender];
         t.message_length = length;
         t.message_priority = priority;
-        if receiver.is_some() {
-            self.hand_to(id, receiver, receipt(length, priority));
-        } else if self.mailboxes[id].free.is_some() {
-            let bytes = self.threads[sender].message;
-            self.arrive(id, &bytes, length, priority);
-        } else if Nanos(deadline) == Nanos::ZERO {
-            return Err(Refused::Errno(Errno::Full));
-        } else {
-            self.may_wait(Nanos(deadline))?;
-            self.block(sender, Wait::Send(id), Wait::Nothing, Nanos(deadline));
-            self.mailboxes[id].senders.insert_by_urgency(&mut self.threads, sender);
-            return Ok(Flow::Away);
-        }
-        Ok(Flow::Done(0))
+        self.block(sender, Wait::Send(id), Wait::Nothing, Nanos(deadline));
+        self.mailboxes[id].senders.insert_by_urgency(&mut self.threads, sender);
+        Ok(Flow::Away)
     }
 
     /// The first receiver has its message in its buffer: it goes on.
     #[inline(never)]
-    pub(crate) fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
+    fn hand_to(&mut self, id: MailboxId, receiver: ThreadId, receipt: u64) {
         let b = &mut self.mailboxes[id];
         b.receivers.remove(&mut self.threads, receiver);
         let event = b.event;
@@ -229,28 +229,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A message for a mailbox that has a receiver waiting or a free slot.
-    pub(crate) fn arrive(
-        &mut self,
-        id: MailboxId,
-        bytes: &[u8; MESSAGE_BYTES],
-        length: u8,
-        priority: u32,
-    ) {
-        let receiver = self.mailboxes[id].receivers.head;
-        if receiver.is_some() {
-            let t = &mut self.threads[receiver];
-            t.message = *bytes;
-            t.message_length = length;
-            return self.hand_to(id, receiver, receipt(length, priority));
-        }
-        let slot = self.mailboxes[id].free;
-        self.messages[slot].bytes = *bytes;
-        self.keep(id, length, priority);
-    }
-
     /// The message in the first free slot of a mailbox has arrived there.
-    pub(crate) fn keep(&mut self, id: MailboxId, length: u8, priority: u32) {
+    fn keep(&mut self, id: MailboxId, length: u8, priority: u32) {
         let slot = self.mailboxes[id].free;
         let message = &mut self.messages[slot];
         message.length = length;
@@ -297,6 +277,7 @@ impl Kernel<'_> {
     }
 
     /// `MboxReceive(mailbox, address, deadline, hint)`.
+    #[inline(never)]
     pub(crate) fn mbox_receive<M: Machine>(
         &mut self,
         m: &mut M,
@@ -346,13 +327,36 @@ impl Kernel<'_> {
         self.mailboxes[id].senders.remove(&mut self.threads, sender);
         let t = &self.threads[sender];
         let (message, length, priority) = (t.message, t.message_length, t.message_priority);
-        self.arrive(id, &message, length, priority);
+        if let Some(place) = self.incoming(id) {
+            *place = message;
+            self.arrived(id, length, priority);
+        }
         self.wake(sender, 0);
     }
 
-    /// Does the mailbox have a receiver or room?
-    pub(crate) fn has_room(&self, id: MailboxId) -> bool {
-        self.mailboxes[id].receivers.head.is_some() || self.mailboxes[id].free.is_some()
+    /// Where the next message for a mailbox belongs: to whoever waits for it, else into a free
+    /// slot, if there is one.
+    #[inline(always)]
+    pub(crate) fn incoming(&mut self, id: MailboxId) -> Option<&mut [u8; MESSAGE_BYTES]> {
+        let (receiver, free) = (self.mailboxes[id].receivers.head, self.mailboxes[id].free);
+        if receiver.is_some() {
+            Some(&mut self.threads[receiver].message)
+        } else if free.is_some() {
+            Some(&mut self.messages[free].bytes)
+        } else {
+            None
+        }
+    }
+
+    /// A message is where it belongs.
+    pub(crate) fn arrived(&mut self, id: MailboxId, length: u8, priority: u32) {
+        let receiver = self.mailboxes[id].receivers.head;
+        if receiver.is_some() {
+            self.threads[receiver].message_length = length;
+            self.hand_to(id, receiver, receipt(length, priority));
+        } else {
+            self.keep(id, length, priority);
+        }
     }
 }
 

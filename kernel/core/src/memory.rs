@@ -221,13 +221,13 @@ impl Kernel<'_> {
         if self.segments[id].attached & self.grant == 0 {
             return Err(Refused::Errno(Errno::Gone));
         }
+        self.processes[self.process].segments &= !(1 << id.index());
         self.detach(m, self.process, id.index());
         Ok(Flow::Done(0))
     }
 
     /// A process no longer has a segment; the last one frees its memory, if that is this core's.
     fn detach<M: Machine>(&mut self, m: &mut M, process: ProcessId, index: u16) {
-        self.processes[process].segments &= !(1 << index);
         m.attach_segment(process, index, false);
         let segment = &mut self.segments[Id::new(index)];
         segment.attached &= !(1 << process.index());
@@ -274,13 +274,30 @@ impl Kernel<'_> {
         Ok(Flow::Done(mapped(address, self.devices[id].record.pages)))
     }
 
-    /// A process ends: everything it got at run time goes back.
-    pub(crate) fn give_back<M: Machine>(&mut self, m: &mut M, process: ProcessId) {
-        while let Some(index) = self.processes[process].segments.checked_ilog2() {
+    /// A process that has these segments ends.
+    #[inline(always)]
+    pub(crate) fn detach_all<M: Machine>(
+        &mut self,
+        m: &mut M,
+        process: ProcessId,
+        mut segments: u64,
+    ) {
+        while let Some(index) = segments.checked_ilog2() {
+            segments &= !(1 << index);
             self.detach(m, process, index as u16);
         }
-        while let Some(index) = self.processes[process].devices.checked_ilog2() {
-            self.processes[process].devices &= !(1 << index);
+    }
+
+    /// A process that has mapped these devices ends.
+    #[inline(never)]
+    pub(crate) fn unmap_all<M: Machine>(
+        &mut self,
+        m: &mut M,
+        process: ProcessId,
+        mut devices: u64,
+    ) {
+        while let Some(index) = devices.checked_ilog2() {
+            devices &= !(1 << index);
             let device = &mut self.devices[Id::new(index as u16)];
             device.mapped &= !(1 << process.index());
             m.attach_device(process, index as u16, false);
@@ -288,10 +305,13 @@ impl Kernel<'_> {
                 m.set_bus_master(index as u16, false);
             }
         }
+    }
+
+    /// A process that has a heap ends.
+    #[inline(never)]
+    pub(crate) fn free_heap<M: Machine>(&mut self, m: &mut M, process: ProcessId) {
         let heap = &mut self.processes[process].heap;
-        if heap.count > 0 {
-            m.clear_heap(process, heap.count);
-            self.free_frames.append(&mut self.frames, heap);
-        }
+        m.clear_heap(process, heap.count);
+        self.free_frames.append(&mut self.frames, heap);
     }
 }

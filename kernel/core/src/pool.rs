@@ -89,18 +89,18 @@ impl<'a, T> Pool<'a, T> {
         self.0.get_mut(first..first + range.count as usize).unwrap_or_default()
     }
 
-    /// The first that is as wanted.
+    /// The first of which that is true.
     #[inline(always)]
-    pub fn find(&self, is_wanted: impl FnMut(&T) -> bool) -> Option<Id<T>> {
-        self.0.iter().position(is_wanted).map(|at| Id::new(at as u16))
+    pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+        self.0.iter().position(is).map(|at| Id::new(at as u16))
     }
 
-    /// The first of a range that is as wanted.
+    /// The same among those of a range.
     #[inline(always)]
-    pub fn find_of(&self, range: Range, is_wanted: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+    pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
         let first = range.first as usize;
-        let own = self.0.get(first..first + range.count as usize)?;
-        own.iter().position(is_wanted).map(|at| Id::new((first + at) as u16))
+        let objects = self.0.get(first..first + range.count as usize)?;
+        objects.iter().position(is).map(|at| Id::new(range.first + at as u16))
     }
 
     /// How many there are.

@@ -1,15 +1,17 @@
 //! Processes: start, fault, end, and what their supervisor hears of it.
 
 use crate::event::Event;
-use crate::kernel::{Fault, Flow, Kernel, Refused, Step};
+use crate::kernel::{Arguments, Fault, Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::mailbox::MailboxId;
 use crate::memory::Chain;
 use crate::pool::{FREE, Id, Range};
 use crate::thread::State;
 use crate::vcpu::VcpuId;
+use core::mem::take;
+use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
-use diapason_abi::{Errno, FaultCause, FaultReport};
+use diapason_abi::{Errno, FaultCause, FaultReport, MESSAGE_BYTES, Nanos};
 
 /// Names a process, by its place in the description.
 pub type ProcessId = Id<Process>;
@@ -55,6 +57,8 @@ pub struct Process {
     pub(crate) events: Range,
     /// VCPUs it may make.
     pub(crate) vcpus: Range,
+    /// It made something of its own: one of these four.
+    pub(crate) made: bool,
     /// The VCPU its threads run on if they do not say.
     pub(crate) vcpu: VcpuId,
     /// Heap pages it has.
@@ -91,6 +95,7 @@ impl Process {
         conditions: Range::EMPTY,
         events: Range::EMPTY,
         vcpus: Range::EMPTY,
+        made: false,
         vcpu: Id::NONE,
         heap: Chain::EMPTY,
         heap_max: 0,
@@ -108,17 +113,39 @@ impl Process {
 }
 
 impl Kernel<'_> {
-    /// `ProcCreate(key)`: by a process that may start it, or its supervisor.
-    pub(crate) fn proc_create<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
+    /// `ProcCreate(key, mailbox, address, deadline)`: by a process that may start it, or its
+    /// supervisor. With a mailbox, the caller then receives from it.
+    pub(crate) fn proc_create<M: Machine>(&mut self, m: &mut M, a: Arguments) -> Step {
+        let [key, mailbox, address, deadline, _] = a;
         let id = self.known_process(key, true)?;
         match self.processes[id].state {
-            ProcessState::Refused => Err(Refused::Errno(Errno::Gone)),
-            ProcessState::Running => Err(Refused::Errno(Errno::Busy)),
-            ProcessState::Idle | ProcessState::Faulted => {
-                self.process_start(m, id);
-                Ok(Flow::Done(0))
-            }
+            ProcessState::Refused => return Err(Refused::Errno(Errno::Gone)),
+            ProcessState::Running => return Err(Refused::Errno(Errno::Busy)),
+            ProcessState::Idle | ProcessState::Faulted => self.process_start(m, id),
         }
+        if mailbox == 0 {
+            return Ok(Flow::Done(0));
+        }
+        self.mbox_receive(m, mailbox, address, Nanos(deadline), NO_HINT)
+    }
+
+    /// `ProcCreate` up to where the caller receives; if that is not as plain as can be, nothing is
+    /// done.
+    #[inline(always)]
+    pub fn start_plainly<M: Machine>(
+        &mut self,
+        m: &mut M,
+        key: u64,
+        now: impl FnOnce() -> Nanos,
+    ) -> bool {
+        let Ok(id) = self.known_process(key, true) else { return false };
+        let down = matches!(self.processes[id].state, ProcessState::Idle | ProcessState::Faulted);
+        let starts = down && self.scheduler.payer.is_none();
+        if starts {
+            self.now = now();
+            self.process_start(m, id);
+        }
+        starts
     }
 
     /// `ProcKill(key)`: by its supervisor.
@@ -127,13 +154,13 @@ impl Kernel<'_> {
         if self.processes[id].state != ProcessState::Running {
             return Err(Refused::Errno(Errno::Gone));
         }
-        self.process_stop(m, id);
-        self.note_end(m, id);
+        self.process_exit(m, id);
         Ok(Flow::Done(0))
     }
 
+    #[inline(always)]
     fn known_process(&self, key: u64, starting: bool) -> Result<ProcessId, Refused> {
-        let id = self.processes.ids().find(|p| self.processes[*p].key == key);
+        let id = self.processes.find(|p| p.key == key);
         let may =
             |p: &Process| p.supervisor == self.process || starting && p.starters & self.grant != 0;
         id.filter(|id| may(&self.processes[*id])).ok_or(Refused::Misuse(FaultCause::BadGrant, key))
@@ -144,7 +171,7 @@ impl Kernel<'_> {
         let p = &mut self.processes[id];
         p.state = ProcessState::Running;
         p.starts += 1;
-        p.live = 0;
+        p.live = 1;
         let (thread, priority, starts) = (Id::new(p.threads.first), p.priority, p.starts);
         self.threads[thread].vcpu = p.vcpu;
         let words = [self.now.0, u64::from(id.index()), u64::from(starts)];
@@ -153,7 +180,8 @@ impl Kernel<'_> {
     }
 
     /// Stop every thread of a process, then end it.
-    pub(crate) fn process_stop<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
+    #[inline(always)]
+    fn process_stop<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         for thread in self.processes[id].threads.ids() {
             if self.threads[thread].state != State::Free {
                 self.thread_stop(thread, State::Free);
@@ -167,6 +195,31 @@ impl Kernel<'_> {
         let p = &mut self.processes[id];
         p.state = ProcessState::Idle;
         p.live = 0;
+        let pages = p.heap.count;
+        let (segments, devices) = (take(&mut p.segments), take(&mut p.devices));
+        if take(&mut p.made) {
+            self.destroy_made(m, id);
+        }
+        self.detach_all(m, id, segments);
+        if devices != 0 {
+            self.unmap_all(m, id, devices);
+        }
+        if pages > 0 {
+            self.free_heap(m, id);
+        }
+    }
+
+    /// The running process, which makes something of its own.
+    pub(crate) fn maker(&mut self) -> &Process {
+        let p = &mut self.processes[self.process];
+        p.made = true;
+        p
+    }
+
+    /// End whatever a process without threads made for itself.
+    #[inline(never)]
+    fn destroy_made<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
+        let p = &self.processes[id];
         let (semaphores, conditions) = (p.semaphores, p.conditions);
         let (events, vcpus) = (p.events, p.vcpus);
         self.end_arrivals(events);
@@ -184,58 +237,52 @@ impl Kernel<'_> {
         for vcpu in vcpus.ids() {
             self.abandon_vcpu(vcpu);
         }
-        self.give_back(m, id);
     }
 
-    /// A process ended, and not by a fault: that has a record of its own.
-    fn note_end<M: Machine>(&self, m: &mut M, id: ProcessId) {
-        m.emit(Record::Ended, &[self.now.0, u64::from(id.index())]);
-    }
-
-    /// The last thread of a process is about to end: nobody can join those before it any more.
+    /// A process ends, and not by a fault: that has a record of its own.
+    #[inline(never)]
     pub(crate) fn process_exit<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         self.process_stop(m, id);
-        self.note_end(m, id);
+        m.emit(Record::Ended, &[self.now.0, id.index().into()]);
     }
 
     /// The running thread did what it may not do: its process ends and its supervisor hears of it.
-    pub(crate) fn fault<M: Machine>(&mut self, m: &mut M, fault: Fault) {
+    /// Does that run already?
+    #[inline(never)]
+    pub(crate) fn fault<M: Machine>(&mut self, m: &mut M, fault: Fault) -> bool {
         let (thread, id) = (self.running(), self.process);
+        let (now, slot) = (self.now.0, self.threads[thread].slot);
+        let Fault { cause, address, instruction } = fault;
+        let words = [now, id.index().into(), slot.into(), cause as u64, address, instruction];
+        m.emit(Record::Fault, &words);
+        self.process_stop(m, id);
         let p = &mut self.processes[id];
+        p.state = ProcessState::Faulted;
         p.faults += 1;
+        let reports = p.reports;
+        if reports.is_none() {
+            if p.supervises {
+                m.supervisor_died(id);
+            }
+            return false;
+        }
         let report = FaultReport {
             process: id.index(),
-            thread: self.threads[thread].slot,
-            cause: fault.cause,
-            address: fault.address,
-            instruction: fault.instruction,
-            time: self.now.0,
+            thread: slot,
+            cause,
+            address,
+            instruction,
+            time: now,
             key: p.key,
             restarts: p.starts - 1,
             restarts_max: p.restarts_max,
             backoff: p.backoff,
         };
-        let (reports, supervises) = (p.reports, p.supervises);
-        let words = [
-            report.time,
-            u64::from(report.process),
-            u64::from(report.thread),
-            report.cause as u64,
-            report.address,
-            report.instruction,
-        ];
-        m.emit(Record::Fault, &words);
-        self.process_stop(m, id);
-        self.processes[id].state = ProcessState::Faulted;
-        if reports.is_none() {
-            if supervises {
-                m.supervisor_died(id);
-            }
-        } else if self.has_room(reports) {
-            let length = diapason_abi::MESSAGE_BYTES as u8;
-            self.arrive(reports, &report.to_bytes(), length, u32::MAX);
-        } else {
-            m.emit(Record::ReportLost, &[u64::from(id.index())]);
-        }
+        let Some(place) = self.incoming(reports) else {
+            m.emit(Record::ReportLost, &[id.index().into()]);
+            return false;
+        };
+        *place = report.to_bytes();
+        self.arrive_and_pass(reports, MESSAGE_BYTES as u8, u32::MAX)
     }
 }

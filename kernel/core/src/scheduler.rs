@@ -54,11 +54,11 @@ impl Ready {
     /// A thread is no longer ready.
     #[inline(always)]
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
-        let priority = threads[thread].priority;
-        let level = self.level(priority);
-        level.remove(threads, thread);
-        if level.is_empty() {
-            self.bits &= !(1 << (priority as usize % PRIORITIES));
+        let Thread { priority, next, .. } = threads[thread];
+        if next == thread {
+            self.go(priority);
+        } else {
+            self.level(priority).remove(threads, thread);
         }
     }
 

@@ -93,8 +93,8 @@ impl Kernel<'_> {
     /// `SemCreate(key, initial)`: create it, or find the one that exists.
     pub(crate) fn sem_create(&mut self, key: u64, initial: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
-            let own = self.processes[self.process].semaphores;
-            let free = self.semaphores.find_of(own, Semaphore::is_spare);
+            let own = self.maker().semaphores;
+            let free = self.semaphores.find_in(own, Semaphore::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
             self.granted(&self.semaphores, key, |s| (s.key, s.allowed))?

@@ -7,10 +7,13 @@
 //! ways, and the storm's recording is replayed through `enter`.
 //!
 //! No thread that comes or goes here has an alarm, so the machine's timer stays as it is.
+//!
+//! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
 use crate::alarm::Alarms;
 use crate::kernel::{Arguments, Decision, Kernel};
 use crate::machine::UserMemory;
+use crate::mailbox::{MailboxId, receipt};
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::thread::{Resumed, State, Thread, ThreadId, Wait};
@@ -258,14 +261,33 @@ impl Kernel<'_> {
         Ok(self.passed(next, resumed, now))
     }
 
+    /// A message is where it belongs, and the running thread has ended. If who waits for the
+    /// message is the next to run and nothing has to be decided, it runs now.
+    #[inline(always)]
+    pub(crate) fn arrive_and_pass(&mut self, id: MailboxId, length: u8, priority: u32) -> bool {
+        let (s, mut threads) = (&mut self.scheduler, self.threads.again());
+        let mailbox = &mut self.mailboxes[id];
+        let receiver = mailbox.receivers.head;
+        let waits = receiver.is_some() && mailbox.event.is_none() && s.is_plain();
+        if !waits || !is_first(s, &self.alarms, &threads, receiver) {
+            self.arrived(id, length, priority);
+            return false;
+        }
+        mailbox.receivers.head = ThreadId::NONE;
+        s.place = receiver;
+        s.pass(&mut threads, s.running, receiver, self.now);
+        let r = &mut threads[receiver];
+        s.unreserved.come(r.priority, receiver);
+        (r.state, r.wait, r.message_length) = (State::Ready, Wait::Nothing, length);
+        r.put_result(receipt(length, priority));
+        true
+    }
+
     /// `run` has the processor.
     #[inline(always)]
     pub(crate) fn passed(&mut self, run: ThreadId, resumed: Resumed, now: Nanos) -> Passed {
         (self.now, self.entries) = (now, self.entries + 1);
-        (self.process, self.grant) = (resumed.process, resumed.process.grant());
-        let (result, deliver_to) = (resumed.result, resumed.deliver_to);
-        let decision = Decision { run, result, deliver_to, alarm: self.next_alarm() };
-        Passed { sender: run, decision }
+        Passed { sender: run, decision: self.goes_on(run, resumed, self.next_alarm()) }
     }
 }
 

@@ -88,35 +88,31 @@ pub(crate) struct Resumed {
     pub deliver_to: u64,
 }
 
-/// One thread slot. What is used most comes first, where the instructions that reach it are short.
+/// One thread slot. What most entries look at comes first, where the instructions that reach it are
+/// short.
 #[repr(C)]
 pub struct Thread {
     /// Its handle, or [`FREE`] while the slot is free.
     pub handle: u64,
-    /// How many threads have lived in this slot.
-    pub generation: u32,
-    /// Where it is in its life.
-    pub state: State,
+    /// Result of its pending call.
+    pub(crate) result: u64,
+    /// Where the message it receives goes, once it runs again; 0 if none is pending.
+    pub(crate) deliver_to: u64,
+    /// CPU time used.
+    pub used: Nanos,
+    /// Handle of the mutex it waits for, or will want back once a condition is signalled.
+    pub(crate) wanted: u64,
+    /// How urgent it is among those that wait for the same: as its own place, or the most urgent
+    /// one parked with it.
+    pub(crate) urgency: u64,
     /// What it is blocked on.
     pub wait: Wait,
     /// What it waits for once this wait is over: nothing, or a hint.
     pub(crate) after: Wait,
-    pub(crate) message_priority: u32,
-    /// Handle of the mutex it waits for, or will want back once a condition is signalled.
-    pub(crate) wanted: u64,
+    /// Its process, and its slot there.
+    pub process: ProcessId,
     /// The VCPU it runs on, if it has one.
     pub vcpu: VcpuId,
-    /// How urgent its own place is, on its VCPU or among those that have none.
-    pub priority: u8,
-    /// Is there a result of its pending call?
-    pub(crate) has_result: bool,
-    /// How urgent it is among those that wait for the same: as its own place, or the most urgent
-    /// one parked with it.
-    pub(crate) urgency: u64,
-    /// CPU time used.
-    pub used: Nanos,
-    /// Budget of VCPUs that its own work used since its job began, whosever they are.
-    pub(crate) paid: Nanos,
     /// Those whose places are given up until it wakes.
     pub(crate) parked: ThreadQueue,
     /// Neighbours in the list it is in.
@@ -124,25 +120,28 @@ pub struct Thread {
     pub(crate) next: ThreadId,
     /// First of the mutexes it holds.
     pub held: SemaphoreId,
-    /// Result of its pending call.
-    pub(crate) result: u64,
-    /// Where the message it receives goes, once it runs again; 0 if none is pending.
-    pub(crate) deliver_to: u64,
-    /// Its process, and its slot there.
-    pub process: ProcessId,
+    /// Where it is in its life.
+    pub state: State,
+    pub(crate) has_result: bool,
+    /// How urgent its own place is, on its VCPU or among those that have none.
+    pub priority: u8,
+    pub(crate) message_length: u8,
+    /// How many threads have lived in this slot.
+    pub generation: u32,
+    pub(crate) message_priority: u32,
     /// Slot in its process: which stack it has.
     pub slot: u16,
     /// The thread that joins it.
     pub(crate) joiner: ThreadId,
     /// Nobody will join it.
     pub(crate) detached: bool,
-    /// Bytes of the message it sends or has received.
-    pub(crate) message_length: u8,
+    /// Budget of VCPUs that its own work used since its job began, whosever they are.
+    pub(crate) paid: Nanos,
     /// Up to eight characters.
     pub name: u64,
     /// Its periodic jobs.
     pub jobs: Jobs,
-    /// That message.
+    /// The message it sends or has received.
     pub(crate) message: [u8; MESSAGE_BYTES],
 }
 
@@ -354,13 +353,14 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, priority));
         }
         let range = self.processes[process].threads;
-        let free = self.threads.find_of(range, Thread::is_spare);
+        let free = self.threads.find_in(range, Thread::is_spare);
         let thread = free.ok_or(Refused::Errno(Errno::Exhausted))?;
         let vcpu = match vcpu {
             0 => self.processes[process].vcpu,
             handle => self.own_vcpu(handle)?,
         };
         self.threads[thread].vcpu = vcpu;
+        self.processes[process].live += 1;
         self.thread_start(m, thread, Some((entry, argument)), priority as u8, name);
         Ok(Flow::Done(self.threads[thread].handle))
     }
@@ -379,22 +379,21 @@ impl Kernel<'_> {
         t.handle = Handle::new(Kind::Thread, thread.index(), t.generation).0;
         t.priority = priority;
         t.name = name;
-        t.wait = Wait::Nothing;
-        t.held = Id::NONE;
-        t.joiner = Id::NONE;
-        t.detached = false;
-        t.has_result = false;
-        t.deliver_to = 0;
-        t.jobs.period = Nanos::ZERO;
-        t.jobs.active = false;
-        let (process, vcpu) = (t.process, t.vcpu);
-        self.threads[thread].urgency = self.own_urgency(thread);
+        (t.state, t.wait, t.held) = (State::Ready, Wait::Nothing, Id::NONE);
+        (t.joiner, t.detached) = (Id::NONE, false);
+        (t.has_result, t.deliver_to) = (false, 0);
+        (t.jobs.period, t.jobs.active) = (Nanos::ZERO, false);
+        t.urgency = u64::from(priority);
+        let vcpu = t.vcpu;
         if vcpu.is_some() {
-            self.vcpus[vcpu].threads += 1;
+            let v = &mut self.vcpus[vcpu];
+            t.urgency |= v.urgency;
+            v.threads += 1;
+            self.enter_vcpu(vcpu, thread);
+        } else {
+            self.scheduler.unreserved.insert_back(&mut self.threads, thread);
         }
-        self.processes[process].live += 1;
         m.start_thread(thread, entry);
-        self.give_place(thread);
     }
 
     /// End a thread that is not running on any list but the one its state says; its slot is free
@@ -402,13 +401,13 @@ impl Kernel<'_> {
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
         self.leave_chain(thread);
         self.alarms.cancel(thread.index());
-        match self.threads[thread].state {
+        let Thread { state, vcpu, .. } = self.threads[thread];
+        match state {
             State::Ready | State::Parked => self.give_up_place(thread),
             State::Blocked => self.leave_queue(thread),
             State::Free | State::Ended => {}
         }
-        let vcpu = self.threads[thread].vcpu;
-        if vcpu.is_some() && self.threads[thread].state != State::Ended {
+        if vcpu.is_some() && state != State::Ended {
             self.vcpus[vcpu].threads -= 1;
         }
         let t = &mut self.threads[thread];

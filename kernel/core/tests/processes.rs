@@ -102,6 +102,69 @@ fn a_supervisor_restarts_and_the_counters_go_on() {
     });
 }
 
+/// Boss has the report that `first` faulted, and has received nothing since.
+fn reported(experiment: impl FnOnce(&mut Sys<'_>, u64, u64)) {
+    supervised(&plan(), |sys, reports, buffer| {
+        sys.crash(FaultCause::Write, 1);
+        assert_eq!(sys.running_process(), 0);
+        experiment(sys, reports, buffer);
+    });
+}
+
+#[test]
+fn a_supervisor_restarts_and_waits_for_the_next_report_in_one_call() {
+    supervised(&plan(), |sys, reports, buffer| {
+        for restarts in 0..8 {
+            assert_eq!(sys.running_process(), 1);
+            sys.host.enter(Cause::Timer);
+            sys.crash(FaultCause::Write, restarts);
+            assert_eq!(u64::from(report_at(sys, buffer).restarts), restarts);
+            sys.blocks(Call::ProcCreate, &[key("first"), reports, buffer, FOREVER]);
+            assert_eq!(sys.records(Record::Started).len() as u64, 4 + restarts);
+        }
+        assert_eq!(sys.host.shortcuts.get(&Call::ProcCreate), Some(&4), "every other one");
+    });
+}
+
+#[test]
+fn a_restart_that_is_refused_waits_for_nothing() {
+    reported(|sys, reports, buffer| {
+        let call = |name| [key(name), reports, buffer, FOREVER];
+        assert_eq!(sys.err(Call::ProcCreate, &call("second")), Busy);
+        sys.misuses(FaultCause::BadGrant, Call::ProcCreate, &call("boss"));
+    });
+}
+
+#[test]
+fn after_a_restart_the_call_goes_on_like_a_receive() {
+    let start = |reports, at, deadline| [key("first"), reports, at, deadline];
+    reported(|sys, reports, buffer| {
+        assert_eq!(sys.err(Call::ProcCreate, &start(reports, buffer, NOW)), WouldBlock);
+        assert_eq!(process(sys, 1).state, ProcessState::Running);
+        sys.blocks(Call::MboxReceive, &[reports, buffer, sys.host.now.0 + 5]);
+        sys.crash(FaultCause::Write, 2);
+        let (boss, later) = (sys.running(), sys.host.now.0 + 100);
+        sys.blocks(Call::ProcCreate, &start(reports, buffer, later));
+        sys.until(later);
+        assert_eq!(sys.result(boss), Some(Err(TimedOut)));
+    });
+    reported(|sys, reports, buffer| {
+        sys.blocks(Call::SleepUntil, &[sys.host.now.0 + 10]);
+        sys.crash(FaultCause::Read, 3);
+        sys.until(10);
+        let there = (64 << 32) | 0xffff_ffff;
+        assert_eq!(sys.ok(Call::ProcCreate, &start(reports, buffer, FOREVER)), there);
+        assert_eq!((report_at(sys, buffer).process, process(sys, 1).starts), (2, 2));
+    });
+    for (reports_too, cause) in [(false, FaultCause::BadHandle), (true, FaultCause::BadAddress)] {
+        reported(|sys, reports, _| {
+            let reports = if reports_too { reports } else { 0xdead };
+            sys.misuses(cause, Call::ProcCreate, &start(reports, 0, FOREVER));
+            assert_eq!(process(sys, 1).starts, 2);
+        });
+    }
+}
+
 #[test]
 fn reports_of_several_faults_wait_in_order_and_one_too_many_is_noted() {
     let plan = plan().process("third", 20).supervised_by(0);

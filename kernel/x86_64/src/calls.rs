@@ -9,6 +9,7 @@ use crate::percpu::shell;
 use crate::shell::Exit;
 use crate::watch::VECTORS_FROM;
 use diapason_abi::CallNumber;
+use diapason_abi::call::NO_HINT;
 use diapason_core::{Arguments, Longer};
 
 macro_rules! handlers {
@@ -79,6 +80,16 @@ handlers! {
     short_call: MboxCall of 5, shortcut, else any_call;
 }
 
+/// `ProcCreate` that is followed by `MboxReceive`.
+extern "C" fn start(a: u64, b: u64, c: u64, d: u64, _: u64, _: u64) -> Exit {
+    // SAFETY: once per handler; the reference is gone before the next takes its own.
+    let shell = unsafe { shell() };
+    if b != 0 && shell.start(a) {
+        return short_receive(b, c, d, NO_HINT, 0, CallNumber::MboxReceive as u64);
+    }
+    any_call(a, b, c, d, 0, CallNumber::ProcCreate as u64)
+}
+
 /// The first handler of each call.
 static HANDLERS: [Handler; CallNumber::ALL.len()] = {
     let mut handlers = [any_call as Handler; CallNumber::ALL.len()];
@@ -92,6 +103,7 @@ static HANDLERS: [Handler; CallNumber::ALL.len()] = {
     handlers[CallNumber::MboxCall as usize] = short_call;
     handlers[CallNumber::SemTryLock as usize] = quick_try;
     handlers[CallNumber::EventWait as usize] = quick_wait;
+    handlers[CallNumber::ProcCreate as usize] = start;
     handlers[CallNumber::Log as usize] = log;
     handlers
 };

@@ -14,17 +14,22 @@ const CHUNK: usize = 16;
 const RING: usize = 1 << 15;
 /// Longest text of a line.
 const LINE_BYTES: usize = 128;
+/// Most words of an entry.
+const ENTRY: usize = 1 + LINE_BYTES / 8;
 /// Longest entry as text: a record of nine words.
 const TEXT_BYTES: usize = 192;
 
 /// Entries waiting to leave, as they came: turning them into text takes far longer than keeping
 /// them, and is nobody's deadline.
 pub struct Console {
-    ring: [u64; RING],
+    /// The last entry before the end may go beyond it: none is in two pieces.
+    ring: [u64; RING + ENTRY],
     /// Counters of words ever put in and taken out.
     head: usize,
     tail: usize,
     lost: u64,
+    /// Where in the ring the next word to be taken out is.
+    at: usize,
     /// The entry that is leaving, as text.
     text: [u8; TEXT_BYTES],
     length: usize,
@@ -33,10 +38,11 @@ pub struct Console {
 
 /// The one console.
 pub static mut CONSOLE: Console = Console {
-    ring: [0; RING],
+    ring: [0; RING + ENTRY],
     head: 0,
     tail: 0,
     lost: 0,
+    at: 0,
     text: [0; TEXT_BYTES],
     length: 0,
     sent: 0,
@@ -57,46 +63,45 @@ pub unsafe fn console() -> &'static mut Console {
 const LINE: u64 = 1 << 63;
 
 impl Console {
-    /// Is there room for an entry of this many words? If not, it is lost and counted.
-    fn room(&mut self, words: usize) -> bool {
-        let enough = RING - (self.head - self.tail) > words;
-        self.lost += u64::from(!enough);
-        enough
-    }
-
-    fn put(&mut self, word: u64) {
-        self.ring[self.head % RING] = word;
-        self.head += 1;
-    }
-
-    #[inline(never)]
-    fn take(&mut self) -> u64 {
-        let word = self.ring[self.tail % RING];
-        self.tail += 1;
-        word
+    /// Room for an entry of this many words behind `first`. If there is none, it is lost and
+    /// counted.
+    fn entry(&mut self, first: u64, words: usize) -> &mut [u64] {
+        if RING - (self.head - self.tail) <= words {
+            self.lost += 1;
+            return &mut [];
+        }
+        let at = self.head % RING;
+        self.head += 1 + words;
+        self.ring[at] = first;
+        self.ring.get_mut(at + 1..at + 1 + words).unwrap_or_default()
     }
 
     /// Say a record.
     pub fn record(&mut self, record: Record, words: &[u64]) {
-        if self.room(words.len()) {
-            self.put(record as u64 | (words.len() as u64) << 16);
-            for word in words {
-                self.put(*word);
-            }
+        let place = self.entry(record as u64 | (words.len() as u64) << 16, words.len());
+        for (place, word) in place.iter_mut().zip(words) {
+            *place = *word;
         }
     }
 
     /// Say a line of a process.
     pub fn line(&mut self, process: u16, text: &[u8]) {
         let text = &text[..text.len().min(LINE_BYTES)];
-        if self.room(text.len().div_ceil(8)) {
-            self.put(LINE | u64::from(process) | (text.len() as u64) << 16);
-            for chunk in text.chunks(8) {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                self.put(u64::from_le_bytes(word));
-            }
+        let first = LINE | u64::from(process) | (text.len() as u64) << 16;
+        let place = self.entry(first, text.len().div_ceil(8));
+        for (place, chunk) in place.iter_mut().zip(text.chunks(8)) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            *place = u64::from_le_bytes(word);
         }
+    }
+
+    /// The next word of the entry that leaves.
+    #[inline(never)]
+    fn take(&mut self) -> u64 {
+        let word = self.ring.get(self.at).copied().unwrap_or(0);
+        (self.at, self.tail) = (self.at + 1, self.tail + 1);
+        word
     }
 
     #[inline(never)]
@@ -120,6 +125,7 @@ impl Console {
         if self.tail == self.head {
             return false;
         }
+        self.at = self.tail % RING;
         let first = self.take();
         let count = (first >> 16 & 0xffff) as usize;
         (self.length, self.sent) = (0, 0);

@@ -1,7 +1,7 @@
 //! The effects the core asks for, on real hardware.
 
 use crate::apic::{IoApic, set_message};
-use crate::console::console;
+use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::paging::{self, Space};
@@ -13,7 +13,7 @@ use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
-use diapason_abi::{PAGE, layout};
+use diapason_abi::{PAGE, PROCESSES_MAX, layout};
 use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, UserMemory};
 
 /// What a program starts with.
@@ -42,6 +42,10 @@ pub struct Place {
     pub process: u16,
     pub slot: u16,
 }
+
+/// No process. Where its window would be is no memory, so nothing is copied there.
+pub const NOBODY: u16 = 0x7ffe;
+const _: () = assert!(NOBODY as usize > PROCESSES_MAX);
 
 /// The hardware as the core sees it.
 pub struct Metal {
@@ -127,25 +131,35 @@ impl Metal {
             return;
         }
         self.current = process;
-        self.reload();
-    }
-
-    #[inline(always)]
-    fn reload(&mut self) {
         self.counts.cr3 += 1;
         // SAFETY: every space of a started process maps the kernel.
-        unsafe { cpu::load_address_space(self.spaces[self.current as usize].root) }
+        unsafe { cpu::load_address_space(self.spaces[process as usize].root) }
     }
 
-    /// Something disappeared from a process: forget cached translations if it is visible.
+    /// Show a whole table in a process's window; 0: hide the one that is there.
+    fn attach(&mut self, process: ProcessId, offset: u64, table: u64) {
+        self.space(process).show(offset, table);
+        if table == 0 {
+            self.forget(process);
+        }
+    }
+
+    /// Something disappeared from a process. If it is visible, cached translations are forgotten
+    /// before anybody runs: to run a thread of it is to make it visible anew.
     fn forget(&mut self, process: ProcessId) {
         if process.index() == self.current {
-            self.reload();
+            self.current = NOBODY;
         }
     }
 
     fn space(&self, process: ProcessId) -> Space {
         self.spaces[process.index() as usize]
+    }
+
+    #[inline(always)]
+    fn say(what: impl FnOnce(&mut Console)) {
+        // SAFETY: within a kernel entry; the reference ends with the statement.
+        what(unsafe { console() });
     }
 
     /// The description entry behind a device vector.
@@ -240,12 +254,15 @@ impl Machine for Metal {
         let [a, b, c, d] = program.arguments;
         let (entry, arguments) = match entry {
             None => (program.entry, [info, a, b, c, d]),
-            Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
+            Some((entry, argument)) => {
+                // An address outside the window may not even be loadable; the window's end is never
+                // code.
+                let offset = entry.wrapping_sub(layout::base(place.process));
+                let nowhere = layout::base(place.process) + layout::WINDOW - 1;
+                let entry = if offset < layout::WINDOW { entry } else { nowhere };
+                (entry, [argument, info, 0, 0, 0])
+            }
         };
-        // An address outside the window may not even be loadable; the window's end is never code.
-        let offset = entry.wrapping_sub(layout::base(place.process));
-        let nowhere = layout::base(place.process) + layout::WINDOW - 1;
-        let entry = if offset < layout::WINDOW { entry } else { nowhere };
         // As after a call: the return address would lie below.
         let stack = layout::stack_top(place.process, place.slot) - 8;
         self.contexts[thread.index() as usize].start(entry, stack, arguments);
@@ -272,18 +289,14 @@ impl Machine for Metal {
 
     fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool) {
         let offset = layout::SEGMENTS + u64::from(segment) * layout::SLOT;
-        self.space(process).show(offset, self.segment_tables[segment as usize], visible);
-        if !visible {
-            self.forget(process);
-        }
+        let table = if visible { self.segment_tables[segment as usize] } else { 0 };
+        self.attach(process, offset, table);
     }
 
     fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool) {
         let offset = layout::DEVICES + u64::from(device) * layout::SLOT;
-        self.space(process).show(offset, self.device_tables[device as usize], visible);
-        if !visible {
-            self.forget(process);
-        }
+        let table = if visible { self.device_tables[device as usize] } else { 0 };
+        self.attach(process, offset, table);
     }
 
     fn set_bus_master(&mut self, device: u16, enabled: bool) {
@@ -322,13 +335,11 @@ impl Machine for Metal {
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {
-        // SAFETY: within a kernel entry; the reference ends with the statement.
-        unsafe { console() }.line(process.index(), text);
+        Self::say(|console| console.line(process.index(), text));
     }
 
     fn emit(&mut self, record: Record, words: &[u64]) {
-        // SAFETY: as above.
-        unsafe { console() }.record(record, words);
+        Self::say(|console| console.record(record, words));
     }
 
     fn counter(&mut self, which: u64) -> u64 {

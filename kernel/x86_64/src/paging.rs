@@ -66,9 +66,9 @@ impl Space {
         }
     }
 
-    /// Show or hide a whole table in the window.
-    pub fn show(&self, offset: u64, table: u64, visible: bool) {
-        let value = if visible { table | PRESENT | WRITE | USER } else { 0 };
+    /// Show a whole table in the window; 0: hide the one that is there.
+    pub fn show(&self, offset: u64, table: u64) {
+        let value = if table != 0 { table | PRESENT | WRITE | USER } else { 0 };
         // SAFETY: our directory; `table` was made for this.
         unsafe { *entry(self.directory, offset / LARGE_PAGE) = value }
     }

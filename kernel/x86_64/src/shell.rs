@@ -13,7 +13,7 @@ use crate::cpu;
 use crate::fatal::leave;
 use crate::machine::{Metal, Unobserved};
 use crate::percpu::shell;
-use crate::tables::{FIRST_DEVICE, TIMER};
+use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT, TIMER};
 use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
@@ -28,7 +28,8 @@ pub struct Observe {
     pub watch: bool,
 }
 
-/// One core's kernel with its hardware. What is used most comes first.
+/// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
+/// its pools are short.
 #[repr(C)]
 pub struct Shell {
     pub kernel: Kernel<'static>,
@@ -65,7 +66,11 @@ extern "C" fn on_trap(context: &mut Context) -> usize {
     if shell.metal.observe.any {
         return shell.observed_trap(context);
     }
-    let cause = shell.cause_of(context);
+    if context.vector < FIRST_INTERRUPT {
+        let fault = shell.fault_of(context);
+        return shell.faulted(fault);
+    }
+    let cause = shell.interrupt(context.vector);
     shell.enter(cause)
 }
 
@@ -117,8 +122,12 @@ impl Shell {
     #[inline(never)]
     fn observed_trap(&mut self, context: &Context) -> usize {
         let start = self.watch_start();
-        let cause = self.cause_of(context);
-        let next = self.enter(cause);
+        let next = if context.vector < FIRST_INTERRUPT {
+            self.faulted(self.fault_of(context))
+        } else {
+            let cause = self.interrupt(context.vector);
+            self.enter(cause)
+        };
         let stayed = next == context.place();
         self.watch_end(start, VECTORS_FROM + context.vector, stayed);
         next
@@ -150,6 +159,13 @@ impl Shell {
         Ok(Exit { value: 0, next })
     }
 
+    /// Start a process, if nothing has to be decided for it.
+    #[inline(always)]
+    pub fn start(&mut self, key: u64) -> bool {
+        let clock = &self.clock;
+        self.kernel.start_plainly(&mut self.metal, key, || clock.now())
+    }
+
     #[inline(never)]
     fn leave_by_delivery(&mut self, decision: Decision) -> Exit {
         Exit { value: 0, next: self.deliver(decision) }
@@ -166,7 +182,7 @@ impl Shell {
     #[inline(never)]
     pub fn bad_address(&mut self, address: u64) -> Exit {
         let (cause, instruction) = (FaultCause::BadAddress, self.metal.instruction());
-        let next = self.enter(Cause::Fault(Fault { cause, address, instruction }));
+        let next = self.faulted(Fault { cause, address, instruction });
         Exit { value: 0, next }
     }
 
@@ -205,13 +221,29 @@ impl Shell {
         Exit { value: 0, next }
     }
 
-    /// Enter the core with any cause but a call; returns the context to continue with.
+    /// Enter the core with any cause but a call or a fault; returns the context to continue with.
     #[inline(never)]
     pub fn enter(&mut self, cause: Cause) -> usize {
         if self.metal.observe.record {
             self.noted = cause;
         }
         self.kernel.happen(&mut self.metal, self.clock.now(), cause);
+        self.conclude()
+    }
+
+    /// The running thread faulted: mostly its supervisor runs, and there is nothing to decide.
+    #[inline(never)]
+    pub fn faulted(&mut self, fault: Fault) -> usize {
+        let told = self.kernel.faulted(&mut self.metal, self.clock.now(), fault);
+        if self.metal.observe.record {
+            self.noted = Cause::Fault(fault);
+        } else if told {
+            let decision = self.kernel.resume_running();
+            self.arm(decision.alarm);
+            let next = self.put_on(&decision);
+            let delivered = self.deliver_of(decision.run, decision.deliver_to);
+            return if delivered { next } else { self.undeliverable(decision) };
+        }
         self.conclude()
     }
 
@@ -225,10 +257,7 @@ impl Shell {
         if self.metal.observe.record {
             self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), &decision));
         }
-        let alarm = decision.alarm.min(self.horizon);
-        if alarm != self.armed {
-            self.set_timer(alarm);
-        }
+        self.arm(decision.alarm);
         if decision.run.is_none() {
             return self.nobody(decision.alarm);
         }
@@ -272,7 +301,16 @@ impl Shell {
     #[inline(never)]
     fn undeliverable(&mut self, decision: Decision) -> usize {
         let (cause, address) = (FaultCause::BadAddress, decision.deliver_to);
-        self.enter(Cause::Fault(Fault { cause, address, instruction: 0 }))
+        self.faulted(Fault { cause, address, instruction: 0 })
+    }
+
+    /// The timer is to ring at `alarm`, or when the run ends.
+    #[inline(always)]
+    fn arm(&mut self, alarm: Nanos) {
+        let alarm = alarm.min(self.horizon);
+        if alarm != self.armed {
+            self.set_timer(alarm);
+        }
     }
 
     /// Set the timer. What is due already is due in a tick: the thread gets an instruction, and no
@@ -294,15 +332,6 @@ impl Shell {
         }
     }
 
-    /// Why a thread was interrupted.
-    #[inline(always)]
-    fn cause_of(&mut self, context: &Context) -> Cause {
-        if context.vector >= TIMER {
-            return self.interrupt(context.vector);
-        }
-        Cause::Fault(self.fault_of(context))
-    }
-
     /// An interrupt: acknowledge it and say what it means.
     #[inline(always)]
     fn interrupt(&mut self, vector: u64) -> Cause {
@@ -322,6 +351,7 @@ impl Shell {
         }
     }
 
+    #[inline(always)]
     fn fault_of(&self, context: &Context) -> Fault {
         const FETCH: u64 = 1 << 4;
         const WRITE: u64 = 1 << 1;

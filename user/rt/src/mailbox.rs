@@ -105,11 +105,11 @@ impl Mailbox {
     ) -> Result<(usize, u32), Errno> {
         // What is too long stays too long: the kernel refuses it.
         let length = length.min(MESSAGE_BYTES + 1) as u64;
-        let (call, what) = (CallNumber::MboxCall as u64, length << 32 | u64::from(priority));
-        let address = buffer.as_mut_ptr() as u64;
-        // SAFETY: the kernel reads and writes at most the buffer.
-        let receipt = unsafe { sys::raw5(call, self.0, address, what, answers.0, deadline.0) };
-        decode_result(receipt).map(|receipt| ((receipt >> 32) as usize, receipt as u32))
+        let what = length << 32 | u64::from(priority);
+        let receipt = with_buffer(CallNumber::MboxCall, buffer, |address| {
+            [self.0, address, what, answers.0, deadline.0]
+        });
+        receipt.map(|receipt| ((receipt >> 32) as usize, receipt as u32))
     }
 
     /// Receive the message with the highest priority.
@@ -130,6 +130,10 @@ impl Mailbox {
         Ok(Message { bytes, length, priority })
     }
 
+    pub(crate) const fn raw(&self) -> u64 {
+        self.0
+    }
+
     /// End it: everybody who waits gets `Gone`.
     ///
     /// # Errors
@@ -137,6 +141,19 @@ impl Mailbox {
     pub fn delete(self) -> Result<(), Errno> {
         call1(CallNumber::MboxDelete, self.0).map(|_| ())
     }
+}
+
+/// A call that receives into a buffer whose address is among its words.
+#[inline(always)]
+pub(crate) fn with_buffer(
+    call: CallNumber,
+    buffer: &mut [u8; MESSAGE_BYTES],
+    words: impl FnOnce(u64) -> [u64; 5],
+) -> Result<u64, Errno> {
+    let [a, b, c, d, e] = words(buffer.as_mut_ptr() as u64);
+    // SAFETY: the kernel reads and writes at most the buffer: no other word of these calls is an
+    // address.
+    decode_result(unsafe { sys::raw5(call as u64, a, b, c, d, e) })
 }
 
 /// Wait for the next fault report of a supervised process. The mailbox is `NAME.faults`, where

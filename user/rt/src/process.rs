@@ -1,14 +1,32 @@
 //! Other processes: starting and ending them, where the description allows it.
 
-use crate::sys::call1;
-use diapason_abi::{CallNumber, Errno, Key};
+use crate::mailbox::{Mailbox, with_buffer};
+use crate::sys::{call1, call2};
+use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 
 /// Start a declared process that is not running: one this process may start, or supervises.
 ///
 /// # Errors
 /// `Busy` if it runs, `Gone` if its program was refused at boot.
 pub fn create(key: Key) -> Result<(), Errno> {
-    call1(CallNumber::ProcCreate, key.0).map(|_| ())
+    call2(CallNumber::ProcCreate, key.0, 0).map(|_| ())
+}
+
+/// Start a process as [`create`] does, then wait for a fault report as
+/// [`crate::mailbox::receive_fault`] does: one entry into the kernel instead of two.
+///
+/// # Errors
+/// Those of the former, without waiting; else those of the latter.
+pub fn create_and_receive(
+    key: Key,
+    faults: &Mailbox,
+    deadline: Nanos,
+) -> Result<FaultReport, Errno> {
+    let mut bytes = [0; MESSAGE_BYTES];
+    with_buffer(CallNumber::ProcCreate, &mut bytes, |address| {
+        [key.0, faults.raw(), address, deadline.0, 0]
+    })?;
+    FaultReport::from_bytes(&bytes).ok_or(Errno::Gone)
 }
 
 /// End a process this one supervises.

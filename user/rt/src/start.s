@@ -106,27 +106,20 @@ __dia_write64:
     .section .text.start, "ax"
     .globl _start
 _start:
-    # rdi: information page; rsi, rdx, rcx, r8: the description's arguments.
-    push rdi
-    push rsi
-    push rdx
-    push rcx
-    push r8
+    # rdi: information page; rsi, rdx, rcx, r8: the description's arguments. Nothing here needs the
+    # stack or the others.
+    mov r9, rdi
+    mov r10, rsi
+    mov r11, rcx
     lea rdi, [rip + __data_start]
     lea rsi, [rip + __data_start + {DATA_IMAGE}]
-    lea rcx, [rip + __data_end]
-    sub rcx, rdi
-    shr rcx, 3
+    mov ecx, offset __data_words
     rep movsq
-    lea rcx, [rip + __bss_end]
-    sub rcx, rdi
-    shr rcx, 3
+    mov ecx, offset __bss_words
     xor eax, eax
     rep stosq
-    pop r8
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
+    mov rdi, r9
+    mov rsi, r10
+    mov rcx, r11
     xor ebp, ebp
     jmp __dia_start

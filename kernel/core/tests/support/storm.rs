@@ -438,32 +438,30 @@ impl Storm<'_> {
         match (call, place) {
             (Call::ThreadCreate, 2) => self.random.below(ceiling.min(PRIORITIES as u64) + 1),
             (Call::ThreadCreate, 4) => {
-                let known = &self.memos[process as usize].vcpus;
-                let last = known.last().copied().unwrap_or(0);
+                let last = self.memos[process as usize].vcpus.last().copied().unwrap_or(0);
                 if self.random.one_in(3) { last } else { 0 }
             }
             (Call::ThreadJoin | Call::ThreadDetach, 0) => {
                 let slot = self.first_thread(process) + self.random.below(5) as u16;
                 let thread = &self.shell.kernel.threads[Id::new(slot)];
-                let free = thread.state == State::Free;
                 let caller = &self.shell.kernel.threads[self.shell.running()];
-                if free { caller.handle } else { thread.handle }
+                if thread.state == State::Free { caller.handle } else { thread.handle }
             }
-            (Call::ThreadJoin | Call::SemLock | Call::EventWait, 1) => self.deadline(),
-            (Call::CvWait | Call::MboxReceive, 2) | (Call::MboxSend, 4) => self.deadline(),
             (Call::MboxCall, 4) if self.random.one_in(2) => u64::MAX,
-            (Call::MboxCall, 4) => self.deadline(),
+            (Call::SleepUntil | Call::JobsStart, 0)
+            | (Call::ThreadJoin | Call::SemLock | Call::EventWait | Call::TimerStart, 1)
+            | (Call::CvWait | Call::MboxReceive, 2)
+            | (Call::MboxSend | Call::MboxCall, 4)
+            | (Call::ProcCreate, 3) => self.deadline(),
             (Call::MboxCall, 2) => {
                 self.random.below(MESSAGE_BYTES as u64 + 1) << 32 | self.random.below(4)
             }
-            (Call::SleepUntil | Call::JobsStart, 0) => self.deadline(),
             (Call::JobsStart, 1) => 500 + self.random.below(5_000),
             (Call::SemCreate, 0) => self.granted(process, &SEMAPHORES, true),
             (Call::SemCreate, 1) => self.random.pick(&[MUTEX, MUTEX, 0, 1, u64::from(u32::MAX)]),
             (Call::CvCreate, 0) => self.granted(process, &["c1", "c2"], true),
             (Call::MboxCreate, 0) => self.granted(process, &MAILBOXES, false),
-            (Call::MboxCreate, 1) if self.random.one_in(2) => 0,
-            (Call::TimerStart, 1) => self.deadline(),
+            (Call::MboxCreate | Call::ProcCreate, 1) if self.random.one_in(2) => 0,
             (Call::TimerStart, 2) => self.random.pick(&[0, 700, 1_900, 10_000]),
             // Of a segment that is not for devices it would be the end.
             (Call::ShmBus, 0) => key("rings"),
@@ -483,7 +481,8 @@ impl Storm<'_> {
             (Call::Log, 1) => self.random.below(113),
             (Call::ReadSlow, 2) => self.random.below(200),
             (Call::MboxSend | Call::MboxReceive | Call::MboxCall | Call::ReadSlow, 1)
-            | (Call::Log | Call::ReadSlow, 0) => {
+            | (Call::Log | Call::ReadSlow, 0)
+            | (Call::ProcCreate, 2) => {
                 layout::base(process) + 8 + self.random.below(USER_BYTES - 256)
             }
             _ => self.plausible_handle(process, call, place),
@@ -501,7 +500,8 @@ impl Storm<'_> {
                 self.handle(process, |m| &m.conditions, Call::CvCreate)
             }
             (Call::MboxSend | Call::MboxReceive | Call::MboxDelete, 0)
-            | (Call::MboxCall, 0 | 3) => self.handle(process, |m| &m.mailboxes, Call::MboxCreate),
+            | (Call::MboxCall, 0 | 3)
+            | (Call::ProcCreate, 1) => self.handle(process, |m| &m.mailboxes, Call::MboxCreate),
             (Call::VcpuSet | Call::VcpuDelete, 0) => {
                 self.handle(process, |m| &m.vcpus, Call::VcpuCreate)
             }

@@ -6,7 +6,7 @@ use super::{devices, loader, spaces};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
 use crate::console::announce;
-use crate::machine::{Counts, Metal, Place};
+use crate::machine::{Counts, Metal, NOBODY, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
 use crate::shell::{Observe, Shell};
@@ -123,7 +123,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         lines: [NONE; DEVICES_MAX],
         masks: [core::ptr::null_mut(); DEVICES_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
-        current: NONE,
+        current: NOBODY,
         counts: Counts::default(),
         longest: 0,
         observe: Observe { any: record || watch, record, watch },

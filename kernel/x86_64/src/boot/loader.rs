@@ -42,7 +42,7 @@ pub fn load(
     }
     stacks(&space, record, memory).ok_or(Refusal::Memory)?;
     space.reserve(memory, layout::HEAP, u64::from(record.heap_pages)).ok_or(Refusal::Memory)?;
-    space.show(layout::INFO, info_table, true);
+    space.show(layout::INFO, info_table);
     let entry = base + program.entry;
     Ok(Loaded { space, program: Program { entry, arguments: record.arguments } })
 }

@@ -76,14 +76,13 @@ impl Probe {
 
     /// It has ended, and took `spent`.
     pub fn finish_with(&self, spent: u64) {
+        let run = self.runs.load(Relaxed);
+        let Some(slot) = self.samples.get(run as usize) else { return };
+        slot.store(u32::try_from(spent).unwrap_or(u32::MAX), Relaxed);
+        self.runs.store(run + 1, Relaxed);
         for ((sum, before), which) in self.counted.iter().zip(&self.before).zip(COUNTERS) {
             let passed = count(which) - before.load(Relaxed);
             sum.store(sum.load(Relaxed) + passed, Relaxed);
-        }
-        let run = self.runs.load(Relaxed);
-        if let Some(slot) = self.samples.get(run as usize) {
-            slot.store(u32::try_from(spent).unwrap_or(u32::MAX), Relaxed);
-            self.runs.store(run + 1, Relaxed);
         }
     }
 

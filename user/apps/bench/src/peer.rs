@@ -143,9 +143,10 @@ fn faults(p: &Probes) -> Result<(), Errno> {
     let reports = Mailbox::open("bench-peer.faults")?;
     let faulter = Key::new("bench-faulter");
     // Round trips first, without stamps of the supervisor in the way.
-    for _ in 0..=RUNS {
-        process::create(faulter)?;
-        receive_fault(&reports, EVER)?;
+    process::create(faulter)?;
+    receive_fault(&reports, EVER)?;
+    for _ in 0..RUNS {
+        process::create_and_receive(faulter, &reports, EVER)?;
     }
     for _ in 0..RUNS {
         p.proc_create.begin();

@@ -25,12 +25,17 @@ struct Due {
 fn main(_: Arguments) {
     let Ok(faults) = Mailbox::open("supervisor.faults") else { return };
     let mut due: [Option<Due>; PROCESSES_MAX] = [None; PROCESSES_MAX];
+    let mut restart = None;
     loop {
         let next = due.iter().flatten().map(|d| d.when).min().unwrap_or(Nanos::FOREVER);
-        match receive_fault(&faults, next) {
+        let report = match restart.take() {
+            Some(key) => process::create_and_receive(key, &faults, next),
+            None => receive_fault(&faults, next),
+        };
+        match report {
             Ok(report) => plan(&report, &mut due),
-            Err(Errno::TimedOut) => restart_due(&mut due, next),
-            Err(_) => {}
+            Err(Errno::TimedOut) => restart = take_due(&mut due, next),
+            Err(_) => log!("a process could not be restarted"),
         }
     }
 }
@@ -47,15 +52,8 @@ fn plan(report: &FaultReport, due: &mut [Option<Due>]) {
     }
 }
 
-fn restart_due(due: &mut [Option<Due>], now: Nanos) {
-    for slot in due {
-        if let Some(d) = slot
-            && d.when <= now
-        {
-            if process::create(d.key).is_err() {
-                log!("a process could not be restarted");
-            }
-            *slot = None;
-        }
-    }
+/// A process that is to be restarted by `now`.
+fn take_due(due: &mut [Option<Due>], now: Nanos) -> Option<Key> {
+    let slot = due.iter_mut().find(|slot| slot.is_some_and(|d| d.when <= now))?;
+    slot.take().map(|d| d.key)
 }

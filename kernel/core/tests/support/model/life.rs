@@ -2,7 +2,7 @@
 
 use super::*;
 use diapason_abi::CallNumber as Call;
-use diapason_abi::call::{PARTIAL, mapped};
+use diapason_abi::call::{NO_HINT, PARTIAL, mapped};
 use diapason_abi::{FaultReport, PAGE, PAGES_PER_CALL, layout};
 use diapason_core::ProcessState;
 
@@ -279,9 +279,17 @@ impl Model {
         Ok(Outcome::Away)
     }
 
-    pub(super) fn process_call(&mut self, call: Call, word: u64) -> Step {
+    pub(super) fn process_call(&mut self, call: Call, a: [u64; 5]) -> Step {
+        let word = a[0];
         match call {
-            Call::ProcCreate => self.proc_create(word),
+            Call::ProcCreate => {
+                let created = self.proc_create(word)?;
+                let [_, mailbox, address, deadline, _] = a;
+                if mailbox == 0 {
+                    return Ok(created);
+                }
+                self.mail_call(Call::MboxReceive, [mailbox, address, deadline, NO_HINT, 0], &[])
+            }
             Call::ProcKill => {
                 let process = self.subordinate(word, false)?;
                 if self.processes[process].state != ProcessState::Running {

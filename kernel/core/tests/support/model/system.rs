@@ -471,7 +471,7 @@ impl Model {
             | Call::MapDevice
             | Call::Ring
             | Call::ProcCreate
-            | Call::ProcKill => self.process_call(call, a[0]),
+            | Call::ProcKill => self.process_call(call, a),
         }
     }
 
