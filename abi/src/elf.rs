@@ -71,6 +71,7 @@ fn u16_at(file: &[u8], at: u64) -> Option<u16> {
     file.get(at..)?.first_chunk().map(|b| u16::from_le_bytes(*b))
 }
 
+#[inline(never)]
 fn u32_at(file: &[u8], at: u64) -> Option<u32> {
     let at = usize::try_from(at).ok()?;
     file.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod areas;
 mod attack;
 mod captures;
 mod compare;
@@ -111,6 +112,8 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// Show where the bytes of the linked kernel are.
+    Areas,
     /// Count the longest kernel paths in QEMU, for the simulator's table of costs.
     Costs,
     /// How fast the simulator is, and what it does in a simulated second.
@@ -174,6 +177,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Attack { part } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
+        Command::Areas => areas::command(workspace),
         Command::Costs => costs::command(workspace),
         Command::Speed { horizon, runs } => speed::command(workspace, horizon, runs),
         Command::Mutants { names } => mutants::command(workspace, &names),

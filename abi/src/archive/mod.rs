@@ -133,6 +133,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// The [`Refusal`] that applies.
+    #[inline(never)]
     pub fn parse(bytes: &'a [u8]) -> Result<Archive<'a>, Refusal> {
         let mut r = Reader(bytes.get(..HEADER_BYTES).ok_or(Refusal::Truncated)?);
         if r.u64() != MAGIC {
@@ -166,6 +167,7 @@ impl<'a> Archive<'a> {
         if archive.vcpus_are_possible() { Ok(archive) } else { Err(Refusal::Vcpu) }
     }
 
+    #[inline(never)]
     fn is_possible(&self) -> bool {
         let h = &self.header;
         let counts = h.processes as usize <= PROCESSES_MAX
@@ -180,6 +182,7 @@ impl<'a> Archive<'a> {
             && self.devices_are_possible()
     }
 
+    #[inline(never)]
     fn devices_are_possible(&self) -> bool {
         let is_pci = |i| self.device(i).is_some_and(|d| matches!(d.location, Location::Pci(_)));
         let possible = |i| self.device(i).is_some_and(|d| d.is_possible(i, is_pci));
@@ -203,6 +206,7 @@ impl<'a> Archive<'a> {
     }
 
     /// An entry of the table that begins at `start`; zeros past the end of the archive.
+    #[inline(never)]
     fn entry<const N: usize>(&self, start: usize, index: u16) -> &'a [u8; N] {
         let rest = self.bytes.get(start + N * index as usize..);
         rest.and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])

@@ -199,6 +199,7 @@ impl ProcessRecord {
         }
     }
 
+    #[inline(never)]
     pub(super) fn is_possible(&self, header: &Header) -> bool {
         let supervised = self.supervisor == NONE || self.supervisor < header.processes;
         supervised

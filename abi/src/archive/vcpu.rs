@@ -116,6 +116,7 @@ impl VcpuRecord {
     }
 
     /// Can the kernel work with these numbers? `main` has a bit for each Main VCPU of the archive.
+    #[inline(never)]
     pub(super) fn is_possible(&self, dp_queues: u8, main: u64) -> bool {
         let numbers = match self.kind {
             VcpuKind::Main => self.is_possible_main(),

@@ -63,6 +63,7 @@ pub(crate) struct Promise {
 impl Promise {
     /// Nothing is promised yet. If all Main VCPUs go by deadline in one queue, so do those that are
     /// made later, and the test is that of this case; else they go by period.
+    #[inline(never)]
     pub fn of(archive: &Archive<'_>) -> Promise {
         let mains = || archive.vcpus().filter(|v| v.kind == VcpuKind::Main);
         let all = archive.header.dp_queues == 1 && mains().all(|v| v.queue == 0);
@@ -87,6 +88,7 @@ impl Promise {
 
 impl Kernel<'_> {
     /// What the archive declares is promised before anything runs.
+    #[inline(never)]
     pub(crate) fn admit_declared(&mut self, id: VcpuId, record: &VcpuRecord) {
         let period = match record.kind {
             VcpuKind::Main => Nanos(record.period),
@@ -169,8 +171,7 @@ impl Kernel<'_> {
     pub(crate) fn vcpu_create(&mut self, a: [u64; 5]) -> Step {
         let [key, budget, period, replenishments, background] = a;
         if key != Key::PRIVATE.0 {
-            let found = self.vcpus.find(|v| v.key == key);
-            let id = self.granted(found, key, |kernel, v| kernel.vcpus[v].allowed)?;
+            let id = self.granted(&self.vcpus, key, |v| (v.key, v.allowed))?;
             return Ok(Flow::Done(self.vcpus[id].handle));
         }
         let asked = Self::reservation(budget, period)?;
@@ -226,13 +227,13 @@ impl Kernel<'_> {
     pub(crate) fn vcpu_set(&mut self, handle: u64, budget: u64, period: u64) -> Step {
         let id = self.own_vcpu(handle)?;
         let asked = Self::reservation(budget, period)?;
-        let Server::Main(mut server) = self.vcpus[id].server else {
+        let Server::Main(server) = &self.vcpus[id].server else {
             return Err(Refused::Errno(Errno::Busy));
         };
+        let before = Reservation { budget: server.budget(), period: server.period() };
         if self.starves_io(id, asked.period) {
             return Err(Refused::Errno(Errno::Overload));
         }
-        let before = Reservation { budget: server.budget(), period: server.period() };
         // What another has just given back is not free yet, and would come one period from now.
         let share = |r: Reservation| Share::of(r.budget, r.period);
         let unsettled = self.now < self.promise.settled;
@@ -247,9 +248,10 @@ impl Kernel<'_> {
             self.promise.giver = if others { Id::NONE } else { id };
             self.promise.settled = self.now + self.promise.slowest;
         }
-        server.set(asked.budget, asked.period, self.now);
+        if let Server::Main(server) = &mut self.vcpus[id].server {
+            server.set(asked.budget, asked.period, self.now);
+        }
         self.promise.slowest = self.promise.slowest.max(asked.period);
-        self.vcpus[id].server = Server::Main(server);
         self.rank_again(id);
         for io in self.vcpus.ids() {
             if self.vcpus[io].serves >> (id.index() & 63) & 1 == 1 {

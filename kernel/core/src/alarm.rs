@@ -5,6 +5,7 @@
 //! what concerns nobody with a VCPU does not interrupt those who have one, and waits until they are
 //! done.
 
+use crate::pool::{Id, Pool};
 use diapason_abi::Nanos;
 
 /// One pending alarm.
@@ -18,6 +19,9 @@ impl Alarm {
     /// Content of unused slots.
     pub const UNUSED: Alarm = Alarm { due: Nanos::FOREVER, sleeper: 0 };
 }
+
+/// Where each sleeper is in its heap.
+type Places<'a> = Pool<'a, u16>;
 
 /// Place of a sleeper that has no alarm.
 pub const NOT_SET: u16 = u16::MAX;
@@ -35,7 +39,7 @@ pub enum Class {
 
 /// A min-heap by due time.
 struct Heap<'a> {
-    alarms: &'a mut [Alarm],
+    alarms: Pool<'a, Alarm>,
     count: u16,
     /// Due time of the first, kept where every entry looks for it.
     next: Nanos,
@@ -47,7 +51,7 @@ struct Heap<'a> {
 pub struct Alarms<'a> {
     reserved: Heap<'a>,
     unreserved: Heap<'a>,
-    place: &'a mut [u16],
+    place: Places<'a>,
 }
 
 impl<'a> Alarms<'a> {
@@ -60,7 +64,9 @@ impl<'a> Alarms<'a> {
         unreserved: &'a mut [Alarm],
         place: &'a mut [u16],
     ) -> Alarms<'a> {
-        let heap = |alarms, mark| Heap { alarms, count: 0, next: Nanos::FOREVER, mark };
+        let heap =
+            |alarms, mark| Heap { alarms: Pool::new(alarms), count: 0, next: Nanos::FOREVER, mark };
+        let place = Pool::new(place);
         Alarms { reserved: heap(reserved, 0), unreserved: heap(unreserved, SECOND), place }
     }
 
@@ -79,7 +85,7 @@ impl<'a> Alarms<'a> {
     /// Is one set for `sleeper`?
     #[inline(always)]
     pub fn is_set(&self, sleeper: u16) -> bool {
-        self.place[sleeper as usize] != NOT_SET
+        self.place[Id::new(sleeper)] != NOT_SET
     }
 
     /// Wake `sleeper`, which has no alarm, at `due`. A due time of for ever sets nothing.
@@ -94,14 +100,14 @@ impl<'a> Alarms<'a> {
         };
         let at = heap.count;
         heap.count += 1;
-        heap.rise(self.place, at, Alarm { due, sleeper });
+        heap.rise(&mut self.place, at, Alarm { due, sleeper });
         heap.note_next();
     }
 
     /// Forget the alarm of `sleeper`, if it has one.
-    #[inline(always)]
+    #[inline(never)]
     pub fn cancel(&mut self, sleeper: u16) {
-        let at = self.place[sleeper as usize];
+        let at = self.place[Id::new(sleeper)];
         if at != NOT_SET {
             self.remove(at);
         }
@@ -109,9 +115,9 @@ impl<'a> Alarms<'a> {
 
     /// Somebody with a VCPU waits for what `sleeper` does next: its alarm may ring at any time.
     pub fn promote(&mut self, sleeper: u16) {
-        let place = self.place[sleeper as usize];
+        let place = self.place[Id::new(sleeper)];
         if place != NOT_SET && place & SECOND != 0 {
-            let due = self.unreserved.alarms[(place & !SECOND) as usize].due;
+            let due = self.unreserved.alarms[Id::new(place & !SECOND)].due;
             self.remove(place);
             self.set(sleeper, due, Class::Reserved);
         }
@@ -125,7 +131,7 @@ impl<'a> Alarms<'a> {
         if heap.next > now || heap.count == 0 || other && !all {
             return None;
         }
-        let sleeper = heap.alarms[0].sleeper;
+        let sleeper = heap.alarms[Id::new(0)].sleeper;
         self.remove(heap.mark);
         Some(sleeper)
     }
@@ -133,14 +139,14 @@ impl<'a> Alarms<'a> {
     #[inline(never)]
     fn remove(&mut self, place: u16) {
         let heap = if place & SECOND == 0 { &mut self.reserved } else { &mut self.unreserved };
-        heap.remove(self.place, place & !SECOND);
+        heap.remove(&mut self.place, place & !SECOND);
     }
 
     /// Both heaps are in order, and every place is in one of them.
     pub fn check(&self) {
-        self.reserved.check(self.place);
-        self.unreserved.check(self.place);
-        let set = self.place.iter().filter(|place| **place != NOT_SET).count();
+        self.reserved.check(&self.place);
+        self.unreserved.check(&self.place);
+        let set = self.place.ids().filter(|s| self.place[*s] != NOT_SET).count();
         assert_eq!(set, (self.reserved.count + self.unreserved.count) as usize, "alarm count");
     }
 }
@@ -148,15 +154,15 @@ impl<'a> Alarms<'a> {
 impl Heap<'_> {
     #[inline(always)]
     fn note_next(&mut self) {
-        self.next = if self.count > 0 { self.alarms[0].due } else { Nanos::FOREVER };
+        self.next = if self.count > 0 { self.alarms[Id::new(0)].due } else { Nanos::FOREVER };
     }
 
     #[inline(always)]
-    fn remove(&mut self, place: &mut [u16], at: u16) {
-        place[self.alarms[at as usize].sleeper as usize] = NOT_SET;
+    fn remove(&mut self, place: &mut Places<'_>, at: u16) {
+        place[Id::new(self.alarms[Id::new(at)].sleeper)] = NOT_SET;
         self.count -= 1;
         if at < self.count {
-            let last = self.alarms[self.count as usize];
+            let last = self.alarms[Id::new(self.count)];
             let at = self.rise(place, at, last);
             self.sink(place, at, last);
         }
@@ -164,20 +170,20 @@ impl Heap<'_> {
     }
 
     #[inline(always)]
-    fn put(&mut self, place: &mut [u16], at: u16, alarm: Alarm) {
-        self.alarms[at as usize] = alarm;
-        place[alarm.sleeper as usize] = at | self.mark;
+    fn put(&mut self, place: &mut Places<'_>, at: u16, alarm: Alarm) {
+        self.alarms[Id::new(at)] = alarm;
+        place[Id::new(alarm.sleeper)] = at | self.mark;
     }
 
     /// Put `alarm` at `at` or as far above as it belongs; returns where.
     #[inline(always)]
-    fn rise(&mut self, place: &mut [u16], mut at: u16, alarm: Alarm) -> u16 {
+    fn rise(&mut self, place: &mut Places<'_>, mut at: u16, alarm: Alarm) -> u16 {
         while at > 0 {
             let parent = (at - 1) / 2;
-            if self.alarms[parent as usize].due <= alarm.due {
+            if self.alarms[Id::new(parent)].due <= alarm.due {
                 break;
             }
-            self.put(place, at, self.alarms[parent as usize]);
+            self.put(place, at, self.alarms[Id::new(parent)]);
             at = parent;
         }
         self.put(place, at, alarm);
@@ -186,34 +192,35 @@ impl Heap<'_> {
 
     /// Move `alarm`, now at `at`, as far down as it belongs.
     #[inline(never)]
-    fn sink(&mut self, place: &mut [u16], mut at: u16, alarm: Alarm) {
+    fn sink(&mut self, place: &mut Places<'_>, mut at: u16, alarm: Alarm) {
         loop {
             let mut child = 2 * at + 1;
             if child >= self.count {
                 break;
             }
             let right = child + 1;
-            let sooner = |a: u16, b: u16| self.alarms[a as usize].due < self.alarms[b as usize].due;
+            let sooner = |a: u16, b: u16| self.alarms[Id::new(a)].due < self.alarms[Id::new(b)].due;
             if right < self.count && sooner(right, child) {
                 child = right;
             }
-            if alarm.due <= self.alarms[child as usize].due {
+            if alarm.due <= self.alarms[Id::new(child)].due {
                 break;
             }
-            self.put(place, at, self.alarms[child as usize]);
+            self.put(place, at, self.alarms[Id::new(child)]);
             at = child;
         }
         self.put(place, at, alarm);
     }
 
     /// Every alarm lies above its children, and `place` is the inverse of the heap.
-    fn check(&self, place: &[u16]) {
-        for at in 0..self.count as usize {
-            let alarm = self.alarms[at];
-            assert!(at == 0 || self.alarms[(at - 1) / 2].due <= alarm.due, "alarm heap order");
-            assert_eq!(place[alarm.sleeper as usize], at as u16 | self.mark, "alarm place");
+    fn check(&self, place: &Places<'_>) {
+        for at in 0..self.count {
+            let alarm = self.alarms[Id::new(at)];
+            let parent = at.saturating_sub(1) / 2;
+            assert!(self.alarms[Id::new(parent)].due <= alarm.due, "alarm heap order");
+            assert_eq!(place[Id::new(alarm.sleeper)], at | self.mark, "alarm place");
         }
-        let first = self.alarms[..self.count as usize].first();
+        let first = self.alarms.get(0).filter(|_| self.count > 0);
         assert_eq!(self.next, first.map_or(Nanos::FOREVER, |alarm| alarm.due), "next alarm");
     }
 }

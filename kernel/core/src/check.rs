@@ -69,8 +69,7 @@ impl Kernel<'_> {
                 self.conditions[c].handle != FREE || queue.is_empty(),
                 "deleted condition in use"
             );
-            let waits =
-                |t: ThreadId| matches!(self.threads[t].wait, Wait::Condition(w, _) if w == c);
+            let waits = |t: ThreadId| matches!(self.threads[t].wait, Wait::Condition(w) if w == c);
             assert!(members(&self.threads, queue).all(waits), "condition waiter");
             listed += self.check_order(queue);
         }

@@ -36,17 +36,21 @@ impl Condition {
 
 impl Kernel<'_> {
     #[inline(always)]
-    pub(crate) fn condition(&self, handle: u64) -> Result<ConditionId, Refused> {
-        match self.conditions.get(handle as u16) {
-            Some(c) if c.handle == handle && c.allowed & self.grant != 0 => {
-                Ok(Id::new(handle as u16))
-            }
-            slot => {
-                let mine = slot.filter(|c| c.allowed & self.grant != 0);
-                let kind = Kind::Condition;
-                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|c| c.generation)))
-            }
-        }
+    pub(crate) fn condition(&self, handle: u64) -> Option<ConditionId> {
+        let c = self.conditions.get(handle as u16)?;
+        let named = c.handle == handle && c.allowed & self.grant != 0;
+        named.then_some(Id::new(handle as u16))
+    }
+
+    /// The same for the long ways.
+    #[inline(never)]
+    pub(crate) fn find_condition(&self, handle: u64) -> Result<ConditionId, Refused> {
+        self.condition(handle).ok_or_else(|| {
+            let slot = self.conditions.get(handle as u16);
+            let mine = slot.filter(|c| c.allowed & self.grant != 0);
+            let generation = mine.map(|c| c.generation);
+            self.stale_or_misused(Handle(handle), Kind::Condition, generation)
+        })
     }
 
     /// `CvCreate(key)`.
@@ -56,8 +60,7 @@ impl Kernel<'_> {
             let free = self.conditions.find_in(own, Condition::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            let found = self.conditions.find(|c| c.key == key);
-            self.granted(found, key, |kernel, c| kernel.conditions[c].allowed)?
+            self.granted(&self.conditions, key, |c| (c.key, c.allowed))?
         };
         let c = &mut self.conditions[id];
         if c.handle == FREE {
@@ -73,7 +76,7 @@ impl Kernel<'_> {
 
     /// `CvDelete(condition)`.
     pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {
-        let id = self.condition(handle)?;
+        let id = self.find_condition(handle)?;
         self.destroy_condition(id);
         Ok(Flow::Done(0))
     }
@@ -90,12 +93,8 @@ impl Kernel<'_> {
     /// The most urgent waiter gets its mutex back, or in line for it.
     fn wake_first(&mut self, id: ConditionId, result: u64) {
         let thread = self.conditions[id].waiters.head;
-        let mutex = match self.threads[thread].wait {
-            Wait::Condition(_, mutex) => mutex,
-            _ => Id::NONE,
-        };
         self.conditions[id].waiters.remove(&mut self.threads, thread);
-        self.reacquire(thread, mutex, result);
+        self.reacquire(thread, result);
     }
 
     /// A waiter gives up.
@@ -105,7 +104,7 @@ impl Kernel<'_> {
 
     /// `CvWait(condition, mutex, deadline)`.
     pub(crate) fn cv_wait(&mut self, handle: u64, mutex: u64, deadline: Nanos) -> Step {
-        let id = self.condition(handle)?;
+        let id = self.find_condition(handle)?;
         let mutex = self.find_semaphore(mutex)?;
         let thread = self.running();
         if self.semaphores[mutex].owner != thread {
@@ -113,7 +112,7 @@ impl Kernel<'_> {
         }
         self.may_wait(deadline)?;
         self.release(mutex);
-        self.block(thread, Wait::Condition(id, mutex), Wait::Nothing, deadline);
+        self.block(thread, Wait::Condition(id), Wait::Nothing, deadline);
         // Which life of the mutex's slot is meant: it may be deleted before the signal comes.
         self.threads[thread].wanted = self.semaphores[mutex].handle;
         self.conditions[id].waiters.insert_by_urgency(&mut self.threads, thread);
@@ -123,13 +122,13 @@ impl Kernel<'_> {
     /// `CvSignal`, when nobody waits.
     #[inline(always)]
     pub(crate) fn quick_signal(&self, handle: u64) -> Option<u64> {
-        let id = self.condition(handle).ok()?;
+        let id = self.condition(handle)?;
         self.conditions[id].waiters.is_empty().then_some(0)
     }
 
     /// `CvSignal(condition, most)`.
     pub(crate) fn cv_signal(&mut self, handle: u64, most: u64) -> Step {
-        let id = self.condition(handle)?;
+        let id = self.find_condition(handle)?;
         let mut woken = 0;
         while woken < most.min(SIGNAL_BATCH as u64) && !self.conditions[id].waiters.is_empty() {
             self.wake_first(id, 0);

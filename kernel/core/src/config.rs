@@ -149,6 +149,7 @@ fn give<T>(
 }
 
 impl Pools<'_> {
+    #[inline(never)]
     fn declare(&mut self, archive: &Archive<'_>, given: &mut Given) {
         for object in archive.objects() {
             let (key, allowed) = (object.key, object.allowed);
@@ -191,6 +192,7 @@ impl Pools<'_> {
         }
     }
 
+    #[inline(never)]
     fn process(
         &mut self,
         index: u16,
@@ -270,6 +272,7 @@ impl<'a> Kernel<'a> {
     /// A kernel for what `archive` describes, in the given memory. `refused` has a bit for each
     /// process whose program cannot be used.
     #[must_use]
+    #[inline(never)]
     pub fn new(mut pools: Pools<'a>, archive: &Archive<'_>, refused: u64) -> Kernel<'a> {
         let kept = pools.fill(archive, refused);
         let mut frames = Pool::new(pools.frames);

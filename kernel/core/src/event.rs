@@ -68,17 +68,21 @@ impl Event {
 impl Kernel<'_> {
     /// The event a handle of the running process names.
     #[inline(always)]
+    pub(crate) fn event(&self, handle: u64) -> Option<EventId> {
+        let e = self.events.get(handle as u16)?;
+        let named = e.handle == handle && e.allowed & self.grant != 0;
+        named.then_some(Id::new(handle as u16))
+    }
+
+    /// The same for the long ways.
+    #[inline(never)]
     pub(crate) fn own_event(&self, handle: u64) -> Result<EventId, Refused> {
-        match self.events.get(handle as u16) {
-            Some(e) if e.handle == handle && e.allowed & self.grant != 0 => {
-                Ok(Id::new(handle as u16))
-            }
-            slot => {
-                let mine = slot.filter(|e| e.allowed & self.grant != 0);
-                let kind = Kind::Event;
-                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|e| e.generation)))
-            }
-        }
+        self.event(handle).ok_or_else(|| {
+            let slot = self.events.get(handle as u16);
+            let mine = slot.filter(|e| e.allowed & self.grant != 0);
+            let generation = mine.map(|e| e.generation);
+            self.stale_or_misused(Handle(handle), Kind::Event, generation)
+        })
     }
 
     /// The alarm of a timer comes after those of the threads.
@@ -207,7 +211,7 @@ impl Kernel<'_> {
     /// `EventWait`, when it has occurred already.
     #[inline(always)]
     pub(crate) fn quick_event(&mut self, handle: u64) -> Option<u64> {
-        let id = self.own_event(handle).ok()?;
+        let id = self.event(handle)?;
         let e = &mut self.events[id];
         let timer = matches!(e.source, Source::Timer { period, .. } if period > Nanos::ZERO);
         if e.pending == 0 || e.waiter.is_some() || timer {

@@ -161,6 +161,13 @@ impl Kernel<'_> {
         t.has_result = true;
     }
 
+    /// What a blocked thread waits for will not come.
+    #[inline(never)]
+    pub(crate) fn send_away(&mut self, thread: ThreadId, errno: Errno) {
+        self.leave_queue(thread);
+        self.wake_with(thread, errno);
+    }
+
     /// A thread is among the ready.
     #[inline(always)]
     fn take_place(&mut self, thread: ThreadId) {
@@ -249,7 +256,7 @@ impl Kernel<'_> {
         self.threads[thread].urgency = urgency;
         let queue = match self.threads[thread].wait {
             Wait::Semaphore(s) => &mut self.semaphores[s].waiters,
-            Wait::Condition(c, _) => &mut self.conditions[c].waiters,
+            Wait::Condition(c) => &mut self.conditions[c].waiters,
             Wait::Receive(m) => &mut self.mailboxes[m].receivers,
             Wait::Send(m) => &mut self.mailboxes[m].senders,
             _ => return,

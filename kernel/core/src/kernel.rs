@@ -17,7 +17,7 @@ use crate::vcpu::Vcpu;
 use diapason_abi::archive::INTERRUPT_GRACE;
 use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};
-use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Kind, Nanos, encode_result};
+use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, encode_result};
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.
@@ -114,32 +114,35 @@ pub(crate) enum Refused {
 /// The outcome of a call.
 pub(crate) type Step = Result<Flow, Refused>;
 
-/// Everything the kernel of one core knows.
+/// Everything the kernel of one core knows. What is used most comes first, where the instructions
+/// that reach it are short.
+#[repr(C)]
 pub struct Kernel<'a> {
+    /// Threads, and the objects of most calls.
+    pub threads: Pool<'a, Thread>,
+    pub(crate) semaphores: Pool<'a, Semaphore>,
+    pub(crate) mailboxes: Pool<'a, Mailbox>,
+    pub(crate) events: Pool<'a, Event>,
+    /// VCPUs.
+    pub vcpus: Pool<'a, Vcpu>,
     /// Time of this entry.
     pub(crate) now: Nanos,
-    pub(crate) entries: u64,
     /// The running thread's process, and its bit in grants.
-    pub(crate) process: ProcessId,
     pub(crate) grant: u64,
+    pub(crate) process: ProcessId,
     /// Who is ready and who runs.
     pub scheduler: Scheduler,
     pub(crate) alarms: Alarms<'a>,
-    /// Threads, processes and objects.
-    pub threads: Pool<'a, Thread>,
     /// The declared processes.
     pub processes: Pool<'a, Process>,
-    pub(crate) semaphores: Pool<'a, Semaphore>,
     pub(crate) conditions: Pool<'a, Condition>,
-    pub(crate) mailboxes: Pool<'a, Mailbox>,
     pub(crate) messages: Pool<'a, Message>,
-    pub(crate) events: Pool<'a, Event>,
     pub(crate) segments: Pool<'a, Segment>,
     pub(crate) devices: Pool<'a, Device>,
     pub(crate) frames: Pool<'a, Frame>,
+    pub(crate) entries: u64,
     pub(crate) free_frames: Chain,
-    /// VCPUs, and what they were promised.
-    pub vcpus: Pool<'a, Vcpu>,
+    /// What VCPUs were promised.
     pub(crate) promise: Promise,
 }
 
@@ -153,6 +156,7 @@ impl Kernel<'_> {
     /// A handle that names nothing the caller may use: was it given out once, to this process, for
     /// this kind of object?
     #[cold]
+    #[inline(never)]
     pub(crate) fn stale_or_misused(
         &self,
         handle: Handle,
@@ -167,17 +171,21 @@ impl Kernel<'_> {
         }
     }
 
-    /// The declared object found under `key`, if the running process is granted it.
+    /// The declared object of a pool that has the name `key` and is granted to the running process;
+    /// `of` tells names and grants.
+    #[inline(always)]
     pub(crate) fn granted<T>(
         &self,
-        found: Option<Id<T>>,
+        pool: &Pool<'_, T>,
         key: u64,
-        allowed: impl Fn(&Self, Id<T>) -> u64,
+        of: impl Fn(&T) -> (u64, u64),
     ) -> Result<Id<T>, Refused> {
-        match found {
-            Some(id) if key != 0 && allowed(self, id) & self.grant != 0 => Ok(id),
-            _ => Err(Refused::Misuse(FaultCause::BadGrant, key)),
-        }
+        let grant = if key == Key::PRIVATE.0 { 0 } else { self.grant };
+        let found = pool.find(|object| {
+            let (own, allowed) = of(object);
+            own == key && allowed & grant != 0
+        });
+        found.ok_or(Refused::Misuse(FaultCause::BadGrant, key))
     }
 
     /// A call is about to wait until `deadline`: may it?

@@ -91,29 +91,26 @@ impl Mailbox {
 
 impl Kernel<'_> {
     #[inline(always)]
-    pub(crate) fn mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
-        match self.mailboxes.get(handle as u16) {
-            Some(b) if b.handle == handle && b.allowed & self.grant != 0 => {
-                Ok(Id::new(handle as u16))
-            }
-            slot => {
-                let mine = slot.filter(|b| b.allowed & self.grant != 0);
-                let kind = Kind::Mailbox;
-                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|b| b.generation)))
-            }
-        }
+    pub(crate) fn mailbox(&self, handle: u64) -> Option<MailboxId> {
+        let b = self.mailboxes.get(handle as u16)?;
+        let named = b.handle == handle && b.allowed & self.grant != 0;
+        named.then_some(Id::new(handle as u16))
     }
 
     /// The same for the long ways.
     #[inline(never)]
     pub(crate) fn find_mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
-        self.mailbox(handle)
+        self.mailbox(handle).ok_or_else(|| {
+            let slot = self.mailboxes.get(handle as u16);
+            let mine = slot.filter(|b| b.allowed & self.grant != 0);
+            let generation = mine.map(|b| b.generation);
+            self.stale_or_misused(Handle(handle), Kind::Mailbox, generation)
+        })
     }
 
     /// `MboxCreate(key, event)`.
     pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
-        let found = self.mailboxes.find(|b| b.key == key);
-        let id = self.granted(found, key, |kernel, b| kernel.mailboxes[b].allowed)?;
+        let id = self.granted(&self.mailboxes, key, |b| (b.key, b.allowed))?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
         if self.mailboxes[id].handle == FREE {
             if self.mailboxes[id].generation == u32::MAX {
@@ -149,17 +146,14 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::Busy));
         }
         self.mailboxes[id].handle = FREE;
-        while self.mailboxes[id].receivers.head.is_some() {
-            let thread = self.mailboxes[id].receivers.head;
-            self.mailboxes[id].receivers.remove(&mut self.threads, thread);
-            self.wake_with(thread, Errno::Gone);
+        loop {
+            let Mailbox { receivers, senders, .. } = self.mailboxes[id];
+            let queue = if receivers.is_empty() { senders } else { receivers };
+            if queue.is_empty() {
+                return Ok(Flow::Done(0));
+            }
+            self.send_away(queue.head, Errno::Gone);
         }
-        while self.mailboxes[id].senders.head.is_some() {
-            let thread = self.mailboxes[id].senders.head;
-            self.mailboxes[id].senders.remove(&mut self.threads, thread);
-            self.wake_with(thread, Errno::Gone);
-        }
-        Ok(Flow::Done(0))
     }
 
     /// `MboxSend`, when nobody waits for it and there is room.
@@ -172,7 +166,7 @@ impl Kernel<'_> {
         length: u64,
         priority: u64,
     ) -> Result<u64, Longer> {
-        let id = self.mailbox(handle)?;
+        let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let b = &mut self.mailboxes[id];
         if b.receivers.head.is_some() || b.event.is_some() || b.free.is_none() {
             return Err(Longer::Way);
@@ -256,7 +250,7 @@ impl Kernel<'_> {
         handle: u64,
         address: u64,
     ) -> Result<u64, Longer> {
-        let id = self.mailbox(handle)?;
+        let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let b = &self.mailboxes[id];
         if b.first.is_none() || b.senders.head.is_some() {
             return Err(Longer::Way);

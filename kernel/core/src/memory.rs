@@ -184,10 +184,14 @@ impl Kernel<'_> {
         Ok(Flow::Done(start + u64::from(first) * PAGE as u64))
     }
 
+    /// The segment `key`, if the running process may use it.
+    fn granted_segment(&self, key: u64) -> Result<Id<Segment>, Refused> {
+        self.granted(&self.segments, key, |s| (s.key, s.allowed))
+    }
+
     /// `ShmAttach(key)`: a few pages at a time until all are there, then visible.
     pub(crate) fn shm_attach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
-        let found = self.segments.find(|s| s.key == key);
-        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        let id = self.granted_segment(key)?;
         let segment = &mut self.segments[id];
         for _ in 0..PAGES_PER_CALL {
             if !segment.lacks_pages() {
@@ -213,8 +217,7 @@ impl Kernel<'_> {
 
     /// `ShmDetach(key)`.
     pub(crate) fn shm_detach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
-        let found = self.segments.find(|s| s.key == key);
-        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        let id = self.granted_segment(key)?;
         if self.segments[id].attached & self.grant == 0 {
             return Err(Refused::Errno(Errno::Gone));
         }
@@ -240,11 +243,11 @@ impl Kernel<'_> {
 
     /// `ShmBus(key)`.
     pub(crate) fn shm_bus<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
-        let for_devices =
-            |s: &Id<Segment>| self.segments[*s].key == key && self.segments[*s].dma.is_some();
-        let found = self.segments.ids().find(for_devices);
-        let id = self.granted(found, key, |kernel, s| kernel.segments[s].allowed)?;
+        let id = self.granted_segment(key)?;
         let segment = &self.segments[id];
+        if segment.dma.is_none() {
+            return Err(Refused::Misuse(FaultCause::BadGrant, key));
+        }
         if segment.attached & self.grant == 0 {
             return Err(Refused::Errno(Errno::Gone));
         }
@@ -253,8 +256,7 @@ impl Kernel<'_> {
 
     /// The device `key`, if the running process may use it and the machine has it.
     pub(crate) fn granted_device(&self, key: u64) -> Result<Id<Device>, Refused> {
-        let found = self.devices.find(|d| d.record.key == key);
-        let id = self.granted(found, key, |kernel, d| kernel.devices[d].record.allowed)?;
+        let id = self.granted(&self.devices, key, |d| (d.record.key, d.record.allowed))?;
         if self.devices[id].absent { Err(Refused::Errno(Errno::Absent)) } else { Ok(id) }
     }
 

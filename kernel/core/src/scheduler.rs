@@ -21,6 +21,7 @@ const _: () = assert!(RANKS == u64::BITS as usize);
 
 /// Ready threads by priority, first come first served among equals. The one that runs stays at the
 /// head of its list, so choosing is one bit scan, and a preempted thread keeps its place.
+#[repr(C)]
 pub struct Ready {
     /// Bit p is set if `levels[p]` is not empty.
     bits: u64,
@@ -133,33 +134,36 @@ impl Ready {
     }
 }
 
-/// What the core chooses from, and what it chose.
+/// What the core chooses from, and what it chose. What is used most comes first.
+#[repr(C)]
 pub struct Scheduler {
-    /// Ranks of the VCPUs that have ready threads and budget.
-    pub(crate) eligible: u64,
-    /// Ranks of the VCPUs that have ready threads and no budget, but may run in the background.
-    pub(crate) background: u64,
-    /// The VCPU of each rank, the most urgent last.
-    pub(crate) by_rank: [VcpuId; RANKS],
-    pub(crate) ranks: u8,
-    /// For each rank, those that are chosen from by deadline together with it.
-    peers: [u64; RANKS],
-    /// Ready threads without a VCPU.
-    pub(crate) unreserved: Ready,
     /// Who runs now.
     pub running: ThreadId,
     /// In whose place: its own, or that of a thread that waits for it.
     pub place: ThreadId,
-    /// Since when.
+    /// The VCPU that pays for it.
+    pub(crate) payer: VcpuId,
+    /// How many VCPUs are ranked.
+    pub(crate) ranks: u8,
+    /// Ranks of the VCPUs that have ready threads and budget.
+    pub(crate) eligible: u64,
+    /// Since when the one that runs does.
     pub since: Nanos,
+    /// Ready threads without a VCPU.
+    pub(crate) unreserved: Ready,
+    /// Ranks of the VCPUs that have ready threads and no budget, but may run in the background.
+    pub(crate) background: u64,
     /// Time nobody ran.
     pub idle: Nanos,
-    /// The VCPU that pays for it, since when, and until when it can.
-    pub(crate) payer: VcpuId,
+    /// Since when the VCPU pays, and until when it can.
     pub(crate) paid_since: Nanos,
     pub(crate) paid_until: Nanos,
     /// Time of this entry that the VCPU which goes on does not pay.
     pub(crate) grace: Nanos,
+    /// The VCPU of each rank, the most urgent last.
+    pub(crate) by_rank: [VcpuId; RANKS],
+    /// For each rank, those that are chosen from by deadline together with it.
+    peers: [u64; RANKS],
 }
 
 impl Scheduler {
@@ -253,7 +257,7 @@ impl Scheduler {
         let (eligible, background) = (self.eligible, self.background);
         (self.eligible, self.background) = (0, 0);
         let (mut queue, mut members) = (u8::MAX, 0);
-        for at in 0..self.ranks as usize % (RANKS + 1) {
+        for at in 0..(self.ranks as usize).min(RANKS) {
             let v = &mut vcpus[self.by_rank[at]];
             self.eligible |= (eligible >> (v.rank % 64) & 1) << at;
             self.background |= (background >> (v.rank % 64) & 1) << at;

@@ -7,7 +7,7 @@
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
-use crate::thread::{ThreadId, Wait};
+use crate::thread::{Thread, ThreadId, Wait};
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
 
@@ -62,26 +62,32 @@ impl Semaphore {
     }
 }
 
+impl Thread {
+    /// The slot of the mutex it wants, whatever lives there now.
+    #[inline(always)]
+    pub(crate) fn wanted_mutex(&self) -> SemaphoreId {
+        Id::new(Handle(self.wanted).index())
+    }
+}
+
 impl Kernel<'_> {
     /// The semaphore a handle of the running process names.
     #[inline(always)]
-    pub(crate) fn semaphore(&self, handle: u64) -> Result<SemaphoreId, Refused> {
-        match self.semaphores.get(handle as u16) {
-            Some(s) if s.handle == handle && s.allowed & self.grant != 0 => {
-                Ok(Id::new(handle as u16))
-            }
-            slot => {
-                let mine = slot.filter(|s| s.allowed & self.grant != 0);
-                let kind = Kind::Semaphore;
-                Err(self.stale_or_misused(Handle(handle), kind, mine.map(|s| s.generation)))
-            }
-        }
+    pub(crate) fn semaphore(&self, handle: u64) -> Option<SemaphoreId> {
+        let s = self.semaphores.get(handle as u16)?;
+        let named = s.handle == handle && s.allowed & self.grant != 0;
+        named.then_some(Id::new(handle as u16))
     }
 
     /// The same for the long ways.
     #[inline(never)]
     pub(crate) fn find_semaphore(&self, handle: u64) -> Result<SemaphoreId, Refused> {
-        self.semaphore(handle)
+        self.semaphore(handle).ok_or_else(|| {
+            let slot = self.semaphores.get(handle as u16);
+            let mine = slot.filter(|s| s.allowed & self.grant != 0);
+            let generation = mine.map(|s| s.generation);
+            self.stale_or_misused(Handle(handle), Kind::Semaphore, generation)
+        })
     }
 
     /// `SemCreate(key, initial)`: create it, or find the one that exists.
@@ -91,8 +97,7 @@ impl Kernel<'_> {
             let free = self.semaphores.find_in(own, Semaphore::is_spare);
             free.ok_or(Refused::Errno(Errno::Exhausted))?
         } else {
-            let found = self.semaphores.find(|s| s.key == key);
-            self.granted(found, key, |kernel, s| kernel.semaphores[s].allowed)?
+            self.granted(&self.semaphores, key, |s| (s.key, s.allowed))?
         };
         let s = &mut self.semaphores[id];
         if s.handle == FREE {
@@ -123,9 +128,7 @@ impl Kernel<'_> {
     pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
         self.semaphores[id].handle = FREE;
         while self.semaphores[id].waiters.head.is_some() {
-            let waiter = self.semaphores[id].waiters.head;
-            self.semaphores[id].waiters.remove(&mut self.threads, waiter);
-            self.wake_with(waiter, Errno::Gone);
+            self.send_away(self.semaphores[id].waiters.head, Errno::Gone);
         }
         let owner = self.semaphores[id].owner;
         if owner.is_some() {
@@ -155,7 +158,7 @@ impl Kernel<'_> {
     }
 
     /// Its owner no longer holds it: usually the one taken last is let go first.
-    #[inline(always)]
+    #[inline(never)]
     fn disown(&mut self, id: SemaphoreId) {
         let s = &mut self.semaphores[id];
         let (owner, next) = (s.owner, s.next_held);
@@ -181,14 +184,14 @@ impl Kernel<'_> {
     /// `SemLock`, when it can be done without waiting.
     #[inline(always)]
     pub(crate) fn quick_lock(&mut self, handle: u64) -> Option<u64> {
-        let id = self.semaphore(handle).ok()?;
+        let id = self.semaphore(handle)?;
         self.try_take(id)
     }
 
     /// `SemUnlock`, when nobody waits who is more urgent: the running thread is in its own place.
     #[inline(always)]
     pub(crate) fn quick_unlock(&mut self, handle: u64) -> Option<u64> {
-        let id = self.semaphore(handle).ok()?;
+        let id = self.semaphore(handle)?;
         let s = &mut self.semaphores[id];
         let thread = self.scheduler.running;
         if s.owner == thread {
@@ -212,7 +215,7 @@ impl Kernel<'_> {
     }
 
     /// `SemLock(semaphore, deadline, hint)` and `SemTryLock(semaphore)`.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn sem_lock(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
         let id = self.find_semaphore(handle)?;
         if let Some(result) = self.try_take(id) {
@@ -281,7 +284,8 @@ impl Kernel<'_> {
     /// A thread that waited on a condition wants its mutex again; then its call returns `result`,
     /// or an error, without the mutex, if that was deleted meanwhile or waiting for it would close
     /// a circle.
-    pub(crate) fn reacquire(&mut self, thread: ThreadId, id: SemaphoreId, result: u64) {
+    pub(crate) fn reacquire(&mut self, thread: ThreadId, result: u64) {
+        let id = self.threads[thread].wanted_mutex();
         let s = &self.semaphores[id];
         if s.handle != self.threads[thread].wanted {
             self.wake_with(thread, Errno::Gone);

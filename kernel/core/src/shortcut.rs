@@ -11,7 +11,7 @@
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
 use crate::alarm::Alarms;
-use crate::kernel::{Arguments, Decision, Kernel, Refused};
+use crate::kernel::{Arguments, Decision, Kernel};
 use crate::machine::UserMemory;
 use crate::mailbox::{MailboxId, receipt};
 use crate::pool::Pool;
@@ -36,12 +36,6 @@ pub enum Longer {
     Way,
     /// The same, and it will end in a fault: the caller has no such memory.
     BadAddress(u64),
-}
-
-impl From<Refused> for Longer {
-    fn from(_: Refused) -> Longer {
-        Longer::Way
-    }
 }
 
 impl Kernel<'_> {
@@ -100,7 +94,7 @@ impl Kernel<'_> {
         handle: u64,
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Longer> {
-        let id = self.semaphore(handle)?;
+        let id = self.semaphore(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mut semaphores = self.semaphores.again();
         let caller = s.running;
@@ -146,7 +140,7 @@ impl Kernel<'_> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Longer> {
         let [handle, most, ..] = a;
-        let id = self.condition(handle)?;
+        let id = self.condition(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let condition = &mut self.conditions[id];
         let (caller, waiter) = (s.running, condition.waiters.head);
@@ -157,7 +151,7 @@ impl Kernel<'_> {
             return Err(Longer::Way);
         }
         let w = &mut threads[waiter];
-        let Wait::Condition(_, mutex) = w.wait else { return Err(Longer::Way) };
+        let mutex = w.wanted_mutex();
         let semaphore = &mut self.semaphores[mutex];
         if semaphore.handle != w.wanted || semaphore.owner.is_some() {
             return Err(Longer::Way);
@@ -181,7 +175,7 @@ impl Kernel<'_> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Longer> {
         let [handle, address, length, priority, _] = a;
-        let id = self.mailbox(handle)?;
+        let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mailbox = &mut self.mailboxes[id];
         let (caller, receiver) = (s.running, mailbox.receivers.head);
@@ -212,7 +206,7 @@ impl Kernel<'_> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Longer> {
         let [handle, deadline, hint, ..] = a;
-        let id = self.semaphore(handle)?;
+        let id = self.semaphore(handle).ok_or(Longer::Way)?;
         let semaphore = &mut self.semaphores[id];
         if semaphore.count > 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {
             return Err(Longer::Way);
@@ -252,7 +246,7 @@ impl Kernel<'_> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Longer> {
         let [handle, address, deadline, hint, _] = a;
-        let id = self.mailbox(handle)?;
+        let id = self.mailbox(handle).ok_or(Longer::Way)?;
         let mailbox = &mut self.mailboxes[id];
         let there = mailbox.first.is_some() || mailbox.receivers.head.is_some();
         if there || address == 0 || deadline != Nanos::FOREVER.0 || hint != NO_HINT {

@@ -42,8 +42,8 @@ pub enum Wait {
     Time,
     /// Room in a counting semaphore.
     Semaphore(SemaphoreId),
-    /// A signal; then the mutex.
-    Condition(ConditionId, SemaphoreId),
+    /// A signal; then the mutex it wanted.
+    Condition(ConditionId),
     /// A message.
     Receive(MailboxId),
     /// Room for its message.
@@ -100,7 +100,7 @@ pub struct Thread {
     pub(crate) deliver_to: u64,
     /// CPU time used.
     pub used: Nanos,
-    /// Handle of the mutex it waits for, or will want back.
+    /// Handle of the mutex it waits for, or will want back once a condition is signalled.
     pub(crate) wanted: u64,
     /// How urgent it is among those that wait for the same: as its own place, or the most urgent
     /// one parked with it.
@@ -139,10 +139,10 @@ pub struct Thread {
     pub(crate) paid: Nanos,
     /// Up to eight characters.
     pub name: u64,
-    /// The message it sends or has received.
-    pub(crate) message: [u8; MESSAGE_BYTES],
     /// Its periodic jobs.
     pub jobs: Jobs,
+    /// The message it sends or has received.
+    pub(crate) message: [u8; MESSAGE_BYTES],
 }
 
 impl Thread {
@@ -313,16 +313,15 @@ impl Kernel<'_> {
             let result = self.threads[thread].result;
             self.threads[thread].jobs.active = self.threads[thread].jobs.period > Nanos::ZERO;
             self.wake(thread, result);
-        } else if let Wait::Condition(condition, mutex) = self.threads[thread].wait {
+        } else if let Wait::Condition(condition) = self.threads[thread].wait {
             self.leave_condition(thread, condition);
             let timed_out = diapason_abi::encode_result(Err(Errno::TimedOut));
-            self.reacquire(thread, mutex, timed_out);
+            self.reacquire(thread, timed_out);
         } else if let Wait::Mutex(_) = self.threads[thread].wait {
             self.leave_chain(thread);
             self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
         } else {
-            self.leave_queue(thread);
-            self.wake_with(thread, Errno::TimedOut);
+            self.send_away(thread, Errno::TimedOut);
         }
     }
 
@@ -333,7 +332,7 @@ impl Kernel<'_> {
             Wait::Semaphore(semaphore) => {
                 self.semaphores[semaphore].waiters.remove(&mut self.threads, thread);
             }
-            Wait::Condition(condition, _) => self.leave_condition(thread, condition),
+            Wait::Condition(condition) => self.leave_condition(thread, condition),
             Wait::Receive(mailbox) => {
                 self.mailboxes[mailbox].receivers.remove(&mut self.threads, thread);
             }
@@ -346,6 +345,7 @@ impl Kernel<'_> {
     }
 
     /// `ThreadCreate(entry, argument, priority, name, vcpu)`.
+    #[inline(never)]
     pub(crate) fn thread_create<M: Machine>(&mut self, m: &mut M, a: [u64; 5]) -> Step {
         let [entry, argument, priority, name, vcpu] = a;
         let process = self.process;

@@ -472,9 +472,7 @@ fn same_wait(found: &Wait, expected: Option<&ModelWait>) -> bool {
         (Wait::Nothing | Wait::Hint(_), None) | (Wait::Time, Some(ModelWait::Time(_))) => true,
         (Wait::Semaphore(s), Some(ModelWait::Semaphore(e))) => index(s.index(), e),
         (Wait::Mutex(s), Some(ModelWait::Mutex(e, ..))) => index(s.index(), e),
-        (Wait::Condition(c, m), Some(ModelWait::Condition(e, f, _))) => {
-            index(c.index(), e) && index(m.index(), f)
-        }
+        (Wait::Condition(c), Some(ModelWait::Condition(e, ..))) => index(c.index(), e),
         (Wait::Receive(m), Some(ModelWait::Receive(e, _))) => index(m.index(), e),
         (Wait::Send(m), Some(ModelWait::Send(e, ..))) => index(m.index(), e),
         (Wait::Event(v), Some(ModelWait::Event(e))) => index(v.index(), e),

@@ -184,6 +184,7 @@ impl Console {
 }
 
 /// Say a record and write it out at once: for boot, the end, and panics.
+#[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {
     // SAFETY: boot, end and panic run alone on the core, and the reference ends here.
     let console = unsafe { console() };

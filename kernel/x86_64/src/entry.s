@@ -145,21 +145,34 @@ idle:
     cli
     jmp idle
 
-    # Vectors 0..47: exceptions, timer, spurious, devices. Each pushes an error code if the
-    # processor did not, and its number.
-    .globl trap_stubs
-    .align 16
-trap_stubs:
+    # Vectors 0..47: exceptions, timer, spurious, devices, eight bytes each. Each pushes an error
+    # code if the processor did not, and its number. The jump of an interrupt reaches `trap` in two
+    # bytes. Exceptions go by the places of two that have stacks of their own, and no stub.
     .macro stub number
-    .align 16
-    .if (\number != 8) && ((\number < 10) || (\number > 14)) && (\number != 17)
-    .if \number != 21
+    .align 8
+    .if \number == 8
+hop_8:
+    jmp trap
+    .elseif \number == 18
+hop_18:
+    jmp trap
+    .else
+    .if ((\number < 10) || (\number > 14)) && (\number != 17) && (\number != 21)
     push 0
     .endif
-    .endif
     push \number
+    .if \number < 16
+    jmp hop_8
+    .elseif \number < 32
+    jmp hop_18
+    .else
     jmp trap
+    .endif
+    .endif
     .endm
+    .globl trap_stubs
+    .align 8
+trap_stubs:
     .irp number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     stub \number
     .endr
@@ -169,28 +182,6 @@ trap_stubs:
     .irp number, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47
     stub \number
     .endr
-
-    # Vectors that may come anywhere, on stacks of their own: nothing to do but say so.
-    .globl fatal_nmi, fatal_double_fault, fatal_machine_check
-fatal_nmi:
-    push 0
-    push 2
-    jmp fatal
-fatal_double_fault:
-    push 8
-    jmp fatal
-fatal_machine_check:
-    push 0
-    push 18
-fatal:
-    mov rdi, [rsp]
-    mov rsi, [rsp + 8]
-    mov rdx, [rsp + 16]
-    and rsp, -16
-    call on_kernel_fault
-    ud2
-
-    .align 16
 trap:
     test byte ptr [rsp + 24], 3
     jz 3f
@@ -250,6 +241,26 @@ trap:
     call on_kernel_fault
     ud2
 
+    # Vectors that may come anywhere, on stacks of their own: nothing to do but say so.
+    .globl fatal_nmi, fatal_double_fault, fatal_machine_check
+fatal_nmi:
+    push 0
+    push 2
+    jmp fatal
+fatal_double_fault:
+    push 8
+    jmp fatal
+fatal_machine_check:
+    push 0
+    push 18
+fatal:
+    mov rdi, [rsp]
+    mov rsi, [rsp + 8]
+    mov rdx, [rsp + 16]
+    and rsp, -16
+    call on_kernel_fault
+    ud2
+
     # copy_user(rdi: to, rsi: from, rdx: length) -> eax: 0, or 1 if a page fault stopped it.
     # Clobbers rcx, rdx, rsi and rdi, nothing else. Words first: the length of a short message is
     # what matters.
@@ -273,10 +284,9 @@ copy_failed:
     clac_if_smap
     ret
 
-    .section .rodata
-    .align 16
+    # An `fxsave` image with nothing in it. Boot writes its two control words.
+    .section .bss
+    .globl CLEAN_FX
+    .balign 16
 CLEAN_FX:
-    .short 0x37f
-    .skip 22
-    .long 0x1f80
-    .skip 484
+    .skip {FX_BYTES}

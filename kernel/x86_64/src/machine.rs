@@ -83,6 +83,7 @@ impl Metal {
         self.pool + u64::from(frame.index()) * PAGE as u64
     }
 
+    #[inline(never)]
     fn zeroed(&self, frame: FrameId) -> u64 {
         let address = self.frame(frame);
         // SAFETY: the core hands out each frame of the pool once; it is mapped one to one.
@@ -232,6 +233,7 @@ impl UserMemory for Metal {
         Ok(())
     }
 
+    #[inline(never)]
     fn copy_user(&mut self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
         let visible = self.visible(to, length) && self.visible(from, length);
         if visible && self.copy(to, from, length).is_ok() { Ok(()) } else { self.refused() }

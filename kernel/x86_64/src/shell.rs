@@ -99,7 +99,7 @@ extern "C" fn on_idle() {
 /// Nothing that the long path left in registers reaches the caller. (Calls that [`Kernel::quick`]
 /// completes leave nothing but addresses of the caller's own objects, and touch no vector register:
 /// `cargo xtask tidy` looks.)
-#[inline(always)]
+#[inline(never)]
 fn forget_registers() {
     // SAFETY: clears registers that a function may clobber.
     unsafe {

@@ -78,6 +78,7 @@ impl Acpi {
         acpi
     }
 
+    #[inline(never)]
     fn read_madt(&mut self, madt: &[u8]) {
         let mut at = 44;
         while at + 2 <= madt.len() {

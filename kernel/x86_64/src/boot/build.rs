@@ -54,11 +54,11 @@ pub fn build(
     let sizes = Sizes::of(&archive).ok_or(Refusal::Table)?;
     let h = archive.header;
     tell(&archive, &sizes);
-    let mut metal = metal(&archive, memory, acpi, &sizes).ok_or(Refusal::Memory)?;
+    let mut metal = metal(&archive, memory, acpi, &sizes);
     let absent =
         devices::set_up(&archive, memory, &mut metal, acpi, &timer).ok_or(Refusal::Memory)?;
     let refused = load_programs(&archive, memory, &mut metal, &clock)?;
-    let pools = pools(&sizes, memory).ok_or(Refusal::Memory)?;
+    let pools = pools(&sizes, memory);
     metal.pool = memory.cut(sizes.frames as u64 * PAGE as u64).ok_or(Refusal::Memory)?;
     let observed = metal.observe.any;
     // SAFETY: once, at boot; from here on only `percpu::shell` names it.
@@ -93,29 +93,24 @@ fn tell(archive: &Archive<'_>, sizes: &Sizes) {
 
 /// The hardware as the core sees it, before any program is loaded.
 #[inline(never)]
-fn metal(
-    archive: &Archive<'_>,
-    memory: &mut BootMemory,
-    acpi: &Acpi,
-    sizes: &Sizes,
-) -> Option<Metal> {
+fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Sizes) -> Metal {
     let h = archive.header;
     let (record, watch) = (h.flags & flags::RECORD != 0, h.flags & flags::WATCH != 0);
     let entries = if record { h.recorder_bytes as usize / ENTRY_BYTES } else { 0 };
     // SAFETY: these are numbers and addresses, of which all zeros are values.
     let (spaces, programs, contexts, places, segments, devices, commands, entries) = unsafe {
         (
-            memory.array(sizes.processes, None)?,
-            memory.array(sizes.processes, None)?,
-            memory.array(sizes.threads, None)?,
-            memory.array(sizes.threads, None)?,
-            memory.array(sizes.segments, None)?,
-            memory.array(sizes.devices, None)?,
-            memory.array(sizes.devices, None)?,
-            memory.array(entries, None)?,
+            memory.array(sizes.processes, None),
+            memory.array(sizes.processes, None),
+            memory.array(sizes.threads, None),
+            memory.array(sizes.threads, None),
+            memory.array(sizes.segments, None),
+            memory.array(sizes.devices, None),
+            memory.array(sizes.devices, None),
+            memory.array(entries, None),
         )
     };
-    Some(Metal {
+    Metal {
         spaces: Table::new(spaces),
         programs: Table::new(programs),
         contexts: Table::new(contexts),
@@ -134,7 +129,7 @@ fn metal(
         observe: Observe { any: record || watch, record, watch },
         recorder: Recorder::new(entries),
         supervisor_died: false,
-    })
+    }
 }
 
 /// Load every program; returns which were refused, one bit each.
@@ -182,26 +177,27 @@ fn info_page(memory: &mut BootMemory, clock: &Clock, horizon: u64) -> Option<u64
 }
 
 /// Memory for the core's pools.
-fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Option<Pools<'static>> {
+#[inline(never)]
+fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Pools<'static> {
     // SAFETY: the objects are numbers and links by number.
     unsafe {
-        Some(Pools {
-            processes: memory.array(sizes.processes, Some(&EMPTY_PROCESS))?,
-            threads: memory.array(sizes.threads, Some(&EMPTY_THREAD))?,
-            semaphores: memory.array(sizes.semaphores, Some(&EMPTY_SEMAPHORE))?,
-            conditions: memory.array(sizes.conditions, Some(&EMPTY_CONDITION))?,
-            mailboxes: memory.array(sizes.mailboxes, Some(&EMPTY_MAILBOX))?,
-            messages: memory.array(sizes.messages, Some(&EMPTY_MESSAGE))?,
-            events: memory.array(sizes.events, Some(&EMPTY_EVENT))?,
-            segments: memory.array(sizes.segments, Some(&EMPTY_SEGMENT))?,
-            devices: memory.array(sizes.devices, Some(&EMPTY_DEVICE))?,
-            frames: memory.array(sizes.frames, Some(&EMPTY_FRAME))?,
-            vcpus: memory.array(sizes.vcpus, Some(&EMPTY_VCPU))?,
+        Pools {
+            processes: memory.array(sizes.processes, Some(&EMPTY_PROCESS)),
+            threads: memory.array(sizes.threads, Some(&EMPTY_THREAD)),
+            semaphores: memory.array(sizes.semaphores, Some(&EMPTY_SEMAPHORE)),
+            conditions: memory.array(sizes.conditions, Some(&EMPTY_CONDITION)),
+            mailboxes: memory.array(sizes.mailboxes, Some(&EMPTY_MAILBOX)),
+            messages: memory.array(sizes.messages, Some(&EMPTY_MESSAGE)),
+            events: memory.array(sizes.events, Some(&EMPTY_EVENT)),
+            segments: memory.array(sizes.segments, Some(&EMPTY_SEGMENT)),
+            devices: memory.array(sizes.devices, Some(&EMPTY_DEVICE)),
+            frames: memory.array(sizes.frames, Some(&EMPTY_FRAME)),
+            vcpus: memory.array(sizes.vcpus, Some(&EMPTY_VCPU)),
             alarms: [
-                memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
-                memory.array(sizes.alarms(), Some(&EMPTY_ALARM))?,
+                memory.array(sizes.alarms(), Some(&EMPTY_ALARM)),
+                memory.array(sizes.alarms(), Some(&EMPTY_ALARM)),
             ],
-            places: memory.array(sizes.alarms(), None)?,
-        })
+            places: memory.array(sizes.alarms(), None),
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::cpu;
 /// How long to compare two clocks: 50 ms make 10 ns of reading error 0.2 ppm.
 const WINDOW_MICROS: u64 = 50_000;
 const FEMTOS_PER_MICRO: u64 = 1_000_000_000;
+const FEMTOS_PER_NANO: u64 = 1_000_000;
 const PIT_HZ: u64 = 1_193_182;
 
 /// A clock of known speed to compare with.
@@ -90,11 +91,9 @@ pub fn calibrate(hpet: u64, timer: &mut LocalApic) -> (Clock, u64, u64) {
         last = reference.edge();
     }
     let (counter_end, timer_end) = (cpu::counter(), timer.current());
-    let micros = u128::from(reference.span(first, last));
-    let khz = |ticks: u64| {
-        let scaled = u128::from(ticks) * 1_000_000_000_000;
-        ((scaled + micros / 2) / micros) as u64
-    };
+    let nanos = reference.span(first, last) / FEMTOS_PER_NANO;
+    // A millionth of a tick is small enough for the rounding, and hours of them fit.
+    let khz = |ticks: u64| (ticks * 1_000_000 + nanos / 2) / nanos;
     let counter_khz = khz(counter_end - counter);
     let timer_khz = khz(u64::from(timer_start - timer_end));
     let clock = Clock {
@@ -106,8 +105,9 @@ pub fn calibrate(hpet: u64, timer: &mut LocalApic) -> (Clock, u64, u64) {
     (clock, counter_khz, timer_khz)
 }
 
+/// `a` / `b` in units of 1 / 2^32, of numbers below 2^32.
 fn ratio(a: u64, b: u64) -> u64 {
-    ((u128::from(a) << 32) / u128::from(b.max(1))) as u64
+    (a << 32) / b.max(1)
 }
 
 /// Let the counter advance without asking the (slow) reference.

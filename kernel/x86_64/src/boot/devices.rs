@@ -126,6 +126,7 @@ impl Devices<'_> {
     }
 
     /// The next vector is that of device `index`. There is one for each: the archive was checked.
+    #[inline(never)]
     fn next_vector(&mut self, index: usize, irq: u16) {
         let metal = &mut *self.metal;
         let places = (metal.vectors.get_mut(self.vectors), metal.lines.get_mut(self.vectors));

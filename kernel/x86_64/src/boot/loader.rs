@@ -18,6 +18,7 @@ pub struct Loaded {
 }
 
 /// Load the program of `record` as process `process`.
+#[inline(never)]
 pub fn load(
     archive: &Archive<'_>,
     record: &ProcessRecord,

@@ -1,6 +1,8 @@
 //! Memory at boot: cut from the front of the largest free region, never given back.
 
+use super::refuse;
 use diapason_abi::PAGE;
+use diapason_abi::archive::Refusal;
 
 /// What is left of the region.
 pub struct BootMemory {
@@ -38,27 +40,27 @@ impl BootMemory {
         self.cut(PAGE as u64)
     }
 
-    /// `count` copies of `value`, or of what is all zeros.
+    /// `count` copies of `value`, or of what is all zeros. Without the memory nothing boots.
     ///
     /// # Safety
     /// `T` owns nothing, so that a copy of its bytes is a value of its own; without `value`, all
     /// zeros is one.
-    pub unsafe fn array<T>(&mut self, count: usize, value: Option<&T>) -> Option<&'static mut [T]> {
+    pub unsafe fn array<T>(&mut self, count: usize, value: Option<&T>) -> &'static mut [T] {
         let value = value.map_or(core::ptr::null(), core::ptr::from_ref);
-        let start = self.repeat(count, value.cast(), size_of::<T>())?;
+        let start = self.repeat(count, value.cast(), size_of::<T>());
         // SAFETY: aligned to a page, filled just now, and nobody else has the memory.
-        Some(unsafe { core::slice::from_raw_parts_mut(start as *mut T, count) })
+        unsafe { core::slice::from_raw_parts_mut(start as *mut T, count) }
     }
 
     /// The bytes of [`BootMemory::array`]: once, and not for each type.
     #[inline(never)]
-    fn repeat(&mut self, count: usize, value: *const u8, bytes: usize) -> Option<u64> {
-        let start = self.cut((count * bytes) as u64)?;
+    fn repeat(&mut self, count: usize, value: *const u8, bytes: usize) -> u64 {
+        let Some(start) = self.cut((count * bytes) as u64) else { refuse(Refusal::Memory) };
         for i in (0..count).filter(|_| !value.is_null()) {
             let to = (start as *mut u8).wrapping_add(i * bytes);
             // SAFETY: within what was cut; `value` has so many bytes.
             unsafe { core::ptr::copy_nonoverlapping(value, to, bytes) };
         }
-        Some(start)
+        start
     }
 }

@@ -80,8 +80,7 @@ extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
     say_boot();
     let features = protect();
     if info.magic != START_MAGIC || info.modules == 0 {
-        announce(Record::ArchiveRefused, &[Refusal::Truncated as u64]);
-        leave(exit::NO_ARCHIVE);
+        refuse(Refusal::Truncated);
     }
     let (bytes, mut memory) = find_memory(info);
     let acpi = Acpi::read(info.rsdp);
@@ -99,11 +98,15 @@ extern "C" fn kernel_main(info: &'static StartInfo) -> ! {
             }
             handover::begin()
         }
-        Err(refusal) => {
-            announce(Record::ArchiveRefused, &[refusal as u64]);
-            leave(exit::NO_ARCHIVE)
-        }
+        Err(refusal) => refuse(refusal),
     }
+}
+
+/// Nothing can be done with this archive.
+#[inline(never)]
+fn refuse(refusal: Refusal) -> ! {
+    announce(Record::ArchiveRefused, &[refusal as u64]);
+    leave(exit::NO_ARCHIVE)
 }
 
 /// 115200 baud, 8 bits, first-in first-out buffer on, no interrupts.
