@@ -6,7 +6,7 @@ use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::{live, say};
 use crate::names::Names;
-use crate::outcome::{Verdict, render_chains, render_pipes, render_tuned};
+use crate::outcome::{Verdict, render_chains, render_pipes, render_tuned, render_written};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -106,7 +106,10 @@ pub(crate) fn as_tables(
     let pipes = render_pipes(&promised.pipes, &run.outcome, &session.names);
     let chains = render_chains(&promised.chains, &run.outcome);
     let tuned = render_tuned(&run.outcome, &session.names);
-    for part in [pipes, chains, tuned, addition.text].iter().filter(|part| !part.is_empty()) {
+    let written = render_written(&run.outcome, &session.names);
+    for part in
+        [pipes, chains, tuned, written, addition.text].iter().filter(|part| !part.is_empty())
+    {
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));

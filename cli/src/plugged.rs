@@ -73,14 +73,15 @@ pub struct Plugged {
 }
 
 impl Plugged {
-    /// Makes these devices ready for a QEMU that runs in `folder`.
+    /// Makes these devices ready for a QEMU that runs in `folder`, as slow and as patiently as
+    /// `plan` says.
     ///
     /// # Errors
     /// If the clock's plugin cannot be built, or a socket or file not be made.
     pub fn serve(
         folder: &Path,
         plugs: &[Plug],
-        patience: Duration,
+        plan: Plan,
         wanted: Request,
     ) -> Result<Plugged, Failure> {
         if let Some(plug) = plugs.iter().find(|plug| plug.model.only_in_simulator()) {
@@ -99,7 +100,7 @@ impl Plugged {
         let server = match models.is_empty() {
             true => None,
             false => {
-                let (more, server) = serve(folder, models, patience, wanted)?;
+                let (more, server) = serve(folder, models, plan, wanted)?;
                 arguments.extend(more);
                 Some(server)
             }
@@ -214,12 +215,7 @@ type Serving = (Vec<OsString>, JoinHandle<Result<Report, String>>);
 
 /// Serves these models from sockets in `folder`. They cannot change threads, so they are made in
 /// the server's.
-fn serve(
-    folder: &Path,
-    plugs: Vec<Plug>,
-    patience: Duration,
-    wanted: Request,
-) -> Result<Serving, Failure> {
+fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result<Serving, Failure> {
     let (sender, receiver) = channel();
     let folder = absolute(folder)?;
     let server = std::thread::spawn(move || {
@@ -230,7 +226,7 @@ fn serve(
         let log = wanted.is_some().then(begin).transpose()?;
         let ports: Vec<String> = plugs.into_iter().map(|plug| plug.port).collect();
         let status = u8::try_from(exit::status(exit::FINISHED)).unwrap_or(0);
-        let plan = Plan { slice: SLICE, status, patience, ..Plan::default() };
+        let plan = Plan { slice: SLICE, status, ..plan };
         let server = Server::start(&folder, devices, plan).map_err(|e| e.to_string())?;
         if sender.send(server.arguments_at(&ports)).is_err() {
             return Err(String::from("nobody wants the devices any more"));

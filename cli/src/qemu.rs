@@ -1,15 +1,18 @@
 //! The emulated PC: how it is started, listened to, and how it ends.
 //!
-//! One instruction is one nanosecond of its clock (`-icount shift=0,sleep=off`), so two runs of the
-//! same system are the same to the instruction, whatever else the host does. The only wall clock
-//! here is the watchdog against hangs.
+//! One instruction is one nanosecond of its clock (`-icount shift=0,sleep=off`), or two, four and
+//! so on if a slower processor is wanted; so two runs of the same system are the same to the
+//! instruction, whatever else the host does. The only wall clock here is the watchdog against
+//! hangs.
 
 use crate::Failure;
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
 use crate::plugged::{Plug, Plugged};
+use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
+use diapason_redir::Plan;
 use diapason_system::System;
 use std::fs;
 use std::io::Read;
@@ -60,6 +63,8 @@ pub struct Boot<'a> {
     pub captures: Request,
     /// Keep what the flight recorder sends?
     pub record: bool,
+    /// An instruction takes 2 to the power of this, in ns.
+    pub shift: u8,
     /// When to give up on a hang, in wall time.
     pub patience: Duration,
 }
@@ -183,7 +188,7 @@ impl Boot<'_> {
         for device in self.devices.iter().skip(usize::from(!self.plugged.is_empty())) {
             command.args(["-device", device]);
         }
-        command.args(["-icount", "shift=0,sleep=off"]);
+        command.arg("-icount").arg(format!("shift={},sleep=off", self.shift));
         if self.record {
             command.arg("-debugcon").arg(format!("file:{FLIGHT}"));
         }
@@ -194,7 +199,9 @@ impl Boot<'_> {
     fn plug(&self, folder: &RunFolder) -> Result<Option<Plugged>, Failure> {
         let some = !self.plugged.is_empty();
         let wanted = self.captures.clone();
-        let serve = || Plugged::serve(folder.path(), &self.plugged, self.patience, wanted);
+        let (patience, instruction) = (self.patience, Nanos(1 << self.shift));
+        let plan = Plan { patience, instruction, ..Plan::default() };
+        let serve = || Plugged::serve(folder.path(), &self.plugged, plan, wanted);
         some.then(serve).transpose()
     }
 

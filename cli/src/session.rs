@@ -30,6 +30,8 @@ pub struct Session {
     pub options: RunOptions,
     /// Which captures of a run are wanted.
     pub captures: Request,
+    /// How slow QEMU's processor is: see [`Boot::shift`].
+    pub shift: u8,
 }
 
 /// A run that has ended.
@@ -71,7 +73,7 @@ impl Session {
         let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
             .map_err(|diagnostics| refused(&diagnostics))?;
         let (names, captures) = (Names::of(&system), Request::default());
-        Ok(Session { names, system, built, archive, options, captures })
+        Ok(Session { names, system, built, archive, options, captures, shift: 0 })
     }
 
     /// The machine it boots on.
@@ -86,6 +88,7 @@ impl Session {
             captures: self.captures.clone(),
             memory_mib: memory.div_ceil(1 << 20).max(MEMORY_MIB_MIN),
             record: self.options.record_bytes > 0,
+            shift: self.shift,
             patience: patience(self.options.horizon_ns),
         }
     }

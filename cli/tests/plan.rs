@@ -122,6 +122,12 @@ fn pipes_to_devices() {
         "write `receivers = [\"can4\"]` in `interface`",
     );
     refused(
+        "shared.toml",
+        ["vcpu = \"read-1\"", "vcpu = \"read-2\""],
+        "`body` has no bound: `reader-1` shares its VCPU with another process",
+        "give it one of its own",
+    );
+    refused(
         "unheard.toml",
         ["serves = [\"read-0\", \"write-3\", \"write-4\"]", "serves = [\"read-0\", \"write-3\"]"],
         "`brakes` has no bound: no I/O VCPU `usb-send` of `usbd` serves `writer-4`",
@@ -136,9 +142,29 @@ fn pipes_to_devices() {
     refused(
         "hasty.toml",
         ["latency = \"150ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 139.483 ms, 100.000 ms are wanted",
+        "messages of `brakes` may take 139.655 ms, 100.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
+}
+
+/// So is what they may write; somebody has to read it there.
+#[test]
+fn pipes_to_devices_that_may_be_opened() {
+    let example = "../../../examples/tuned-output.toml";
+    looks_like("tuned-output.txt", &["plan", example], 0);
+    let text = std::fs::read_to_string(folder().join(example)).unwrap();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("deaf-tuned.toml");
+    for (reads, channel) in [("\"can2\"", 3), ("\"can3\"", 2)] {
+        let both = "\"can2\", \"can3\"";
+        assert!(text.contains(both));
+        std::fs::write(&file, text.replace(both, reads)).unwrap();
+        let output = diapason(&["plan", file.to_str().unwrap()]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let why = format!("nobody on the bus of channel {channel} reads what is written");
+        let help = format!("write `receivers = [\"can{channel}\"]` in `interface`");
+        assert!(said.contains(&why) && said.contains(&help), "{said}");
+    }
 }
 
 /// What programs may ask for while the system runs is in the bills of all pipes beside them.
@@ -207,13 +233,13 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 58.436 ms, 50.000 ms are wanted",
+        "messages of `gateway` may take 58.465 ms, 50.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 14.907 ms and samples every 4.000 ms",
+        "`display` may take 14.898 ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(

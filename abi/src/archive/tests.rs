@@ -54,7 +54,7 @@ fn bottom_halves() -> VcpuRecord {
         utilization_ppm: 50_000,
         kind: VcpuKind::Io,
         background: false,
-        replenishments: 0,
+        replenishments: 1,
         ..control()
     }
 }
@@ -209,6 +209,8 @@ fn impossible_vcpus_are_refused() {
         VcpuRecord { queue: 2, ..io },
         VcpuRecord { budget: 1, ..io },
         VcpuRecord { background: true, ..io },
+        VcpuRecord { replenishments: 0, ..io },
+        VcpuRecord { replenishments: 9, ..io },
     ] {
         assert_eq!(refusal(&[main, bad]), Some(Refusal::Vcpu), "{bad:?}");
     }

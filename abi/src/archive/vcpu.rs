@@ -27,6 +27,8 @@ pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 pub const REPLENISHMENTS_MIN: u8 = 2;
 /// Longest replenishment list.
 pub const REPLENISHMENTS_MAX: u8 = 8;
+/// Most wake-ups of an I/O VCPU in its `interval`.
+pub const WAKES_MAX: u8 = 8;
 /// A whole processor, in the unit of utilizations.
 pub const WHOLE_PPM: u32 = 1_000_000;
 
@@ -56,7 +58,7 @@ pub struct VcpuRecord {
     /// I/O: the longest period, in ns, that its grants are computed from; `u64::MAX`: no limit.
     /// Main: 0.
     pub cap: u64,
-    /// I/O: the shortest time between two of its wake-ups, in ns; Main: 0.
+    /// I/O: the time in ns in which it is woken as often as `replenishments` says; Main: 0.
     pub interval: u64,
     /// I/O: its share of a processor, in parts per million; Main: 0.
     pub utilization_ppm: u32,
@@ -64,7 +66,7 @@ pub struct VcpuRecord {
     pub kind: VcpuKind,
     /// Main: may it run without budget when nobody else wants to?
     pub background: bool,
-    /// Main: length of its replenishment list; I/O: 0.
+    /// Main: length of its replenishment list; I/O: its wake-ups in any `interval`, at most.
     pub replenishments: u8,
     /// Its queue: 0 is the most urgent one by deadline; the one by period comes last. Of an I/O
     /// VCPU: the most urgent queue among those it serves.
@@ -136,7 +138,8 @@ impl VcpuRecord {
             && self.interval > 0
             && self.serves != 0
             && self.serves & !main == 0
-            && (self.budget, self.period, self.replenishments) == (0, 0, 0)
+            && (1..=WAKES_MAX).contains(&self.replenishments)
+            && (self.budget, self.period) == (0, 0)
             && !self.background
     }
 }

@@ -71,6 +71,8 @@ impl Contracts {
 pub struct Envelope {
     /// Channels it may listen to, one bit each.
     pub channels: u8,
+    /// Channels it may write to.
+    pub to: u8,
     /// Most messages a second in the long run.
     pub rate: u64,
     /// Most messages at once.
@@ -88,17 +90,24 @@ impl Envelope {
         channel < u8::BITS as u8 && self.channels >> channel & 1 != 0
     }
 
+    /// May it write to this one?
+    #[must_use]
+    pub const fn writes(&self, channel: u8) -> bool {
+        channel < u8::BITS as u8 && self.to >> channel & 1 != 0
+    }
+
     /// As a part of a setting.
     #[must_use]
     pub fn words(&self) -> [u64; ENVELOPE_WORDS] {
-        let Envelope { channels, rate, burst, budget, period } = *self;
-        [channels.into(), rate, burst, budget.0, period.0]
+        let Envelope { channels, to, rate, burst, budget, period } = *self;
+        [u16::from_le_bytes([channels, to]).into(), rate, burst, budget.0, period.0]
     }
 
     /// All of a setting; a channel that no bit is for is left out.
     pub fn all(words: &[u64]) -> impl ExactSizeIterator<Item = Envelope> + '_ {
         words.chunks_exact(ENVELOPE_WORDS).map(|words| Envelope {
             channels: words[0] as u8,
+            to: (words[0] >> 8) as u8,
             rate: words[1],
             burst: words[2],
             budget: Nanos(words[3]),
@@ -154,6 +163,7 @@ mod tests {
     fn envelopes_are_heard() {
         let envelope = |rate| Envelope {
             channels: 0b1_0010,
+            to: 0b100,
             rate,
             burst: 8,
             budget: Nanos::from_micros(400),
@@ -163,6 +173,7 @@ mod tests {
         let heard: Vec<Envelope> = Envelope::all(&words).collect();
         assert_eq!(heard, [envelope(400), envelope(3_200)]);
         assert_eq!(Envelope::all(&words[..9]).len(), 1);
+        assert!(heard[0].writes(2) && !heard[0].writes(1) && !heard[0].writes(200));
         let listens = [0, 1, 4, 7, 8, 255].map(|channel| envelope(1).has(channel));
         assert_eq!(listens, [false, true, true, false, false, false]);
     }

@@ -59,9 +59,77 @@ impl DriverCosts {
     }
 }
 
+/// At most so many messages come at once from a channel that is written: its node has two buffers,
+/// one message may be on the bus, and one may be a receipt.
+pub const AT_ONCE: u64 = 4;
+/// A turn of the node's loop that is under way, a receipt, and a request to wait that comes too
+/// late each cost a turn at most before the first message.
+pub const BEFORE: u64 = 3;
+
+/// The setting with the costs of what goes to the device.
+pub const OUTPUT_COSTS: &str = "output-costs";
+
+/// What the way of a message to the device costs, and what is on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutputCosts {
+    /// Longest time of a transfer.
+    pub transfer: Nanos,
+    /// The share of the sending thread's I/O VCPU, in millionths.
+    pub share: u32,
+    /// T of the most urgent Main VCPU that this serves.
+    pub period: Nanos,
+    /// Shortest and longest time that a node takes for each message.
+    pub turn: (Nanos, Nanos),
+    /// Messages of one channel that the device holds.
+    pub holds: u64,
+    /// Channels that may be written, one bit each, and those that pipes of the description write.
+    pub channels: u8,
+    /// See `channels`.
+    pub described: u8,
+}
+
+/// Words of it.
+const OUTPUT_WORDS: usize = 8;
+
+impl OutputCosts {
+    /// As a setting.
+    #[must_use]
+    pub fn words(&self) -> [u64; OUTPUT_WORDS] {
+        let OutputCosts { transfer, share, period, turn, holds, channels, described } = *self;
+        let (least, most) = turn;
+        let bits = [channels, described].map(u64::from);
+        [transfer.0, share.into(), period.0, least.0, most.0, holds, bits[0], bits[1]]
+    }
+
+    /// Out of a setting; `None` if that is none.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<OutputCosts> {
+        let words: &[u64; OUTPUT_WORDS] = words.try_into().ok()?;
+        let [transfer, share, period, least, most, holds, channels, described] = *words;
+        Some(OutputCosts {
+            transfer: Nanos(transfer),
+            share: u32::try_from(share).ok()?,
+            period: Nanos(period),
+            turn: (Nanos(least), Nanos(most)),
+            holds,
+            channels: u8::try_from(channels).ok()?,
+            described: u8::try_from(described).ok()?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_told_of_the_way_out_is_heard() {
+        let words = [1, 2, 3, 4, 5, 6, 7, 8];
+        let costs = OutputCosts::of(&words).unwrap();
+        assert_eq!((costs.words(), costs.turn), (words, (Nanos(4), Nanos(5))));
+        assert_eq!(OutputCosts::of(&words[1..]), None);
+        assert_eq!(OutputCosts::of(&[1, 2, 3, 4, 5, 6, 256, 8]), None);
+    }
 
     #[test]
     fn what_is_told_is_heard() {

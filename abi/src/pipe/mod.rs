@@ -12,10 +12,10 @@ mod tuned;
 
 pub use chain::{ChainReach, ChainReport, HOPS};
 pub use contract::{CHANNELS, CONTRACTS, Contract, Contracts, ENVELOPES, Envelope, PipeOutside};
-pub use costs::{COSTS, DriverCosts};
+pub use costs::{AT_ONCE, BEFORE, COSTS, DriverCosts, OUTPUT_COSTS, OutputCosts};
 pub use delays::{PipeDelays, SIZES, longest_of, size_of_delay};
 pub use taken::PipeTaken;
-pub use tuned::TunedReport;
+pub use tuned::{TunedReport, WrittenReport};
 
 use crate::Nanos;
 use core::fmt;
@@ -35,7 +35,7 @@ pub const OUT_RECORD_BYTES: usize = 24;
 pub const OUT_BYTES: u64 =
     (128 + OUT_SLOTS * OUT_RECORD_BYTES).next_multiple_of(crate::PAGE) as u64;
 /// Bytes of the segment with the reports on what became of them.
-pub const REPORT_BYTES: u64 = crate::PAGE as u64;
+pub const REPORT_BYTES: u64 = 2 * crate::PAGE as u64;
 /// The server rests so long before it listens to its clients again.
 pub const REST: Nanos = Nanos::from_millis(1);
 /// Requests that may wait for the server.

@@ -83,9 +83,92 @@ impl TunedReport {
     }
 }
 
+/// How such a pipe to a device does, from the write, or from the arrival of what is passed on. It
+/// fits into a line, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WrittenReport {
+    /// Its place in the description.
+    pub place: u8,
+    /// The channel it goes to.
+    pub channel: u8,
+    /// Messages that are through.
+    pub through: u64,
+    /// Messages that will not be sent any more, or found no room.
+    pub lost: u64,
+    /// Times the channel was not there for a while.
+    pub outages: u64,
+    /// The longest until the server had taken one, since the last report, and the longest promised.
+    pub taken: (Nanos, Nanos),
+    /// The same until it was known to be through; zero if it is closed.
+    pub whole: (Nanos, Nanos),
+}
+
+impl fmt::Display for WrittenReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WrittenReport { place, channel, through, lost, outages, taken, whole } = self;
+        write!(f, "{PREFIX}{place} to can{channel}: {through} sent, {lost} lost, ")?;
+        write!(f, "{outages} outages, {} of {} + ", taken.0.0, taken.1.0)?;
+        write!(f, "{} of {} ns", whole.0.0, whole.1.0)
+    }
+}
+
+impl WrittenReport {
+    /// The report in a line, if it is one.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<WrittenReport> {
+        let (head, rest) = line.strip_prefix(PREFIX)?.split_once(": ")?;
+        let (place, channel) = two(head, " to can")?;
+        let mut parts = rest.split(", ");
+        let mut part = |unit: &str| parts.next()?.strip_suffix(unit);
+        let [through, lost, outages] = [part(" sent")?, part(" lost")?, part(" outages")?];
+        let (taken, whole) = part(" ns")?.split_once(" + ")?;
+        parts.next().is_none().then_some(())?;
+        let times = |text: &str| two(text, " of ").map(|(a, b)| (Nanos(a), Nanos(b)));
+        Some(WrittenReport {
+            place: u8::try_from(place).ok()?,
+            channel: u8::try_from(channel).ok()?,
+            through: through.parse().ok()?,
+            lost: lost.parse().ok()?,
+            outages: outages.parse().ok()?,
+            taken: times(taken)?,
+            whole: times(whole)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_of_what_was_written_is_read_and_nothing_else() {
+        let report = WrittenReport {
+            place: 1,
+            channel: 3,
+            through: 31_447,
+            lost: 12,
+            outages: 1,
+            taken: (Nanos(1_000), Nanos(2_000)),
+            whole: (Nanos(7_000_120), Nanos(33_900_000)),
+        };
+        let line = report.to_string();
+        let said =
+            "tpipe1 to can3: 31447 sent, 12 lost, 1 outages, 1000 of 2000 + 7000120 of 33900000 ns";
+        assert_eq!((line.as_str(), WrittenReport::parse(&line)), (said, Some(report)));
+        assert_eq!(TunedReport::parse(&line), None);
+        for cut in 0..line.len() {
+            assert_eq!(WrittenReport::parse(&line[..cut]), None, "{cut}");
+        }
+        let (long, most) = (Nanos(9_999_999_999), 99_999_999);
+        let long = WrittenReport {
+            through: most,
+            lost: 9_999,
+            taken: (long, long),
+            whole: (long, long),
+            ..report
+        };
+        assert!(long.to_string().len() <= 112);
+    }
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {

@@ -119,6 +119,8 @@ impl Assumptions {
         let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, self.slack_ns));
         let unpaid = self.unpaid(outcome);
         let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let of_written = outcome.written.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let of_tuned = of_tuned.chain(of_written);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
@@ -259,7 +261,7 @@ impl Check<'_> {
             Assumed::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
             Assumed::Io(io) => {
                 let terms = self.row.terms.as_ref()?;
-                (self.wakes(io, terms), "its `interval` is too long".into())
+                (self.wakes(io, terms), "its `interval` is too long, or `wakes` too few".into())
             }
         };
         let text = format!(
@@ -273,7 +275,7 @@ impl Check<'_> {
     /// Most wake-ups of an I/O VCPU in a period. Each is seen late by up to a kernel path.
     fn wakes(&self, io: &IoVcpu, terms: &Terms) -> u64 {
         let window = terms.period_max_ns.saturating_add(self.assumptions.path.1);
-        window.div_ceil(io.wake_gap.0.max(1))
+        io.wakeups(diapason_abi::Nanos(window))
     }
 
     /// Item 9, the best single test of the whole analysis: budgets are used in time.
@@ -434,6 +436,18 @@ mod tests {
         rings("wake-ups", 7, |o, wakes| o.vcpus[0].wakes_max = wakes);
         // An I/O VCPU in 10 ms and a kernel path, one each millisecond.
         rings("wake-ups", 11, |o, wakes| o.vcpus[1].wakes_max = wakes);
+        // The same with two reasons.
+        let twice = |wakes| {
+            let mut system = sample::system();
+            if let Server::Io { wakes, .. } = &mut system.vcpus[1].server {
+                *wakes = 2;
+            }
+            let mut outcome = sample::outcome();
+            outcome.vcpus[1].wakes_max = wakes;
+            let found = Assumptions::of(&system).against(&outcome, &sample::names());
+            found.iter().map(|alarm| (alarm.observed, alarm.assumed)).collect::<Vec<_>>()
+        };
+        assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
         // Of one made at run time only what happened is known.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
         for row in [0, 2] {

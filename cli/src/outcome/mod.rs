@@ -9,6 +9,7 @@ mod render;
 mod tuned;
 mod vcpus;
 mod verdict;
+mod written;
 
 pub use alarms::{Alarm, Assumptions};
 pub use chains::{ChainPromise, ChainRow, render as render_chains};
@@ -18,6 +19,7 @@ pub use render::share;
 pub use tuned::{TunedRow, render as render_tuned};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Verdict, judge};
+pub use written::{WrittenRow, render as render_written};
 
 use crate::console::Line;
 use crate::words;
@@ -139,6 +141,8 @@ pub struct Outcome {
     pub chains: Vec<ChainRow>,
     /// Of pipes that programs opened, what these said.
     pub tuned: Vec<TunedRow>,
+    /// Of those of them that go to devices.
+    pub written: Vec<WrittenRow>,
     /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
@@ -181,6 +185,7 @@ impl Outcome {
                 pipes::note(&mut self.pipes, (*process).into(), text);
                 chains::note(&mut self.chains, (*process).into(), text);
                 tuned::note(&mut self.tuned, (*process).into(), text);
+                written::note(&mut self.written, (*process).into(), text);
             }
             Line::Record(..) | Line::Raw(_) => {}
         }

@@ -321,6 +321,37 @@ mod tests {
     }
 
     #[test]
+    fn each_assumption_of_a_pipe_has_its_alarm() {
+        let promise = PipePromise {
+            name: "engine".into(),
+            way: Way::FromDevice,
+            reader: 3,
+            channel: 0,
+            bound_ns: 10,
+            taken_ns: u64::MAX,
+            through_ns: None,
+            least_ns: 2,
+            slots: 4,
+        };
+        let rings = |name: &str, most: u64, set: fn(&mut PipeRow, u64)| {
+            let found = [most, most + 1].map(|seen| {
+                let mut row = PipeRow::new(3, 0);
+                set(&mut row, seen);
+                let outcome = Outcome { pipes: vec![row], ..Outcome::default() };
+                let found = promise.alarms(&outcome, 5);
+                let told = found.iter().map(|a| (a.name.to_owned(), a.observed, a.assumed));
+                told.collect::<Vec<_>>()
+            });
+            assert_eq!(found, [vec![], vec![(name.to_owned(), most + 1, most)]]);
+        };
+        rings("pipe-contract", 0, |row, count| row.outside = count);
+        // The bound but for the fastest, and what is borne.
+        rings("pipe-late", 13, |row, longest| row.whole_max_ns = longest);
+        rings("pipe-buffer", 4, |row, peak| row.peak = peak);
+        rings("pipe-loss", 0, |row, lost| row.lost = lost);
+    }
+
+    #[test]
     fn a_pipe_to_a_device_has_its_own_words() {
         let name = "brakes".to_owned();
         let (reader, channel, least_ns) = (2, 3, 0);

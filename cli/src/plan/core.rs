@@ -68,13 +68,16 @@ fn sleepers(described: &diapason_system::System) -> u64 {
 }
 
 fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
-    let Server::Io { utilization_ppm, cap_ns, interval_ns, serves } = server else { return None };
+    let Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } = server else {
+        return None;
+    };
     let place = |number: &u16| mains.iter().position(|main| main == number);
     Some(IoVcpu {
         share: Share::from_ppm(*utilization_ppm)?,
         cap: cap_ns.map_or(Nanos::FOREVER, Nanos),
         serves: serves.iter().filter_map(place).collect(),
         wake_gap: Nanos(*interval_ns),
+        wakes: (*wakes).into(),
     })
 }
 

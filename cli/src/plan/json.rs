@@ -95,7 +95,7 @@ impl Plan {
                         "response_is_exact": response.map(|response| response.exact),
                     })
                 }
-                Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => {
+                Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
                     let grant = place(&self.core.ios).map(|io| self.grant(io));
                     let serves: Vec<_> =
                         serves.iter().filter_map(|number| system.vcpu_name(*number)).collect();
@@ -105,6 +105,7 @@ impl Plan {
                         "utilization_ppm": utilization_ppm,
                         "cap_ns": cap_ns,
                         "interval_ns": interval_ns,
+                        "wakes": wakes,
                         "serves": serves,
                         "grant_ns": grant.map(|(grant, _)| grant.0),
                         "cycle_ns": grant.map(|(_, cycle)| cycle.0),

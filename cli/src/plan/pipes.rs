@@ -122,7 +122,7 @@ impl Plant<'_> {
             Way::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
         };
         let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
-        let tuned = self.tuned_traffic(pipes[index].usb).into_iter().map(|contract| [contract]);
+        let tuned = self.tuned_traffic(pipes[index].usb)?.into_iter().map(|contract| [contract]);
         let contracts: Vec<[Bucket; 1]> = contracts.into_iter().chain(tuned).collect();
         let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
         let own = same.iter().position(|other| *other == index).unwrap_or(0);
@@ -141,10 +141,12 @@ impl Plant<'_> {
         })
     }
 
-    /// Whether anything is written to a server.
-    fn writes(&self, server: u16) -> bool {
+    /// Whether anything is, or may be, written to a server.
+    pub(super) fn writes(&self, server: u16) -> bool {
         let pipes = self.system.pipes.iter();
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
         pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
+            || places.into_iter().any(|tpipe| tpipe.server == server)
     }
 
     /// The longest time one thread of the server works when it is woken. All of them hold its lock
@@ -184,7 +186,7 @@ pub(super) enum Half {
 }
 
 /// The VCPU of [`Half::Sends`]; the server opens it by this name.
-const SENDER: &str = "usb-send";
+pub(super) const SENDER: &str = "usb-send";
 
 impl Plant<'_> {
     /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
@@ -212,7 +214,7 @@ impl Plant<'_> {
                 format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
             ));
         };
-        let gap = core.system.ios[place].wake_gap;
+        let gap = core.system.ios[place].least_gap();
         IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
             (
                 format!("the I/O VCPU of `{server}` does not get its share"),

@@ -12,7 +12,7 @@ use super::verdict::Plan;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{CHANNELS, COSTS, DriverCosts, Envelope};
+use diapason_abi::pipe::{CHANNELS, COSTS, DriverCosts, Envelope, OUTPUT_COSTS, OutputCosts};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, Setting, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
@@ -25,11 +25,12 @@ const SLOT: Nanos = Nanos::from_micros(125);
 
 /// What the server of each place is told, in the order of the places, or why nothing can be
 /// promised there.
-pub type Tuned = Vec<Result<DriverCosts, Missing>>;
+pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 
 pub(super) fn tuned(system: &System, core: &Core, costs: &Costs) -> Tuned {
     let plant = Plant { system, core, calls: Calls::new(costs) };
-    system.tpipes.iter().map(|tpipe| plant.driver(tpipe)).collect()
+    let costs = |tpipe| Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?));
+    system.tpipes.iter().map(costs).collect()
 }
 
 /// The system with what its servers are told: the costs that its plan computes with.
@@ -42,8 +43,9 @@ pub fn told(mut system: System) -> System {
         let server = usize::from(system.tpipes[place].server);
         let settings = &mut system.processes[server].settings;
         let is_told = settings.iter().any(|setting| setting.name == COSTS);
-        if let (Ok(costs), false) = (costs, is_told) {
+        if let (Ok((costs, output)), false) = (costs, is_told) {
             settings.push(Setting::new(COSTS, &costs.words()));
+            settings.extend(output.map(|costs| Setting::new(OUTPUT_COSTS, &costs.words())));
         }
     }
     system
@@ -51,14 +53,17 @@ pub fn told(mut system: System) -> System {
 
 impl Plant<'_> {
     /// What may come from a device beside the pipes of the description: of each channel without
-    /// one the most that any place may ask for. What comes on a channel comes once.
-    pub(super) fn tuned_traffic(&self, usb: usize) -> Vec<Bucket> {
+    /// one the most that any place may ask for, or what comes back if it is written. What comes on
+    /// a channel comes once.
+    pub(super) fn tuned_traffic(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
         let described = |channel: u8| {
             let mut pipes = self.system.pipes.iter();
             pipes.any(|pipe| pipe.usb == usb && pipe.channel == channel)
         };
         let channels = (0..CHANNELS as u8).filter(|channel| !described(*channel));
-        channels.filter_map(|channel| self.most(usb, channel)).collect()
+        let mut all = self.tuned_acknowledgements(usb)?;
+        all.extend(channels.filter_map(|channel| self.most(usb, channel)));
+        Ok(all)
     }
 
     fn most(&self, usb: usize, channel: u8) -> Option<Bucket> {
@@ -79,7 +84,7 @@ impl Plant<'_> {
 
     fn driver(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
         let bus = self.transfers(tpipe.usb)?;
-        let (share, period, gap) = self.receiver(tpipe)?;
+        let (share, period, gap) = self.io_of(tpipe, RECEIVER)?;
         let interrupts = interrupts(gap, self.core)?;
         Ok(DriverCosts {
             transfer: bus.worst,
@@ -93,11 +98,11 @@ impl Plant<'_> {
         })
     }
 
-    /// Share and period of what the bottom half runs on, and how often that is woken at most.
-    fn receiver(&self, tpipe: &Tpipe) -> Result<(u32, Nanos, Nanos), Missing> {
+    /// Share and period of what a thread of the server runs on, and how often it is woken at most.
+    pub(super) fn io_of(&self, tpipe: &Tpipe, name: &str) -> Result<(u32, Nanos, Nanos), Missing> {
         let is = |number: &u16| {
             let vcpu = &self.system.vcpus[usize::from(*number)];
-            vcpu.name == RECEIVER && vcpu.allowed >> tpipe.server & 1 == 1
+            vcpu.name == name && vcpu.allowed >> tpipe.server & 1 == 1
         };
         let place = self.core.ios.iter().position(is);
         let io = place.map(|place| &self.core.system.ios[place]);
@@ -107,11 +112,11 @@ impl Plant<'_> {
         let server = self.system.process_name(tpipe.server).unwrap_or_default();
         let (io, main) = io.zip(most_urgent).ok_or_else(|| {
             (
-                format!("`{server}` has no I/O VCPU `{RECEIVER}`"),
+                format!("`{server}` has no I/O VCPU `{name}`"),
                 format!("declare one that serves a Main VCPU and add it to `uses` of `{server}`"),
             )
         })?;
-        Ok((io.share.ppm(), main.period.min(io.cap), io.wake_gap))
+        Ok((io.share.ppm(), main.period.min(io.cap), io.least_gap()))
     }
 }
 
@@ -131,7 +136,7 @@ impl Plan {
             table.row(vec![
                 tpipe.name.clone(),
                 reader.to_owned(),
-                channels(tpipe).map(|channel| channel.to_string()).collect::<Vec<_>>().join(", "),
+                ways(tpipe),
                 format!("{rate}/s"),
                 burst.to_string(),
                 human(budget.0),
@@ -155,8 +160,22 @@ impl Plan {
     }
 }
 
-fn channels(tpipe: &Tpipe) -> impl Iterator<Item = u8> + '_ {
-    (0..CHANNELS as u8).filter(|channel| tpipe.envelope.has(*channel))
+/// The channels it may listen to, or write to.
+fn channels(tpipe: &Tpipe, is: fn(&Envelope, u8) -> bool) -> Vec<u8> {
+    (0..CHANNELS as u8).filter(|channel| is(&tpipe.envelope, *channel)).collect()
+}
+
+/// The same in words.
+fn ways(tpipe: &Tpipe) -> String {
+    let list =
+        |channels: Vec<u8>| channels.iter().map(u8::to_string).collect::<Vec<String>>().join(", ");
+    let from = list(channels(tpipe, |envelope, channel| envelope.has(channel)));
+    let to = list(channels(tpipe, |envelope, channel| envelope.writes(channel)));
+    match (from.is_empty(), to.is_empty()) {
+        (_, true) => from,
+        (true, false) => format!("to {to}"),
+        (false, false) => format!("{from} to {to}"),
+    }
 }
 
 /// The places for programs.
@@ -165,7 +184,8 @@ pub(super) fn to_json(system: &System) -> Vec<Value> {
         let Envelope { rate, burst, budget, period, .. } = tpipe.envelope;
         json!({
             "tpipe": tpipe.name,
-            "channels": channels(tpipe).collect::<Vec<u8>>(),
+            "channels": channels(tpipe, |envelope, channel| envelope.has(channel)),
+            "to": channels(tpipe, |envelope, channel| envelope.writes(channel)),
             "rate": rate,
             "burst": burst,
             "budget_ns": budget.0,

@@ -106,9 +106,24 @@ impl Plan {
         self.findings.is_empty()
     }
 
+    /// May it boot? Also of a plan of tests alone.
+    pub(crate) fn admits(&self, system: &System) -> bool {
+        self.is_admitted(system) && self.besides(system).is_none()
+    }
+
     /// Does the test that the description asks for admit it?
     fn is_admitted(&self, system: &System) -> bool {
         if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
+    }
+
+    /// What is wrong with it besides its VCPUs.
+    fn besides(&self, system: &System) -> Option<Diagnostics> {
+        let of_buses = || bus::refusals(&self.buses, system).next();
+        let of_pipes = || refusal::of_pipes(self, system).next();
+        let of_tpipes = || self.of_tpipes(system).next();
+        let of_chains = || chains::refusals(&self.chains, system).next();
+        let of_pipes = || of_pipes().or_else(of_tpipes).or_else(of_chains);
+        system.overcrowded().or_else(of_buses).or_else(of_pipes)
     }
 
     fn judged(&self, system: &System) -> Vec<Diagnostics> {
@@ -125,12 +140,7 @@ impl Plan {
 pub fn objection(system: &System) -> Option<Diagnostics> {
     let plan = Plan::tests(system, system.clock_hz);
     if plan.is_admitted(system) {
-        let of_buses = || bus::refusals(&plan.buses, system).next();
-        let of_pipes = || refusal::of_pipes(&plan, system).next();
-        let of_tpipes = || plan.of_tpipes(system).next();
-        let of_chains = || chains::refusals(&plan.chains, system).next();
-        let of_pipes = || of_pipes().or_else(of_tpipes).or_else(of_chains);
-        return system.overcrowded().or_else(of_buses).or_else(of_pipes);
+        return plan.besides(system);
     }
     Plan::of(system, system.clock_hz).findings.into_iter().next()
 }

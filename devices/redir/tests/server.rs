@@ -57,7 +57,8 @@ fn possible(folder: &Folder) -> bool {
 }
 
 fn plan(end: Nanos) -> Plan {
-    Plan { slice: MS, end, status: 5, patience: Duration::from_millis(300) }
+    let patience = Duration::from_millis(300);
+    Plan { slice: MS, end, status: 5, patience, ..Plan::default() }
 }
 
 fn serve(folder: &Folder, plan: Plan, fake: impl FnOnce(&Path) + Send) -> Result<Report, Failure> {

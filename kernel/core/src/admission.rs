@@ -31,7 +31,8 @@ fn overheads(archive: &Archive<'_>) -> Overheads {
         sum = sum.with_top_half(INTERRUPT_GRACE, Nanos(device.interval));
     }
     for io in archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io) {
-        sum = sum.with_top_half(Nanos(2 * SWITCH_GRACE.0), Nanos(io.interval));
+        let switches = 2 * u64::from(io.replenishments);
+        sum = sum.with_top_half(Nanos(switches * SWITCH_GRACE.0), Nanos(io.interval));
     }
     let reserving = (0..archive.header.processes).filter(|p| archive.may_reserve(*p));
     let processes = reserving.map(|p| archive.process(p));

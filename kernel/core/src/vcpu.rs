@@ -178,14 +178,12 @@ impl Vcpu {
     /// No window of any length has more switches that it need not pay for than the plan counts for
     /// that length. Later changes of its period are not in the plan, and change nothing here.
     pub(crate) fn find_graces(&mut self) {
-        let planned = self.places > 0 || self.interval > Nanos::ZERO;
-        self.spared_from = if planned { Nanos::ZERO } else { Nanos::FOREVER };
-        self.spared_gap = match &self.server {
-            Server::Main(server) => {
-                Nanos(server.period().0.div_ceil(u64::from(self.places.max(1))))
-            }
+        self.spared_from = if self.places > 0 { Nanos::ZERO } else { Nanos::FOREVER };
+        let window = match &self.server {
+            Server::Main(server) => server.period(),
             Server::Io(..) => self.interval,
         };
+        self.spared_gap = Nanos(window.0.div_ceil(u64::from(self.places.max(1))));
     }
 
     fn sleep(&mut self, now: Nanos) {

@@ -113,6 +113,7 @@ fn small(random: &mut Random) -> System {
         let share = Share::from_ppm([50_000, 100_000, 150_000, 250_000][random.below(4) as usize]);
         let mut io = IoVcpu::new(share.unwrap(), vec![random.below(count) as usize]);
         io.wake_gap = Nanos(random.between(1, 20));
+        io.wakes = random.between(1, 3) as u32;
         system.ios.push(io);
     }
     if random.one_in(2) {
@@ -140,7 +141,7 @@ fn response_by_counting(system: &System, vcpu: usize) -> Option<u64> {
             }
         }
         for io in &system.ios {
-            sum += w.div_ceil(io.wake_gap.0) * 2 * system.switch.0;
+            sum += w.div_ceil(io.wake_gap.0) * u64::from(io.wakes) * 2 * system.switch.0;
             let period = system.mains[io.serves[0]].period;
             if period <= own.period {
                 let quantum = io.quantum(period).0;
@@ -405,7 +406,8 @@ fn no_input_makes_it_panic() {
             let Some(share) = Share::from_ppm(ppm) else { continue };
             let serves = (0..random.below(3)).map(|_| random.below(4) as usize).collect();
             let (cap, wake_gap) = (strange(&mut random), strange(&mut random));
-            system.ios.push(IoVcpu { share, cap, serves, wake_gap });
+            let wakes = 1 + random.below(3) as u32;
+            system.ios.push(IoVcpu { share, cap, serves, wake_gap, wakes });
         }
         if random.one_in(2) {
             let (gap, cost) = (strange(&mut random), strange(&mut random));

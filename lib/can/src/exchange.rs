@@ -75,6 +75,9 @@ plain! {
         /// The longest that a frame was in the pipe until the server took it, since the report
         /// before.
         pub taking: u64,
+        /// The longest from there, that is, its [`Departure::written`], until it was known to be
+        /// through, since the last report.
+        pub whole: u64,
         /// Errors the controller saw on its bus.
         pub errors: u32,
         /// Times that the interface lost frames it had received.

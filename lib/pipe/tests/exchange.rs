@@ -19,8 +19,13 @@ fn any_request(random: &mut Random) -> Request {
         execution: Nanos(any(random)),
         burst: any(random),
     };
+    let mut channel = || random.below(256) as u8;
+    let routes = [Route::From(channel()), Route::To(channel()), {
+        let from = channel();
+        Route::Through(from, channel())
+    }];
     let wanted = match random.below(3) {
-        0 => Wanted::Open(random.below(256) as u8, qos),
+        0 => Wanted::Open(routes[random.index(3)], qos),
         1 => Wanted::Change(qos),
         _ => Wanted::Close,
     };
@@ -75,7 +80,8 @@ fn any_granted(random: &mut Random) -> Granted {
         least: time(),
         little: time(),
         equation_nine: time(),
-        slots: time().0 as u32,
+        taken: time(),
+        slots: time().0 as u16,
     }
 }
 

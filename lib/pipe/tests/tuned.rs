@@ -45,6 +45,7 @@ fn interface() -> Driver {
         io: Shares { least: 20_000, most: 200_000, period: MS(2) },
         receiver: None,
         reader: Reader { wake: US(2), chunks: 8 },
+        output: None,
     }
 }
 
@@ -158,7 +159,7 @@ fn pipes_of_the_description_take_places_and_traffic() {
     assert!(matches!(refused, Reason::Device { wanted: 2_252_800, given: 2_250_000 }), "{refused}");
     // A pipe from a channel that has one adds nothing, and gets what comes there.
     let mut shared = Five::beside(interface(), &standing);
-    let pipe = shared.open_on(0, good, &mut |_| true).unwrap();
+    let pipe = shared.open_on(Route::From(0), good, &mut |_| true).unwrap();
     let same = shared.agreement().pipes[pipe].unwrap().bill;
     assert!(same.device < first.device && same.slots > first.slots, "{same}");
     let refused = wanted(Qos { buffer: 257 * 16, ..good }).unwrap().reason;
@@ -172,6 +173,7 @@ fn nothing_beyond_its_envelope_is_given() {
     let good = frames(1_000, 64);
     let declared = Envelope {
         channels: 0b100,
+        to: 0,
         rate: 1_000,
         burst: good.burst,
         budget: good.execution,
@@ -179,12 +181,12 @@ fn nothing_beyond_its_envelope_is_given() {
     };
     let open = |envelope: &Envelope, channel, qos| {
         let mut endpoint = Five::new(interface());
-        let opened = endpoint.open_within(envelope, (channel, qos), &mut |_| true);
+        let opened = endpoint.open_within(envelope, (Route::From(channel), qos), &mut |_| true);
         opened.map(|pipe| (endpoint.agreement().pipes[pipe].unwrap(), endpoint))
     };
     let (terms, mut endpoint) = open(&declared, 2, good).unwrap();
     let mut free = Five::new(interface());
-    free.open_on(2, good, &mut |_| true).unwrap();
+    free.open_on(Route::From(2), good, &mut |_| true).unwrap();
     assert_eq!(Some(terms), free.agreement().pipes[0]);
 
     let why = |envelope: &Envelope, channel, qos| {

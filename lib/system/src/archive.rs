@@ -348,11 +348,12 @@ fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
             background: *background,
             ..empty
         },
-        Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => VcpuRecord {
+        Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => VcpuRecord {
             kind: VcpuKind::Io,
             utilization_ppm: *utilization_ppm,
             cap: cap_ns.unwrap_or(u64::MAX),
             interval: *interval_ns,
+            replenishments: *wakes,
             serves: serves.iter().fold(0, |mask, served| mask | 1 << served),
             ..empty
         },

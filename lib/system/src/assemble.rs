@@ -210,12 +210,13 @@ fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
                 job_ns: *job_ns,
             })
         }
-        DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, serves } => {
+        DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, wakes, serves } => {
             let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
             Some(Server::Io {
                 utilization_ppm: utilization_ppm.value,
                 cap_ns: cap.as_ref().map(|cap| cap.value),
                 interval_ns: *interval_ns,
+                wakes: *wakes,
                 serves: served.filter_map(number).collect(),
             })
         }

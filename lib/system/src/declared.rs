@@ -192,7 +192,9 @@ pub(crate) struct DeclaredTpipe {
     pub usb: Option<At<String>>,
     /// Name of the process that may open it.
     pub process: Option<At<String>>,
+    /// Those it may listen to, and those it may write to.
     pub channels: Vec<At<u64>>,
+    pub to: Vec<At<u64>>,
     pub rate: At<u64>,
     pub burst: At<u64>,
     pub budget: At<u64>,
@@ -277,6 +279,7 @@ pub(crate) enum DeclaredVcpu {
         utilization_ppm: At<u32>,
         cap: Option<At<u64>>,
         interval_ns: u64,
+        wakes: u8,
         /// Names of Main VCPUs.
         serves: Vec<At<String>>,
     },

@@ -2,7 +2,7 @@
 //! follows from the description, or by tools. They go into the program's image, where it has room.
 
 use crate::carried::{Pipe, Way};
-use crate::diagnostics::Problem;
+use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::{Process, System};
@@ -54,12 +54,33 @@ pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {
     }
     let raw = Raw { entries, place: entry.span() };
     let mut table = Table::new("[process.settings]", "settings", raw, process.report);
-    let all = usbd::SETTINGS.iter().filter_map(|known| one(&mut table, known)).collect();
+    let all = usbd::SETTINGS.iter().filter_map(|known| one(&mut table, known));
+    let all: Vec<(&str, Vec<At<u64>>)> = all.collect();
     table.report_unknown();
-    all
+    check_critical(&all, process.report);
+    let plain = |numbers: &[At<u64>]| -> Vec<u64> { numbers.iter().map(|n| n.value).collect() };
+    all.iter().map(|(name, numbers)| Setting::new(name, &plain(numbers))).collect()
 }
 
-fn one(table: &mut Table<'_, '_>, (name, values): &usbd::Known) -> Option<Setting> {
+/// Who is critical is one of the streams.
+fn check_critical(all: &[(&str, Vec<At<u64>>)], report: &mut Report) {
+    let of = |name: &str| all.iter().find(|(known, _)| *known == name);
+    let numbers = |name: &str| of(name).map_or(&[][..], |(_, numbers)| numbers);
+    let count = numbers(usbd::STREAMS).len() as u64;
+    for beyond in numbers(usbd::CRITICAL).iter().filter(|number| number.value >= count) {
+        let title = format!("there is no stream {}", beyond.value);
+        let help = match count.checked_sub(1) {
+            None => "say in `streams` which cameras there are, or remove `critical`".to_owned(),
+            Some(last) => format!("`streams` has {count}, counted from 0: write at most {last}"),
+        };
+        report.push(Problem::new(&beyond.span, title, help));
+    }
+}
+
+fn one<'k>(
+    table: &mut Table<'_, '_>,
+    (name, values): &'k usbd::Known,
+) -> Option<(&'k str, Vec<At<u64>>)> {
     let entry = table.get(name)?;
     let (span, count) = (entry.span(), entry.get_ref().as_array().map(|array| array.len()));
     let numbers: Vec<At<u64>> = match values {
@@ -92,8 +113,7 @@ fn one(table: &mut Table<'_, '_>, (name, values): &usbd::Known) -> Option<Settin
         };
         table.report.push(Problem::new(&span, title, help));
     }
-    let numbers: Vec<u64> = numbers.iter().map(|number| number.value).collect();
-    Some(Setting::new(name, &numbers))
+    Some((name, numbers))
 }
 
 /// The place of a word in a list.

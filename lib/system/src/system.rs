@@ -436,8 +436,10 @@ pub enum Server {
         utilization_ppm: u32,
         /// The longest period its grants are computed from, in ns.
         cap_ns: Option<u64>,
-        /// Shortest time between two of its wake-ups, in ns.
+        /// In any time of this length, in ns, it is woken …
         interval_ns: u64,
+        /// … so often at most.
+        wakes: u8,
         /// Numbers of the Main VCPUs it works for; at least one.
         serves: Vec<u16>,
     },

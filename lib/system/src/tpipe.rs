@@ -1,6 +1,7 @@
 //! `[[tpipe]]`: a place for a pipe that a process may open, change and close while the system runs,
 //! and the most that this pipe may be.
 //!
+//! Its messages come from a device, go to it, or go through the process and on to another channel.
 //! A place is declared once. Its buffer (a segment), the semaphore its thread waits for, mailboxes
 //! for questions and answers, the thread's VCPU and the rights of both ends follow from it:
 //! [`expand`] declares them as if they had been written out. What may be asked for is told to the
@@ -19,10 +20,14 @@ use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
-use diapason_abi::pipe::{BYTES, CLOSED, Envelope, PLACES, QUESTIONS};
+use diapason_abi::pipe::{
+    BYTES, CLOSED, Envelope, OUT_BYTES, PLACES, QUESTIONS, REPORT_BYTES, REQUESTS,
+};
 
 /// The VCPU of the thread that answers; the server opens it by this name.
 const TUNE: &str = "usb-tune";
+/// The VCPU of the thread that takes what is written.
+const SEND: &str = "usb-send";
 
 /// A place for a pipe that a process may open, change and close while the system runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,12 +49,19 @@ pub struct Tpipe {
 pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let mut table = Table::new("[[tpipe]]", "tuned pipe", raw, report);
     let name = read::name(&mut table);
-    let usb = required(&mut table, "from", "the `[[usb]]` device its messages come from");
-    let process = required(&mut table, "reader", "the `[[process]]` that may open it");
-    let channels = table.numbers("channels", 0..=255, ", of the device; 0 is the first");
+    let writes = table.get("to").is_some();
+    let [device, opens] = if writes { ["to", "writer"] } else { ["from", "reader"] };
+    let usb = required(&mut table, device, "the `[[usb]]` device of its messages");
+    let process = required(&mut table, opens, "the `[[process]]` that may open it");
+    let mut channels = table.numbers("channels", 0..=255, ", of the device; 0 is the first");
     if table.get("channels").is_none() {
-        table.missing("channels", "add `channels = [0]`: those it may listen to");
+        table.missing("channels", "add `channels = [0]`: those it may listen, or write, to");
     }
+    let to = if writes {
+        core::mem::take(&mut channels)
+    } else {
+        table.numbers("onward", 0..=255, ", of the device; 0 is the first")
+    };
     let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
     let burst = table.number("burst", 1..=BURST_MAX, ", messages at once");
     let budget = table.duration("budget", CLOSED.0.0..=CLOSED.1.0);
@@ -69,6 +81,7 @@ pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
         usb,
         process,
         channels,
+        to,
     };
     table.report_unknown();
     tpipe
@@ -107,6 +120,13 @@ pub(crate) fn expand(declared: &mut Declared) {
             job_ns: None,
         };
         declared.vcpus.push(Named { name: named(".vcpu"), what: thread });
+        if !declared.tpipes[place].to.is_empty() {
+            let segment = |size| DeclaredSegment { size, dma: false, common: false };
+            let (out, report) = (segment(OUT_BYTES), segment(REPORT_BYTES));
+            declared.segments.push(Named { name: named(".out"), what: out });
+            declared.segments.push(Named { name: named(".report"), what: report });
+            declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
+        }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());
         }
@@ -123,6 +143,10 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         for channel in &tpipe.channels {
             pipe::source(declared, tpipe.usb.as_ref(), channel, report);
             beside(declared, tpipe, channel, report);
+        }
+        for channel in &tpipe.to {
+            pipe::source(declared, tpipe.usb.as_ref(), channel, report);
+            alone(declared, tpipe, channel, report);
         }
         answered(declared, tpipe, report);
         if let Some(process) = &tpipe.process
@@ -167,16 +191,35 @@ fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report:
     report.push(problem.with(&pipe.name.span, "its pipe"));
 }
 
-/// Somebody has to answer.
+/// A channel that may be written has nothing else: who listens to it would get what comes back.
+fn alone(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report: &mut Report) {
+    let usb = |from: &Option<At<String>>| from.as_ref().map(|from| from.value.clone());
+    let of_device = |other: &Option<At<String>>| usb(other) == usb(&tpipe.usb);
+    let pipes = declared.pipes.iter().filter(|pipe| of_device(&pipe.usb));
+    let pipes = pipes.map(|pipe| &pipe.channel);
+    let places = declared.tpipes.iter().filter(|other| of_device(&other.usb));
+    let places = places.flat_map(|other| other.channels.iter().chain(&other.to));
+    let is = |other: &&At<u64>| other.value == channel.value && other.span != channel.span;
+    if let Some(other) = pipes.chain(places).find(is) {
+        let title = format!("channel {} may be written, and has another pipe", channel.value);
+        let help = "give each a channel of its own";
+        report.push(Problem::new(&channel.span, title, help).with(&other.span, "the other"));
+    }
+}
+
+/// Somebody has to answer, and to look at what is written.
 fn answered(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
     let Some((server, from)) = server(declared, tpipe.usb.as_ref()).zip(tpipe.usb.as_ref()) else {
         return;
     };
     let server = &declared.processes[server];
-    if !server.uses.iter().any(|used| used.value == TUNE) {
-        let title = format!("`{}` has no VCPU to decide about pipes on", server.name.value);
-        let help = format!("declare a `[[vcpu]]` named `{TUNE}` and add it to its `uses`");
-        report.push(Problem::new(&from.span, title, help));
+    let needed = [(TUNE, "decide about pipes", true), (SEND, "send", !tpipe.to.is_empty())];
+    for (vcpu, does, _) in needed.into_iter().filter(|(.., is_needed)| *is_needed) {
+        if !server.uses.iter().any(|used| used.value == vcpu) {
+            let title = format!("`{}` has no VCPU to {does} on", server.name.value);
+            let help = format!("declare a `[[vcpu]]` named `{vcpu}` and add it to its `uses`");
+            report.push(Problem::new(&from.span, title, help));
+        }
     }
 }
 
@@ -204,8 +247,10 @@ fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
 pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
     let number = |index: usize| u16::try_from(index).ok();
     let whole = |(place, tpipe): (usize, &DeclaredTpipe)| {
-        let bits =
-            tpipe.channels.iter().filter_map(|at| 1_u8.checked_shl(at.value.try_into().ok()?));
+        let bits = |channels: &[At<u64>]| {
+            let bits = channels.iter().filter_map(|at| 1_u8.checked_shl(at.value.try_into().ok()?));
+            bits.fold(0, |all, bit| all | bit)
+        };
         Some(Tpipe {
             name: tpipe.name.value.clone(),
             usb: device(declared, tpipe.usb.as_ref())?.0,
@@ -213,7 +258,8 @@ pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
             process: number(process(declared, &tpipe.process.as_ref()?.value)?)?,
             vcpu: names.vcpu(&format!("tpipe{place}.vcpu")).and_then(number)?,
             envelope: Envelope {
-                channels: bits.fold(0, |all, bit| all | bit),
+                channels: bits(&tpipe.channels),
+                to: bits(&tpipe.to),
                 rate: tpipe.rate.value,
                 burst: tpipe.burst.value,
                 budget: Nanos(tpipe.budget.value),

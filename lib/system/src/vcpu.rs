@@ -8,7 +8,8 @@ use crate::source::At;
 use crate::table::{Raw, Table};
 use crate::units;
 use diapason_abi::archive::{
-    BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, REPLENISHMENTS_MIN, WHOLE_PPM,
+    BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, REPLENISHMENTS_MIN, WAKES_MAX,
+    WHOLE_PPM,
 };
 use std::ops::RangeInclusive;
 use toml::Spanned;
@@ -17,7 +18,7 @@ use toml::de::DeValue;
 const KINDS: [(&str, bool); 2] = [("main", false), ("io", true)];
 const FORMS: [(&str, bool); 2] = [("exact", true), ("closed", false)];
 const MAIN_KEYS: [&str; 5] = ["budget", "period", "replenishments", "background", "job"];
-const IO_KEYS: [&str; 4] = ["utilization", "cap", "interval", "serves"];
+const IO_KEYS: [&str; 5] = ["utilization", "cap", "interval", "wakes", "serves"];
 const PERIODS: RangeInclusive<u64> = PERIOD_MIN.0..=PERIOD_MAX.0;
 
 /// One `[[vcpu]]`.
@@ -89,11 +90,13 @@ fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let utilization_ppm = utilization.and_then(|share| possible(table, share));
     let cap = table.duration("cap", PERIODS);
     let interval = table.duration("interval", INTERVALS);
+    let wakes = table.number("wakes", 1..=WAKES_MAX.into(), ", its wake-ups in an `interval`");
     let serves = table.texts("serves", "serves = [\"control\"]");
     Some(DeclaredVcpu::Io {
         utilization_ppm: utilization_ppm?,
         cap,
         interval_ns: interval?.value,
+        wakes: wakes.map_or(Some(1), |wakes| u8::try_from(wakes.value).ok())?,
         serves,
     })
 }

@@ -82,7 +82,7 @@ fn a_pipe_to_a_device_says_what_its_parts_would() {
     let spelt_out = system(
         "[[segment]]\nname = \"can3\"\nsize = \"12K\"\n\
          [[segment]]\nname = \"can3.out\"\nsize = \"4K\"\n\
-         [[segment]]\nname = \"can3.report\"\nsize = \"4K\"\n\
+         [[segment]]\nname = \"can3.report\"\nsize = \"8K\"\n\
          [[mailbox]]\nname = \"can3.control\"\nmessages = 4\n\
          [[semaphore]]\nname = \"can3.ready\"\nkind = \"counting\"",
     );

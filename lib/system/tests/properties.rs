@@ -82,10 +82,10 @@ fn vcpus_agree(system: &System, archive: &Archive<'_>) {
                     (*replenishments, *background)
                 );
             }
-            Server::Io { utilization_ppm, cap_ns, interval_ns, serves } => {
+            Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } => {
                 assert_eq!(
-                    (record.utilization_ppm, record.interval),
-                    (*utilization_ppm, *interval_ns)
+                    (record.utilization_ppm, record.interval, record.replenishments),
+                    (*utilization_ppm, *interval_ns, *wakes)
                 );
                 assert_eq!(record.cap, cap_ns.unwrap_or(u64::MAX));
                 let served = |i: &u16| record.serves >> i & 1 == 1;

@@ -46,6 +46,10 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     bad("links = [0, 0, 0, 0, 0]", 9, title, "write 1 to 4");
     bad("promise = [24]", 11, "1 numbers or words in `promise`", "write 2");
     bad("streams = [3]", 12, "3 is no power of two", "write 4");
+    let help = "`streams` has 2, counted from 0: write at most 1";
+    bad("critical = [1, 2]\nstreams = [1, 8]", 16, "there is no stream 2", help);
+    let help = "say in `streams` which cameras there are, or remove `critical`";
+    bad("critical = [0]", 13, "there is no stream 0", help);
     let found = parse("f", &system("link = [0]")).unwrap_err();
     assert!(found.items()[0].help.contains("`links`"), "{found}");
     let found = parse("f", &system("serves = \"can\"")).unwrap_err();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{built, refused, told};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{ENVELOPES, Envelope};
+use diapason_abi::pipe::{ENVELOPES, Envelope, OUT_BYTES, REPORT_BYTES};
 use diapason_system::{Tpipe, parse};
 
 /// A USB server `usbd` with an interface `can`, a process `r` with three threads, a pipe from
@@ -77,6 +77,7 @@ fn every_key_arrives_and_is_told_to_the_server() {
     let system = parse("f", &system(&two)).unwrap();
     let envelope = Envelope {
         channels: 0b1_0001,
+        to: 0,
         rate: 400,
         burst: 3,
         budget: Nanos::from_micros(300),
@@ -106,7 +107,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     bad(["5ms", "200us"], (8, 10), title, "make it at most the period");
     let help = "add `budget = \"400us\"`: the most that its thread may have in every period";
     bad(["budget = \"300us\"\n", ""], (2, 8), "tuned pipe `t` has no `budget`", help);
-    let help = "add `channels = [0]`: those it may listen to";
+    let help = "add `channels = [0]`: those it may listen, or write, to";
     bad(["channels = [0, 4]\n", ""], (2, 8), "tuned pipe `t` has no `channels`", help);
 }
 
@@ -123,6 +124,46 @@ fn a_channel_with_a_pipe_has_its_contract() {
     bad(["[0, 4]", "[3]"], (5, 13), title, help);
     // Where no pipe is, the most is the place's own.
     parse("f", &system(&tpipe("t").replace("[0, 4]", "[4]").replace("400", "3200"))).unwrap();
+}
+
+/// A place to the device, and one through the process to the device.
+#[test]
+fn a_place_may_write() {
+    let serves = |tables: &str| {
+        let sends = "[[vcpu]]\nname = \"usb-send\"\nbudget = \"1ms\"\nperiod = \"10ms\"\n";
+        let with = system(&(tables.to_owned() + sends));
+        with.replace("\"usb-tune\"]", "\"usb-tune\", \"usb-send\"]")
+    };
+    let to = |name: &str, channels: &str| {
+        let ways = tpipe(name).replace("from = \"can\"\nreader", "to = \"can\"\nwriter");
+        ways.replace("[0, 4]", channels)
+    };
+    let through = tpipe("u").replace("[0, 4]\n", "[0]\nonward = [2]\n");
+    let placed = parse("f", &serves(&(to("t", "[1, 4]") + &through))).unwrap();
+    let ways =
+        |place: usize| (placed.tpipes[place].envelope.channels, placed.tpipes[place].envelope.to);
+    assert_eq!((ways(0), ways(1)), ((0, 0b1_0010), (1, 0b100)));
+    for place in ["tpipe0", "tpipe1"] {
+        for (what, size) in [(".out", OUT_BYTES), (".report", REPORT_BYTES)] {
+            let name = format!("{place}{what}");
+            let found = placed.segments.iter().find(|segment| segment.name == name).unwrap();
+            assert_eq!(found.size, size, "{name}");
+        }
+    }
+    let wrong =
+        |tables: &str, at, title: &str, help: &str| refused(&serves(tables), at, title, help);
+    let title = "channel 3 may be written, and has another pipe";
+    let help = "give each a channel of its own";
+    wrong(&to("t", "[3]"), (BEFORE + 5, 13), title, help);
+    let both = to("t", "[1]") + &tpipe("u").replace("[0, 4]", "[1]");
+    wrong(&both, (BEFORE + 5, 13), "channel 1 may be written, and has another pipe", help);
+    let twice = tpipe("t").replace("[0, 4]\n", "[4]\nonward = [4]\n");
+    wrong(&twice, (BEFORE + 6, 11), "channel 4 may be written, and has another pipe", help);
+    let help = "it has 5: write `channel = 0` to `channel = 4`";
+    wrong(&to("t", "[5]"), (BEFORE + 5, 13), "`can` has no channel 5", help);
+    let silent = system(&to("t", "[1]"));
+    let help = "declare a `[[vcpu]]` named `usb-send` and add it to its `uses`";
+    refused(&silent, (BEFORE + 3, 6), "`usbd` has no VCPU to send on", help);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn every_key_arrives_in_the_system() {
         utilization_ppm: 25_000,
         cap_ns: Some(8_000_000),
         interval_ns: 100_000,
+        wakes: 3,
         serves: vec![1, 2],
     };
     assert_eq!(system.vcpus[3].server, timer);
@@ -96,7 +97,8 @@ fn vcpus_arrive_in_the_archive() {
     assert_eq!((sampling.kind, sampling.queue, sampling.allowed), (VcpuKind::Main, 0, 1));
     let io = vcpus[3];
     assert_eq!((io.kind, io.utilization_ppm, io.cap), (VcpuKind::Io, 25_000, 8_000_000));
-    assert_eq!((io.interval, io.serves, io.queue, io.allowed), (100_000, 0b110, 1, 0b11));
+    assert_eq!((io.interval, io.replenishments), (100_000, 3));
+    assert_eq!((io.serves, io.queue, io.allowed), (0b110, 1, 0b11));
     let on: Vec<_> = archive.processes().map(|p| (p.vcpu, p.vcpus)).collect();
     assert_eq!(on, [(0, 2), (1, 0), (NONE, 0)]);
     assert_eq!(archive.devices().next().unwrap().interval, 100_000);
@@ -259,6 +261,25 @@ fn keys_of_an_io_vcpu() {
     let help = "add `interval = \"1ms\"`: the shortest time between two of its wake-ups";
     let lines = [IO[0], sound[0], sound[1]];
     refused(&text(&lines), place, "VCPU `w` has no `interval`", help);
+}
+
+#[test]
+fn wake_ups_in_an_interval() {
+    let io = "kind = \"io\"\nutilization = \"5%\"\nserves = [\"v\"]\ninterval = \"1ms\"";
+    let text = |more: &str| with(&format!("[[vcpu]]\nname = \"w\"\n{io}\n{more}"));
+    let wakes = |more: &str| match parse("s", &text(more)).unwrap().vcpus[1].server {
+        Server::Io { wakes, .. } => wakes,
+        Server::Main { .. } => 0,
+    };
+    assert_eq!((wakes(""), wakes("wakes = 8")), (1, 8));
+    for number in [0, 9] {
+        let title = format!("`wakes` is {number}, out of range");
+        let help = "write a whole number from 1 to 8, its wake-ups in an `interval`";
+        refused(&text(&format!("wakes = {number}")), (17, 9), &title, help);
+    }
+    let help = "remove it, or add `kind = \"io\"` if bottom halves run here";
+    let lines = ["budget = \"1ms\"", "period = \"9ms\"", "wakes = 2"];
+    bad_vcpu(&lines, 9, "a Main VCPU has no `wakes`", help);
 }
 
 #[test]

@@ -7,8 +7,8 @@
 
 use diapason_abi::Errno;
 pub use diapason_can::exchange::{
-    Answer, Arrival, Departure, EXTENDED, LOST_BEFORE, NEWS, OUTSIDE, Parameters, Phase, REMOTE,
-    Report, Request, Wanted,
+    Answer, Arrival, Departure, EXTENDED, LOST_BEFORE, Ledger, NEWS, OUTSIDE, Parameters, Phase,
+    REMOTE, Report, Request, Wanted,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
@@ -27,6 +27,9 @@ const _: () = assert!(size_of::<Arrival>() <= diapason_abi::pipe::RECORD_BYTES);
 
 /// Frames in the pipe to a channel: the article's buffer of an output pipe.
 pub const DEPARTURES: usize = diapason_abi::pipe::OUT_SLOTS;
+
+const _: () =
+    assert!(128 + size_of::<Report>() * REPORTS <= diapason_abi::pipe::REPORT_BYTES as usize);
 
 const _: () = assert!(size_of::<Departure>() <= diapason_abi::pipe::OUT_RECORD_BYTES);
 

@@ -7,6 +7,7 @@
 use diapason_abi::Errno;
 use diapason_abi::pipe::{PLACES, SLOTS};
 use diapason_canlib::Arrival;
+use diapason_canlib::agreement::Counter;
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
 use diapason_rt::mailbox::Mailbox;
@@ -25,6 +26,10 @@ struct Names {
     answers: &'static str,
     /// What the pipe's thread runs on.
     vcpu: &'static str,
+    /// Of a pipe to a device: its ring, the server's reports, and what wakes the server.
+    out: &'static str,
+    reports: &'static str,
+    control: &'static str,
 }
 
 /// The names of one place.
@@ -36,6 +41,9 @@ macro_rules! names {
             questions: concat!($name, ".ask"),
             answers: concat!($name, ".answer"),
             vcpu: concat!($name, ".vcpu"),
+            out: concat!($name, ".out"),
+            reports: concat!($name, ".report"),
+            control: concat!($name, ".control"),
         }
     };
 }
@@ -68,6 +76,41 @@ pub fn outlet(place: usize) -> Result<(Outlet, Semaphore), Errno> {
 pub fn inlet(place: usize) -> Result<(Inlet, Semaphore), Errno> {
     let names = names(place)?;
     Ok((pipe::reader(names.ring)?, Semaphore::open(names.ready)?))
+}
+
+/// The server's end of a pipe to a device; `event` is raised when it is to look.
+///
+/// # Errors
+/// There is no such place.
+pub fn exit(place: usize, event: &Event) -> Result<diapason_canlib::agreement::Desk, Errno> {
+    let names = names(place)?;
+    Ok(diapason_canlib::agreement::Desk {
+        departures: pipe::reader(names.out)?,
+        reports: pipe::writer(names.reports)?,
+        requests: Mailbox::open_with(names.control, event)?,
+    })
+}
+
+/// The program's end of it, and what it takes before it looks.
+///
+/// # Errors
+/// There is no such place.
+pub fn entrance(place: usize) -> Result<(Counter, Semaphore), Errno> {
+    let names = names(place)?;
+    let counter = Counter {
+        departures: pipe::writer(names.out)?,
+        reports: pipe::reader(names.reports)?,
+        requests: Mailbox::open(names.control)?,
+    };
+    Ok((counter, Semaphore::open(names.ready)?))
+}
+
+/// What somebody is to look at is new to him: the bell of the place.
+///
+/// # Errors
+/// There is no such place.
+pub fn bell(place: usize) -> Result<Semaphore, Errno> {
+    Semaphore::open(names(place)?.ready)
 }
 
 /// Where the program asks and the server answers, and what the pipe's thread runs on.

@@ -12,10 +12,14 @@
 //! static BRAKES: Thread<Brakes> = Thread::new(0, Brakes);
 //!
 //! let qos = Qos { latency, tput, buffer, execution, burst };
-//! let mut pipe = tpipe(Endpoint { place: 0, channel: 4 }, &qos, &BRAKES, deadline)?;
+//! let mut pipe = tpipe(Endpoint { place: 0, route: Route::From(4) }, &qos, &BRAKES, deadline)?;
 //! pipe.renegotiate(&better, deadline)?;
 //! pipe.close(deadline)?;
 //! ```
+//!
+//! The same call opens a pipe to a device, whose thread is a [`Writer`] that asks a [`Source`] for
+//! messages once in each period, and one through the program, whose [`Passer`] has a [`Passage`]
+//! from one channel to another and one bound for the whole way.
 //!
 //! The places for such pipes, their memory, their mailboxes and the VCPUs of their threads are in
 //! the description: what is opened while the system runs cannot run out of anything.
@@ -26,11 +30,19 @@
 pub mod agreement;
 mod error;
 mod function;
+mod passage;
 mod pipe;
+mod reading;
+mod source;
+mod work;
+mod writing;
 
-pub use diapason_abi::pipe::TunedReport;
-pub use diapason_canlib::{Arrival, LOST_BEFORE, Message, OUTSIDE, Phase};
-pub use diapason_pipe::tuned::{Granted, Qos, Reason, Refused, WouldFit};
+pub use diapason_abi::pipe::{TunedReport, WrittenReport};
+pub use diapason_canlib::{Arrival, Frame, LOST_BEFORE, Message, OUTSIDE, Phase};
+pub use diapason_pipe::tuned::{Granted, Qos, Reason, Refused, Route, WouldFit};
 pub use error::Error;
 pub use function::{Function, Thread};
+pub use passage::{Passage, Passer};
 pub use pipe::{Endpoint, Pipe, tpipe};
+pub use source::{Outbox, Source, Writer};
+pub use work::Work;

@@ -3,16 +3,20 @@
 
 use super::{Observed, QemuTest};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{PipeReport, SLOTS, TunedReport};
+use diapason_abi::pipe::{PipeReport, SLOTS, TunedReport, WrittenReport};
 
 const EXAMPLE: &str = "examples/tuned-pipes.toml";
 const NAME: &str = "tuned pipes: programs open, change, are refused and close them";
 const TRIAL: &str = "tests/systems/tuned-trial.toml";
 const TRIAL_NAME: &str = "tuned pipes: each refusal has its reason, beside a hostile client";
 const OUTPUT: &str = "examples/can-output.toml";
+const WRITTEN: &str = "examples/tuned-output.toml";
+const WRITTEN_NAME: &str = "tuned pipes: programs write to a device, and pass on to it";
 const SECOND: u64 = 1_000_000_000;
 /// In QEMU a decision takes its time: all is said after so long.
 const LENGTH: u64 = 9 * SECOND;
+/// QEMU's clock stops twice on the way.
+const SLACK: Nanos = Nanos::from_millis(2);
 /// Frames of channel 4 in a second.
 const RATE: u64 = 3_194;
 /// Frames of the two interrupts, a millisecond apart, between which a second may begin or end.
@@ -43,6 +47,13 @@ pub const TESTS: &[QemuTest] = &[
     QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(NAME, EXAMPLE, whole) },
     QemuTest { horizon_ns: LENGTH, ..QemuTest::new(TRIAL_NAME, TRIAL, refused) },
     QemuTest { horizon_ns: 5 * SECOND, ..QemuTest::simulated(TRIAL_NAME, TRIAL, refused) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::new(WRITTEN_NAME, WRITTEN, through) },
+    QemuTest { horizon_ns: LENGTH, ..QemuTest::simulated(WRITTEN_NAME, WRITTEN, through) },
+    QemuTest {
+        horizon_ns: 6 * SECOND,
+        faults: &["2500ms unplug interface 100ms"],
+        ..QemuTest::simulated("tuned pipes: unplugged under those who write", WRITTEN, back_again)
+    },
     after("tuned pipes: unplug", &["2500ms unplug interface 100ms"], unplugged),
     after("tuned pipes: long unplug", &["1500ms unplug interface 1500ms"], unplugged),
     after("tuned pipes: bus-off", &["2500ms bus-off interface 4"], resumed),
@@ -243,4 +254,59 @@ fn written_again(boots: &[Observed]) -> Result<(), String> {
         println!("{line}");
     }
     Ok(())
+}
+
+/// Frames a second that both programs of the example write.
+const WRITTEN_RATE: u64 = 390;
+
+fn written(boot: &Observed, program: &str) -> Vec<WrittenReport> {
+    boot.log(program).into_iter().filter_map(WrittenReport::parse).collect()
+}
+
+/// Each step has its line, nothing changed by what was refused, and every message was through
+/// within the bound.
+fn through(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    boot.holds()?;
+    let steps =
+        ["not yet: ", "opened: C 192 us, T ", "at once: a latency of ", "as before", "changed: "];
+    let written_only = [
+        "more than the bus takes: ",
+        "no room for a message: a buffer of 15 bytes, but a message has 16",
+        "more room than there is: a buffer of 2064 bytes, but there are 2048 for a pipe",
+        "more at once than declared: 9 messages at once, but the description lets it have 8",
+    ];
+    let passed_only =
+        ["more than declared: 800 messages a second, but the description lets it have 400"];
+    for (program, own) in [("lamps", &written_only[..]), ("gateway", &passed_only[..])] {
+        for step in steps.iter().chain(own).chain(&["closed: WHOLE, "]) {
+            let said = boot.log(program).iter().any(|line| line.starts_with(step));
+            said.then_some(()).ok_or(format!("{program} did not say `{step}`"))?;
+        }
+        let wrong = boot.log(program).into_iter().find(|line| line.starts_with("WRONG"));
+        wrong.map_or(Ok(()), |line| Err(format!("{program}: {line}")))?;
+        let all = written(boot, program);
+        let last = *all.last().ok_or(format!("{program} said nothing"))?;
+        println!("{last}");
+        let late =
+            all.iter().any(|it| it.taken.0 > it.taken.1 + SLACK || it.whole.0 > it.whole.1 + SLACK);
+        if last.through < 2 * WRITTEN_RATE || last.lost != 0 || late {
+            return Err(format!("{program}: {last}"));
+        }
+    }
+    engine(boot)
+}
+
+/// One outage, which was counted with what was under way; then messages are through as before.
+fn back_again(boots: &[Observed]) -> Result<(), String> {
+    let boot = one(boots)?;
+    for program in ["lamps", "gateway"] {
+        let all = written(boot, program);
+        let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
+        println!("{after}");
+        if after.outages != 1 || after.through - before.through < WRITTEN_RATE - 2 * BATCHES {
+            return Err(format!("{program}: {after}"));
+        }
+    }
+    only(boot, &["pipe-outage", "pipe-loss"])
 }

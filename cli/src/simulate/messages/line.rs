@@ -23,7 +23,7 @@ const RECORDS: usize = 128;
 /// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
 /// many messages are through.
 const REPORTS: u64 = 64;
-const REPORT: usize = 56;
+const REPORT: usize = 64;
 const THROUGH: usize = 16;
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;

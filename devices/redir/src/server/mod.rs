@@ -31,6 +31,8 @@ const EXCHANGES_MAX: u32 = 1_000_000;
 pub struct Plan {
     /// How often the guest waits for the devices.
     pub slice: Nanos,
+    /// How long an instruction takes: by less than that the guest may stop too late.
+    pub instruction: Nanos,
     /// When the run ends; rounded up to a slice.
     pub end: Nanos,
     /// QEMU's exit status then.
@@ -43,10 +45,18 @@ impl Default for Plan {
     fn default() -> Plan {
         Plan {
             slice: Nanos::from_millis(1),
+            instruction: Nanos(1),
             end: Nanos::FOREVER,
             status: 0,
             patience: Duration::from_secs(60),
         }
+    }
+}
+
+impl Plan {
+    /// May the guest stop then?
+    fn is_punctual(&self, expected: Nanos, now: Nanos) -> bool {
+        now >= expected && (now == expected || now - expected < self.instruction)
     }
 }
 
@@ -206,13 +216,13 @@ impl<D: Device + ?Sized> Server<D> {
             let Some(stop) = clock.wait(expected)? else {
                 break (Ending::Guest, expected - self.plan.slice);
             };
-            let now = stop.now;
-            if now != expected {
-                return Err(Failure::Astray(expected, now));
+            if !self.plan.is_punctual(expected, stop.now) {
+                return Err(Failure::Astray(expected, stop.now));
             }
+            let now = expected;
             stops += 1;
             self.advance(now);
-            at_stop(stop, &mut self.devices);
+            at_stop(Stop { now, ..stop }, &mut self.devices);
             exchanges += self.exchange(now, &mut clock, &mut links)?;
             if now >= self.plan.end {
                 clock.answer(Answer::End(self.plan.status))?;
@@ -301,4 +311,19 @@ fn joined(prefix: &str, rest: &OsString) -> OsString {
     let mut whole = OsString::from(prefix);
     whole.push(rest);
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_stops_too_late_by_less_than_an_instruction() {
+        let slow = Plan { instruction: Nanos(8), ..Plan::default() };
+        let stops = |plan: Plan, now| plan.is_punctual(Nanos(1_000), Nanos(now));
+        for (plan, latest) in [(Plan::default(), 1_000), (slow, 1_007)] {
+            assert!(stops(plan, 1_000) && stops(plan, latest));
+            assert!(!stops(plan, 999) && !stops(plan, latest + 1));
+        }
+    }
 }

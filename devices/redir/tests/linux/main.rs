@@ -111,7 +111,7 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
     }
     let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
     let device = Box::new(Hydra::new(Identity::default(), &plugged));
-    let plan = Plan { slice, end: END, status: 7, patience: PATIENCE };
+    let plan = Plan { slice, end: END, status: 7, patience: PATIENCE, ..Plan::default() };
     let server = Server::start(&folder, vec![device], plan).unwrap();
     let console = folder.join("console");
     let mut command = qemu(guest, &console);

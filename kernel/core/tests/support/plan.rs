@@ -210,7 +210,7 @@ impl Plan {
         self = self.main_vcpu(name, 0, 0, queue);
         self.with_vcpu(|v| {
             (v.kind, v.serves, v.utilization_ppm) = (VcpuKind::Io, serves, ppm);
-            (v.cap, v.interval, v.replenishments) = (u64::MAX, 1_000_000, 0);
+            (v.cap, v.interval, v.replenishments) = (u64::MAX, 1_000_000, 1);
         })
     }
 

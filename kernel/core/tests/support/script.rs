@@ -215,7 +215,7 @@ impl Script {
                 // Like one made at run time: no grace for the kernel's switches, all is charged.
                 record.key = Key::PRIVATE.0;
                 record.background = v.background;
-                record.replenishments = v.list;
+                record.replenishments = v.main.map_or(1, |_| v.list);
                 record.cap = v.io.2;
             });
         }

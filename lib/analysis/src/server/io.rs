@@ -121,7 +121,7 @@ fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
     if server.share.is_unit_fraction() {
         return Nanos(whole);
     }
-    let wakeups = whole.div_ceil(server.wake_gap.0.max(1)).saturating_add(1);
+    let wakeups = server.wakeups(Nanos(whole)).saturating_add(server.wakes.into());
     Nanos(whole.saturating_add(wakeups.min(quantum.0)))
 }
 

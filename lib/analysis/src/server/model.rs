@@ -35,9 +35,13 @@ pub struct IoVcpu {
     pub cap: Nanos,
     /// Indices of the Main VCPUs it works for.
     pub serves: Vec<usize>,
-    /// Smallest time between two of its wake-ups. Enters only where each wake-up costs something:
-    /// a context switch, or a nanosecond of rounding if U is not one divided by a whole number.
+    /// In any time of this length it is woken `wakes` times at most. Enters only where each wake-up
+    /// costs something: a context switch, or a nanosecond of rounding if U is not one divided by a
+    /// whole number.
     pub wake_gap: Nanos,
+    /// See `wake_gap`; at least 1. More than one where it is woken for several reasons, each of
+    /// which keeps its distance: two of them may come together.
+    pub wakes: u32,
 }
 
 /// Something that interrupts whoever runs: a top half, an interrupt between cores, a timer.
@@ -114,7 +118,19 @@ impl IoVcpu {
     /// Without a cap, and waking up as often as it likes.
     #[must_use]
     pub fn new(share: Share, serves: Vec<usize>) -> IoVcpu {
-        IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1) }
+        IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1 }
+    }
+
+    /// Most wake-ups in a window.
+    #[must_use]
+    pub fn wakeups(&self, window: Nanos) -> u64 {
+        window.0.div_ceil(self.wake_gap.0.max(1)).saturating_mul(self.wakes.into())
+    }
+
+    /// What two of its wake-ups are apart at least.
+    #[must_use]
+    pub fn least_gap(&self) -> Nanos {
+        if self.wakes == 1 { self.wake_gap } else { Nanos(1) }
     }
 
     /// Q(T) = ⌊U · min(T, cap)⌋.

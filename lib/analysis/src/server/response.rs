@@ -28,7 +28,7 @@ impl System {
         }
         let switches = Nanos(self.switch.0.saturating_mul(2));
         for io in &self.ios {
-            level.add(io.wake_gap, switches);
+            level.add(io.wake_gap, Nanos(switches.0.saturating_mul(io.wakes.into())));
             level.add_once(self.overrun.0);
         }
         level

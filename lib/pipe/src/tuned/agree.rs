@@ -1,6 +1,6 @@
 //! What all pipes of an endpoint get together: a pure function of what they ask for.
 
-use super::claim::{Claim, Wish, traffic};
+use super::claim::{Claim, Part, Wish, traffic};
 use super::refused::Reason;
 use super::wish::{Attributes, Driver, Qos};
 use crate::bill::{
@@ -9,6 +9,7 @@ use crate::bill::{
 };
 use crate::size::Bucket;
 use diapason_abi::Nanos;
+use diapason_abi::pipe::Envelope;
 
 /// The search for a period ends when it is known up to this part of it.
 const PRECISION: u64 = 32;
@@ -24,10 +25,23 @@ pub struct Terms {
     pub little: Nanos,
     /// Slots of its buffer.
     pub slots: u64,
-    /// Where its latency comes from; the bound is its total.
+    /// Where its latency comes from.
     pub bill: Bill,
-    /// The papers' bound, equation 9, with the same parameters.
+    /// How long it takes beyond the bill if its messages go on to the device, else zero; and until
+    /// the driver has taken a message that goes to the device. Whole bills would be a lot to carry.
+    pub onward: Nanos,
+    /// See `onward`.
+    pub taken: Nanos,
+    /// The papers' bound, equation 9, with the same parameters; zero of a pipe to a device.
     pub equation_nine: Nanos,
+}
+
+impl Terms {
+    /// The longest that a message takes.
+    #[must_use]
+    pub fn bound(&self) -> Nanos {
+        self.bill.total + self.onward
+    }
 }
 
 /// What an endpoint and its pipes get.
@@ -59,10 +73,10 @@ pub(super) fn agree<const N: usize>(
     standing: &[Option<Claim>; N],
 ) -> Result<Agreement<N>, Failure> {
     let claims = core::array::from_fn(|pipe| {
-        let wished = wishes[pipe].map(|wish| wish.claim(&driver.attributes));
+        let wished = wishes[pipe].map(|wish| wish.claim(driver));
         wished.or(standing[pipe])
     });
-    check(driver, &wishes.map(|wish| wish.map(|wish| wish.qos)), &claims)?;
+    check(driver, wishes, &claims)?;
     check_envelopes(driver, wishes)?;
     let mut agreement = Agreement::idle(driver);
     // What the driver's threads wait for does not depend on the threads of pipes.
@@ -86,7 +100,7 @@ fn drivers_conform<const N: usize>(
     let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
     let traffic = Traffic { channels: &channels, own };
     let search = Search::new(driver, agreement, wish, traffic);
-    let Ok((bill, _)) = search.bill(search.shortest) else { return false };
+    let Ok(bill) = search.drivers() else { return false };
     let drivers = [What::BottomHalf, What::Driver].map(|what| bill.item(what));
     drivers.iter().flatten().all(|item| item.basis == Basis::Conformant)
 }
@@ -106,13 +120,17 @@ fn grow<const N: usize>(driver: &Driver, agreement: &mut Agreement<N>) -> bool {
 /// Whether each wish makes sense, and the device can do them all.
 fn check<const N: usize>(
     driver: &Driver,
-    wishes: &[Option<Qos>; N],
+    wishes: &[Option<Wish>; N],
     claims: &[Option<Claim>; N],
 ) -> Result<(), Failure> {
     let Attributes { packet, buffer: holds, max_slots, .. } = driver.attributes;
     let given = driver.attributes.bits_per_second();
-    for (pipe, qos) in wishes.iter().enumerate() {
-        let Some(qos) = qos else { continue };
+    for (pipe, wish) in wishes.iter().enumerate() {
+        let Some(Wish { qos, part, .. }) = wish else { continue };
+        let max_slots = match (part, driver.output) {
+            (Part::Writes, Some(output)) => output.slots,
+            _ => max_slots,
+        };
         let nothing = [qos.latency.0, qos.tput, qos.execution.0, qos.burst].contains(&0);
         if nothing || packet.0 == 0 || packet.0 > packet.1 {
             return Err((pipe, Reason::Nothing));
@@ -143,13 +161,13 @@ fn check_envelopes<const N: usize>(
     wishes: &[Option<Wish>; N],
 ) -> Result<(), Failure> {
     for (pipe, wish) in wishes.iter().enumerate() {
-        let Some((Wish { channel, qos, .. }, envelope)) =
-            wish.as_ref().and_then(|wish| Some((wish, wish.envelope?)))
+        let Some((wish, envelope)) = wish.as_ref().and_then(|wish| Some((wish, wish.envelope?)))
         else {
             continue;
         };
+        let Wish { channel, qos, .. } = wish;
         let rate = qos.rate(&driver.attributes);
-        let reason = if let Some(channel) = channel.filter(|channel| !envelope.has(*channel)) {
+        let reason = if let Some(channel) = channel.and_then(|it| undeclared(it, wish, &envelope)) {
             Reason::Undeclared { channel: channel.into() }
         } else if rate > envelope.rate {
             Reason::Rate { wanted: rate, declared: envelope.rate }
@@ -165,6 +183,16 @@ fn check_envelopes<const N: usize>(
     Ok(())
 }
 
+/// A channel that it may not use so.
+fn undeclared(channel: u8, wish: &Wish, envelope: &Envelope) -> Option<u8> {
+    match wish.part {
+        Part::Writes => Some(channel).filter(|channel| !envelope.writes(*channel)),
+        _ if !envelope.has(channel) => Some(channel),
+        Part::Passes(to, _) => Some(to).filter(|to| !envelope.writes(*to)),
+        Part::Reads | Part::Carries => None,
+    }
+}
+
 fn all_terms<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
@@ -173,7 +201,7 @@ fn all_terms<const N: usize>(
 ) -> Result<[Option<Terms>; N], Failure> {
     let mut all = [None; N];
     for (pipe, (wish, terms)) in wishes.iter().zip(&mut all).enumerate() {
-        let Some(wish) = wish else { continue };
+        let Some(wish) = wish.as_ref().filter(|it| it.part != Part::Carries) else { continue };
         let contracts = traffic(claims, pipe);
         let channels = contracts.each_ref().map(<[Bucket; 1]>::as_slice);
         let traffic = Traffic { channels: &channels, own: pipe };
@@ -184,11 +212,13 @@ fn all_terms<const N: usize>(
 }
 
 /// The search for the period of one pipe's thread.
-struct Search<'a> {
-    driver: &'a Driver,
+pub(super) struct Search<'a> {
+    pub driver: &'a Driver,
     io: Promised,
     receiver: Option<Promised>,
-    qos: &'a Qos,
+    pub qos: &'a Qos,
+    part: Part,
+    pub channel: u8,
     /// No shorter period makes sense, or is declared.
     shortest: Nanos,
     traffic: Traffic<'a>,
@@ -205,7 +235,8 @@ impl<'a> Search<'a> {
         let (qos, shortest) = (&wish.qos, wish.qos.execution.max(declared));
         let io = Promised::io(agreement.share, driver.io.period, driver.interrupts.gap);
         let receiver = driver.receiver.map(|r| Promised::main(agreement.receiver, r.period));
-        Search { driver, io, receiver, qos, shortest, traffic }
+        let (part, channel) = (wish.part, wish.channel.unwrap_or_default());
+        Search { driver, io, receiver, qos, part, channel, shortest, traffic }
     }
 
     /// The longest period that fits, at most Little's. A longer one makes nothing shorter.
@@ -213,7 +244,12 @@ impl<'a> Search<'a> {
         let shortest = self.shortest;
         let mut best = self.at(shortest)?;
         // All that is known of its thread is that it has its budget within a period.
-        let longest = self.qos.little().min(self.qos.latency).max(shortest);
+        let longest = self.qos.little().min(self.qos.latency);
+        let longest = match self.part {
+            Part::Writes => longest.min(self.qos.per_burst(&self.driver.attributes)),
+            _ => longest,
+        };
+        let longest = longest.max(shortest);
         let (mut fits, mut late) = (shortest.0, longest.0);
         if let Ok(terms) = self.at(Nanos(late)) {
             return Ok(terms);
@@ -230,28 +266,75 @@ impl<'a> Search<'a> {
 
     /// The terms with this period, if they are good enough.
     fn at(&self, period: Nanos) -> Result<Terms, Reason> {
+        match self.part {
+            Part::Writes => self.written(period),
+            Part::Passes(to, own) => self.passed(period, to, own),
+            Part::Reads | Part::Carries => self.read(period),
+        }
+        .and_then(|terms| {
+            let (wanted, fixed) = (self.qos.latency, terms.bound());
+            if fixed > wanted { Err(Reason::Latency { wanted, fixed }) } else { Ok(terms) }
+        })
+    }
+
+    /// What it gets with this period if it reads: its buffer and the device's are large enough.
+    pub(super) fn read(&self, period: Nanos) -> Result<Terms, Reason> {
         let Search { driver, qos, .. } = self;
         let (slots, holds) = (qos.slots(&driver.attributes), driver.attributes.buffer);
         let (bill, equation_nine) = self.bill(period).map_err(Reason::Stage)?;
-        if bill.total > qos.latency {
-            return Err(Reason::Latency { wanted: qos.latency, fixed: bill.total });
-        }
         if bill.slots > slots {
             return Err(Reason::Overflow { slots, needed: bill.slots });
         }
         if bill.device > holds {
             return Err(Reason::DeviceBuffer { holds, needed: bill.device });
         }
-        let (budget, little) = (qos.execution, qos.little());
-        Ok(Terms { budget, period, little, slots, bill, equation_nine })
+        Ok(Terms { bill, equation_nine, ..self.terms_with(period, bill) })
+    }
+
+    /// With this bill and nothing else.
+    pub(super) fn terms_with(&self, period: Nanos, bill: Bill) -> Terms {
+        let (budget, little) = (self.qos.execution, self.qos.little());
+        let slots = self.qos.slots(&self.driver.attributes);
+        let [onward, taken, equation_nine] = [Nanos::ZERO; 3];
+        Terms { budget, period, little, slots, bill, onward, taken, equation_nine }
     }
 
     fn bill(&self, period: Nanos) -> Result<(Bill, Nanos), Refusal> {
-        let Driver { bus, interrupts, bottom_half, reader, receiver, attributes, .. } = self.driver;
-        let user = Promised { budget: self.qos.execution, period, chunks: reader.chunks };
+        let Driver { bus, reader, attributes, .. } = self.driver;
+        let service = Promised { budget: self.qos.execution, period, chunks: reader.chunks };
+        let message = self.qos.each(attributes);
+        let user = User { message, wake: reader.wake, taking: Taking::Each, service: &service };
+        let stages = self.stages(user);
+        let bill = input(&stages, &self.traffic)?;
+        Ok((bill, equation_nine(&stages, bus.worst)))
+    }
+
+    /// Of what comes back from a channel that is written, in this place.
+    pub(super) fn back(&self, own: usize) -> Result<Bill, Refusal> {
+        let nobody = Promised::main(Nanos(1), Nanos(1));
+        let (message, wake, taking) = (Nanos::ZERO, Nanos::ZERO, Taking::Each);
+        let user = User { message, wake, taking, service: &nobody };
+        input(&self.stages(user), &Traffic { own, ..self.traffic })
+    }
+
+    /// Of whatever comes, as far as it does not depend on the pipe's own thread.
+    fn drivers(&self) -> Result<Bill, Refusal> {
+        match self.part {
+            Part::Reads | Part::Passes(..) => self.bill(self.shortest).map(|(bill, _)| bill),
+            Part::Writes | Part::Carries => self.back(self.traffic.own),
+        }
+    }
+
+    /// The place in the endpoint.
+    pub(super) const fn own(&self) -> usize {
+        self.traffic.own
+    }
+
+    fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
+        let Driver { bus, interrupts, bottom_half, receiver, .. } = self.driver;
         let (work, telling) = *bottom_half;
         let receiver = receiver.as_ref().zip(self.receiver.as_ref());
-        let stages = Stages {
+        Stages {
             bus: *bus,
             interrupts: *interrupts,
             bottom_half: Stage { work, telling, service: &self.io },
@@ -260,14 +343,7 @@ impl<'a> Search<'a> {
                 telling: receiver.telling,
                 service,
             }),
-            user: User {
-                message: self.qos.each(attributes),
-                wake: reader.wake,
-                taking: Taking::Each,
-                service: &user,
-            },
-        };
-        let bill = input(&stages, &self.traffic)?;
-        Ok((bill, equation_nine(&stages, bus.worst)))
+            user,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What arrives on the channels of an endpoint, by what is said of them: several pipes may listen
 //! to one channel, and then what comes on it comes once for all of them.
 
-use super::wish::{Attributes, Qos};
+use super::wish::{Driver, Qos};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
@@ -10,9 +10,23 @@ use diapason_abi::pipe::Envelope;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wish {
     pub channel: Option<u8>,
+    pub part: Part,
     pub qos: Qos,
     /// What it may be at most, if that is declared.
     pub envelope: Option<Envelope>,
+}
+
+/// What a pipe does with its channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// It reads.
+    Reads,
+    /// It writes.
+    Writes,
+    /// It reads, and what it read is written: to this channel, in this place of the endpoint.
+    Passes(u8, usize),
+    /// It is where another one's messages are written.
+    Carries,
 }
 
 /// What somebody says of a channel.
@@ -23,8 +37,13 @@ pub(super) struct Claim {
 }
 
 impl Wish {
-    pub fn claim(&self, attributes: &Attributes) -> Claim {
-        Claim { channel: self.channel, contract: self.qos.contract(attributes) }
+    /// What comes from its channel: acknowledgements, if that is written.
+    pub fn claim(&self, driver: &Driver) -> Claim {
+        let contract = match (self.part, driver.output) {
+            (Part::Writes | Part::Carries, Some(output)) => output.acknowledged,
+            _ => self.qos.contract(&driver.attributes),
+        };
+        Claim { channel: self.channel, contract }
     }
 }
 

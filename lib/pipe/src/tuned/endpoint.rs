@@ -1,10 +1,10 @@
 //! The pipes of an endpoint as they are opened, changed and closed.
 
 use super::agree::{Agreement, Failure, agree};
-use super::claim::{Claim, Wish};
+use super::claim::{Claim, Part, Wish};
 use super::refused::{Reason, Refused, WouldFit};
 use super::suggest;
-use super::wish::{Driver, Qos};
+use super::wish::{Driver, Qos, Route};
 use crate::size::Bucket;
 use diapason_abi::pipe::Envelope;
 
@@ -59,41 +59,72 @@ impl<const N: usize> Endpoint<N> {
     /// # Errors
     /// Why not, and what would fit; nothing has changed then.
     pub fn open(&mut self, qos: Qos, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
-        self.open_wish(Wish { channel: None, qos, envelope: None }, admits)
+        let part = Part::Reads;
+        self.open_wish(Wish { channel: None, part, qos, envelope: None }, None, admits)
     }
 
-    /// One more pipe from this channel, which may have others: what comes on it comes once.
+    /// One more pipe on this route. The channel that it comes from may have others: what comes on
+    /// it comes once.
     ///
     /// # Errors
     /// As of [`Endpoint::open`].
     pub fn open_on(
         &mut self,
-        channel: u8,
+        route: Route,
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<usize, Refused> {
-        self.open_wish(Wish { channel: Some(channel), qos, envelope: None }, admits)
+        self.open_route(route, qos, None, admits)
     }
 
-    /// One more pipe from this channel that never is more than what is declared of it.
+    /// One more pipe on this route that never is more than what is declared of it.
     ///
     /// # Errors
     /// As of [`Endpoint::open`].
     pub fn open_within(
         &mut self,
         envelope: &Envelope,
-        (channel, qos): (u8, Qos),
+        (route, qos): (Route, Qos),
         admits: &mut Admission<'_, N>,
     ) -> Result<usize, Refused> {
-        let wish = Wish { channel: Some(channel), qos, envelope: Some(*envelope) };
-        self.open_wish(wish, admits)
+        self.open_route(route, qos, Some(*envelope), admits)
     }
 
-    fn open_wish(&mut self, wish: Wish, admits: &mut Admission<'_, N>) -> Result<usize, Refused> {
+    fn open_route(
+        &mut self,
+        route: Route,
+        qos: Qos,
+        envelope: Option<Envelope>,
+        admits: &mut Admission<'_, N>,
+    ) -> Result<usize, Refused> {
+        let (channel, part, to) = match route {
+            Route::From(channel) => (channel, Part::Reads, None),
+            Route::To(channel) => (channel, Part::Writes, None),
+            Route::Through(channel, to) => (channel, Part::Reads, Some(to)),
+        };
+        self.open_wish(Wish { channel: Some(channel), part, qos, envelope }, to, admits)
+    }
+
+    /// One more pipe; if it goes on to a channel, that takes a place of its own.
+    fn open_wish(
+        &mut self,
+        mut wish: Wish,
+        to: Option<u8>,
+        admits: &mut Admission<'_, N>,
+    ) -> Result<usize, Refused> {
         let channels = usize::try_from(self.driver.attributes.max_channels).unwrap_or(N).min(N);
         // Pipes of the description have places, too.
         let room = channels.saturating_sub(self.standing.iter().flatten().count());
-        let Some(pipe) = self.wishes.iter().take(room).position(Option::is_none) else {
+        let mut free = (0..room).filter(|place| self.wishes[*place].is_none());
+        let place = free.next().filter(|_| match to.map(|to| (to, free.next())) {
+            Some((to, Some(second))) => {
+                wish.part = Part::Passes(to, second);
+                true
+            }
+            Some((_, None)) => false,
+            None => true,
+        });
+        let Some(pipe) = place else {
             let reason = Reason::NoChannel { channels: channels as u32 };
             return Err(Refused { pipe: channels, reason, would_fit: WouldFit::Nothing });
         };
@@ -110,7 +141,8 @@ impl<const N: usize> Endpoint<N> {
         qos: Qos,
         admits: &mut Admission<'_, N>,
     ) -> Result<(), Refused> {
-        let Some(wish) = self.wishes.get(pipe).copied().flatten() else {
+        let wish = self.wishes.get(pipe).copied().flatten();
+        let Some(wish) = wish.filter(|wish| wish.part != Part::Carries) else {
             let would_fit = WouldFit::Nothing;
             return Err(Refused { pipe, reason: Reason::NoPipe, would_fit });
         };
@@ -120,8 +152,11 @@ impl<const N: usize> Endpoint<N> {
     /// A pipe less. What others have becomes less or stays: nobody is asked. False if there is no
     /// such pipe.
     pub fn close(&mut self, pipe: usize) -> bool {
-        if self.wishes.get_mut(pipe).and_then(Option::take).is_none() {
-            return false;
+        let carries = |wish: &&mut Option<Wish>| wish.is_some_and(|it| it.part == Part::Carries);
+        let place = self.wishes.get_mut(pipe).filter(|wish| !carries(wish));
+        let Some(wish) = place.and_then(Option::take) else { return false };
+        if let Part::Passes(_, second) = wish.part {
+            self.wishes[second] = None;
         }
         match agree(&self.driver, &self.wishes, &self.standing) {
             Ok(agreement) if self.is_no_more(&agreement) => self.agreement = agreement,
@@ -172,6 +207,10 @@ impl<const N: usize> Endpoint<N> {
     ) -> Result<([Option<Wish>; N], Agreement<N>), Failure> {
         let mut wishes = self.wishes;
         wishes[pipe] = Some(wish);
+        if let Part::Passes(to, second) = wish.part {
+            let (channel, part, envelope) = (Some(to), Part::Carries, None);
+            wishes[second] = Some(Wish { channel, part, envelope, ..wish });
+        }
         let agreement = agree(&self.driver, &wishes, &self.standing)?;
         if admits(&agreement) {
             return Ok((wishes, agreement));

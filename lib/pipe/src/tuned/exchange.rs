@@ -5,7 +5,7 @@
 
 use super::endpoint::Endpoint;
 use super::refused::{Reason, Refused, WouldFit};
-use super::wish::Qos;
+use super::wish::{Qos, Route};
 use crate::bill::{Refusal, What};
 use diapason_abi::Nanos;
 
@@ -17,8 +17,8 @@ pub const ANSWER_BYTES: usize = 64;
 /// What a program wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// A pipe from this channel of the device.
-    Open(u8, Qos),
+    /// A pipe on this route.
+    Open(Route, Qos),
     /// Other terms for its pipe.
     Change(Qos),
     /// None any more.
@@ -41,8 +41,11 @@ pub struct Granted {
     pub budget: Nanos,
     /// T of its thread.
     pub period: Nanos,
-    /// The longest time from a message's arrival at the device until the thread is done with it.
+    /// The longest time from a message's arrival at the device until the thread is done with it; to
+    /// a device, from the write, or the arrival, until it is known to be through.
     pub bound: Nanos,
+    /// Of that, until the driver has taken a message to the device; else zero.
+    pub taken: Nanos,
     /// The shortest time into the buffer.
     pub least: Nanos,
     /// The papers' T, by Little's law.
@@ -50,7 +53,7 @@ pub struct Granted {
     /// The papers' bound, equation 9.
     pub equation_nine: Nanos,
     /// Most messages that wait in its buffer.
-    pub slots: u32,
+    pub slots: u16,
 }
 
 /// What becomes of a question.
@@ -81,11 +84,12 @@ impl Granted {
         Some(Granted {
             budget: terms.budget,
             period: terms.period,
-            bound: terms.bill.total,
+            bound: terms.bound(),
+            taken: terms.taken,
             least: terms.bill.least,
             little: terms.little,
             equation_nine: terms.equation_nine,
-            slots: u32::try_from(terms.bill.slots).unwrap_or(u32::MAX),
+            slots: u16::try_from(terms.bill.slots).unwrap_or(u16::MAX),
         })
     }
 }
@@ -134,14 +138,16 @@ impl Request {
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
         let none =
             Qos { latency: Nanos::ZERO, tput: 0, buffer: 0, execution: Nanos::ZERO, burst: 0 };
-        let (kind, channel, qos) = match self.wanted {
-            Wanted::Open(channel, qos) => (0, channel, qos),
-            Wanted::Change(qos) => (1, 0, qos),
-            Wanted::Close => (2, 0, none),
+        let (kind, [channel, to], qos) = match self.wanted {
+            Wanted::Open(Route::From(channel), qos) => (0, [channel, 0], qos),
+            Wanted::Change(qos) => (1, [0; 2], qos),
+            Wanted::Close => (2, [0; 2], none),
+            Wanted::Open(Route::To(to), qos) => (3, [0, to], qos),
+            Wanted::Open(Route::Through(channel, to), qos) => (4, [channel, to], qos),
         };
         let Qos { latency, tput, buffer, execution, burst } = qos;
         let head = Pen([0; REQUEST_BYTES], 0).put(self.token.to_le_bytes());
-        let head = head.put([kind, channel, 0, 0]);
+        let head = head.put([kind, channel, to, 0]);
         head.times([latency, Nanos(tput), Nanos(buffer), execution, Nanos(burst)]).0
     }
 
@@ -151,7 +157,7 @@ impl Request {
         let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
         let mut eyes = Eyes(bytes);
         let token = eyes.short()?;
-        let [kind, channel, 0, 0] = eyes.take()? else { return None };
+        let [kind, channel, to, 0] = eyes.take()? else { return None };
         let qos = Qos {
             latency: eyes.time()?,
             tput: eyes.long()?,
@@ -160,9 +166,11 @@ impl Request {
             burst: eyes.long()?,
         };
         let wanted = match kind {
-            0 => Wanted::Open(channel, qos),
+            0 => Wanted::Open(Route::From(channel), qos),
             1 => Wanted::Change(qos),
             2 => Wanted::Close,
+            3 => Wanted::Open(Route::To(to), qos),
+            4 => Wanted::Open(Route::Through(channel, to), qos),
             _ => return None,
         };
         Some(Request { token, wanted })
@@ -176,8 +184,9 @@ impl Answer {
         let pen = Pen([0; ANSWER_BYTES], 0).put(self.token.to_le_bytes());
         let pen = match self.outcome {
             Outcome::Granted(g) => {
-                let times = [g.budget, g.period, g.bound, g.least, g.little, g.equation_nine];
-                pen.put([0, 0, 0, 0]).times(times).put(g.slots.to_le_bytes())
+                let [low, high] = g.slots.to_le_bytes();
+                let terms = [g.budget, g.period, g.bound, g.taken, g.least];
+                pen.put([0, low, high, 0]).times(terms).times([g.little, g.equation_nine])
             }
             Outcome::Refused(refused) => {
                 let Refused { pipe, reason, would_fit } = refused;
@@ -198,14 +207,15 @@ impl Answer {
         let mut eyes = Eyes(bytes);
         let token = eyes.short()?;
         let outcome = match eyes.take::<4>()? {
-            [0, ..] => Outcome::Granted(Granted {
+            [0, low, high, _] => Outcome::Granted(Granted {
+                slots: u16::from_le_bytes([low, high]),
                 budget: eyes.time()?,
                 period: eyes.time()?,
                 bound: eyes.time()?,
+                taken: eyes.time()?,
                 least: eyes.time()?,
                 little: eyes.time()?,
                 equation_nine: eyes.time()?,
-                slots: eyes.short()?,
             }),
             [1, pipe, code, fit] => {
                 let reason = reason_of(code, [eyes.long()?, eyes.long()?])?;

@@ -8,6 +8,9 @@
 //! Pipes that a description declares are in the endpoint, too ([`Endpoint::beside`]): they take a
 //! place and arrive beside those that come and go.
 //!
+//! A pipe goes one way, or through its thread and back to the device ([`Route`]): then it takes two
+//! places, and has one latency from end to end.
+//!
 //! The period of a pipe's thread is the papers' T = B/λ ([`little`]), shortened until the bill of
 //! the pipe says that its buffer cannot overflow and its latency is kept, whatever the phase.
 //!
@@ -22,6 +25,7 @@ mod agree;
 mod claim;
 mod endpoint;
 mod exchange;
+mod onward;
 mod refused;
 mod suggest;
 mod wish;
@@ -30,4 +34,4 @@ pub use agree::{Agreement, Terms};
 pub use endpoint::Endpoint;
 pub use exchange::{ANSWER_BYTES, Answer, Granted, Outcome, REQUEST_BYTES, Request, Wanted};
 pub use refused::{Reason, Refused, WouldFit};
-pub use wish::{Attributes, Driver, Qos, Reader, Receiver, Shares, little};
+pub use wish::{Attributes, Driver, Outward, Qos, Reader, Receiver, Route, Shares, little};

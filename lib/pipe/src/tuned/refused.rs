@@ -41,7 +41,7 @@ pub enum Reason {
         /// Most bytes.
         most: u64,
     },
-    /// The pipes together want more than the device can do, in bits a second.
+    /// The pipes together, or one to a channel, want more than the device can do, in bits a second.
     Device {
         /// What they want.
         wanted: u64,
@@ -69,7 +69,7 @@ pub enum Reason {
         /// What may wait.
         needed: u64,
     },
-    /// The description lets this pipe not listen to the channel.
+    /// The description lets this pipe not listen to the channel, or not write to it.
     Undeclared {
         /// The one asked for.
         channel: u32,
@@ -165,7 +165,7 @@ impl fmt::Display for Reason {
                 write!(f, "{needed} messages may wait in the device, which holds {holds}")
             }
             Reason::Undeclared { channel } => {
-                write!(f, "the description lets it not listen to channel {channel}")
+                write!(f, "the description lets it not use channel {channel} so")
             }
             Reason::Rate { wanted, declared } => {
                 write!(f, "{wanted} messages a second, but the description lets it have {declared}")

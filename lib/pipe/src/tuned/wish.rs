@@ -1,6 +1,6 @@
 //! What a device can do, what its driver costs, and what a user asks for.
 
-use crate::bill::{Interrupts, Telling, Transfers, Work};
+use crate::bill::{Drain, Interrupts, Telling, Transfers, Work};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
@@ -54,6 +54,28 @@ pub struct Reader {
     pub chunks: u32,
 }
 
+/// What becomes of messages to the device: those of each pipe have a ring, out of which a thread of
+/// the driver takes them ([`crate::bill::Pump`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outward {
+    /// That thread rests so long after each look, of so much work.
+    pub look: (Nanos, Nanos),
+    /// Share, in millionths, and T of its I/O VCPU.
+    pub io: (u32, Nanos),
+    /// The longest time of a transfer, and how many are open at once.
+    pub transfers: (Nanos, u64),
+    /// Messages that are taken out of rings and have no transfer yet, at most.
+    pub ahead: u64,
+    /// Channels that are written at most, those of the description included.
+    pub channels: u64,
+    /// Slots of a ring.
+    pub slots: u64,
+    /// How the device sends.
+    pub drain: Drain,
+    /// What comes back from a channel that is written.
+    pub acknowledged: Bucket,
+}
+
 /// An endpoint: its device, and what its driver costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Driver {
@@ -71,20 +93,34 @@ pub struct Driver {
     pub receiver: Option<Receiver>,
     /// The threads of pipes.
     pub reader: Reader,
+    /// The way to the device, if there is one.
+    pub output: Option<Outward>,
+}
+
+/// Which way messages go, by channels of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// From this one to the program.
+    From(u8),
+    /// From the program to this one.
+    To(u8),
+    /// From the first through the program's thread to the second.
+    Through(u8, u8),
 }
 
 /// What a pipe is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Qos {
-    /// Longest time from arrival at the device until the thread is done with a message.
+    /// Longest time from arrival at the device until the thread is done with a message; to a
+    /// device, from the write, or the arrival, until the message is known to be through.
     pub latency: Nanos,
     /// Bits in so much time.
     pub tput: u64,
     /// The size of the pipe's buffer in bytes.
     pub buffer: u64,
-    /// Longest time in which the thread processes a full buffer.
+    /// Longest time in which the thread processes, or writes, a full buffer.
     pub execution: Nanos,
-    /// Messages that may come at once; at least 1.
+    /// Messages that may come, or are written, at once; at least 1.
     pub burst: u64,
 }
 
@@ -127,6 +163,22 @@ impl Qos {
     /// Time per message, rounded up.
     pub(super) fn each(&self, attributes: &Attributes) -> Nanos {
         Nanos(self.execution.0.div_ceil(self.slots(attributes).max(1)))
+    }
+
+    /// The longest period in which what may be written at once is as much as is to be written.
+    pub(super) fn per_burst(&self, attributes: &Attributes) -> Nanos {
+        let Bucket { messages, per, .. } = self.contract(attributes);
+        little(self.burst, messages, per)
+    }
+
+    /// What a thread writes that runs once in each `period`, at any time in it: not more than the
+    /// rate in the long run, and at once what it owes of one period.
+    pub(super) fn written(&self, period: Nanos, attributes: &Attributes) -> Bucket {
+        let contract = self.contract(attributes);
+        let owed = u128::from(period.0) * u128::from(contract.messages);
+        let owed = owed.div_ceil(u128::from(contract.per.0.max(1)));
+        let burst = u64::try_from(owed).unwrap_or(u64::MAX).saturating_add(1);
+        Bucket { burst, jitter: period, ..contract }
     }
 
     /// T by Little's law.

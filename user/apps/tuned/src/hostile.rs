@@ -51,8 +51,9 @@ fn question(state: &mut u64) -> ([u8; MESSAGE_BYTES], usize) {
     let mut bytes = [0; MESSAGE_BYTES];
     let head = next(state);
     bytes[..4].copy_from_slice(&(head as u32).to_le_bytes());
-    bytes[4] = (head >> 32) as u8 % 4;
+    bytes[4] = (head >> 32) as u8 % 6;
     bytes[5] = (head >> 40) as u8 % 8;
+    bytes[6] = (head >> 44) as u8 % 8;
     for (place, usual) in bytes[8..WISH].chunks_exact_mut(8).zip(USUAL) {
         let word = match next(state) % 8 {
             0 => 0,

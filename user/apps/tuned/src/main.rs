@@ -11,7 +11,7 @@
 mod numbers;
 
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use diapason_tpipe::{Endpoint, Error, Granted, Pipe, Qos, Thread};
+use diapason_tpipe::{Endpoint, Error, Granted, Pipe, Qos, Route, Thread};
 use numbers::Numbers;
 
 entry!(main);
@@ -57,11 +57,12 @@ fn main(Arguments([place, channel, rate, seconds]): Arguments) {
 
 fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error> {
     let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
-    let endpoint = Endpoint { place, channel };
+    let route = Route::From(channel);
+    let endpoint = Endpoint { place, route };
     let mut pipe = Pipe::new(endpoint, thread)?;
     let usual = wish(rate, Nanos::from_millis(50));
     loop {
-        match pipe.open(channel, &usual, time::now() + ANSWER) {
+        match pipe.open(route, &usual, time::now() + ANSWER) {
             Ok(granted) => break say("opened", &granted),
             Err(Error::Refused(refused)) => log!("not yet: {refused}"),
             Err(error) => return Err(error),

@@ -11,7 +11,7 @@
 mod numbers;
 
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use diapason_tpipe::{Endpoint, Error, Pipe, Qos, Reason, Refused, Thread, WouldFit};
+use diapason_tpipe::{Endpoint, Error, Pipe, Qos, Reason, Refused, Route, Thread, WouldFit};
 use numbers::Numbers;
 
 entry!(main);
@@ -57,7 +57,7 @@ fn soon() -> Nanos {
 fn run() -> Result<(), Wrong> {
     let mut pipes = [None, None, None, None];
     for (place, pipe) in pipes.iter_mut().enumerate() {
-        let endpoint = Endpoint { place, channel: CHANNEL };
+        let endpoint = Endpoint { place, route: Route::From(CHANNEL) };
         let new = Pipe::new(endpoint, &THREADS[place]);
         *pipe = Some(new.map_err(|error| ("a pipe", Some(error)))?);
     }
@@ -72,7 +72,7 @@ fn run() -> Result<(), Wrong> {
     holds("nothing has changed", same == granted)?;
     // The description has a pipe, too: the sixth is this one or the hostile client's.
     for pipe in [&mut second, &mut third] {
-        pipe.open(1, &USUAL, soon()).map_err(|error| ("others", Some(error)))?;
+        pipe.open(Route::From(1), &USUAL, soon()).map_err(|error| ("others", Some(error)))?;
     }
     room_for_one(&mut fourth, &mut third)?;
     for pipe in [&mut first, &mut second, &mut fourth] {
@@ -94,7 +94,7 @@ fn closed_pipes(pipe: &mut Pipe) -> Result<(), Wrong> {
 fn until_open(pipe: &mut Pipe) -> Result<(), Wrong> {
     let mut without = 0;
     loop {
-        match pipe.open(CHANNEL, &USUAL, soon()) {
+        match pipe.open(Route::From(CHANNEL), &USUAL, soon()) {
             Ok(_) => return holds("a missing device was refused", without > 0),
             Err(Error::Refused(Refused { reason: Reason::NoDevice, .. })) => without += 1,
             Err(error) => return Err(("the first pipe", Some(error))),
@@ -133,7 +133,7 @@ fn wrong_wishes(pipe: &mut Pipe) -> Result<(), Wrong> {
     })?;
     ask("nothing", Qos { execution: Nanos::ZERO, ..USUAL }, |why| why == Reason::Nothing)?;
     undeclared(pipe)?;
-    let channel = pipe.open(7, &USUAL, soon()).map(drop);
+    let channel = pipe.open(Route::From(7), &USUAL, soon()).map(drop);
     reason("an open pipe", channel, |why| why == Reason::AlreadyOpen)
 }
 
@@ -153,19 +153,20 @@ fn undeclared(pipe: &mut Pipe) -> Result<(), Wrong> {
 
 /// Five pipes are open, one of them the description's and one perhaps a stranger's.
 fn room_for_one(pipe: &mut Pipe, other: &mut Pipe) -> Result<(), Wrong> {
-    let none = pipe.open(9, &USUAL, soon()).map(drop);
+    let none = pipe.open(Route::From(9), &USUAL, soon()).map(drop);
     reason("no such channel", none, |why| {
         why == Reason::NoSuchChannel { channel: 9, channels: 5 }
     })?;
-    let other_channel = pipe.open(1, &USUAL, soon()).map(drop);
+    let other_channel = pipe.open(Route::From(1), &USUAL, soon()).map(drop);
     reason("an undeclared channel", other_channel, |why| {
         matches!(why, Reason::Undeclared { channel: 1 } | Reason::NoChannel { .. })
     })?;
-    let fourth = pipe.open(2, &USUAL, soon());
+    let fourth = pipe.open(Route::From(2), &USUAL, soon());
     if let Err(error) = fourth {
         reason("a pipe too many", Err(error), |why| why == Reason::NoChannel { channels: 5 })?;
         other.close(soon()).map_err(|error| ("room", Some(error)))?;
-        pipe.open(2, &USUAL, soon()).map_err(|error| ("when there is room", Some(error)))?;
+        pipe.open(Route::From(2), &USUAL, soon())
+            .map_err(|error| ("when there is room", Some(error)))?;
         return Ok(());
     }
     other.close(soon()).map_err(|error| ("the third", Some(error)))

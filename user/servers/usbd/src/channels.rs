@@ -40,12 +40,16 @@ struct Channel {
     /// How often it was opened.
     opened: u16,
     client: Option<Client>,
+    /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.
+    lent_to: Option<usize>,
 }
 
 /// All of them.
 pub struct Channels {
     all: Vec<Channel>,
     places: Places,
+    /// Of the places that may write, while they do not.
+    writers: Vec<Option<Client>>,
     /// How many bells are not those of places, which come behind.
     own_bells: usize,
     fresh: Fresh,
@@ -72,19 +76,60 @@ impl Channels {
         }
         let (own_bells, (places, more)) = (bells.len(), Places::new(pipes.places.len())?);
         bells.extend(more);
-        Ok((Channels { all, places, own_bells, fresh: 0, turn: 0 }, bells))
+        let mut writers = Vec::with_capacity(pipes.places.len());
+        for (number, place) in pipes.places.iter().enumerate() {
+            let asks = asking.filter(|_| place.to != 0);
+            writers.push(asks.map(|(_, bell)| Client::of_place(number, bell)).transpose()?);
+        }
+        Ok((Channels { all, places, writers, own_bells, fresh: 0, turn: 0 }, bells))
     }
 
-    /// Somebody listens to a channel, or no more: those that nobody wants are closed.
+    /// Somebody listens or writes to a channel, or no more: those that nobody wants are closed.
     pub fn order(&mut self, order: &Order, now: Nanos) {
         self.places.heed(order);
+        match *order {
+            Order::Write { place, channel } => self.lend(place, channel.into()),
+            Order::Leave { place } => self.take_back(place),
+            Order::Listen { .. } => {}
+        }
         for (number, channel) in self.all.iter_mut().enumerate() {
-            if channel.client.is_none() && !channel.is_always_open() {
-                channel.wish = if self.places.listen_to(number) { usual(number) } else { None };
+            if channel.has_no_owner() {
+                let wanted = channel.lent_to.is_some() || self.places.listen_to(number);
+                channel.wish = if wanted { usual(number) } else { None };
                 if channel.phase != Phase::Absent && channel.opened_as != channel.wish {
                     channel.look_at = now;
                 }
             }
+        }
+    }
+
+    /// A place writes to a channel, if nobody else does.
+    fn lend(&mut self, place: usize, channel: usize) {
+        let Some(channel) = self.all.get_mut(channel).filter(|it| it.client.is_none()) else {
+            return;
+        };
+        let Some(client) = self.writers.get_mut(place).and_then(Option::take) else { return };
+        (channel.client, channel.lent_to) = (Some(client), Some(place));
+        channel.bell |= 1 << (self.own_bells + place);
+    }
+
+    /// A place writes no more. What is under way is given up: the channel is closed, whoever has it
+    /// next.
+    fn take_back(&mut self, place: usize) {
+        let lent = self.all.iter_mut().find(|channel| channel.lent_to == Some(place));
+        let Some((channel, mut client)) = lent.and_then(|it| it.client.take().map(|c| (it, c)))
+        else {
+            return;
+        };
+        client.give_up();
+        client.lose_flying();
+        if client.report(Phase::Closed) {
+            self.fresh |= channel.bell;
+        }
+        channel.bell &= !(1 << (self.own_bells + place));
+        (channel.lent_to, channel.opened_as) = (None, Some(GIVEN_BACK));
+        if let Some(writer) = self.writers.get_mut(place) {
+            *writer = Some(client);
         }
     }
 
@@ -108,6 +153,9 @@ impl Channels {
             (channel.phase, channel.look_at) = (Phase::Absent, Nanos::FOREVER);
             channel.off = false;
             channel.client.iter_mut().for_each(Client::lose_flying);
+            if channel.lent_to.is_some() {
+                channel.client.iter_mut().for_each(Client::give_up);
+            }
         }
     }
 
@@ -201,6 +249,9 @@ impl Channels {
     }
 }
 
+/// As nobody wants a channel: one that was given back is closed in any case.
+const GIVEN_BACK: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: true };
+
 /// How a channel without a client takes part.
 fn usual(number: usize) -> Option<Parameters> {
     let bit_rate = *BIT_RATES.get(number)?;
@@ -222,7 +273,13 @@ impl Channel {
             lost_before: false,
             opened: 0,
             client,
+            lent_to: None,
         }
+    }
+
+    /// Is it open for tuned pipes, if at all?
+    const fn has_no_owner(&self) -> bool {
+        !self.is_always_open() && (self.client.is_none() || self.lent_to.is_some())
     }
 
     /// Is it opened for the pipe that the description has?
@@ -242,6 +299,10 @@ impl Channel {
     /// What its client wants.
     fn heed(&mut self, Request { wanted, token }: Request, now: Nanos) {
         let Some(client) = &mut self.client else { return };
+        if self.lent_to.is_some() {
+            // It has no say in how the channel takes part in its bus.
+            return client.look();
+        }
         match wanted {
             Wanted::Wake => return client.look(),
             Wanted::Status if self.phase == Phase::Open => return client.owe(token),
@@ -324,11 +385,13 @@ impl Channel {
             // Nobody will send them: they must not go out when the channel is opened again.
             None => client.give_up(),
             Some(wish) if wish.silent => client.give_up(),
+            // What was promised of them is over.
+            Some(_) if self.phase != Phase::Open && self.lent_to.is_some() => client.give_up(),
             Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
             Some(_) => {
-                let Some(frame) = client.next(now) else { return false };
+                let Some((frame, written)) = client.next(now) else { return false };
                 let queued = class.send(number, &frame, false).is_ok();
-                client.took(queued);
+                client.took(queued, written);
                 return true;
             }
         }
@@ -360,7 +423,7 @@ impl Channel {
         self.phase = Phase::Closed;
         self.off = cause == Cause::BusOff;
         self.look_at = if cause == Cause::Asked { now } else { now + REOPEN };
-        if cause == Cause::BusOff && self.client.is_some() {
+        if cause == Cause::BusOff && self.client.is_some() && self.lent_to.is_none() {
             // Its client decides whether it goes back to a bus that did not hear it.
             (self.phase, self.wish) = (Phase::BusOff, None);
         }

@@ -3,9 +3,13 @@
 //! The client's frames stay in its pipe until the interface has room; between the pipe and an
 //! acknowledgement they are *flying*. Whatever becomes of a frame, one count of the report grows.
 //!
+//! A client of a place for tuned pipes has a channel for as long as its pipe is open. It has no say
+//! in how the channel takes part in its bus.
+//!
 //! Reports are written whenever there is something new, but the client is woken only for what it
 //! may wait for: an answer, another phase, room for half a pipe, or that all frames are through.
 
+use alloc::collections::VecDeque;
 use core::sync::atomic::{Ordering, fence};
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
 use diapason_can::Frame;
@@ -13,7 +17,8 @@ use diapason_canlib::agreement::{
     Answer, DEPARTURES, Desk, Phase, REPORTS, REPORTS_KEPT, Report, Request, desk,
 };
 use diapason_rt::event::Event as Bell;
-use diapason_usb::class::kvaser::{Event, Outcome};
+use diapason_tpipe::agreement::exit;
+use diapason_usb::class::kvaser::{Event, HELD, Outcome};
 
 /// A pipe with so few frames has room enough to wake who waits for it.
 const ROOMY: usize = DEPARTURES / 2;
@@ -28,8 +33,8 @@ pub struct Client {
     /// It was told that there is room, and that nothing is under way.
     roomy: bool,
     settled: bool,
-    /// Frames between pipe and acknowledgement.
-    flying: u32,
+    /// When each frame between pipe and acknowledgement was written.
+    flying: VecDeque<Nanos>,
     /// A status was asked for by this request, and from the controller.
     owed: Option<(u32, bool)>,
 }
@@ -37,10 +42,19 @@ pub struct Client {
 impl Client {
     /// The client of a channel, who raises `bell`.
     pub fn new(channel: usize, bell: &Bell) -> Result<Client, Errno> {
-        let desk = desk(channel, bell)?;
+        Ok(Client::with(desk(channel, bell)?))
+    }
+
+    /// The client of a place for tuned pipes.
+    pub fn of_place(place: usize, bell: &Bell) -> Result<Client, Errno> {
+        Ok(Client::with(exit(place, bell)?))
+    }
+
+    fn with(desk: Desk) -> Client {
         let (report, due, wake) = (Report::default(), false, false);
-        let (roomy, settled, flying, owed) = (true, true, 0, None);
-        Ok(Client { desk, report, due, wake, roomy, settled, flying, owed })
+        let (roomy, settled, owed) = (true, true, None);
+        let flying = VecDeque::with_capacity(HELD);
+        Client { desk, report, due, wake, roomy, settled, flying, owed }
     }
 
     /// The next thing it wants.
@@ -93,9 +107,10 @@ impl Client {
         }
     }
 
-    /// The next frame; what is none is given up. The fence goes with that of the client, who wakes
-    /// the server only if the pipe was empty: one of the two sees what the other did.
-    pub fn next(&mut self, now: Nanos) -> Option<Frame> {
+    /// The next frame, and when it was written; what is none is given up. The fence goes with that
+    /// of the client, who wakes the server only if the pipe was empty: one of the two sees what the
+    /// other did.
+    pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
         let departures = &mut self.desk.departures;
         self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
         loop {
@@ -103,20 +118,20 @@ impl Client {
                 fence(Ordering::SeqCst);
                 departures.pop()
             })?;
-            let waited = now - Nanos(departure.written);
-            self.report.taking = self.report.taking.max(waited.0);
+            let written = Nanos(departure.written);
+            self.report.taking = self.report.taking.max((now - written).0);
             match departure.frame() {
-                Some(frame) => return Some(frame),
+                Some(frame) => return Some((frame, written)),
                 None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
             }
         }
     }
 
-    /// The frame was queued, or could not be.
-    pub fn took(&mut self, queued: bool) {
+    /// The frame that was written then was queued, or could not be.
+    pub fn took(&mut self, queued: bool, written: Nanos) {
         self.settled = false;
         if queued {
-            self.flying += 1;
+            self.flying.push_back(written);
         } else {
             (self.report.given_up, self.due) = (self.report.given_up + 1, true);
         }
@@ -136,7 +151,8 @@ impl Client {
 
     /// Frames that fly will not be acknowledged any more.
     pub fn lose_flying(&mut self) {
-        self.report.given_up += u64::from(core::mem::take(&mut self.flying));
+        self.report.given_up += self.flying.len() as u64;
+        self.flying.clear();
         self.settled = false;
         (self.report.transmit_errors, self.report.receive_errors) = (0, 0);
         self.due = true;
@@ -148,9 +164,11 @@ impl Client {
         let report = &mut self.report;
         match *event {
             Event::Acknowledged { time, outcome, .. } => {
-                self.flying = self.flying.saturating_sub(1);
+                // What an earlier owner of the channel wrote is not this one's.
+                let Some(written) = self.flying.pop_front() else { return };
                 match outcome {
                     Outcome::Sent => {
+                        report.whole = report.whole.max((now - written).0);
                         report.through += 1;
                         (report.time, report.taken) = (time.0, now.0);
                     }
@@ -185,13 +203,13 @@ impl Client {
         if !self.roomy && waiting <= ROOMY {
             (self.roomy, self.wake) = (true, true);
         }
-        if !self.settled && self.flying == 0 && waiting == 0 {
+        if !self.settled && self.flying.is_empty() && waiting == 0 {
             (self.settled, self.wake) = (true, true);
         }
         let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
         let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
         if self.due && room && self.desk.reports.push(&self.report).is_ok() {
-            (self.due, self.report.taking) = (false, 0);
+            (self.due, self.report.taking, self.report.whole) = (false, 0, 0);
         }
         core::mem::take(&mut self.wake)
     }

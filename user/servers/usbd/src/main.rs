@@ -109,7 +109,8 @@ fn serve(told: &Told) -> Result<(), Errno> {
     if !told.is_can_alone() {
         HEAP.grow(policy::HEAP_MORE)?;
     }
-    let mailboxes = if clients == 0 { None } else { Some(Event::new()?) };
+    let writes = clients != 0 || told.pipes.may_write();
+    let mailboxes = if writes { Some(Event::new()?) } else { None };
     let asking = mailboxes.as_ref().map(|event| (clients, event));
     let offers = services::offered(told, asking)?;
     let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));

@@ -21,7 +21,14 @@ pub enum Order {
         /// What may come.
         contract: Bucket,
     },
-    /// It listens no more.
+    /// It writes to a channel.
+    Write {
+        /// Its number.
+        place: usize,
+        /// The channel.
+        channel: u8,
+    },
+    /// It listens and writes no more.
     Leave {
         /// Its number.
         place: usize,
@@ -75,6 +82,7 @@ impl Places {
                     place.listens = None;
                 }
             }
+            Order::Write { .. } => {}
         }
     }
 

@@ -6,7 +6,8 @@ use crate::policy::{self, LINKS, STREAMS};
 use crate::services::Terms;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
-    CONTRACTS, COSTS, Contract, Contracts, DriverCosts, ENVELOPES, Envelope, PLACES,
+    CONTRACTS, COSTS, Contract, Contracts, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
+    OutputCosts, PLACES,
 };
 use diapason_abi::settings::Settings;
 use diapason_abi::usbd;
@@ -42,6 +43,8 @@ pub struct Pipes {
     contracts: Contracts,
     /// What the plan computes with.
     pub costs: Option<DriverCosts>,
+    /// The same for what goes to the device, if anything does.
+    pub output: Option<OutputCosts>,
 }
 
 /// A bit for each number.
@@ -91,7 +94,13 @@ impl Pipes {
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             costs: DriverCosts::of(settings.get(COSTS)),
+            output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
         }
+    }
+
+    /// May anything be written in a place?
+    pub fn may_write(&self) -> bool {
+        self.places.iter().any(|place| place.to != 0)
     }
 
     /// Has this channel a pipe in the description? Without places for others all have one.

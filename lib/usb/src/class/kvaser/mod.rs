@@ -69,6 +69,8 @@ const RESERVED: usize = 24;
 const DEPTH: usize = 16;
 /// Frames to the device that are taken before they are sent, and those that are being sent.
 pub const SENDING: (usize, usize) = (ROOM - RESERVED, DEPTH);
+/// Frames of a channel between [`Kvaser::send`] and their acknowledgement, at most.
+pub const HELD: usize = channel::SLOTS_MAX as usize;
 /// Its endpoints: nothing else is used.
 const BULK_IN: u8 = 0x82;
 const BULK_OUT: u8 = 0x02;

@@ -3,12 +3,13 @@
 
 use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
-use diapason_abi::pipe::{DriverCosts, SLOTS};
+use diapason_abi::pipe::{AT_ONCE, BEFORE, DriverCosts, OUT_SLOTS, OutputCosts, REST, SLOTS};
 use diapason_bus::Guarantee;
 use diapason_canlib::agreement::CHANNELS;
-use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
-use diapason_pipe::tuned::{Attributes, Driver, Reader, Shares};
-use diapason_usb::class::kvaser::{GUARANTEED, MESSAGE, MODERATION, TRANSFER};
+use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
+use diapason_pipe::size::Bucket;
+use diapason_pipe::tuned::{Attributes, Driver, Outward, Reader, Shares};
+use diapason_usb::class::kvaser::{GUARANTEED, MESSAGE, MODERATION, SENDING, TRANSFER};
 
 /// Bytes of a message in a quality of service: a frame as Linux has it.
 const FRAME: u64 = 16;
@@ -28,7 +29,7 @@ pub const ATTRIBUTES: Attributes = Attributes {
 };
 
 /// The interface and its driver.
-pub const fn driver(costs: &DriverCosts) -> Driver {
+pub fn driver(costs: &DriverCosts, output: Option<&OutputCosts>) -> Driver {
     let DriverCosts { share, period, bottom_half, .. } = *costs;
     let attend = Work { activation: bottom_half, transfer: Nanos::ZERO, message: Nanos::ZERO };
     Driver {
@@ -43,11 +44,33 @@ pub const fn driver(costs: &DriverCosts) -> Driver {
             moderation: MODERATION,
             gap: costs.gap,
             top_half: costs.top_half,
-            shared: false,
+            shared: output.is_some(),
         },
         bottom_half: (attend, Telling::All),
         io: Shares { least: share, most: share, period },
         receiver: None,
         reader: Reader { wake: costs.wake, chunks: REPLENISHMENTS_MAX as u32 },
+        output: output.map(|output| outward(output, bottom_half)),
     }
+}
+
+/// The way to the device; `work` is that of a thread of the server each time it is woken.
+fn outward(costs: &OutputCosts, work: Nanos) -> Outward {
+    let (ahead, open) = SENDING;
+    let turn = costs.turn.1;
+    Outward {
+        look: (REST, work),
+        io: (costs.share, costs.period),
+        transfers: (costs.transfer, open as u64),
+        ahead: ahead as u64,
+        channels: costs.channels.count_ones().into(),
+        slots: OUT_SLOTS as u64,
+        drain: Drain { first: Nanos(BEFORE * turn.0), each: turn, holds: costs.holds },
+        acknowledged: acknowledged(costs),
+    }
+}
+
+/// What comes from a channel that is written.
+pub fn acknowledged(costs: &OutputCosts) -> Bucket {
+    Bucket::periodic(costs.turn.0).with_burst(AT_ONCE)
 }

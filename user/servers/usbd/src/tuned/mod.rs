@@ -53,8 +53,14 @@ impl Broker {
             return Ok(());
         };
         let contract = |channel: usize| Some((channel as u8, self.pipes.contract(channel)?));
-        let standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
-        let endpoint = Endpoint::beside(base::driver(costs), &standing);
+        let mut standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
+        let output = self.pipes.output.as_ref();
+        if let Some(output) = output {
+            let written =
+                (0..CHANNELS as u8).filter(|channel| output.described >> channel & 1 != 0);
+            standing.extend(written.map(|channel| (channel, base::acknowledged(output))));
+        }
+        let endpoint = Endpoint::beside(base::driver(costs, output), &standing);
         let mut office = Office::new(endpoint, &self.pipes.places, &self.asked)?;
         loop {
             // One question of each place in turn: nobody is kept waiting by another's many. And

@@ -10,7 +10,8 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::pipe::Envelope;
 use diapason_canlib::agreement::CHANNELS;
 use diapason_pipe::tuned::{
-    Agreement, Answer, Endpoint, Granted, Outcome, Qos, Reason, Refused, Request, Wanted, WouldFit,
+    Agreement, Answer, Endpoint, Granted, Outcome, Qos, Reason, Refused, Request, Route, Wanted,
+    WouldFit,
 };
 use diapason_rt::event::Event;
 use diapason_rt::{Errno, Nanos, log};
@@ -25,8 +26,8 @@ struct Place {
     desk: Desk,
     /// The most that its pipe may be.
     envelope: Envelope,
-    /// Its pipe in the endpoint, and the channel.
-    pipe: Option<(usize, u8)>,
+    /// Its pipe in the endpoint, and the route.
+    pipe: Option<(usize, Route)>,
     /// What its VCPU has.
     terms: Terms,
 }
@@ -72,13 +73,13 @@ impl Office {
         let done = match (wanted, self.places[number].pipe) {
             (Wanted::Close, _) => return self.close(number, broker),
             (Wanted::Open(..), Some(_)) => Err(self.refuse(number, Reason::AlreadyOpen)),
-            (Wanted::Open(channel, qos), None) => self.open(number, channel, qos, broker)?,
+            (Wanted::Open(route, qos), None) => self.open(number, route, qos, broker)?,
             (Wanted::Change(_), None) => Err(self.refuse(number, Reason::NoPipe)),
-            (Wanted::Change(qos), Some((pipe, channel))) => {
+            (Wanted::Change(qos), Some((pipe, route))) => {
                 let changed = self.change(number, |ends, admits| {
                     ends.renegotiate(pipe, qos, admits).map(|()| pipe)
                 });
-                self.listen(number, channel, changed, broker)?
+                self.begin(number, route, changed, broker)?
             }
         };
         match done {
@@ -99,11 +100,12 @@ impl Office {
     fn open(
         &mut self,
         number: usize,
-        channel: u8,
+        route: Route,
         qos: Qos,
         broker: &Broker,
     ) -> Result<Result<Granted, Refused>, Errno> {
-        if usize::from(channel) >= CHANNELS {
+        let mut channels = [from(route), to(route)].into_iter().flatten();
+        if let Some(channel) = channels.find(|it| usize::from(*it) >= CHANNELS) {
             let (channel, channels) = (channel.into(), CHANNELS as u32);
             return Ok(Err(self.refuse(number, Reason::NoSuchChannel { channel, channels })));
         }
@@ -112,15 +114,15 @@ impl Office {
         }
         let envelope = self.places[number].envelope;
         let opened =
-            self.change(number, |ends, admits| ends.open_within(&envelope, (channel, qos), admits));
-        self.listen(number, channel, opened, broker)
+            self.change(number, |ends, admits| ends.open_within(&envelope, (route, qos), admits));
+        self.begin(number, route, opened, broker)
     }
 
-    /// What was agreed, if it was: the channel is told.
-    fn listen(
+    /// What was agreed, if it was: the channels are told.
+    fn begin(
         &mut self,
         number: usize,
-        channel: u8,
+        route: Route,
         agreed: Result<usize, Refused>,
         broker: &Broker,
     ) -> Result<Result<Granted, Refused>, Errno> {
@@ -132,9 +134,14 @@ impl Office {
         let Some((granted, qos)) = granted.zip(qos) else {
             return Ok(Err(self.refuse(number, Reason::NoPipe)));
         };
-        self.places[number].pipe = Some((pipe, channel));
-        let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
-        broker.order(&Order::Listen { place: number, channel, contract })?;
+        self.places[number].pipe = Some((pipe, route));
+        if let Some(channel) = from(route) {
+            let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
+            broker.order(&Order::Listen { place: number, channel, contract })?;
+        }
+        if let Some(channel) = to(route) {
+            broker.order(&Order::Write { place: number, channel })?;
+        }
         Ok(Ok(granted))
     }
 
@@ -195,5 +202,21 @@ impl Office {
         }
         log!("tpipe{number}: closed");
         Ok(Outcome::Closed)
+    }
+}
+
+/// The channel that a route begins at.
+const fn from(route: Route) -> Option<u8> {
+    match route {
+        Route::From(channel) | Route::Through(channel, _) => Some(channel),
+        Route::To(_) => None,
+    }
+}
+
+/// The channel that it ends at.
+const fn to(route: Route) -> Option<u8> {
+    match route {
+        Route::To(channel) | Route::Through(_, channel) => Some(channel),
+        Route::From(_) => None,
     }
 }

@@ -1,0 +1,79 @@
+//! Pipes to a device: the terms of a thread that writes, and of one that passes on what it reads.
+
+use super::agree::{Search, Terms};
+use super::refused::Reason;
+use super::wish::Outward;
+use crate::bill::{Bill, Look, Promised, Pump, What, pump};
+use crate::size::{Bucket, arrivals};
+use diapason_abi::Nanos;
+
+impl Search<'_> {
+    /// What it gets with this period if it writes: its ring never has more than its buffer.
+    pub(super) fn written(&self, period: Nanos) -> Result<Terms, Reason> {
+        let output = self.output(self.channel)?;
+        let written = self.qos.written(period, &self.driver.attributes);
+        let mut bill = self.pumped(&output, &written, self.own())?;
+        let slots = self.qos.slots(&self.driver.attributes);
+        let needed = in_ring(&bill, &written, Nanos::ZERO);
+        if needed > slots {
+            return Err(Reason::Overflow { slots, needed });
+        }
+        bill.slots = needed;
+        Ok(Terms { taken: taken(&bill), ..self.terms_with(period, bill) })
+    }
+
+    /// What it gets with this period if it passes on what it reads, in place `own` of the endpoint:
+    /// whatever is late on the way in is paid for once.
+    pub(super) fn passed(&self, period: Nanos, to: u8, own: usize) -> Result<Terms, Reason> {
+        let output = self.output(to)?;
+        let read = self.read(period)?;
+        let arrives = self.qos.contract(&self.driver.attributes);
+        let onward = self.pumped(&output, &arrives, own)?;
+        let needed = in_ring(&onward, &arrives, read.bill.total - read.bill.least);
+        if needed > output.slots {
+            return Err(Reason::Overflow { slots: output.slots, needed });
+        }
+        Ok(Terms { onward: onward.total, taken: read.bill.total + taken(&onward), ..read })
+    }
+
+    fn output(&self, channel: u8) -> Result<Outward, Reason> {
+        self.driver.output.ok_or(Reason::Undeclared { channel: channel.into() })
+    }
+
+    /// The bill from the ring on, of what enters by this contract. More than the device sends in
+    /// the long run has none.
+    fn pumped(&self, output: &Outward, enters: &Bucket, own: usize) -> Result<Bill, Reason> {
+        let attributes = &self.driver.attributes;
+        let sends = Bucket { per: output.drain.each, messages: 1, ..*enters };
+        let [wanted, given] = [*enters, sends].map(|bucket| attributes.bits_of(&bucket));
+        if wanted > given {
+            return Err(Reason::Device { wanted, given });
+        }
+        let back = self.back(own).map_err(Reason::Stage)?;
+        let (share, period) = output.io;
+        let (rest, work) = output.look;
+        let service = Promised::io(share, period, rest);
+        let (transfer, transfers) = output.transfers;
+        let pumped = Pump {
+            look: Look { rest, work, service: &service },
+            slots: output.slots,
+            transfers,
+            round: Pump::round(transfer, transfers, &back),
+            ahead: output.ahead,
+            channels: output.channels,
+            drain: output.drain,
+            back: back.total,
+        };
+        Ok(pump(&pumped, &[*enters]))
+    }
+}
+
+/// Most messages in the ring, that entered by this contract up to `varies` late.
+fn in_ring(bill: &Bill, enters: &Bucket, varies: Nanos) -> u64 {
+    arrivals(&[*enters], varies + taken(bill))
+}
+
+/// The longest until the driver has taken a message out of the ring.
+fn taken(bill: &Bill) -> Nanos {
+    bill.item(What::Taken).map_or(Nanos::FOREVER, |item| item.value)
+}

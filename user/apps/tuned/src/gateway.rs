@@ -1,0 +1,78 @@
+//! Opens a pipe from one channel through itself to another while the system runs, with one bound
+//! for the whole way, is refused what cannot be, passes messages on, and closes it.
+//!
+//! Each step is one line in the log, and once a second it says how its pipe does. Arguments: the
+//! place of its pipe, both channels (the second times 16), messages a second, and after how many
+//! seconds it ends with a verdict.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod steps;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
+use diapason_tpipe::{
+    Endpoint, Error, Frame, Message, Passage, Passer, Phase, Pipe, Reason, Route,
+};
+use steps::{REPORT, again, finish, opened, refused, say, soon, wish};
+
+entry!(main);
+// Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
+heap!(4 * 1024);
+
+/// Passes everything on.
+struct All {
+    passed: AtomicU64,
+}
+
+impl Passage for All {
+    fn pass(&self, message: &Message) -> Option<Frame> {
+        time::work("tuned.message", || {
+            self.passed.fetch_add(1, Ordering::Relaxed);
+            Some(message.frame)
+        })
+    }
+
+    fn news(&self, phase: Phase) {
+        log!("the channel is {phase:?}");
+    }
+}
+
+const fn thread(place: usize) -> Passer<All> {
+    Passer::new(place, All { passed: AtomicU64::new(0) })
+}
+
+/// The threads of all places; one of them is this program's.
+static THREADS: [Passer<All>; 5] = [thread(0), thread(1), thread(2), thread(3), thread(4)];
+
+fn main(Arguments([place, channels, rate, seconds]): Arguments) {
+    let route = Route::Through(channels as u8 % 16, (channels / 16) as u8);
+    if let Err(error) = work(place as usize, route, rate, seconds) {
+        log!("it ends: {error}");
+    }
+}
+
+fn work(place: usize, route: Route, rate: u64, seconds: u64) -> Result<(), Error> {
+    let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
+    let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
+    let usual = wish(rate, Nanos::from_millis(100));
+    let granted = opened(&mut pipe, route, &usual)?;
+    refused(&mut pipe, "at once", &wish(rate, Nanos::from_millis(4)), |why| {
+        matches!(why, Reason::Latency { .. })
+    })?;
+    refused(&mut pipe, "more than declared", &wish(2 * rate, usual.latency), |why| {
+        matches!(why, Reason::Rate { .. })
+    })?;
+    again(&mut pipe, &usual, &granted)?;
+    let quick = wish(rate, Nanos::from_millis(90));
+    say("changed", &pipe.renegotiate(&quick, soon())?);
+    for _ in 0..seconds {
+        time::sleep(REPORT);
+        if let Some(report) = pipe.written() {
+            log!("{report}");
+        }
+    }
+    finish(&mut pipe, || 0)
+}

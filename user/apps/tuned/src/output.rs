@@ -1,0 +1,102 @@
+//! Opens a pipe to a device while the system runs, is refused what cannot be, changes it, writes
+//! numbered messages, and closes it.
+//!
+//! Each step is one line in the log, and once a second it says how its pipe does. Arguments: the
+//! place of its pipe, the channel, messages a second that it writes, and after how many seconds it
+//! ends with a verdict.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod steps;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use diapason_can::frame::standard;
+use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
+use diapason_tpipe::{
+    Endpoint, Error, Frame, Outbox, Phase, Pipe, Qos, Reason, Route, Source, Writer,
+};
+use steps::{REPORT, again, finish, opened, refused, say, soon, wish};
+
+entry!(main);
+// Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
+heap!(4 * 1024);
+
+/// Identifiers of what it sends begin here, one for each channel.
+const FIRST_ID: u32 = 0x100;
+
+/// Numbered messages, as many as the pipe has room for.
+struct Numbered {
+    id: u32,
+    next: AtomicU64,
+}
+
+impl Source for Numbered {
+    fn fill(&self, out: &mut Outbox<'_>) {
+        while out.room() > 0 {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Ok(id) = standard(self.id) else { return };
+            let Ok(frame) = Frame::data(id, &number.to_le_bytes()) else { return };
+            time::work("tuned.message", || out.send(&frame));
+        }
+    }
+
+    fn news(&self, phase: Phase) {
+        log!("the channel is {phase:?}");
+    }
+}
+
+const fn thread(place: usize, channel: u32) -> Writer<Numbered> {
+    Writer::new(place, Numbered { id: FIRST_ID + channel, next: AtomicU64::new(0) })
+}
+
+/// The threads of all places; one of them is this program's.
+static THREADS: [Writer<Numbered>; 5] =
+    [thread(0, 0), thread(1, 1), thread(2, 2), thread(3, 3), thread(4, 4)];
+
+fn main(Arguments([place, channel, rate, seconds]): Arguments) {
+    if let Err(error) = work(place as usize, channel as u8, rate, seconds) {
+        log!("it ends: {error}");
+    }
+}
+
+fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error> {
+    let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
+    let route = Route::To(channel);
+    let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
+    let usual = wish(rate, Nanos::from_millis(100));
+    let granted = opened(&mut pipe, route, &usual)?;
+    wrong(&mut pipe, rate, &usual)?;
+    again(&mut pipe, &usual, &granted)?;
+    let quick = wish(rate, Nanos::from_millis(70));
+    say("changed", &pipe.renegotiate(&quick, soon())?);
+    for _ in 0..seconds {
+        time::sleep(REPORT);
+        if let Some(report) = pipe.written() {
+            log!("{report}");
+        }
+    }
+    let written = || thread.source().next.load(Ordering::Relaxed);
+    finish(&mut pipe, written)
+}
+
+/// What must not be given.
+fn wrong(pipe: &mut Pipe, rate: u64, usual: &Qos) -> Result<(), Error> {
+    let latency = usual.latency;
+    refused(pipe, "at once", &wish(rate, Nanos::from_millis(2)), |why| {
+        matches!(why, Reason::Latency { .. })
+    })?;
+    refused(pipe, "more than the bus takes", &wish(3_100, latency), |why| {
+        matches!(why, Reason::Device { .. } | Reason::Rate { .. })
+    })?;
+    refused(pipe, "no room for a message", &Qos { buffer: 15, ..*usual }, |why| {
+        matches!(why, Reason::SmallBuffer { buffer: 15, packet: 16 })
+    })?;
+    refused(pipe, "more room than there is", &Qos { buffer: 129 * 16, ..*usual }, |why| {
+        matches!(why, Reason::LargeBuffer { most: 2_048, .. })
+    })?;
+    refused(pipe, "more at once than declared", &Qos { burst: 9, ..*usual }, |why| {
+        matches!(why, Reason::Burst { wanted: 9, declared: 8 })
+    })
+}

@@ -1,0 +1,110 @@
+//! The thread of a pipe that goes on: from a device, through a function, and to another channel.
+
+use crate::agreement::{Inlet, bell, inlet};
+use crate::reading::{Heard, Reading, Way};
+use crate::work::{Base, Work};
+use crate::writing::{Exit, Written};
+use core::sync::atomic::{AtomicBool, Ordering};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{TunedReport, WrittenReport};
+use diapason_canlib::{Frame, Message, Phase};
+use diapason_pipe::tuned::{Granted, Qos, Route};
+use diapason_rt::thread::Task;
+
+/// What is between the two ends. It runs on the pipe's thread, and `self` is its argument.
+pub trait Passage: Sync + 'static {
+    /// What is written for a message that came, if anything.
+    fn pass(&self, message: &Message) -> Option<Frame>;
+
+    /// The channel that messages come from is somewhere else.
+    fn news(&self, phase: Phase) {
+        let _ = phase;
+    }
+}
+
+/// The thread of such a pipe, and what it counts.
+pub struct Passer<P> {
+    passage: P,
+    reading: Reading,
+    written: Written,
+    /// Its pipe was open: what that needs is there; and it is open.
+    opened: AtomicBool,
+    is_open: AtomicBool,
+}
+
+impl<P: Passage> Passer<P> {
+    /// Of the pipe in this place. It runs from the first time the pipe is asked for.
+    #[must_use]
+    pub const fn new(place: usize, passage: P) -> Passer<P> {
+        let (reading, written) = (Reading::new(place), Written::new());
+        let [opened, is_open] = [const { AtomicBool::new(false) }; 2];
+        Passer { passage, reading, written, opened, is_open }
+    }
+
+    /// What it is for.
+    pub const fn passage(&self) -> &P {
+        &self.passage
+    }
+
+    /// What it has read since it began; the longest delay since the last look.
+    pub fn report(&self) -> TunedReport {
+        self.reading.report()
+    }
+
+    /// Both ends, once the pipe was open.
+    fn ends(&'static self) -> Option<(Inlet, Exit)> {
+        if !self.opened.load(Ordering::Acquire) {
+            return None;
+        }
+        let place = self.reading.base.place;
+        Some((inlet(place).ok()?.0, Exit::open(place, &self.written).ok()?))
+    }
+}
+
+impl<P: Passage> Work for Passer<P> {
+    fn base(&self) -> &Base {
+        &self.reading.base
+    }
+
+    fn suits(&self, route: Route) -> bool {
+        matches!(route, Route::Through(..))
+    }
+
+    fn agreed(&self, terms: Option<(&Qos, &Granted)>) {
+        self.opened.fetch_or(terms.is_some(), Ordering::Release);
+        self.is_open.store(terms.is_some(), Ordering::Release);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.written.is_settled()
+    }
+
+    fn written(&self) -> Option<WrittenReport> {
+        Some(self.written.report())
+    }
+}
+
+impl<P: Passage> Task for Passer<P> {
+    fn run(&'static self) -> u64 {
+        let Ok(ready) = bell(self.reading.base.place) else { return 1 };
+        let (mut ends, mut way) = (None, Way::new());
+        while ready.take(Nanos::FOREVER).is_ok() {
+            ends = ends.or_else(|| self.ends());
+            let Some((inlet, exit)) = &mut ends else { continue };
+            exit.hear();
+            self.reading.drain(inlet, &mut way, &mut |heard| match heard {
+                Heard::News(phase) => self.passage.news(phase),
+                Heard::Message(message, arrived) => {
+                    let passed = self.passage.pass(message);
+                    // Its delay is that of the whole way. Of a pipe that is being closed, or whose
+                    // other channel is away, what comes goes no further.
+                    let goes = exit.phase() == Phase::Open && self.is_open.load(Ordering::Acquire);
+                    if let Some(frame) = passed.filter(|_| goes) {
+                        exit.put(&frame, arrived);
+                    }
+                }
+            });
+        }
+        1
+    }
+}

@@ -1,0 +1,129 @@
+//! What a thread does that writes to a device: it puts messages into the ring of its pipe, and
+//! hears what became of them.
+
+use crate::agreement::entrance;
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+use diapason_abi::pipe::WrittenReport;
+use diapason_abi::{Errno, Nanos};
+use diapason_canlib::agreement::{
+    Counter, DEPARTURES, Departure, Ledger, REPORTS, REPORTS_KEPT, Request, Wanted,
+};
+use diapason_canlib::{Frame, Phase};
+
+/// What is counted, by the thread alone; anybody may read it.
+pub(crate) struct Written {
+    through: AtomicU64,
+    lost: AtomicU64,
+    outages: AtomicU64,
+    taken: AtomicU64,
+    whole: AtomicU64,
+    /// Messages of which nobody knows yet what becomes of them.
+    pending: AtomicU64,
+}
+
+impl Written {
+    pub const fn new() -> Written {
+        Written {
+            through: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            outages: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            whole: AtomicU64::new(0),
+            pending: AtomicU64::new(0),
+        }
+    }
+
+    /// Is nothing in the pipe or under way?
+    pub fn is_settled(&self) -> bool {
+        self.pending.load(Ordering::Acquire) == 0
+    }
+
+    /// What was counted since the thread began; the longest times since the last look.
+    pub fn report(&self) -> WrittenReport {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let longest = |time: &AtomicU64| (Nanos(time.swap(0, Ordering::Relaxed)), Nanos::ZERO);
+        WrittenReport {
+            through: read(&self.through),
+            lost: read(&self.lost),
+            outages: read(&self.outages),
+            taken: longest(&self.taken),
+            whole: longest(&self.whole),
+            ..WrittenReport::default()
+        }
+    }
+}
+
+/// The program's end of a pipe to a device.
+pub(crate) struct Exit {
+    counter: Counter,
+    books: Ledger,
+    phase: Phase,
+    counts: &'static Written,
+    /// Messages that found no room.
+    refused: u64,
+}
+
+impl Exit {
+    /// Of a place whose pipe was open once.
+    pub fn open(place: usize, counts: &'static Written) -> Result<Exit, Errno> {
+        let (counter, _) = entrance(place)?;
+        let (books, phase) = (Ledger::default(), Phase::Absent);
+        Ok(Exit { counter, books, phase, counts, refused: 0 })
+    }
+
+    /// Where the channel is.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Hears the reports that have come; where the channel is, if that is new.
+    pub fn hear(&mut self) -> Option<Phase> {
+        let waiting = self.counter.reports.len().unwrap_or(0);
+        let before = self.phase;
+        for _ in 0..waiting {
+            let Some(report) = self.counter.reports.pop() else { break };
+            self.books.note(report);
+            let was = core::mem::replace(&mut self.phase, report.phase());
+            let gone = was == Phase::Open && self.phase != Phase::Open;
+            self.counts.outages.fetch_add(gone.into(), Ordering::Relaxed);
+            self.counts.taken.fetch_max(report.taking, Ordering::Relaxed);
+            self.counts.whole.fetch_max(report.whole, Ordering::Relaxed);
+        }
+        if waiting >= REPORTS - REPORTS_KEPT {
+            // The server may have kept the last one for want of room.
+            self.wake();
+        }
+        if waiting > 0 {
+            let (_, through, given_up) = self.books.counts();
+            self.counts.through.store(through, Ordering::Relaxed);
+            self.counts.lost.store(given_up + self.refused, Ordering::Relaxed);
+            self.counts.pending.store(self.books.pending(), Ordering::Release);
+        }
+        (self.phase != before).then_some(self.phase)
+    }
+
+    /// Puts a message into the ring that exists since then; false if there is no room.
+    pub fn put(&mut self, frame: &Frame, since: Nanos) -> bool {
+        let departures = &mut self.counter.departures;
+        let room = departures.len().is_ok_and(|waiting| waiting < DEPARTURES);
+        if !room || departures.push(&Departure::at(frame, since)).is_err() {
+            self.refused += 1;
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        self.books.wrote();
+        self.counts.pending.store(self.books.pending(), Ordering::Release);
+        // As a channel's client does: one of the two ends sees what the other did.
+        fence(Ordering::SeqCst);
+        if departures.len() == Ok(1) {
+            self.wake();
+        }
+        true
+    }
+
+    /// Has the server look. A full mailbox wakes it anyway.
+    fn wake(&self) {
+        let request = Request { wanted: Wanted::Wake, token: 0 };
+        let _ = self.counter.requests.send(&request.bytes(), 0, Nanos::ZERO);
+    }
+}
