@@ -128,7 +128,7 @@ enum Command {
     },
     /// Reproduce tables and figures of the papers: theirs beside ours.
     Reproduce {
-        /// What to reproduce: csd, semaphores, decisions, fig12, linux-twin,
+        /// What to reproduce: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
         /// tuned-pipes, usb-latency, usb-throughput [default: everything].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
