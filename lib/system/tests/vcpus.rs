@@ -318,7 +318,7 @@ fn whom_an_io_vcpu_serves() {
     let last = |line: &'static str| [IO[0], IO[1], "utilization = \"5%\"", line];
     let text = SERVERS.replace("serves = [\"closing\", \"logging\"]", "serves = []");
     let help = "name the Main VCPUs it works for: it takes their period";
-    refused(&text, (61, 10), "an I/O VCPU that serves nobody", help);
+    refused(&text, (62, 10), "an I/O VCPU that serves nobody", help);
     let title = "`serves` is an integer, expected a list of names";
     bad_vcpu(&last("serves = [3]"), 11, title, "write it as in `serves = [\"control\"]`");
     let help = "name Main VCPUs: an I/O VCPU follows those it serves";

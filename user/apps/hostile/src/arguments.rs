@@ -62,7 +62,11 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::EventWait => [handle(r, Kind::Event)?, deadline(r), 0, 0, 0],
         C::EventDelete => [handle(r, Kind::Event)?, 0, 0, 0, 0],
         C::MapDevice | C::SetIsr => [Key::new(DEVICE).0, 0, 0, 0, 0],
-        C::ProcCreate | C::ProcKill => [pawn()?, 0, 0, 0, 0],
+        C::ProcCreate => {
+            let receives = if r.one_in(2) { handle(r, Kind::Mailbox) } else { None };
+            [pawn()?, receives.unwrap_or(0), pointer(r), deadline(r), 0]
+        }
+        C::ProcKill => [pawn()?, 0, 0, 0, 0],
         C::ReadSlow => [pointer(r), pointer(r), r.below(4097), 0, 0],
         C::Log => [pointer(r), r.below(17), 0, 0, 0],
         C::Count => [r.below(8), r.bits(), 0, 0, 0],
@@ -70,8 +74,8 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::VcpuSet => [handle(r, Kind::Vcpu)?, budget(r), server_period(r), 0, 0],
         C::VcpuDelete => [handle(r, Kind::Vcpu)?, 0, 0, 0, 0],
         C::VcpuFit => [server_period(r), 0, 0, 0, 0],
-        // The system of the storm has no doorbell; the core's own storm has two.
-        C::Ring => return None,
+        // A device, but no doorbell: the core's own storm has two.
+        C::Ring => [Key::new(DEVICE).0, 0, 0, 0, 0],
     };
     if let Some(at) = call.hint_word() {
         let semaphore = if r.one_in(3) { handle(r, Kind::Semaphore) } else { None };

@@ -23,7 +23,8 @@ static CEILING: AtomicU64 = AtomicU64::new(0);
 static TALLY: AtomicU64 = AtomicU64::new(0);
 
 /// Calls that would end the fun too often: made only once in so many times they are chosen.
-const RARE: [(CallNumber, u64); 7] = [
+const RARE: [(CallNumber, u64); 8] = [
+    (CallNumber::Ring, 48),
     (CallNumber::Fail, 48),
     (CallNumber::ThreadExit, 8),
     (CallNumber::Log, 16),
