@@ -6,6 +6,7 @@
 use crate::compare;
 use diapason::describe::describe;
 use diapason::metal::{self, Built};
+use diapason::outcome::Verdict;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
@@ -53,11 +54,8 @@ fn measure(workspace: &Workspace, built: &Built, record_bytes: u32) -> Result<Pa
     let mut paths = Paths::new();
     let mut watch = |system: System, horizon_ns, mistaken| {
         let options = RunOptions { horizon_ns, record_bytes, watch: true };
-        match Session::assemble(system, built.clone(), options) {
-            Ok(session) => gather(workspace, &session, mistaken, &mut paths),
-            Err(Failure::NotAdmitted(_)) => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        let session = Session::assemble(system, built.clone(), options)?;
+        gather(workspace, &session, mistaken, &mut paths)
     };
     for (system, horizon_ns) in WATCHED {
         watch(describe(&workspace.root().join(system))?, horizon_ns, false)?;
@@ -66,7 +64,10 @@ fn measure(workspace: &Workspace, built: &Built, record_bytes: u32) -> Result<Pa
         watch(describe(&workspace.root().join(system))?, horizon_ns, true)?;
     }
     for system in compare::systems(SETS)? {
-        watch(system, SET_NS, false)?;
+        match watch(system, SET_NS, false) {
+            Ok(()) | Err(Failure::NotAdmitted(_)) => {}
+            Err(failure) => return Err(failure),
+        }
     }
     Ok(paths)
 }
@@ -78,6 +79,10 @@ fn gather(
     paths: &mut Paths,
 ) -> Result<(), Failure> {
     let run = session.run(workspace, &mut |_| {})?;
+    // A run that was cut short would leave its longest paths out.
+    if let Verdict::Bug(text) = session.judge(&run) {
+        return Err(Failure::Ours(format!("{}: {text}", session.system.name)));
+    }
     let mut note = |what: String, staying: u64, leaving: u64| {
         let longest = paths.entry(what).or_default();
         *longest = [longest[0].max(staying), longest[1].max(leaving)];
