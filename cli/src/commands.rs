@@ -153,8 +153,8 @@ fn sentence(system: &str, verdict: &Verdict, run: &Run) -> String {
     match verdict {
         Verdict::Holds if pipes.is_empty() => format!("{system}: holds"),
         Verdict::Holds => {
-            let count = pipes.len();
-            format!("{system}: holds; {messages} messages in {count} pipes, none lost, none late")
+            let pipes = if pipes.len() == 1 { "1 pipe" } else { &format!("{} pipes", pipes.len()) };
+            format!("{system}: holds; {messages} messages in {pipes}, none lost, none late")
         }
         Verdict::Broken(_) | Verdict::Bug(_) => format!("{system}: does not hold"),
     }
