@@ -4,6 +4,7 @@ mod alarms;
 mod chains;
 mod json;
 mod kernel;
+mod late;
 mod pipes;
 mod render;
 mod tuned;

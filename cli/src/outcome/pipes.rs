@@ -5,7 +5,6 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::Nanos;
 use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken, SIZES};
 use diapason_pipe::bill::{Bill, What};
 use diapason_system::{System, Way};
@@ -142,7 +141,7 @@ impl PipePromise {
                 channel: pipe.channel,
                 bound_ns: bill.total.0,
                 taken_ns: taken(bill, pipe.way),
-                through_ns: bill.item(What::Back).map(|back| (bill.total - back.value).0),
+                through_ns: bill.item(What::Back).map(|_| bill.before(What::Back).0),
                 least_ns: bill.least.0,
                 slots: bill.slots,
             })
@@ -272,10 +271,9 @@ pub const fn parts(way: Way) -> &'static [&'static str] {
 
 /// When the server has taken a message at the latest.
 fn taken(bill: &Bill, way: Way) -> u64 {
-    let item = |what| bill.item(what).map_or(Nanos::ZERO, |item| item.value);
     match way {
-        Way::FromDevice => (bill.total - item(What::User)).0,
-        Way::ToDevice => item(What::Taken).0,
+        Way::FromDevice => bill.before(What::User).0,
+        Way::ToDevice => bill.value(What::Taken).0,
     }
 }
 
@@ -299,6 +297,7 @@ fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_abi::Nanos;
 
     fn said(messages: u64, whole: u64) -> String {
         let channel = 3;

@@ -1,10 +1,10 @@
 //! What programs said about pipes that they opened while the system ran, over the whole run.
 
+use super::late::Late;
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
 use crate::table::{Align, Table};
-use diapason_abi::Nanos;
 use diapason_abi::pipe::TunedReport;
 
 /// One place for such a pipe.
@@ -14,8 +14,8 @@ pub struct TunedRow {
     pub process: u64,
     /// What was said last; the longest delay is that of the whole run.
     pub last: TunedReport,
-    /// The longest delay and the bound of its time, where it was exceeded most.
-    pub late: Option<(Nanos, Nanos)>,
+    /// By how much its bound was exceeded.
+    pub late: Late,
 }
 
 /// Takes in what the process in place `process` said; lines that are no report are ignored.
@@ -24,15 +24,11 @@ pub(super) fn note(rows: &mut Vec<TunedRow>, process: u64, text: &str) {
     let known =
         rows.iter().position(|row| (row.process, row.last.place) == (process, report.place));
     let index = known.unwrap_or_else(|| {
-        rows.push(TunedRow { process, last: report, late: None });
+        rows.push(TunedRow { process, last: report, late: Late::default() });
         rows.len() - 1
     });
     let row = &mut rows[index];
-    let late = report.longest - report.bound;
-    let most = row.late.map_or(Nanos::ZERO, |(longest, bound)| longest - bound);
-    if report.bound > Nanos::ZERO && late > most {
-        row.late = Some((report.longest, report.bound));
-    }
+    row.late.note(report.longest, report.bound);
     row.last = TunedReport { longest: row.last.longest.max(report.longest), ..report };
 }
 
@@ -67,9 +63,7 @@ impl TunedRow {
             let text = format!("{lost} messages of {name} found its buffer full");
             all.push(alarm("pipe-loss", lost, 0, text));
         }
-        if let Some((longest, bound)) = self.late.map(|(l, b)| (l.0, b.0.saturating_add(slack_ns)))
-            && longest > bound
-        {
+        if let Some((longest, bound)) = self.late.beyond(slack_ns) {
             let text = format!(
                 "a message of {name} took {} longer than the fastest; at most {} was promised",
                 human(longest),
@@ -115,6 +109,7 @@ pub fn render(outcome: &Outcome, names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_abi::Nanos;
 
     fn said(messages: u64, longest: u64, outside: u64) -> String {
         let (longest, bound) = (Nanos(longest), Nanos(100));

@@ -1,5 +1,6 @@
 //! What programs said about pipes to devices that they opened while the system ran.
 
+use super::late::Late;
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
@@ -14,9 +15,9 @@ pub struct WrittenRow {
     pub process: u64,
     /// What was said last; the longest times are those of the whole run.
     pub last: WrittenReport,
-    /// Until the server had taken a message, and until it was known to be through: the longest, and
-    /// the bound of its time, where that was exceeded most.
-    pub late: [Option<(Nanos, Nanos)>; 2],
+    /// By how much the bounds were exceeded until the server had taken a message, and until it was
+    /// known to be through.
+    pub late: [Late; 2],
 }
 
 /// Takes in what the process in place `process` said; lines that are no report are ignored.
@@ -25,15 +26,12 @@ pub(super) fn note(rows: &mut Vec<WrittenRow>, process: u64, text: &str) {
     let known =
         rows.iter().position(|row| (row.process, row.last.place) == (process, report.place));
     let index = known.unwrap_or_else(|| {
-        rows.push(WrittenRow { process, last: report, late: [None; 2] });
+        rows.push(WrittenRow { process, last: report, late: [Late::default(); 2] });
         rows.len() - 1
     });
     let row = &mut rows[index];
-    for (late, said) in row.late.iter_mut().zip([report.taken, report.whole]) {
-        let most = late.map_or(Nanos::ZERO, |(longest, bound)| longest - bound);
-        if report.whole.1 > Nanos::ZERO && said.0 - said.1 > most {
-            *late = Some(said);
-        }
+    for (late, (longest, bound)) in row.late.iter_mut().zip([report.taken, report.whole]) {
+        late.note(longest, bound);
     }
     let longest = |was: (Nanos, Nanos), is: (Nanos, Nanos)| (was.0.max(is.0), is.1);
     let (taken, whole) = (row.last.taken, row.last.whole);
@@ -67,15 +65,11 @@ impl WrittenRow {
         }
         let kinds = [("pipe-taken", "taken by the server"), ("pipe-late", "known to be through")];
         for ((kind, what), late) in kinds.into_iter().zip(self.late) {
-            let Some((Nanos(longest), Nanos(bound))) = late else { continue };
-            let bound = bound.saturating_add(slack_ns);
-            if longest > bound {
-                let (took, most) = (human(longest), human(bound));
-                let text = format!(
-                    "a message of {name} was {what} after {took}; at most {most} was promised"
-                );
-                all.push(alarm(kind, longest, bound, text));
-            }
+            let Some((longest, bound)) = late.beyond(slack_ns) else { continue };
+            let (took, most) = (human(longest), human(bound));
+            let text =
+                format!("a message of {name} was {what} after {took}; at most {most} was promised");
+            all.push(alarm(kind, longest, bound, text));
         }
         all
     }

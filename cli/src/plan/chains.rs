@@ -81,8 +81,7 @@ impl Plant<'_> {
         let supplies = processes.iter().map(|process| own_supply(*process, system, self.core));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
         let steps = self.steps(chain, reads);
-        let user = piped.item(What::User).map_or(Nanos::ZERO, |item| item.value);
-        let (shortest, longest) = (piped.least, piped.total - user);
+        let (shortest, longest) = (piped.least, piped.before(What::User));
         let first = self.first(from, steps[0], &supplies[0])?;
         let before = Before { shortest, longest, first };
         let hops: Vec<Hop<'_>> = (0..processes.len())

@@ -1,15 +1,15 @@
 //! `tpipe` as a decision: the worked examples, every refusal with its reason, and pipes that come
 //! and go.
 
+mod interface;
+
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
-use diapason_pipe::bill::{Interrupts, Telling, Transfers, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
 use diapason_random::Random;
+use interface::{MS, US, interface};
 
-const MS: fn(u64) -> Nanos = Nanos::from_millis;
-const US: fn(u64) -> Nanos = Nanos::from_micros;
 const SECOND: Nanos = Nanos::from_secs(1);
 
 /// The periods that the papers print, in whole milliseconds.
@@ -21,32 +21,6 @@ fn little_s_law_to_the_digit() {
     assert_eq!(printed(128, 2752), 46);
     assert_eq!(printed(128, 3073), 41);
     assert_eq!(little(1, 0, SECOND), Nanos::FOREVER);
-}
-
-/// A USB interface with five CAN channels.
-fn interface() -> Driver {
-    Driver {
-        attributes: Attributes {
-            max_channels: 5,
-            max_tput: 2_250,
-            min_latency: MS(1),
-            buffer: 64,
-            packet: (16, 16),
-            max_slots: 256,
-        },
-        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
-        interrupts: Interrupts {
-            moderation: US(1_000),
-            gap: US(990),
-            top_half: US(20),
-            shared: false,
-        },
-        bottom_half: (Work { activation: US(5), transfer: US(2), message: US(2) }, Telling::All),
-        io: Shares { least: 20_000, most: 200_000, period: MS(2) },
-        receiver: None,
-        reader: Reader { wake: US(2), chunks: 8 },
-        output: None,
-    }
 }
 
 /// `frames` of 16 bytes a second, a buffer of `slots`.

@@ -1,17 +1,17 @@
 //! `tpipe` to a device, and through a thread back to it: bounds, each refusal with its reason, and
 //! that what is refused changes nothing.
 
+mod interface;
+
 use diapason_abi::Nanos;
 use diapason_abi::pipe::Envelope;
-use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
+use diapason_pipe::bill::{Drain, Interrupts, Telling, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::*;
+use interface::{MS, US, interface};
 
-const MS: fn(u64) -> Nanos = Nanos::from_millis;
-const US: fn(u64) -> Nanos = Nanos::from_micros;
-
-/// A USB interface with five CAN channels, of which one or two are written.
-fn interface() -> Driver {
+/// The same, of whose channels one or two are written.
+fn written() -> Driver {
     let turn = Nanos(327_500);
     let output = Outward {
         look: (MS(1), US(40)),
@@ -23,27 +23,13 @@ fn interface() -> Driver {
         drain: Drain { first: Nanos(3 * turn.0), each: turn, holds: 128 },
         acknowledged: Bucket::periodic(Nanos(325_400)).with_burst(4),
     };
+    let driver = interface();
     Driver {
-        attributes: Attributes {
-            max_channels: 5,
-            max_tput: 2_250,
-            min_latency: MS(1),
-            buffer: 64,
-            packet: (16, 16),
-            max_slots: 256,
-        },
-        bus: Transfers { worst: US(125), least: US(10), queued: 4, messages: 96 },
-        interrupts: Interrupts {
-            moderation: US(1_000),
-            gap: US(990),
-            top_half: US(20),
-            shared: true,
-        },
+        interrupts: Interrupts { shared: true, ..driver.interrupts },
         bottom_half: (Work { activation: US(40), ..Work::default() }, Telling::All),
         io: Shares { least: 250_000, most: 250_000, period: MS(1) },
-        receiver: None,
-        reader: Reader { wake: US(2), chunks: 8 },
         output: Some(output),
+        ..driver
     }
 }
 
@@ -61,7 +47,7 @@ fn frames(frames: u64, latency: Nanos) -> Qos {
 type Five = Endpoint<5>;
 
 fn open(route: Route, qos: Qos) -> Result<Terms, Refused> {
-    let mut endpoint = Five::new(interface());
+    let mut endpoint = Five::new(written());
     let opened = endpoint.open_on(route, qos, &mut |_| true);
     opened.map(|pipe| endpoint.agreement().pipes[pipe].unwrap())
 }
@@ -104,7 +90,7 @@ fn each_refusal_of_a_pipe_to_a_device_has_its_reason() {
     assert!(matches!(instead, WouldFit::Latency(latency) if latency > MS(2)), "{instead:?}");
     let few = Qos { buffer: 16, ..good };
     assert!(matches!(reason(to, few).0, Reason::Overflow { slots: 1, needed: 2.. }));
-    let none = Driver { output: None, ..interface() };
+    let none = Driver { output: None, ..written() };
     let refused = Five::new(none).open_on(to, good, &mut |_| true).unwrap_err();
     assert_eq!(refused.reason, Reason::Undeclared { channel: 3 });
 }
@@ -133,7 +119,7 @@ fn what_goes_through_has_one_bound() {
 #[test]
 fn a_way_through_takes_two_places_and_gives_both_back() {
     let good = frames(400, MS(100));
-    let mut endpoint = Five::new(interface());
+    let mut endpoint = Five::new(written());
     let way = endpoint.open_on(Route::Through(0, 3), good, &mut |_| true).unwrap();
     for channel in [1, 2, 4] {
         endpoint.open_on(Route::From(channel), good, &mut |_| true).unwrap();
@@ -166,7 +152,7 @@ fn what_is_refused_changes_nothing() {
         budget: US(200),
         period: US(500),
     };
-    let mut endpoint = Five::new(interface());
+    let mut endpoint = Five::new(written());
     let open = |endpoint: &mut Five, route, qos, room| {
         endpoint.open_within(&envelope, (route, qos), &mut |_| room)
     };

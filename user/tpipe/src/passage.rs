@@ -2,13 +2,12 @@
 
 use crate::agreement::{Inlet, bell, inlet};
 use crate::reading::{Heard, Reading, Way};
-use crate::work::{Base, Work};
+use crate::work::{Base, Told, Work};
 use crate::writing::{Exit, Written};
-use core::sync::atomic::{AtomicBool, Ordering};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{TunedReport, WrittenReport};
 use diapason_canlib::{Frame, Message, Phase};
-use diapason_pipe::tuned::{Granted, Qos, Route};
+use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
 /// What is between the two ends. It runs on the pipe's thread, and `self` is its argument.
@@ -27,9 +26,7 @@ pub struct Passer<P> {
     passage: P,
     reading: Reading,
     written: Written,
-    /// Its pipe was open: what that needs is there; and it is open.
-    opened: AtomicBool,
-    is_open: AtomicBool,
+    told: Told,
 }
 
 impl<P: Passage> Passer<P> {
@@ -37,8 +34,7 @@ impl<P: Passage> Passer<P> {
     #[must_use]
     pub const fn new(place: usize, passage: P) -> Passer<P> {
         let (reading, written) = (Reading::new(place), Written::new());
-        let [opened, is_open] = [const { AtomicBool::new(false) }; 2];
-        Passer { passage, reading, written, opened, is_open }
+        Passer { passage, reading, written, told: Told::new() }
     }
 
     /// What it is for.
@@ -53,7 +49,7 @@ impl<P: Passage> Passer<P> {
 
     /// Both ends, once the pipe was open.
     fn ends(&'static self) -> Option<(Inlet, Exit)> {
-        if !self.opened.load(Ordering::Acquire) {
+        if !self.told.was_open() {
             return None;
         }
         let place = self.reading.base.place;
@@ -70,9 +66,8 @@ impl<P: Passage> Work for Passer<P> {
         matches!(route, Route::Through(..))
     }
 
-    fn agreed(&self, terms: Option<(&Qos, &Granted)>) {
-        self.opened.fetch_or(terms.is_some(), Ordering::Release);
-        self.is_open.store(terms.is_some(), Ordering::Release);
+    fn told(&'static self) -> Option<&'static Told> {
+        Some(&self.told)
     }
 
     fn is_settled(&self) -> bool {
@@ -98,7 +93,8 @@ impl<P: Passage> Task for Passer<P> {
                     let passed = self.passage.pass(message);
                     // Its delay is that of the whole way. Of a pipe that is being closed, or whose
                     // other channel is away, what comes goes no further.
-                    let goes = exit.phase() == Phase::Open && self.is_open.load(Ordering::Acquire);
+                    let is_open = self.told.terms().is_none_or(|it| it.period > Nanos::ZERO);
+                    let goes = exit.phase() == Phase::Open && is_open;
                     if let Some(frame) = passed.filter(|_| goes) {
                         exit.put(&frame, arrived);
                     }

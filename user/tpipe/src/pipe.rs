@@ -3,7 +3,7 @@
 use crate::agreement::{Desk, bell, counter};
 use crate::error::Error;
 use crate::function::{Function, Thread};
-use crate::work::Work;
+use crate::work::{Teller, Work};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{TunedReport, WrittenReport};
 use diapason_pipe::tuned::{Answer, Granted, Outcome, Qos, Request, Route, Wanted};
@@ -28,6 +28,7 @@ pub struct Endpoint {
 pub struct Pipe {
     endpoint: Endpoint,
     thread: &'static dyn Work,
+    teller: Teller,
     desk: Desk,
     /// What its thread waits for.
     bell: Semaphore,
@@ -76,7 +77,8 @@ impl Pipe {
         let (desk, bell) = (counter(place)?, bell(place)?);
         thread::start(desk.vcpu, "tpipe", PRIORITY, thread)?;
         let bounds = [Nanos::ZERO; 2];
-        Ok(Pipe { endpoint, thread, desk, bell, token: 0, granted: None, bounds })
+        let teller = Teller::new(thread.told());
+        Ok(Pipe { endpoint, thread, teller, desk, bell, token: 0, granted: None, bounds })
     }
 
     /// Open it.
@@ -141,8 +143,8 @@ impl Pipe {
     }
 
     /// Its thread is told of its terms.
-    fn tell(&self, terms: Option<(&Qos, &Granted)>) {
-        self.thread.agreed(terms);
+    fn tell(&mut self, terms: Option<(&Qos, &Granted)>) {
+        self.teller.tell(terms);
         // A semaphore at its limit has been given often enough.
         let _ = self.bell.give();
     }
@@ -151,9 +153,7 @@ impl Pipe {
     /// report.
     pub fn report<F: Function>(&mut self, thread: &Thread<F>) -> TunedReport {
         let [_, bound] = self.promises();
-        let channel = match self.endpoint.route {
-            Route::From(channel) | Route::To(channel) | Route::Through(channel, _) => channel,
-        };
+        let channel = self.endpoint.route.comes_from().unwrap_or_default();
         let slots = self.granted.map_or(0, |granted| granted.slots.into());
         TunedReport { channel, slots, bound, ..thread.report() }
     }
@@ -161,10 +161,9 @@ impl Pipe {
     /// What its thread knows of what it wrote, beside the most that was promised since the last
     /// report; nothing if it only reads.
     pub fn written(&mut self) -> Option<WrittenReport> {
+        let channel = self.endpoint.route.goes_to()?;
         let report = self.thread.written()?;
         let [taken, whole] = self.promises();
-        let (Route::From(channel) | Route::To(channel) | Route::Through(_, channel)) =
-            self.endpoint.route;
         let (taken, whole) = ((report.taken.0, taken), (report.whole.0, whole));
         Some(WrittenReport { place: self.endpoint.place as u8, channel, taken, whole, ..report })
     }

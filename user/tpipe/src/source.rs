@@ -1,19 +1,15 @@
 //! The thread of a pipe to a device: once in each period it asks a source for messages.
 
 use crate::agreement::bell;
-use crate::work::{Base, Work};
+use crate::work::{Base, Terms, Told, Work};
 use crate::writing::{Exit, Written};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::WrittenReport;
 use diapason_canlib::{Frame, Phase};
-use diapason_pipe::tuned::{Granted, Qos, Route};
+use diapason_pipe::tuned::Route;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
 use diapason_rt::time;
-
-/// Bits of a message in a quality of service.
-const BITS: u64 = 16 * 8;
 
 /// What a pipe to a device is for. It runs on the pipe's thread, and `self` is its argument.
 pub trait Source: Sync + 'static {
@@ -47,59 +43,6 @@ impl Outbox<'_> {
     }
 }
 
-/// What the thread is told of its pipe's terms: a thread reads it while another writes.
-struct Told {
-    /// Odd while it is being written.
-    version: AtomicU32,
-    /// Zero: closed.
-    period: AtomicU64,
-    /// Messages in so much time.
-    messages: AtomicU64,
-    per: AtomicU64,
-}
-
-/// One version of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Terms {
-    version: u32,
-    period: Nanos,
-    messages: u64,
-    per: u64,
-}
-
-impl Told {
-    const fn new() -> Told {
-        let [period, messages, per] = [const { AtomicU64::new(0) }; 3];
-        Told { version: AtomicU32::new(0), period, messages, per }
-    }
-
-    fn write(&self, period: Nanos, messages: u64, per: u64) {
-        self.version.fetch_add(1, Ordering::SeqCst);
-        self.period.store(period.0, Ordering::SeqCst);
-        self.messages.store(messages, Ordering::SeqCst);
-        self.per.store(per, Ordering::SeqCst);
-        self.version.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// `None` while it is being written.
-    fn read(&self) -> Option<Terms> {
-        let version = self.version.load(Ordering::SeqCst);
-        let period = Nanos(self.period.load(Ordering::SeqCst));
-        let messages = self.messages.load(Ordering::SeqCst);
-        let per = self.per.load(Ordering::SeqCst);
-        let whole = version.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == version;
-        whole.then_some(Terms { version, period, messages, per })
-    }
-}
-
-impl Terms {
-    /// How many of all messages may be written in so many periods.
-    fn owed(&self, periods: u64) -> u64 {
-        let time = u128::from(self.period.0) * u128::from(periods) * u128::from(self.messages);
-        time.div_ceil(u128::from(self.per.max(1))) as u64
-    }
-}
-
 /// The thread of a pipe to a device, and what it counts.
 pub struct Writer<S> {
     source: S,
@@ -123,7 +66,7 @@ impl<S: Source> Writer<S> {
     /// One period after the other until the terms are others.
     fn write(&'static self, exit: &mut Exit, ready: &Semaphore, terms: &Terms) {
         let (mut next, mut periods) = (time::now(), 0);
-        while self.told.read() == Some(*terms) {
+        while self.told.terms() == Some(*terms) {
             self.hear(exit);
             if time::now() >= next {
                 let room = terms.owed(periods + 1) - terms.owed(periods);
@@ -153,13 +96,8 @@ impl<S: Source> Work for Writer<S> {
         matches!(route, Route::To(_))
     }
 
-    fn agreed(&self, terms: Option<(&Qos, &Granted)>) {
-        match terms {
-            Some((qos, granted)) => {
-                self.told.write(granted.period, qos.tput, qos.latency.0.saturating_mul(BITS));
-            }
-            None => self.told.write(Nanos::ZERO, 0, 1),
-        }
+    fn told(&'static self) -> Option<&'static Told> {
+        Some(&self.told)
     }
 
     fn is_settled(&self) -> bool {
@@ -178,7 +116,7 @@ impl<S: Source> Task for Writer<S> {
         loop {
             // What was written by other terms is through, or given up, before more is: the new
             // bound does not count it.
-            match self.told.read() {
+            match self.told.terms() {
                 Some(terms) if self.counts.is_settled() && terms.period > Nanos::ZERO => {
                     if exit.is_none() {
                         exit = Exit::open(self.base.place, &self.counts).ok();

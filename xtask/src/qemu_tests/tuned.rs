@@ -271,7 +271,7 @@ fn through(boots: &[Observed]) -> Result<(), String> {
     let steps =
         ["not yet: ", "opened: C 192 us, T ", "at once: a latency of ", "as before", "changed: "];
     let written_only = [
-        "more than the bus takes: ",
+        "more than declared: 3100 messages a second, but the description lets it have 400",
         "no room for a message: a buffer of 15 bytes, but a message has 16",
         "more room than there is: a buffer of 2064 bytes, but there are 2048 for a pipe",
         "more at once than declared: 9 messages at once, but the description lets it have 8",

@@ -111,7 +111,7 @@ fn within_plan(life: &Life) -> Result<(), String> {
     let (mut after, mut latest) = (Nanos::ZERO, Nanos::ZERO);
     for stage in What::ALL {
         after += life.took(stage);
-        latest += bill.item(stage).map_or(Nanos::ZERO, |item| item.value);
+        latest += bill.value(stage);
         if after > latest {
             return Err(format!("{} is over after {after:?} of {latest:?}", stage.name()));
         }

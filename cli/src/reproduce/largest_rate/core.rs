@@ -10,7 +10,7 @@ use crate::session::{Run, Session};
 use crate::{Failure, Workspace, simulate};
 use diapason_abi::Nanos;
 use diapason_devices::can::FIVE_BUSES;
-use diapason_pipe::bill::{Bill, What};
+use diapason_pipe::bill::What;
 use diapason_sim::{Costs, Options};
 use diapason_system::{CanBus, CanTraffic, RunOptions, Server, System};
 use diapason_usb::class::kvaser::{MESSAGE, TRANSFER};
@@ -186,8 +186,7 @@ fn is_promised(system: &mut System, speed: Speed) -> bool {
 /// The most frames that a turn finds.
 fn found(system: &System, plan: &Plan) -> u64 {
     let bills = plan.pipes.iter().filter_map(|piped| piped.bill.as_ref().ok());
-    let before = |bill: &Bill| bill.total - bill.item(What::User).map_or(Nanos::ZERO, |i| i.value);
-    let longest = bills.map(before).max().unwrap_or(Nanos::FOREVER);
+    let longest = bills.map(|bill| bill.before(What::User)).max().unwrap_or(Nanos::FOREVER);
     let contracts = system.pipes.iter().map(pipes::contract);
     contracts.map(|contract| contract.most(longest)).fold(0, u64::saturating_add)
 }

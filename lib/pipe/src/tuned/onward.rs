@@ -19,7 +19,7 @@ impl Search<'_> {
             return Err(Reason::Overflow { slots, needed });
         }
         bill.slots = needed;
-        Ok(Terms { taken: taken(&bill), ..self.terms_with(period, bill) })
+        Ok(Terms { taken: bill.value(What::Taken), ..self.terms_with(period, bill) })
     }
 
     /// What it gets with this period if it passes on what it reads, in place `own` of the endpoint:
@@ -33,7 +33,11 @@ impl Search<'_> {
         if needed > output.slots {
             return Err(Reason::Overflow { slots: output.slots, needed });
         }
-        Ok(Terms { onward: onward.total, taken: read.bill.total + taken(&onward), ..read })
+        Ok(Terms {
+            onward: onward.total,
+            taken: read.bill.total + onward.value(What::Taken),
+            ..read
+        })
     }
 
     fn output(&self, channel: u8) -> Result<Outward, Reason> {
@@ -70,10 +74,5 @@ impl Search<'_> {
 
 /// Most messages in the ring, that entered by this contract up to `varies` late.
 fn in_ring(bill: &Bill, enters: &Bucket, varies: Nanos) -> u64 {
-    arrivals(&[*enters], varies + taken(bill))
-}
-
-/// The longest until the driver has taken a message out of the ring.
-fn taken(bill: &Bill) -> Nanos {
-    bill.item(What::Taken).map_or(Nanos::FOREVER, |item| item.value)
+    arrivals(&[*enters], varies + bill.value(What::Taken))
 }

@@ -108,6 +108,26 @@ pub enum Route {
     Through(u8, u8),
 }
 
+impl Route {
+    /// The channel that messages come from.
+    #[must_use]
+    pub const fn comes_from(self) -> Option<u8> {
+        match self {
+            Route::From(channel) | Route::Through(channel, _) => Some(channel),
+            Route::To(_) => None,
+        }
+    }
+
+    /// The channel that they go to.
+    #[must_use]
+    pub const fn goes_to(self) -> Option<u8> {
+        match self {
+            Route::To(channel) | Route::Through(_, channel) => Some(channel),
+            Route::From(_) => None,
+        }
+    }
+}
+
 /// What a pipe is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Qos {

@@ -9,18 +9,19 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod steps;
-
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use diapason_tpipe::{
     Endpoint, Error, Frame, Message, Passage, Passer, Phase, Pipe, Reason, Route,
 };
-use steps::{REPORT, again, finish, opened, refused, say, soon, wish};
+use diapason_tuned::{again, finish, opened, refused, say_written, soon, watch, wish};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
 heap!(4 * 1024);
+
+/// Messages that fit into the buffer.
+const SLOTS: u64 = 64;
 
 /// Passes everything on.
 struct All {
@@ -57,22 +58,18 @@ fn main(Arguments([place, channels, rate, seconds]): Arguments) {
 fn work(place: usize, route: Route, rate: u64, seconds: u64) -> Result<(), Error> {
     let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
     let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
-    let usual = wish(rate, Nanos::from_millis(100));
+    let usual = wish(rate, Nanos::from_millis(100), SLOTS);
     let granted = opened(&mut pipe, route, &usual)?;
-    refused(&mut pipe, "at once", &wish(rate, Nanos::from_millis(4)), |why| {
+    say_written("opened", &granted);
+    refused(&mut pipe, "at once", &wish(rate, Nanos::from_millis(4), SLOTS), |why| {
         matches!(why, Reason::Latency { .. })
     })?;
-    refused(&mut pipe, "more than declared", &wish(2 * rate, usual.latency), |why| {
+    refused(&mut pipe, "more than declared", &wish(2 * rate, usual.latency, SLOTS), |why| {
         matches!(why, Reason::Rate { .. })
     })?;
     again(&mut pipe, &usual, &granted)?;
-    let quick = wish(rate, Nanos::from_millis(90));
-    say("changed", &pipe.renegotiate(&quick, soon())?);
-    for _ in 0..seconds {
-        time::sleep(REPORT);
-        if let Some(report) = pipe.written() {
-            log!("{report}");
-        }
-    }
+    let quick = wish(rate, Nanos::from_millis(90), SLOTS);
+    say_written("changed", &pipe.renegotiate(&quick, soon())?);
+    watch(&mut pipe, seconds);
     finish(&mut pipe, || 0)
 }

@@ -11,7 +11,8 @@
 mod numbers;
 
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
-use diapason_tpipe::{Endpoint, Error, Granted, Pipe, Qos, Route, Thread};
+use diapason_tpipe::{Endpoint, Error, Granted, Pipe, Qos, Reason, Route, Thread};
+use diapason_tuned::{REPORT, opened, refused, say, soon, us, wish};
 use numbers::Numbers;
 
 entry!(main);
@@ -27,27 +28,8 @@ static THREADS: [Thread<Numbers>; 5] = [
     Thread::new(4, Numbers::new()),
 ];
 
-/// The server answers within this time.
-const ANSWER: Nanos = Nanos::from_secs(5);
-/// How often it says how it goes.
-const REPORT: Nanos = Nanos::from_secs(1);
-/// Until the device is there it asks again after this time.
-const AGAIN: Nanos = Nanos::from_millis(200);
-
-/// Bytes of a message, and messages that fit into the buffer: the article's pipe.
-const FRAME: u64 = 16;
+/// Messages that fit into the buffer: the article's pipe.
 const SLOTS: u64 = 128;
-
-/// What it wants: every message within `latency`, `rate` of them a second, 3 us for each.
-fn wish(rate: u64, latency: Nanos) -> Qos {
-    Qos {
-        latency,
-        tput: rate * FRAME * 8 * latency.0 / 1_000_000_000,
-        buffer: SLOTS * FRAME,
-        execution: Nanos::from_micros(3 * SLOTS),
-        burst: 8,
-    }
-}
 
 fn main(Arguments([place, channel, rate, seconds]): Arguments) {
     if let Err(error) = work(place as usize, channel as u8, rate, seconds) {
@@ -60,27 +42,23 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     let route = Route::From(channel);
     let endpoint = Endpoint { place, route };
     let mut pipe = Pipe::new(endpoint, thread)?;
-    let usual = wish(rate, Nanos::from_millis(50));
-    loop {
-        match pipe.open(route, &usual, time::now() + ANSWER) {
-            Ok(granted) => break say("opened", &granted),
-            Err(Error::Refused(refused)) => log!("not yet: {refused}"),
-            Err(error) => return Err(error),
-        }
-        time::sleep(AGAIN);
-    }
-    let impossible = wish(rate, Nanos::from_micros(900));
-    refused(&mut pipe, "at once", &impossible)?;
-    refused(&mut pipe, "more than the device has", &wish(20_000, usual.latency))?;
+    let usual = wish(rate, Nanos::from_millis(50), SLOTS);
+    told("opened", &opened(&mut pipe, route, &usual)?);
+    let impossible = wish(rate, Nanos::from_micros(900), SLOTS);
+    refused(&mut pipe, "at once", &impossible, |why| matches!(why, Reason::Latency { .. }))?;
+    let much = wish(20_000, usual.latency, SLOTS);
+    refused(&mut pipe, "more than the device has", &much, |why| {
+        matches!(why, Reason::Device { .. })
+    })?;
     let heavy = Qos { execution: Nanos::from_millis(8), ..usual };
-    refused(&mut pipe, "more than declared", &heavy)?;
-    let quick = wish(rate, Nanos::from_millis(25));
-    say("changed", &pipe.renegotiate(&quick, time::now() + ANSWER)?);
+    refused(&mut pipe, "more than declared", &heavy, |why| matches!(why, Reason::Budget { .. }))?;
+    let quick = wish(rate, Nanos::from_millis(25), SLOTS);
+    told("changed", &pipe.renegotiate(&quick, soon())?);
     for _ in 0..seconds {
         time::sleep(REPORT);
         log!("{}", pipe.report(thread));
     }
-    pipe.close(time::now() + ANSWER)?;
+    pipe.close(soon())?;
     let (missing, strange) = thread.function().faults();
     let seen = thread.report();
     let fine = missing + strange + seen.lost + seen.overruns + seen.outside == 0;
@@ -89,22 +67,9 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     Ok(())
 }
 
-fn say(what: &str, granted: &Granted) {
-    let us = |time: Nanos| time.0.div_ceil(1_000);
-    let Granted { budget, period, bound, little, equation_nine, slots, .. } = *granted;
-    log!("{what}: C {} us, T {} us, bound {} us, {slots} slots", us(budget), us(period), us(bound));
+/// What was given, and what the article would give.
+fn told(what: &str, granted: &Granted) {
+    say(what, granted);
+    let Granted { little, equation_nine, .. } = *granted;
     log!("the article: T {} us, bound {} us", us(little), us(equation_nine));
-}
-
-/// What must not be given.
-fn refused(pipe: &mut Pipe, what: &str, qos: &Qos) -> Result<(), Error> {
-    match pipe.renegotiate(qos, time::now() + ANSWER) {
-        Ok(_) => log!("{what}: given, which cannot be"),
-        Err(Error::Refused(refused)) => {
-            log!("{what}: {}", refused.reason);
-            log!("but {}", refused.would_fit);
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
 }

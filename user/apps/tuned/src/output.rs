@@ -9,19 +9,20 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod steps;
-
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_can::frame::standard;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use diapason_tpipe::{
     Endpoint, Error, Frame, Outbox, Phase, Pipe, Qos, Reason, Route, Source, Writer,
 };
-use steps::{REPORT, again, finish, opened, refused, say, soon, wish};
+use diapason_tuned::{again, finish, opened, refused, say_written, soon, watch, wish};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
 heap!(4 * 1024);
+
+/// Messages that fit into the buffer.
+const SLOTS: u64 = 64;
 
 /// Identifiers of what it sends begin here, one for each channel.
 const FIRST_ID: u32 = 0x100;
@@ -65,18 +66,14 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     let thread = THREADS.get(place).ok_or(Error::NoSuchPlace)?;
     let route = Route::To(channel);
     let mut pipe = Pipe::new(Endpoint { place, route }, thread)?;
-    let usual = wish(rate, Nanos::from_millis(100));
+    let usual = wish(rate, Nanos::from_millis(100), SLOTS);
     let granted = opened(&mut pipe, route, &usual)?;
+    say_written("opened", &granted);
     wrong(&mut pipe, rate, &usual)?;
     again(&mut pipe, &usual, &granted)?;
-    let quick = wish(rate, Nanos::from_millis(70));
-    say("changed", &pipe.renegotiate(&quick, soon())?);
-    for _ in 0..seconds {
-        time::sleep(REPORT);
-        if let Some(report) = pipe.written() {
-            log!("{report}");
-        }
-    }
+    let quick = wish(rate, Nanos::from_millis(70), SLOTS);
+    say_written("changed", &pipe.renegotiate(&quick, soon())?);
+    watch(&mut pipe, seconds);
     let written = || thread.source().next.load(Ordering::Relaxed);
     finish(&mut pipe, written)
 }
@@ -84,11 +81,11 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
 /// What must not be given.
 fn wrong(pipe: &mut Pipe, rate: u64, usual: &Qos) -> Result<(), Error> {
     let latency = usual.latency;
-    refused(pipe, "at once", &wish(rate, Nanos::from_millis(2)), |why| {
+    refused(pipe, "at once", &wish(rate, Nanos::from_millis(2), SLOTS), |why| {
         matches!(why, Reason::Latency { .. })
     })?;
-    refused(pipe, "more than the bus takes", &wish(3_100, latency), |why| {
-        matches!(why, Reason::Device { .. } | Reason::Rate { .. })
+    refused(pipe, "more than declared", &wish(3_100, latency, SLOTS), |why| {
+        matches!(why, Reason::Rate { .. })
     })?;
     refused(pipe, "no room for a message", &Qos { buffer: 15, ..*usual }, |why| {
         matches!(why, Reason::SmallBuffer { buffer: 15, packet: 16 })

@@ -104,7 +104,7 @@ impl Office {
         qos: Qos,
         broker: &Broker,
     ) -> Result<Result<Granted, Refused>, Errno> {
-        let mut channels = [from(route), to(route)].into_iter().flatten();
+        let mut channels = [route.comes_from(), route.goes_to()].into_iter().flatten();
         if let Some(channel) = channels.find(|it| usize::from(*it) >= CHANNELS) {
             let (channel, channels) = (channel.into(), CHANNELS as u32);
             return Ok(Err(self.refuse(number, Reason::NoSuchChannel { channel, channels })));
@@ -135,11 +135,11 @@ impl Office {
             return Ok(Err(self.refuse(number, Reason::NoPipe)));
         };
         self.places[number].pipe = Some((pipe, route));
-        if let Some(channel) = from(route) {
+        if let Some(channel) = route.comes_from() {
             let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
             broker.order(&Order::Listen { place: number, channel, contract })?;
         }
-        if let Some(channel) = to(route) {
+        if let Some(channel) = route.goes_to() {
             broker.order(&Order::Write { place: number, channel })?;
         }
         Ok(Ok(granted))
@@ -202,21 +202,5 @@ impl Office {
         }
         log!("tpipe{number}: closed");
         Ok(Outcome::Closed)
-    }
-}
-
-/// The channel that a route begins at.
-const fn from(route: Route) -> Option<u8> {
-    match route {
-        Route::From(channel) | Route::Through(channel, _) => Some(channel),
-        Route::To(_) => None,
-    }
-}
-
-/// The channel that it ends at.
-const fn to(route: Route) -> Option<u8> {
-    match route {
-        Route::To(channel) | Route::Through(_, channel) => Some(channel),
-        Route::From(_) => None,
     }
 }

@@ -1,4 +1,7 @@
-//! The steps of a program whose pipe goes to a device: each is a line in the log.
+//! The steps of programs that open a pipe while the system runs: each is a line in the log.
+
+#![no_std]
+#![forbid(unsafe_code)]
 
 use diapason_rt::{Nanos, log, time};
 use diapason_tpipe::{Error, Granted, Pipe, Qos, Reason, Route};
@@ -10,42 +13,54 @@ pub const REPORT: Nanos = Nanos::from_secs(1);
 /// Until the device is there it asks again after this time.
 const AGAIN: Nanos = Nanos::from_millis(200);
 
-/// Bytes of a message, and messages that fit into the buffer.
+/// Bytes of a message.
 const FRAME: u64 = 16;
-const SLOTS: u64 = 64;
 
 /// Answers come until then.
+#[must_use]
 pub fn soon() -> Nanos {
     time::now() + ANSWER
 }
 
-/// Every message within `latency`, `rate` of them a second, 8 at once, 3 us for each.
-pub fn wish(rate: u64, latency: Nanos) -> Qos {
+/// Every message within `latency`, `rate` of them a second, 8 at once, 3 us for each; a buffer for
+/// `slots`.
+#[must_use]
+pub fn wish(rate: u64, latency: Nanos, slots: u64) -> Qos {
     Qos {
         latency,
         tput: rate * FRAME * 8 * latency.0 / 1_000_000_000,
-        buffer: SLOTS * FRAME,
-        execution: Nanos::from_micros(3 * SLOTS),
+        buffer: slots * FRAME,
+        execution: Nanos::from_micros(3 * slots),
         burst: 8,
     }
 }
 
+/// In microseconds.
+#[must_use]
+pub const fn us(time: Nanos) -> u64 {
+    time.0.div_ceil(1_000)
+}
+
 /// What was given.
 pub fn say(what: &str, granted: &Granted) {
-    let us = |time: Nanos| time.0.div_ceil(1_000);
-    let Granted { budget, period, bound, taken, slots, .. } = *granted;
+    let Granted { budget, period, bound, slots, .. } = *granted;
     log!("{what}: C {} us, T {} us, bound {} us, {slots} slots", us(budget), us(period), us(bound));
-    log!("taken by the server within {} us", us(taken));
+}
+
+/// The same of a pipe to a device.
+pub fn say_written(what: &str, granted: &Granted) {
+    say(what, granted);
+    log!("taken by the server within {} us", us(granted.taken));
 }
 
 /// Opens it as soon as the device is there.
+///
+/// # Errors
+/// Its server is not there, or does not answer.
 pub fn opened(pipe: &mut Pipe, route: Route, qos: &Qos) -> Result<Granted, Error> {
     loop {
         match pipe.open(route, qos, soon()) {
-            Ok(granted) => {
-                say("opened", &granted);
-                return Ok(granted);
-            }
+            Ok(granted) => return Ok(granted),
             Err(Error::Refused(refused)) => log!("not yet: {refused}"),
             Err(error) => return Err(error),
         }
@@ -54,6 +69,9 @@ pub fn opened(pipe: &mut Pipe, route: Route, qos: &Qos) -> Result<Granted, Error
 }
 
 /// What must not be given, and why.
+///
+/// # Errors
+/// Its server is not there, or does not answer.
 pub fn refused(
     pipe: &mut Pipe,
     what: &str,
@@ -73,13 +91,29 @@ pub fn refused(
 }
 
 /// Nothing has changed by what was refused.
+///
+/// # Errors
+/// Its server is not there, or does not answer.
 pub fn again(pipe: &mut Pipe, qos: &Qos, before: &Granted) -> Result<(), Error> {
     let same = pipe.renegotiate(qos, soon())? == *before;
     log!("{}", if same { "as before" } else { "WRONG: not as before" });
     Ok(())
 }
 
+/// Says every second what became of what was written.
+pub fn watch(pipe: &mut Pipe, seconds: u64) {
+    for _ in 0..seconds {
+        time::sleep(REPORT);
+        if let Some(report) = pipe.written() {
+            log!("{report}");
+        }
+    }
+}
+
 /// Closes it when all is through, and says whether it was; `written` messages at least.
+///
+/// # Errors
+/// Its server is not there, or does not answer.
 pub fn finish(pipe: &mut Pipe, written: impl Fn() -> u64) -> Result<(), Error> {
     pipe.close(soon())?;
     let Some(report) = pipe.written() else { return Ok(()) };
