@@ -53,6 +53,20 @@ pub struct Source {
     pub cost: Nanos,
 }
 
+/// What the kernel's own time takes from a budget: the part of a path that is charged to whoever
+/// runs next, beyond what the kernel spares it. All zero for a kernel that charges nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Losses {
+    /// One beginning: a part of the list becomes usable, or a grant does, and its VCPU is chosen.
+    pub begin: Nanos,
+    /// One preemption by something more urgent: the way there and the way back.
+    pub preemption: Nanos,
+    /// One interrupt after which the same thread goes on.
+    pub interrupt: Nanos,
+    /// One path that is longer than those, such as the end of a process; once in a period.
+    pub rare: Nanos,
+}
+
 /// Everything that shares one core.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct System {
@@ -72,6 +86,8 @@ pub struct System {
     /// Cost of a timer interrupt on behalf of a VCPU that cannot run now. Zero for a kernel that
     /// sets its timer only for events that can change who runs.
     pub lower_timer: Nanos,
+    /// What budgets lose to the kernel: bills count what is left of them.
+    pub losses: Losses,
 }
 
 /// A description that makes no sense: the caller's mistake, as opposed to a system that does not
@@ -95,6 +111,11 @@ pub enum Nonsense {
     EmptyQuantum(usize, Nanos),
     /// An I/O VCPU or an interrupt without a least distance.
     NoGap(usize),
+    /// A Main VCPU of which the kernel takes more than half of the budget: the least budget that
+    /// makes sense.
+    BudgetLost(usize, Nanos),
+    /// The same of an I/O VCPU: the least grant that makes sense.
+    GrantLost(usize, Nanos),
 }
 
 /// Longest period of a VCPU that is taken seriously.
@@ -170,7 +191,8 @@ impl System {
             self.check_io(index, io)?;
         }
         let silent = self.sources.iter().position(|source| source.gap == Nanos::ZERO);
-        silent.map_or(Ok(()), |index| Err(Nonsense::NoGap(index)))
+        silent.map_or(Ok(()), |index| Err(Nonsense::NoGap(index)))?;
+        self.check_losses()
     }
 
     fn check_io(&self, index: usize, io: &IoVcpu) -> Result<(), Nonsense> {
