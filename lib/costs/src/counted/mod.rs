@@ -1,4 +1,4 @@
-//! What kernel entries cost: one table, filled from counts of the real kernel.
+//! What kernel entries cost: two tables, filled from counts of the real kernel.
 //!
 //! An entry takes `before` up to the instant its clock is read and `after` from there until the
 //! chosen thread continues. The counts are the longest paths, in instructions, that `cargo xtask
@@ -8,9 +8,26 @@
 
 mod read;
 
-use diapason_abi::Nanos;
-use diapason_core::Cause;
-use read::Paths;
+use crate::limits::{Counts, TRAP_FRAME};
+use diapason_abi::{CallNumber, Nanos};
+
+/// Numbers of calls are below this.
+pub const CALLS: usize = 64;
+
+/// What a counted path begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelEntry {
+    /// The first entry of all.
+    Boot,
+    /// The timer is due.
+    Timer,
+    /// A device interrupts.
+    Interrupt,
+    /// A thread did what it may not.
+    Fault,
+    /// A call with this number.
+    Call(u64),
+}
 
 /// Instructions of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +38,7 @@ pub struct Cost {
     pub after: u64,
 }
 
-/// The longest paths of one kind of entry: the same thread goes on, or another does.
+/// The longest paths of one kind of entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Longest {
     /// The same thread goes on.
@@ -30,12 +47,84 @@ pub struct Longest {
     pub leaving: u64,
 }
 
+/// The longest paths of a kernel by what causes them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// The hash of the kernel that was counted: FNV-1a of the bytes that are loaded.
+    pub kernel: u64,
+    calls: [Longest; CALLS],
+    timer: Longest,
+    interrupt: Longest,
+    fault: Longest,
+}
+
+/// The kernel as it boots.
+pub const PLAIN: Table = Table::read(include_str!("plain.txt"));
+/// The same kernel, keeping the flight record.
+pub const RECORDING: Table = Table::read(include_str!("recording.txt"));
+
+/// The longer way of an entry.
+const fn longer(longest: Longest) -> u64 {
+    if longest.staying > longest.leaving { longest.staying } else { longest.leaving }
+}
+
+impl Table {
+    /// The table that `cargo xtask costs` wrote as `text`.
+    ///
+    /// # Panics
+    /// If a line is not of that form.
+    #[must_use]
+    pub const fn read(text: &str) -> Table {
+        read::table(text)
+    }
+
+    /// The longest paths of a call. One that was never counted costs what a fault costs, the most
+    /// there is.
+    #[must_use]
+    pub const fn call(&self, number: u64) -> Longest {
+        if number >= CALLS as u64 || longer(self.calls[number as usize]) == 0 {
+            return self.fault;
+        }
+        self.calls[number as usize]
+    }
+
+    /// Why limits do not cover this table, and the limit to raise.
+    #[must_use]
+    pub const fn objection(&self, limits: &Counts) -> Option<&'static str> {
+        let mut path = longer(self.fault);
+        let mut call = 0;
+        while call < CALLS {
+            let longest = longer(self.calls[call]);
+            path = if longest > path { longest } else { path };
+            call += 1;
+        }
+        if path > limits.longest_path || longer(self.timer) > limits.longest_path {
+            return Some("a path is longer than `PATH_INSTRUCTIONS_MAX`: shorten it");
+        }
+        // What an interrupt does where it switches to nobody is a top half; where it does, a switch
+        // comes to it.
+        if self.interrupt.staying + TRAP_FRAME > limits.top_half {
+            return Some("an interrupt takes longer than a top half: raise `KERNEL.top_half`");
+        }
+        if self.interrupt.leaving + TRAP_FRAME > limits.top_half + limits.switch {
+            return Some("an interrupt that switches takes longer: raise `KERNEL.switch`");
+        }
+        // A VCPU whose thread is woken by another one runs and sleeps again: two switches.
+        let wakes = self.call(CallNumber::SemUnlock as u64).leaving + AROUND_CALL;
+        let sleeps = self.call(CallNumber::SemLock as u64).leaving + AROUND_CALL;
+        if wakes + sleeps > 2 * limits.switch {
+            return Some("a wake-up and the switch back take longer: raise `KERNEL.switch`");
+        }
+        None
+    }
+}
+
 /// The instructions of everything that takes time besides declared work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// Picoseconds per instruction.
     per_instruction: u64,
-    paths: Paths,
+    paths: &'static Table,
 }
 
 /// From a trap to the reading of the clock, at least: from idle there are no registers to save.
@@ -50,17 +139,20 @@ const AROUND: u64 = 120;
 /// The program's own instructions from one trap to the next.
 const USER: u64 = 60;
 
+// What surrounds an entry is no shorter than what the assembly of an interrupt takes.
+const _: () = assert!(AROUND >= TRAP_FRAME);
+
 impl Costs {
     /// As measured, on a host that executes so many instructions a second.
     #[must_use]
     pub fn at(clock_hz: u64) -> Costs {
-        Costs { per_instruction: per_instruction(clock_hz), paths: Paths::plain() }
+        Costs { per_instruction: per_instruction(clock_hz), paths: &PLAIN }
     }
 
     /// The same of a kernel that keeps the flight record.
     #[must_use]
     pub fn recording(clock_hz: u64) -> Costs {
-        Costs { per_instruction: per_instruction(clock_hz), paths: Paths::recording() }
+        Costs { per_instruction: per_instruction(clock_hz), paths: &RECORDING }
     }
 
     /// The time of so many instructions, rounded up.
@@ -69,33 +161,43 @@ impl Costs {
         Nanos(instructions.saturating_mul(self.per_instruction).div_ceil(1_000))
     }
 
-    /// What an entry with this cause costs, if the same thread goes on (`stays`) or not.
+    /// What an entry of this kind costs, if the same thread goes on (`stays`) or not.
     #[must_use]
-    pub fn of(&self, cause: &Cause, stays: bool) -> Cost {
-        let longest = match *cause {
-            Cause::Boot => return Cost { before: 0, after: 0 },
-            Cause::Timer => self.paths.timer,
-            Cause::Irq(_) => self.paths.interrupt,
-            Cause::Fault(_) => self.paths.fault,
-            Cause::Syscall(number, _) => self.paths.call(number),
+    pub fn of(&self, entry: KernelEntry, stays: bool) -> Cost {
+        let longest = match entry {
+            KernelEntry::Boot => return Cost { before: 0, after: 0 },
+            KernelEntry::Timer => self.paths.timer,
+            KernelEntry::Interrupt => self.paths.interrupt,
+            KernelEntry::Fault => self.paths.fault,
+            KernelEntry::Call(number) => self.paths.call(number),
         };
         let path = if stays { longest.staying } else { longest.leaving };
         // A way that was never measured is as long as the other.
-        let path = if path == 0 { longest.staying.max(longest.leaving) } else { path };
-        let around = if matches!(cause, Cause::Syscall(..)) { AROUND_CALL } else { AROUND };
+        let path = if path == 0 { longer(longest) } else { path };
+        let around = if matches!(entry, KernelEntry::Call(_)) { AROUND_CALL } else { AROUND };
         Cost { before: BEFORE, after: (path + around).saturating_sub(BEFORE) }
     }
 
     /// Until the clock is read, whatever is decided then.
     #[must_use]
-    pub fn before(&self, cause: &Cause) -> u64 {
-        self.of(cause, true).before
+    pub fn before(&self, entry: KernelEntry) -> u64 {
+        self.of(entry, true).before
     }
 
     /// A call that changes no schedule.
     #[must_use]
     pub fn quick(&self, number: u64) -> u64 {
         self.paths.call(number).staying + AROUND_CALL
+    }
+
+    /// The longest time a call takes, whoever goes on, with the caller's own instructions around it.
+    #[must_use]
+    pub fn call(&self, call: CallNumber) -> Nanos {
+        let path = |stays| {
+            let cost = self.of(KernelEntry::Call(call as u64), stays);
+            cost.before + cost.after + self.user()
+        };
+        self.time(path(true).max(path(false)))
     }
 
     /// The program's own instructions around a trap.
@@ -131,5 +233,35 @@ impl Default for Costs {
     /// One nanosecond per instruction: the clock of QEMU's `-icount shift=0`.
     fn default() -> Costs {
         Costs::at(1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KERNEL;
+
+    /// The calls that every program makes, the timer, and faults.
+    #[test]
+    fn both_tables_have_what_matters() {
+        for paths in [&PLAIN, &RECORDING] {
+            for call in [0, 6, 8, 11, 13, 16, 17, 20, 21, 28] {
+                assert!(paths.calls[call] != Longest::default(), "call {call}");
+            }
+            assert!(paths.timer.leaving > 200 && paths.interrupt.leaving > 200);
+            assert!(paths.fault.leaving > 1_000);
+        }
+    }
+
+    #[test]
+    fn each_limit_that_is_too_low_is_named() {
+        let objection = |limits: Counts| PLAIN.objection(&limits).unwrap_or_default();
+        assert_eq!(objection(KERNEL), "");
+        let path = Counts { longest_path: PLAIN.fault.leaving - 1, ..KERNEL };
+        assert!(objection(path).contains("PATH_INSTRUCTIONS_MAX"));
+        let top_half = Counts { top_half: PLAIN.interrupt.staying, ..KERNEL };
+        assert!(objection(top_half).contains("top_half"));
+        let switch = Counts { switch: 600, ..KERNEL };
+        assert!(objection(switch).contains("wake-up"));
     }
 }
