@@ -5,8 +5,8 @@
 //! random phases for two hyperperiods or the horizon, then sporadically as long. A set that the
 //! exact test refuses must miss after the simultaneous release, or the test is pessimistic.
 
-use super::simulate::{self, Phases, Releases, Span, Synchronous};
-use super::{Allocation, Random, Refusal, Task, TaskSet, Test, check, workload};
+use crate::simulate::{self, Phases, Releases, Span, Synchronous};
+use crate::{Allocation, Random, Refusal, Task, TaskSet, Test, check, workload};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 

@@ -1,8 +1,8 @@
 //! Breakdown utilization: how far the costs of a set can be scaled before a scheduler fails.
 
-use super::search::{Search, candidates};
-use super::test::{Test, check, inflate};
-use super::{Allocation, Prices, TaskSet};
+use crate::search::{Search, candidates};
+use crate::test::{Test, check, inflate};
+use crate::{Allocation, Prices, TaskSet};
 
 /// Costs are scaled in steps of one part in this many.
 pub const STEPS: u64 = Search::WHOLE;

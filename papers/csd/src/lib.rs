@@ -9,6 +9,11 @@
 //!
 //! Deadlines are periods throughout. Verdicts are computed in integers.
 
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
 mod allocation;
 pub mod attack;
 pub mod breakdown;

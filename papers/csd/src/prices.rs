@@ -5,7 +5,7 @@
 //! DP queue costs that may have to be parsed: after a task of a queue blocked, that queue or a
 //! lower one; after it was unblocked, that queue or a higher one.
 
-use super::{Allocation, QUEUES_MAX};
+use crate::{Allocation, QUEUES_MAX};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;

@@ -15,10 +15,10 @@
 //! What is ruled out stays so if costs grow, so the search for the breakdown utilization keeps it.
 //! The answer is that of trying all; [`exhaustive`] does, and a test compares them.
 
-use super::task::Task;
-use super::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
-use super::utilization::{ONE, upper};
-use super::{Allocation, Prices, QUEUES_MAX, TaskSet, inflate};
+use crate::task::Task;
+use crate::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
+use crate::utilization::{ONE, upper};
+use crate::{Allocation, Prices, QUEUES_MAX, TaskSet, inflate};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@
 //! It knows nothing of tests or bounds, and is what they are held against. Scheduling is free here:
 //! give it tasks inflated with what scheduling costs.
 
-use super::{Allocation, Task};
+use crate::{Allocation, Task};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 

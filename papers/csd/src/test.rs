@@ -20,8 +20,8 @@
 //! least t is a non-decreasing f(D), so one need not look between f(D) and D: the next deadline to
 //! look at is the largest one not above f(D).
 
-use super::utilization::{Load, ONE, load, upper};
-use super::{Allocation, Prices, Task};
+use crate::utilization::{Load, ONE, load, upper};
+use crate::{Allocation, Prices, Task};
 use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;

@@ -1,6 +1,6 @@
 //! Utilization in integers, so that "at most 1" means it.
 
-use super::Task;
+use crate::Task;
 
 /// Utilization 1 in the fixed point of [`ratio_up`].
 pub const ONE: u128 = 1 << 62;

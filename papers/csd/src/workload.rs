@@ -1,6 +1,6 @@
 //! The task sets of the dissertation: table 4.1, and the random ones of §4.4.1.
 
-use super::{BadTask, Random, Task, TaskSet};
+use crate::{BadTask, Random, Task, TaskSet};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 

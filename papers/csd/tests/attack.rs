@@ -1,9 +1,9 @@
 //! The tests against the schedule, on random sets.
 //!
 //! The long campaign is `long_attack`, ignored in the normal run: a million sets for each number
-//! of queues. `cargo test --release -p diapason-analysis --test csd_attack -- --ignored`.
+//! of queues. `cargo test --release -p diapason-csd --test attack -- --ignored`.
 
-use diapason_analysis::csd::attack::{self, Plan, Tally};
+use diapason_csd::attack::{self, Plan, Tally};
 
 /// Attacks on two threads; the sum does not depend on how the work is split.
 fn attack(plan: Plan, sets: u64) -> Tally {

@@ -1,9 +1,9 @@
 //! CSD by hand: table 4.1, the counter-example to the printed test, and the ends RM and EDF.
 
 use diapason_abi::Nanos;
-use diapason_analysis::csd::simulate::{self, Miss, Slice, Span, Synchronous};
-use diapason_analysis::csd::workload::table_4_1;
-use diapason_analysis::csd::{
+use diapason_csd::simulate::{self, Miss, Slice, Span, Synchronous};
+use diapason_csd::workload::table_4_1;
+use diapason_csd::{
     Allocation, Dissertation, Prices, Reading, Refusal, Task, TaskSet, Test, check, search,
 };
 

@@ -1,9 +1,9 @@
 //! The search for the best allocation: what it finds is what trying everything finds.
 
 use diapason_abi::Nanos;
-use diapason_analysis::csd::breakdown::{self, Breakdown};
-use diapason_analysis::csd::workload::{self, CostDraw};
-use diapason_analysis::csd::{
+use diapason_csd::breakdown::{self, Breakdown};
+use diapason_csd::workload::{self, CostDraw};
+use diapason_csd::{
     Affine, Allocation, Counts, Dissertation, DpBlock, Prices, QueueList, Random, Reading, TaskSet,
     Test, check, inflate, search,
 };
@@ -23,7 +23,7 @@ fn drawn(tasks: usize, load: u64, random: &mut Random) -> TaskSet {
     let small = workload::small(tasks, 30, load, random).unwrap();
     let grown = small.tasks().iter().map(|task| {
         let by = |time: Nanos| Nanos(time.0 * 40_000);
-        diapason_analysis::csd::Task { period: by(task.period), cost: by(task.cost) }
+        diapason_csd::Task { period: by(task.period), cost: by(task.cost) }
     });
     TaskSet::new(grown.collect()).unwrap()
 }
@@ -145,7 +145,7 @@ fn no_set_makes_it_panic() {
             let cost = extreme(&mut random, 0, period);
             let small = random.between(0, 1) == 0;
             let cost = if small { cost / 9 } else { cost };
-            diapason_analysis::csd::Task { period: Nanos(period), cost: Nanos(cost) }
+            diapason_csd::Task { period: Nanos(period), cost: Nanos(cost) }
         });
         let set = TaskSet::new(drawn.collect()).unwrap();
         let prices = [Prices::free(tasks), Dissertation::prices(tasks, Reading::USUAL)];

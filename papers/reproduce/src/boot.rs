@@ -1,11 +1,11 @@
 //! Boots descriptions in QEMU for reproductions, and hands over what their programs log.
 
-use crate::console::Line;
-use crate::metal::{self, Built};
-use crate::outcome::Verdict;
-use crate::session::{Run, Session};
-use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace};
+use diapason::console::Line;
+use diapason::metal::{self, Built};
+use diapason::outcome::Verdict;
+use diapason::session::{Run, Session};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace};
 use diapason_system::{RunOptions, System};
 
 /// The built kernel and programs.
@@ -31,7 +31,7 @@ impl Bench {
     /// # Errors
     /// If there is something wrong with it.
     pub fn describe(&self, path: &str) -> Result<System, Failure> {
-        crate::describe::describe(&self.workspace.root().join(path))
+        diapason::describe::describe(&self.workspace.root().join(path))
     }
 
     /// Boots `system` for `horizon_ns` of its own time. `hear` gets each line a process logs, and

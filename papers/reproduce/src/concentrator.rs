@@ -2,8 +2,8 @@
 //! `tuned-pipes` and `linux-twin` run.
 
 use super::boot;
-use crate::metal::Built;
-use crate::{Failure, Workspace};
+use diapason::metal::Built;
+use diapason::{Failure, Workspace};
 use diapason_system::System;
 
 /// The description, below the workspace's root.

@@ -10,10 +10,10 @@ use super::boot::Bench;
 use super::counts::{self, Measured};
 use super::semaphores::scenario::{self, Decision, Kind};
 use super::{Effort, Figure, Progress, Report, Row};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::plan::counts::KERNEL;
-use crate::table::{Align, Table};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::plan::counts::KERNEL;
+use diapason::table::{Align, Table};
 
 /// The figure shows 5 to 50 tasks.
 const TASKS: [u64; 10] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50];

@@ -6,9 +6,9 @@
 
 use super::boot::{Bench, numbers};
 use super::{Effort, Figure, Progress, Report, Row, parallel};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::table::{Align, Table};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
 use diapason_system::System;
 
 /// The description, below the workspace's root.

@@ -4,6 +4,8 @@
 //! or does not, tables for people, and pictures. Nothing here depends on the time of day, the
 //! speed of the host or its number of processors: every workload has a seed of its own.
 
+#![forbid(unsafe_code)]
+
 mod boot;
 mod concentrator;
 pub mod counts;
@@ -21,8 +23,8 @@ mod usb;
 
 pub use report::{Figure, Report, Row};
 
-use crate::Failure;
-use crate::failure::{BROKEN, HOLDS};
+use diapason::Failure;
+use diapason::failure::{BROKEN, HOLDS};
 use progress::Progress;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What a reproduction found, as JSON and as text. The JSON is documented in `docs/reproduce.md`.
 
-use crate::chart::LineChart;
-use crate::table::{Align, Table};
+use diapason::chart::LineChart;
+use diapason::table::{Align, Table};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 //! The table is data, `kernel.txt` beside this file. An operation that is not in it has not been
 //! measured, and whatever needs it is reported as not measured.
 
-use crate::Failure;
-use diapason_analysis::csd::Counts;
+use diapason::Failure;
+use diapason_csd::Counts;
 
 /// The operations of a scheduler, as the table names them: of a DP queue, then of the FP queue.
 pub const OPERATIONS: [&str; 6] =
@@ -37,8 +37,9 @@ impl Measured {
 /// # Errors
 /// If it is damaged, which is our fault.
 pub fn kernel() -> Result<Measured, Failure> {
-    parse(include_str!("kernel.txt"))
-        .map_err(|problem| Failure::Ours(format!("cli/src/reproduce/counts/kernel.txt{problem}")))
+    parse(include_str!("kernel.txt")).map_err(|problem| {
+        Failure::Ours(format!("papers/reproduce/src/counts/kernel.txt{problem}"))
+    })
 }
 
 /// Reads lines of `operation length instructions source…`; `#` begins a comment.

@@ -1,11 +1,11 @@
 //! The tests against the schedule, and the search against the number of allocations.
 
 use super::SEED;
-use crate::reproduce::{Effort, Progress, Report, Row, parallel};
-use crate::table::{Align, Table};
-use diapason_analysis::csd::attack::{self, Plan, Tally};
-use diapason_analysis::csd::workload::{self, CostDraw};
-use diapason_analysis::csd::{Dissertation, Random, Reading, TaskSet, Test, search};
+use crate::{Effort, Progress, Report, Row, parallel};
+use diapason::table::{Align, Table};
+use diapason_csd::attack::{self, Plan, Tally};
+use diapason_csd::workload::{self, CostDraw};
+use diapason_csd::{Dissertation, Random, Reading, TaskSet, Test, search};
 
 /// Sets are attacked in batches of this many.
 const BATCH: u64 = 500;

@@ -8,11 +8,11 @@
 
 use super::figures::savings;
 use super::sampling::{Point, Workloads, point, samples};
-use crate::Failure;
-use crate::reproduce::{Effort, Progress, Report, Row};
-use crate::table::{Align, Table};
-use diapason_analysis::csd::workload::CostDraw;
-use diapason_analysis::csd::{Dissertation, DpBlock, QueueList, Reading, Test};
+use crate::{Effort, Progress, Report, Row};
+use diapason::Failure;
+use diapason::table::{Align, Table};
+use diapason_csd::workload::CostDraw;
+use diapason_csd::{Dissertation, DpBlock, QueueList, Reading, Test};
 use serde_json::Value;
 
 /// One way to read the dissertation.

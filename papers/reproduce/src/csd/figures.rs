@@ -4,12 +4,12 @@
 use super::sampling::{
     CSD_2, CSD_3, CSD_4, EDF, Point, RM, SCHEDULERS, Workloads, point, samples, saving, task_counts,
 };
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::reproduce::{Effort, Figure, Progress, Report, Row};
-use crate::table::{Align, Table};
-use diapason_analysis::csd::workload::CostDraw;
-use diapason_analysis::csd::{Allocation, Dissertation, Reading, Test};
+use crate::{Effort, Figure, Progress, Report, Row};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
+use diapason_csd::workload::CostDraw;
+use diapason_csd::{Allocation, Dissertation, Reading, Test};
 
 /// Adds the three figures and their claims.
 pub fn add(effort: Effort, progress: &Progress, report: &mut Report) -> Result<(), Failure> {

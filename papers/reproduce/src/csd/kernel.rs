@@ -2,13 +2,13 @@
 
 use super::figures::{picture, table};
 use super::sampling::{EDF, Point, RM, SCHEDULERS, Workloads, point, task_counts};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::reproduce::counts::{self, Measured};
-use crate::reproduce::{Effort, Figure, Progress, Report, Row};
-use crate::table::{Align, Table};
-use diapason_analysis::csd::workload::CostDraw;
-use diapason_analysis::csd::{Reading, Test};
+use crate::counts::{self, Measured};
+use crate::{Effort, Figure, Progress, Report, Row};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
+use diapason_csd::workload::CostDraw;
+use diapason_csd::{Reading, Test};
 use serde_json::Value;
 
 /// Clock rates in MHz; one instruction per cycle.
@@ -30,7 +30,7 @@ fn not_measured(measured: &Measured) -> Row {
     let there = operations - measured.missing.len();
     let note = format!(
         "not measured on this kernel: {}; the figures for it follow when \
-         cli/src/reproduce/counts/kernel.txt has them",
+         papers/reproduce/src/counts/kernel.txt has them",
         measured.missing.join(", ")
     );
     let ours = format!("{there} of {operations} measured");

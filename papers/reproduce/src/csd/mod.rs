@@ -12,7 +12,7 @@ mod sampling;
 mod schedules;
 
 use super::{Effort, Progress, Report};
-use crate::Failure;
+use diapason::Failure;
 
 /// The seed of all workloads.
 const SEED: u64 = 0x0d1a_9a50;

@@ -1,11 +1,11 @@
 //! Average breakdown utilizations of random workloads: one point of a figure.
 
 use super::SEED;
-use crate::Failure;
-use crate::reproduce::{Effort, Progress, parallel};
-use diapason_analysis::csd::breakdown::{of_allocation, of_csd};
-use diapason_analysis::csd::workload::{self, CostDraw};
-use diapason_analysis::csd::{Allocation, Prices, Random, TaskSet, Test};
+use crate::{Effort, Progress, parallel};
+use diapason::Failure;
+use diapason_csd::breakdown::{of_allocation, of_csd};
+use diapason_csd::workload::{self, CostDraw};
+use diapason_csd::{Allocation, Prices, Random, TaskSet, Test};
 
 /// The schedulers, in the order of all results.
 pub const SCHEDULERS: [&str; 5] = ["RM", "EDF", "CSD-2", "CSD-3", "CSD-4"];
@@ -82,7 +82,7 @@ pub fn point(
     let step = format!("{step}, n = {tasks}");
     let all = parallel::map(samples, one, |done| progress.at(&step, done, samples));
     let all: Result<Vec<[f64; 5]>, _> = all.into_iter().collect();
-    let all = all.map_err(|bad: diapason_analysis::csd::BadTask| Failure::Ours(bad.to_string()))?;
+    let all = all.map_err(|bad: diapason_csd::BadTask| Failure::Ours(bad.to_string()))?;
     let mean = |place: usize| all.iter().map(|one| one[place]).sum::<f64>() / samples as f64;
     let worse = all.iter().filter(|one| one[CSD_4] < one[RM].max(one[EDF])).count();
     Ok(Point { tasks, means: std::array::from_fn(mean), worse })
@@ -96,7 +96,7 @@ pub fn saving(point: &Point, of: usize, against: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_analysis::csd::{Dissertation, Reading};
+    use diapason_csd::{Dissertation, Reading};
 
     #[test]
     fn a_point_is_the_same_every_time_and_in_order() {

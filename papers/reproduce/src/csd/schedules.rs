@@ -1,12 +1,12 @@
 //! Table 4.1 and its schedules under RM and EDF, figures 4.1 and 4.2.
 
-use crate::chart::{ScheduleChart, Stretch};
-use crate::reproduce::{Figure, Report, Row};
-use crate::table::{Align, Table};
+use crate::{Figure, Report, Row};
+use diapason::chart::{ScheduleChart, Stretch};
+use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_analysis::csd::simulate::{self, Miss, Slice, Span, Synchronous};
-use diapason_analysis::csd::workload::table_4_1;
-use diapason_analysis::csd::{Allocation, Dissertation, Reading, TaskSet, Test, search};
+use diapason_csd::simulate::{self, Miss, Slice, Span, Synchronous};
+use diapason_csd::workload::table_4_1;
+use diapason_csd::{Allocation, Dissertation, Reading, TaskSet, Test, search};
 
 /// How much of the schedules is drawn.
 const DRAWN: Nanos = Nanos::from_millis(20);

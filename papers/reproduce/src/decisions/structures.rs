@@ -6,9 +6,9 @@
 
 use super::super::boot::Bench;
 use super::super::{Figure, Report, Row};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::table::{Align, Table};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
 
 const DESCRIPTION: &str = "[system]\nname = \"queues\"\n[[process]]\nname = \"queues\"\n\
                            program = \"semaphores-queues\"\npriority = 10\n";

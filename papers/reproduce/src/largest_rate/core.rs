@@ -1,13 +1,13 @@
 //! The core in question: how slow it is, how it is shared, and what is on its buses.
 
 use super::search::largest;
-use crate::describe::describe;
-use crate::metal::Built;
-use crate::outcome::{Outcome, ThreadRow};
-use crate::plan::{Plan, pipes};
-use crate::reproduce::boot;
-use crate::session::{Run, Session};
-use crate::{Failure, Workspace, simulate};
+use crate::boot;
+use diapason::describe::describe;
+use diapason::metal::Built;
+use diapason::outcome::{Outcome, ThreadRow};
+use diapason::plan::{Plan, pipes};
+use diapason::session::{Run, Session};
+use diapason::{Failure, Workspace, simulate};
 use diapason_abi::Nanos;
 use diapason_devices::can::FIVE_BUSES;
 use diapason_pipe::bill::What;

@@ -12,9 +12,9 @@ mod search;
 
 use self::core::{Core, LOADED, LOADS, Laid, Load, Speed, Spent};
 use super::{Effort, Progress, Report, Row, parallel};
-use crate::table::{Align, Table};
-use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace};
+use diapason::table::{Align, Table};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use search::largest;
 

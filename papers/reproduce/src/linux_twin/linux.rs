@@ -2,9 +2,9 @@
 
 use super::lockstep::{self, Seen, Setting, Window};
 use super::measured::{Channel, Latency, Measured, SHARE, Scenario, System, behind};
-use crate::qemu::RunFolder;
-use crate::reproduce::concentrator::TASKS;
-use crate::{Failure, Workspace};
+use crate::concentrator::TASKS;
+use diapason::qemu::RunFolder;
+use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::{FIVE_BUSES, Sent};
 use diapason_redir::linux::{Guest, Program};

@@ -4,8 +4,8 @@
 //! buses sent, what the interface overwrote and when the processor was idle is counted here, so
 //! none of it is a guest's own word.
 
-use crate::Failure;
-use crate::qemu::RunFolder;
+use diapason::Failure;
+use diapason::qemu::RunFolder;
 use diapason_abi::Nanos;
 use diapason_devices::can::{CanBus, FIVE_BUSES, Sent, article};
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};

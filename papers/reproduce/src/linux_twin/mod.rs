@@ -5,20 +5,20 @@
 //! table 8. Linux runs as shipped, where budgets are enforced at its tick, and with HRTICK_DL.
 //! Only Diapason's numbers and repeatability are promised; Linux's are reported.
 
-mod diapason;
 mod linux;
 mod lockstep;
 mod measured;
+mod ours;
 mod tables;
 
 use super::{Effort, Progress, Report, parallel};
-use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace};
-use diapason::Ours;
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use linux::{About, Twin};
 use lockstep::Window;
 use measured::{Measured, Scenario, System};
+use ours::Ours;
 
 /// Both systems have started by then.
 const BEGIN: Nanos = Nanos::from_secs(10);

@@ -2,14 +2,14 @@
 
 use super::lockstep::{self, Seen, Setting, Window};
 use super::measured::{Channel, Latency, Measured, Scenario, System};
-use crate::console::{Line, Splitter};
-use crate::outcome::Outcome;
-use crate::qemu::{Ending, RunFolder};
-use crate::reproduce::boot;
-use crate::reproduce::concentrator::{Concentrator, TASKS};
-use crate::reproduce::fig12::Looks;
-use crate::session::{Run, Session};
-use crate::{Failure, Workspace};
+use crate::boot;
+use crate::concentrator::{Concentrator, TASKS};
+use crate::fig12::Looks;
+use diapason::console::{Line, Splitter};
+use diapason::outcome::Outcome;
+use diapason::qemu::{Ending, RunFolder};
+use diapason::session::{Run, Session};
+use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::PipeReport;
 use diapason_devices::kvaser::CHANNELS;

@@ -3,10 +3,10 @@
 use super::Runs;
 use super::linux::About;
 use super::measured::{Channel, Measured, SHARE, Scenario, System, cost, extremes};
-use crate::chart::{LineChart, Series};
-use crate::reproduce::fig12::ERROR_MAX;
-use crate::reproduce::{Figure, Report, Row};
-use crate::table::{Align, Table};
+use crate::fig12::ERROR_MAX;
+use crate::{Figure, Report, Row};
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
 use diapason_abi::Key;
 
 /// In the order of the report.

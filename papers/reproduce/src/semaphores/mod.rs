@@ -5,9 +5,9 @@ pub mod scenario;
 
 use super::boot::Bench;
 use super::{Effort, Figure, Progress, Report, Row};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::table::{Align, Table};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::table::{Align, Table};
 use scenario::{Kind, Pair};
 
 /// The figures show 3 to 30 tasks.

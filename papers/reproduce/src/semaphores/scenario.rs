@@ -1,12 +1,12 @@
-//! The systems that `user/apps/semaphores` measures in, and what it says.
+//! The systems that `papers/apps/semaphores` measures in, and what it says.
 //!
 //! Three tasks take part: `low` holds the mutex when the event comes, `high` waits for the event
 //! and locks next, and the event is raised by `low` itself (figures 5.7 and 5.8) or while the
 //! unrelated `middle` runs (figure 5.1). Behind them stand tasks that are always ready and never
 //! get to run. Every number is a median of 20 runs.
 
-use crate::Failure;
-use crate::reproduce::boot::{Bench, numbers};
+use crate::boot::{Bench, numbers};
+use diapason::Failure;
 use std::fmt::Write;
 
 /// Who schedules.
@@ -242,7 +242,7 @@ mod tests {
                 let text = description(kind, behind, What::Pairs);
                 let system = diapason_system::parse("contention", &text);
                 let system = system.unwrap_or_else(|wrong| panic!("{kind:?}: {wrong}"));
-                assert!(crate::plan::objection(&system).is_none(), "{kind:?} {behind}");
+                assert!(diapason::plan::objection(&system).is_none(), "{kind:?} {behind}");
             }
         }
     }

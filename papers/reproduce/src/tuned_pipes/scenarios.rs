@@ -1,9 +1,9 @@
 //! Table 8: six scenarios; what was lost in each (table 9), and how far the tasks got (figure 12).
 
 use super::{Bench, Effort, Machine, Progress, Row, Seen};
-use crate::Failure;
-use crate::reproduce::concentrator::TASKS;
-use crate::table::{Align, Table};
+use crate::concentrator::TASKS;
+use diapason::Failure;
+use diapason::table::{Align, Table};
 use diapason_system::System;
 
 /// A row of table 8.
@@ -101,7 +101,7 @@ fn system(bench: &Bench, scenario: Scenario) -> Result<System, Failure> {
 /// Messages read, and lost.
 fn counted(seen: &Seen) -> (u64, u64) {
     let pipes = &seen.outcome.pipes;
-    let sum = |of: fn(&crate::outcome::PipeRow) -> u64| pipes.iter().map(of).sum();
+    let sum = |of: fn(&diapason::outcome::PipeRow) -> u64| pipes.iter().map(of).sum();
     (sum(|pipe| pipe.messages), sum(|pipe| pipe.lost))
 }
 

@@ -1,8 +1,8 @@
 //! Figures 14 and 16: the fewest, the average and the most frames of a second, beside what is
 //! wanted.
 
-use crate::chart::{BarChart, Bars};
-use crate::reproduce::Figure;
+use crate::Figure;
+use diapason::chart::{BarChart, Bars};
 
 /// The seconds of each channel on each machine.
 pub struct Spread {

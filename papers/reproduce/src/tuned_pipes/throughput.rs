@@ -3,9 +3,9 @@
 
 use super::spread::Spread;
 use super::{Bench, Effort, Figure, Machine, Row};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::outcome::{Outcome, PipeRow};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::outcome::{Outcome, PipeRow};
 use diapason_system::Process;
 
 /// Frames a second that the units send, at least and at most.

@@ -6,10 +6,10 @@
 
 use super::spread::Spread;
 use super::{Bench, Effort, Figure, Machine, Row};
-use crate::Failure;
-use crate::chart::{LineChart, Series};
-use crate::describe::describe;
-use crate::table::{Align, Table};
+use diapason::Failure;
+use diapason::chart::{LineChart, Series};
+use diapason::describe::describe;
+use diapason::table::{Align, Table};
 use diapason_system::System;
 
 const SYSTEM: &str = "examples/can-output.toml";
@@ -127,7 +127,7 @@ fn judged(id: &str, seconds: &[Second]) -> [Row; 3] {
 #[cfg(test)]
 mod tests {
     use super::Second;
-    use crate::reproduce::boot::numbers;
+    use crate::boot::numbers;
 
     #[test]
     fn a_second_of_a_writer() {

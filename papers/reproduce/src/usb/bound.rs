@@ -7,7 +7,7 @@
 //! board. Control endpoints are silent, as in the article.
 
 use super::machine::{Machine, ROUTER};
-use crate::Failure;
+use diapason::Failure;
 use diapason_bus::{Async, Bus, Criticality, Direction, EndpointId, Periodic, Transfer, plan};
 
 /// Bytes of a packet.

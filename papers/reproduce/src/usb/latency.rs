@@ -4,10 +4,10 @@
 use super::bound::{bus_ns, sum, terms};
 use super::machine::{Machine, ROUTER, Spoken, process};
 use super::seconds;
-use crate::chart::{Distribution, LineChart, Series};
-use crate::reproduce::{Effort, Figure, Progress, Report, Row};
-use crate::table::{Align, Table};
-use crate::{Failure, duration};
+use crate::{Effort, Figure, Progress, Report, Row};
+use diapason::chart::{Distribution, LineChart, Series};
+use diapason::table::{Align, Table};
+use diapason::{Failure, duration};
 use diapason_abi::usbd::{CRITICAL, STREAMS};
 use diapason_system::System;
 

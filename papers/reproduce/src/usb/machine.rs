@@ -1,12 +1,12 @@
 //! Figure 9's machine: its description, made fit for a scenario, and what its programs said.
 
-use crate::console::Line;
-use crate::describe::describe_any;
-use crate::metal::{self, Built};
-use crate::outcome::Verdict;
-use crate::session::Session;
-use crate::simulate::follow_together;
-use crate::{Failure, Workspace};
+use diapason::console::Line;
+use diapason::describe::describe_any;
+use diapason::metal::{self, Built};
+use diapason::outcome::Verdict;
+use diapason::session::Session;
+use diapason::simulate::follow_together;
+use diapason::{Failure, Workspace};
 use diapason_system::{Cable, Description, Host, Process, RunOptions, Server, System};
 
 /// The list of hosts, below the workspace's root.

@@ -3,9 +3,9 @@
 
 use super::machine::{Machine, ROUTER, Spoken, process};
 use super::seconds;
-use crate::Failure;
-use crate::reproduce::{Effort, Progress, Report, Row};
-use crate::table::{Align, Table};
+use crate::{Effort, Progress, Report, Row};
+use diapason::Failure;
+use diapason::table::{Align, Table};
 use diapason_abi::usbd::PROMISE;
 use diapason_system::System;
 
