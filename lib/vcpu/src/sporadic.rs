@@ -253,8 +253,8 @@ impl SporadicServer {
 
     /// Sets budget and period from now on. A smaller budget removes the part furthest in the
     /// future. Added budget comes one new period from now, so that changing to and fro gains
-    /// nothing, and nothing used returns before it. The first supply after a change is that of a merge, `T + kT
-    /// + R(r)`.
+    /// nothing, and nothing used returns before it. The first supply after a change is that of a
+    /// merge, `T + kT + R(r)`.
     pub fn set(&mut self, budget: Nanos, period: Nanos, now: Nanos) {
         self.give_back();
         let latest = now + period;
