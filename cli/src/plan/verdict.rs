@@ -79,7 +79,8 @@ impl Plan {
     }
 
     /// Only what the verdict needs.
-    pub(crate) fn tests(system: &System, clock_hz: u64) -> Plan {
+    #[must_use]
+    pub fn tests(system: &System, clock_hz: u64) -> Plan {
         let costs = Costs::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
@@ -107,7 +108,8 @@ impl Plan {
     }
 
     /// May it boot? Also of a plan of tests alone.
-    pub(crate) fn admits(&self, system: &System) -> bool {
+    #[must_use]
+    pub fn admits(&self, system: &System) -> bool {
         self.is_admitted(system) && self.besides(system).is_none()
     }
 
