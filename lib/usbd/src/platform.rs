@@ -43,7 +43,7 @@ pub trait Platform: Sized + 'static {
     ///
     /// # Errors
     /// The segment is not there.
-    fn writer<T: Plain + Send, const N: usize>(
+    fn writer<T: Plain, const N: usize>(
         &self,
         name: &str,
     ) -> Result<Writer<'static, T, N>, Errno>;
@@ -52,7 +52,7 @@ pub trait Platform: Sized + 'static {
     ///
     /// # Errors
     /// The segment is not there.
-    fn reader<T: Plain + Send, const N: usize>(
+    fn reader<T: Plain, const N: usize>(
         &self,
         name: &str,
     ) -> Result<Reader<'static, T, N>, Errno>;

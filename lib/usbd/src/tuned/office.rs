@@ -218,9 +218,17 @@ impl<P: Platform> Office<P> {
         reserve: &mut impl Reserve,
     ) -> Result<(), Terms> {
         let moves = self.moves(number, next.agreement()).ok_or(Terms::CLOSED)?;
-        reserve::set(reserve, &moves)?;
-        for (place, done) in self.places.iter_mut().zip(&moves) {
-            place.terms = done.to;
+        let done = reserve::set(reserve, &moves);
+        let standing = done.standing.iter().zip(&moves).enumerate();
+        for (number, (has, it)) in standing {
+            self.places[number].terms = *has;
+            if done.refused.is_none() && *has != it.to {
+                let Terms { budget, period } = *has;
+                log!(P, "tpipe{number} keeps {} in {} ns for now", budget.0, period.0);
+            }
+        }
+        if let Some(terms) = done.refused {
+            return Err(terms);
         }
         self.endpoint = next;
         Ok(())

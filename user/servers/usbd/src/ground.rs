@@ -65,14 +65,14 @@ impl Platform for Ground {
         Dma::attach(name).map(Shared)
     }
 
-    fn writer<T: Plain + Send, const N: usize>(
+    fn writer<T: Plain, const N: usize>(
         &self,
         name: &str,
     ) -> Result<Writer<'static, T, N>, Errno> {
         pipe::writer(name)
     }
 
-    fn reader<T: Plain + Send, const N: usize>(
+    fn reader<T: Plain, const N: usize>(
         &self,
         name: &str,
     ) -> Result<Reader<'static, T, N>, Errno> {
