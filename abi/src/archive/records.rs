@@ -30,6 +30,8 @@ pub struct Header {
     pub vcpus: u16,
     /// Queues by earliest deadline, above the one by period.
     pub dp_queues: u8,
+    /// Time in ns of a switch to a described VCPU that its budget does not pay.
+    pub switch_grace: u32,
 }
 
 /// One process, as the description declares it.
@@ -76,7 +78,7 @@ pub struct ProcessRecord {
     pub vcpus: u16,
 }
 
-/// What kind of object a table entry declares.
+/// The kind of object that a table entry declares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ObjectKind {
@@ -97,7 +99,7 @@ pub struct ObjectRecord {
     pub allowed: u64,
     /// Semaphores: the initial count, or `call::MUTEX`.
     pub initial: u64,
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
     /// Mailboxes: most messages.
     pub capacity: u16,
@@ -133,6 +135,7 @@ impl Header {
         w.put(&self.flags.to_le_bytes()).put(&self.horizon.to_le_bytes());
         w.put(&self.recorder_bytes.to_le_bytes());
         w.put(&self.vcpus.to_le_bytes()).put(&[self.dp_queues]);
+        w.put(&self.switch_grace.to_le_bytes());
         w.bytes
     }
 
@@ -147,7 +150,7 @@ impl Header {
 }
 
 impl ProcessRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; PROCESS_BYTES] {
         let mut w = Writer::<PROCESS_BYTES>::new();
@@ -220,7 +223,7 @@ impl ProcessRecord {
 pub const STACK_BYTES_MAX: u64 = layout::STACK_STRIDE - crate::PAGE as u64;
 
 impl ObjectRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();
@@ -245,7 +248,7 @@ impl ObjectRecord {
 }
 
 impl SegmentRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();

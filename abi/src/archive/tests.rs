@@ -93,6 +93,7 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         recorder_bytes: 4096,
         vcpus: vcpus.len() as u16,
         dp_queues: 1,
+        switch_grace: 1_750,
     };
     let offset = header.tables_end();
     header.length = (offset + image.len()) as u32;

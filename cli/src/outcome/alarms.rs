@@ -12,8 +12,8 @@ use crate::names::{self, Names};
 use crate::plan::Plan;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
+use diapason_costs::KERNEL;
 use diapason_costs::limits::TRAP_FRAME;
-use diapason_costs::{KERNEL, SWITCH_GRACE};
 use diapason_system::{Server, System};
 use std::fmt;
 
@@ -55,6 +55,8 @@ pub struct Assumptions {
     pub chains: Vec<ChainPromise>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
+    /// What a switch takes that no budget pays.
+    switch_grace: diapason_abi::Nanos,
     /// Is all time to be paid for by VCPUs?
     reserved: bool,
 }
@@ -100,6 +102,7 @@ impl Assumptions {
             pipes: PipePromise::of(system, &plan),
             chains: ChainPromise::of(system, &plan),
             slack_ns: 0,
+            switch_grace: plan.costs.switch_grace(),
             reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
     }
@@ -135,7 +138,7 @@ impl Assumptions {
         let used = outcome.threads.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
         let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
         let (observed, assumed) =
-            (used.saturating_sub(paid), end.entries.saturating_mul(SWITCH_GRACE.0));
+            (used.saturating_sub(paid), end.entries.saturating_mul(self.switch_grace.0));
         let text = format!(
             "threads used {} that no VCPU paid; the kernel grants at most {}",
             human(observed),
@@ -374,7 +377,7 @@ mod tests {
             let assumptions = Assumptions { reserved: true, ..Assumptions::of(&sample::system()) };
             assumptions.unpaid(&outcome).map(|alarm| (alarm.observed, alarm.assumed))
         };
-        let most = entries * SWITCH_GRACE.0;
+        let most = entries * Assumptions::of(&sample::system()).switch_grace.0;
         assert_eq!(used(paid + most), None);
         assert_eq!(used(paid + most + 1), Some((most + 1, most)));
         // With a process that has none, nothing is known.
