@@ -10,11 +10,13 @@ use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, Vcp
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
+use crate::plan::pipes::Piped;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_costs::limits::TRAP_FRAME;
-use diapason_system::{Server, System};
+use diapason_pipe::bill::{Basis, What};
+use diapason_system::{Pipe, Server, System, Way};
 use std::fmt;
 
 /// An assumption that a run contradicted.
@@ -64,8 +66,9 @@ pub struct Assumptions {
 /// What is assumed of one described VCPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Assumed {
-    /// Its response R(C), or its period if that is all that is known; and its list.
-    Main { response: u64, list: u64, job: Option<u64> },
+    /// Its response R(C), or its period if that is all that is known; its list; and whether what is
+    /// promised of it relies on that list never being full.
+    Main { response: u64, list: u64, relied: bool, job: Option<u64> },
     /// How it is described.
     Io(IoVcpu),
 }
@@ -84,7 +87,8 @@ impl Assumptions {
                 Server::Main { job_ns, .. } => job_ns,
                 Server::Io { .. } => None,
             };
-            vcpus.push((*number, Assumed::Main { response, list, job }));
+            let relied = job.is_some() || relies(&plan, system, *number);
+            vcpus.push((*number, Assumed::Main { response, list, relied, job }));
         }
         let ios = core.ios.iter().zip(&core.system.ios);
         vcpus.extend(ios.map(|(number, io)| (*number, Assumed::Io(io.clone()))));
@@ -217,6 +221,19 @@ impl Assumptions {
     }
 }
 
+/// Whether what is promised of a Main VCPU relies on its list never being full: the bill of a pipe
+/// whose thread it is says so, and a thread in the middle of a chain does.
+fn relies(plan: &Plan, system: &System, vcpu: u16) -> bool {
+    let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);
+    let of_pipe = |(pipe, piped): (&Pipe, &Piped)| {
+        let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
+        let counted = item.is_some_and(|item| item.basis == Basis::Merged);
+        pipe.way == Way::FromDevice && own(pipe.process) && !counted
+    };
+    let mut links = system.chains.iter().flat_map(|chain| &chain.links);
+    system.pipes.iter().zip(&plan.pipes).any(of_pipe) || links.any(|link| own(link.process))
+}
+
 /// One VCPU against what is assumed of it.
 struct Check<'a> {
     assumptions: &'a Assumptions,
@@ -254,17 +271,24 @@ impl Check<'_> {
             // The server of tuned pipes changed it, and its bounds have a period for full lists.
             return None;
         }
+        // A bill that counts full lists promises nothing of them, and where there is no bill nothing
+        // is promised at all.
+        let places = match self.assumed()? {
+            Assumed::Main { relied: false, .. } => return None,
+            Assumed::Main { list, .. } => *list,
+            Assumed::Io(_) => u64::MAX,
+        };
         if merges > 0 {
             let text = format!(
                 "the replenishment list of VCPU {} was full {merges} times, with up to {wakes} \
                  wake-ups in a period, so budget came up to a period later; {}",
                 self.name,
-                room(wakes)
+                room(wakes, places)
             );
             return Some(self.alarm("replenishment-list-full", [merges, 0], text));
         }
         let (assumed, remedy) = match self.assumed()? {
-            Assumed::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
+            Assumed::Main { list, .. } => (list.saturating_sub(1), room(wakes, *list)),
             Assumed::Io(io) => {
                 let terms = self.row.terms.as_ref()?;
                 (self.wakes(io, terms), "its `interval` is too long, or `wakes` too few".into())
@@ -327,9 +351,12 @@ impl Check<'_> {
 
 /// What to write about a list for so many wake-ups. Who waits for budget is woken less often, so
 /// there may be more of them once it is longer.
-fn room(wakes: u64) -> String {
+fn room(wakes: u64, places: u64) -> String {
     let enough = wakes.saturating_add(1);
-    if enough <= u64::from(diapason_abi::archive::REPLENISHMENTS_MAX) {
+    if enough <= places {
+        // Parts of a budget that is waited for stay apart, and fill any list.
+        "it has places for those, so it had to wait for budget: give it more".into()
+    } else if enough <= u64::from(diapason_abi::archive::REPLENISHMENTS_MAX) {
         format!("it needs `replenishments = {enough}` at least")
     } else {
         "no list is that long: give it a shorter period, or wake it less often".into()

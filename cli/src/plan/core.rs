@@ -57,6 +57,7 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     // A budget may end while the kernel is busy.
     core.system.overrun = prices.path;
     core.system.switch = prices.switch;
+    core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
     let lost = costs.lost();
     core.system.losses = Losses {
         begin: lost.switch,

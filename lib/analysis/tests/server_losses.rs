@@ -199,3 +199,15 @@ fn a_budget_of_which_the_kernel_takes_more_than_half_is_refused_with_the_least_t
     assert_eq!(first_failure(&system(47)), Err(Nonsense::BudgetLost(0, Nanos(48))));
     assert_eq!(first_failure(&system(48)), Ok(None));
 }
+
+/// A private VCPU may rank above any that is described, and takes what the kernel has left.
+#[test]
+fn where_vcpus_may_be_made_later_only_the_period_is_known() {
+    let mains = vec![MainVcpu::new(Nanos(2), Nanos(20)), MainVcpu::new(Nanos(3), Nanos(30))];
+    let closed = System::new(mains, vec![]);
+    let open = System { open: true, ..closed.clone() };
+    let supplies = [closed, open].map(|system| Supply::of(&system, 1).unwrap());
+    let [closed, open] = supplies.map(|supply| [supply.response(Nanos(3)), supply.any(Nanos(3))]);
+    assert_eq!(closed, [Nanos(5), Nanos(30 - 3 + 5)]);
+    assert_eq!(open, [Nanos(30), Nanos(30 - 3 + 30 + 2)]);
+}

@@ -5,7 +5,7 @@ use diapason_usb::class::kvaser;
 use diapason_usb::xhci::Limits;
 
 /// The controller in the description.
-pub const DEVICE: &str = "xhci";
+pub use diapason_abi::usbd::DEVICE;
 /// Memory the driver and the controller share: contexts and rings.
 pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.

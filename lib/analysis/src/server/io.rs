@@ -64,6 +64,7 @@ impl IoSupply {
             Queue::Fp => Some(above(system, io, vcpu)),
             Queue::Dp(_) => demand::of_queue(system, main.queue).ok().map(|()| None)?,
         };
+        let above = above.filter(|_| !system.open);
         let admitted = system.interference(vcpu);
         if main.queue == Queue::Fp {
             admitted.response(Nanos(system.own_work(vcpu)), main.period).ok()?;

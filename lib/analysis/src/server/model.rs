@@ -86,6 +86,9 @@ pub struct System {
     /// Cost of a timer interrupt on behalf of a VCPU that cannot run now. Zero for a kernel that
     /// sets its timer only for events that can change who runs.
     pub lower_timer: Nanos,
+    /// VCPUs may be made while the system runs. They rank by their periods among those described
+    /// here, so of no response more is known than the kernel promises: R := T.
+    pub open: bool,
     /// What budgets lose to the kernel: bills count what is left of them.
     pub losses: Losses,
 }

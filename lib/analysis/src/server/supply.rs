@@ -188,6 +188,7 @@ impl Supply {
         if let Some(above) = &above {
             above.response(main.budget + switches, main.period).ok()?;
         }
+        let above = above.filter(|_| !system.open);
         let (budget, period, chunks) = (main.budget, main.period, main.chunks);
         let lost = system.lost_of(vcpu);
         (lost < budget).then_some(())?;
@@ -214,7 +215,7 @@ impl Server for Supply {
     }
 
     fn scattered(&self, work: Nanos) -> Nanos {
-        // In a DP queue each unit has its own deadline, and nothing better is known.
+        // Where only the period is known, each unit has its own.
         if self.above.is_some() {
             return self.response(work);
         }
