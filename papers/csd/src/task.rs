@@ -50,6 +50,9 @@ pub struct TaskSet {
     tasks: Vec<Task>,
 }
 
+/// Whatever can be described is analysed.
+const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= TaskSet::PERIOD_MAX.0);
+
 impl TaskSet {
     /// Most tasks of a set.
     pub const TASKS_MAX: usize = 4096;

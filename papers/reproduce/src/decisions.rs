@@ -12,8 +12,8 @@ use super::semaphores::scenario::{self, Decision, Kind};
 use super::{Effort, Picture, Progress, Report, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
-use diapason::plan::counts::KERNEL;
 use diapason::table::{Align, Table};
+use diapason_costs::KERNEL;
 
 /// The figure shows 5 to 50 tasks.
 const TASKS: [u64; 10] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50];

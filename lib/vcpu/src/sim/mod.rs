@@ -107,8 +107,8 @@ impl<M, I> System<M, I> {
 }
 
 impl<M: MainServer, I: IoServer> System<M, I> {
-    /// Simulates from 0 to `horizon`. `arrivals` are sorted by time; those of one instant happen in the
-    /// order of the list. An arrival that names a VCPU that does not exist is ignored.
+    /// Simulates from 0 to `horizon`. `arrivals` are sorted by time; those of one instant happen
+    /// in the order of the list. An arrival that names a VCPU that does not exist is ignored.
     #[must_use]
     pub fn run(self, arrivals: &[Arrival], horizon: Nanos) -> Run<M, I> {
         engine::Engine::new(self, horizon).run(arrivals)
