@@ -71,6 +71,11 @@ const ALL: [(&str, Reproduction); 9] = [
     ("usb-throughput", usb::throughput),
 ];
 
+/// The names of all reproductions.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
 /// Reproduces and reports.
 ///
 /// # Errors

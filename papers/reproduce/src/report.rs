@@ -7,8 +7,8 @@ use std::path::Path;
 
 /// A number or statement of the paper beside ours.
 ///
-/// A value that is only shown is a *figure*. It becomes a *row* with [`Row::holds`], by a comparison
-/// that could have come out otherwise.
+/// A value that is only shown is a *figure*. [`Row::holds`] makes it a *row*, by a comparison that
+/// could have come out otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// Stable name.

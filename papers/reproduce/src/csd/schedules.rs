@@ -72,7 +72,7 @@ fn troublesome(set: &TaskSet) -> Row {
     let in_dp = found.map_or(0, |choice| choice.allocation.in_dp());
     Row::numbers("section4.2.3.r", "tasks", Some(5.0), in_dp as f64)
         .holds(in_dp == 5)
-        .note("DP queue of the cheapest CSD-2 that holds, with the overheads of [EMERALDS 1998, table 4.3]")
+        .note("DP queue of the cheapest CSD-2 that holds, by [EMERALDS 1998, table 4.3]")
 }
 
 fn drawn(title: &str, set: &TaskSet, allocation: &Allocation) -> ScheduleChart {

@@ -146,7 +146,8 @@ fn compared(scenario: &Scenario, seen: &Seen, times: &Distribution, bound: u64) 
     let [longest, shortest, mean] = scenario.seen;
     let count = times.values().len();
     let note = format!(
-        "of {count} messages of {} bytes; {} beyond; at most {:.1} us here, {} by [USB 2023, eq. 10]",
+        "of {count} messages of {} bytes; {} beyond; at most {:.1} us here, {} by \
+         [USB 2023, eq. 10]",
         scenario.message(),
         times.beyond(),
         micros(bound),

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn sentences_that_begin_with_a_relative_are_counted_and_questions_are_not() {
-        let text = "/// Who waits is asked first. What it gets is\n/// a turn: whose turn is known.\n\
+        let text = "/// Who waits is asked first. What it gets is\n/// a turn: whose turn is \
+                    known.\n\
                     ///\n/// What does it cost? Nothing that counts. Whatever\n/// comes, goes.\n";
         assert_eq!(counts(text), [(Measure::Relatives, 3)]);
         assert_eq!(counts("/// Returns what is left of it.\nfn a() {}\n"), []);
@@ -132,7 +133,8 @@ mod tests {
     fn public_items_without_a_comment_are_counted() {
         let text = "#[must_use]\npub const fn a() {}\npub struct B {\n    pub field: u8,\n}\n\
                     /// Does what it must do.\n#[must_use]\n#[expect(\n    x,\n)]\npub fn c() {}\n\
-                    pub(crate) fn d() {}\nfn e() {}\npub mod f;\npub use g::h;\npub const I: u8 = 1;\n";
+                    pub(crate) fn d() {}\nfn e() {}\npub mod f;\npub use g::h;\n\
+                    pub const I: u8 = 1;\n";
         assert_eq!(counts(text), [(Measure::Undocumented, 3)]);
     }
 }

@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const GLOSSARY: &str = "docs/glossary.md";
 
 /// Names of public types that a reader cannot know: those that exist are in the glossary.
-const HOUSE_WORDS: [&str; 32] = [
-    "Arrival", "Bell", "Bells", "Bill", "Board", "Broker", "Bused", "Chain", "Commons", "Counter",
-    "Desk", "Doorbell", "Given", "Half", "Home", "Inlet", "Kind", "Longer", "Looks", "Moves",
-    "Office", "Outlet", "Passed", "Place", "Places", "Plant", "Relay", "Spent", "Standing",
-    "Stage", "Told", "Turn",
+const HOUSE_WORDS: [&str; 29] = [
+    "Arrival", "Bill", "Board", "Broker", "Bused", "Chain", "Commons", "Counter", "Desk",
+    "Doorbell", "Given", "Half", "Home", "Inlet", "Longer", "Looks", "Moves", "Office", "Outlet",
+    "Passed", "Place", "Places", "Plant", "Relay", "Spent", "Stage", "Standing", "Told", "Turn",
 ];
 
 /// Public types: `pub` and one of these words.
