@@ -163,6 +163,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
     let or = |system: Option<PathBuf>, default| system.unwrap_or(workspace.root().join(default));
     match arguments.command {
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
+            unproved: None,
             system: or(system, CONCENTRATOR),
             horizon_ns: horizon,
             json,

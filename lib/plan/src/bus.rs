@@ -1,15 +1,6 @@
 //! The schedule of every USB bus that a description says something of: who transmits when, how long
 //! bulk transfers take at worst, and what the article's readings of t_A say instead.
 
-mod json;
-mod shared;
-mod tables;
-mod words;
-
-pub use json::buses as to_json;
-pub(super) use shared::longest;
-pub use tables::tables;
-
 use diapason_bus::article::{self, Outcome};
 use diapason_bus::reserve::{Start, least_reservation};
 use diapason_bus::{Async, EndpointId, Picos, Plan, Refusal, Unfit};
@@ -78,7 +69,7 @@ pub fn buses(system: &System) -> Vec<Bused> {
 }
 
 /// The problems of buses that have no schedule.
-pub(super) fn refusals<'a>(
+pub(crate) fn refusals<'a>(
     buses: &'a [Bused],
     system: &'a System,
 ) -> impl Iterator<Item = Diagnostics> + 'a {
@@ -97,7 +88,8 @@ pub(super) fn refusals<'a>(
 }
 
 /// Why an endpoint has no place, and what would have fit.
-fn why(refusal: &Refusal, system: &System) -> [String; 2] {
+#[must_use]
+pub fn why(refusal: &Refusal, system: &System) -> [String; 2] {
     let reason = refusal.why(|id| called(system, id));
     [format!("{} does not fit: {reason}", called(system, refusal.id)), refusal.instead()]
 }
@@ -107,6 +99,8 @@ fn called(system: &System, id: EndpointId) -> String {
     format!("`{}`", name(system, id))
 }
 
-fn name(system: &System, id: EndpointId) -> &str {
+/// The name of an endpoint.
+#[must_use]
+pub fn name(system: &System, id: EndpointId) -> &str {
     system.endpoint_name(id.0).unwrap_or_default()
 }

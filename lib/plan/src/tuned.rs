@@ -4,19 +4,15 @@
 //! The server computes bills as the plan does, and must not compute them with other costs. So it
 //! is told those of the plan, in its settings.
 
-use super::calls::Calls;
-use super::core::Core;
-use super::pipes::{Missing, Plant, interrupts};
-use super::verdict::Plan;
-use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::calls::Calls;
+use crate::core::Core;
+use crate::pipes::{Missing, Plant, interrupts};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{CHANNELS, COSTS, DriverCosts, Envelope, OUTPUT_COSTS, OutputCosts};
-use diapason_costs::{KERNEL, KernelTimes};
+use diapason_abi::pipe::{CHANNELS, DriverCosts, Envelope, OutputCosts};
+use diapason_costs::KernelTimes;
 use diapason_pipe::size::Bucket;
-use diapason_system::{Diagnostics, Place, Setting, System, Tpipe};
+use diapason_system::{Diagnostics, Place, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
-use serde_json::{Value, json};
 
 /// The I/O VCPU of the bottom half; the server opens it by this name.
 const RECEIVER: &str = "usb-receive";
@@ -27,35 +23,17 @@ const SLOT: Nanos = Nanos::from_micros(125);
 /// promised there.
 pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 
-pub(super) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned {
+pub(crate) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned {
     let plant = Plant { system, core, calls: Calls::new(costs) };
     let costs = |tpipe| Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?));
     system.tpipes.iter().map(costs).collect()
-}
-
-/// The system with what its servers are told: the costs that its plan computes with.
-#[must_use]
-pub fn told(mut system: System) -> System {
-    let costs = KernelTimes::new(KERNEL, system.clock_hz);
-    let core = super::core::core(&system, &costs);
-    let tuned = tuned(&system, &core, &costs);
-    for (place, costs) in tuned.iter().enumerate() {
-        let server = usize::from(system.tpipes[place].server);
-        let settings = &mut system.processes[server].settings;
-        let is_told = settings.iter().any(|setting| setting.name == COSTS);
-        if let (Ok((costs, output)), false) = (costs, is_told) {
-            settings.push(Setting::new(COSTS, &costs.words()));
-            settings.extend(output.map(|costs| Setting::new(OUTPUT_COSTS, &costs.words())));
-        }
-    }
-    system
 }
 
 impl Plant<'_> {
     /// What may come from a device beside the pipes of the description: of each channel without
     /// one the most that any place may ask for, or what comes back if it is written. What comes on
     /// a channel comes once.
-    pub(super) fn tuned_traffic(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
+    pub(crate) fn tuned_traffic(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
         let described = |channel: u8| {
             let mut pipes = self.system.pipes.iter();
             pipes.any(|pipe| pipe.usb == usb && pipe.channel == channel)
@@ -75,7 +53,7 @@ impl Plant<'_> {
     }
 
     /// The time in which the bus guarantees a transfer of a device, if the server asks for that.
-    pub(super) fn guaranteed(&self, usb: usize) -> Nanos {
+    pub(crate) fn guaranteed(&self, usb: usize) -> Nanos {
         match self.system.tpipes.iter().any(|tpipe| tpipe.usb == usb) {
             true => Nanos(SLOT.0 * u64::from(GUARANTEED)),
             false => Nanos::ZERO,
@@ -99,7 +77,7 @@ impl Plant<'_> {
     }
 
     /// Share and period of what a thread of the server runs on, and how often it is woken at most.
-    pub(super) fn io_of(&self, tpipe: &Tpipe, name: &str) -> Result<(u32, Nanos, Nanos), Missing> {
+    pub(crate) fn io_of(&self, tpipe: &Tpipe, name: &str) -> Result<(u32, Nanos, Nanos), Missing> {
         let is = |number: &u16| {
             let vcpu = &self.system.vcpus[usize::from(*number)];
             vcpu.name == name && vcpu.allowed >> tpipe.server & 1 == 1
@@ -120,77 +98,15 @@ impl Plant<'_> {
     }
 }
 
-impl Plan {
-    /// Every place for a tuned pipe with the most that it may be; nothing without any.
-    pub(super) fn tpipe_table(&self, system: &System) -> String {
-        if system.tpipes.is_empty() {
-            return String::new();
-        }
-        let columns = ["channels", "rate", "at once", "budget", "period"];
-        let columns = columns.map(|name| (name, Align::Right));
-        let first = [("may be opened", Align::Left), ("by", Align::Left)];
-        let mut table = Table::new(&[&first[..], &columns[..]].concat());
-        for tpipe in &system.tpipes {
-            let Envelope { rate, burst, budget, period, .. } = tpipe.envelope;
-            let reader = system.process_name(tpipe.process).unwrap_or_default();
-            table.row(vec![
-                tpipe.name.clone(),
-                reader.to_owned(),
-                ways(tpipe),
-                format!("{rate}/s"),
-                burst.to_string(),
-                human(budget.0),
-                human(period.0),
-            ]);
-        }
-        table.render() + "all of it is in the bills, and no more is given\n"
-    }
-
-    /// The places where nothing can be promised.
-    pub(super) fn of_tpipes<'a>(
-        &'a self,
-        system: &'a System,
-    ) -> impl Iterator<Item = Diagnostics> + 'a {
-        let numbered = (0u16..).zip(system.tpipes.iter().zip(&self.tuned));
-        numbered.filter_map(|(number, (tpipe, tuned))| {
-            let (what, remedy) = tuned.as_ref().err()?;
-            let title = format!("`{}` could have no bound: {what}", tpipe.name);
-            Some(system.problem(Place::Tpipe(number), [&title, "", "", remedy]))
-        })
-    }
-}
-
-/// The channels it may listen to, or write to.
-fn channels(tpipe: &Tpipe, is: fn(&Envelope, u8) -> bool) -> Vec<u8> {
-    (0..CHANNELS as u8).filter(|channel| is(&tpipe.envelope, *channel)).collect()
-}
-
-/// The same in words.
-fn ways(tpipe: &Tpipe) -> String {
-    let list =
-        |channels: Vec<u8>| channels.iter().map(u8::to_string).collect::<Vec<String>>().join(", ");
-    let from = list(channels(tpipe, |envelope, channel| envelope.has(channel)));
-    let to = list(channels(tpipe, |envelope, channel| envelope.writes(channel)));
-    match (from.is_empty(), to.is_empty()) {
-        (_, true) => from,
-        (true, false) => format!("to {to}"),
-        (false, false) => format!("{from} to {to}"),
-    }
-}
-
-/// The places for programs.
-pub(super) fn to_json(system: &System) -> Vec<Value> {
-    let place = |tpipe: &Tpipe| {
-        let Envelope { rate, burst, budget, period, .. } = tpipe.envelope;
-        json!({
-            "tpipe": tpipe.name,
-            "channels": channels(tpipe, |envelope, channel| envelope.has(channel)),
-            "to": channels(tpipe, |envelope, channel| envelope.writes(channel)),
-            "rate": rate,
-            "burst": burst,
-            "budget_ns": budget.0,
-            "period_ns": period.0,
-        })
-    };
-    system.tpipes.iter().map(place).collect()
+/// The places where nothing can be promised.
+pub(crate) fn refusals_of_places<'a>(
+    tuned: &'a Tuned,
+    system: &'a System,
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let numbered = (0u16..).zip(system.tpipes.iter().zip(tuned));
+    numbered.filter_map(|(number, (tpipe, tuned))| {
+        let (what, remedy) = tuned.as_ref().err()?;
+        let title = format!("`{}` could have no bound: {what}", tpipe.name);
+        Some(system.problem(Place::Tpipe(number), [&title, "", "", remedy]))
+    })
 }

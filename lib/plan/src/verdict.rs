@@ -1,17 +1,20 @@
 //! The plan of a system: every test asked, one verdict.
 
-use super::allocate;
-use super::bus::{self, Bused};
-use super::chains::{self, Chained};
-use super::core::{self, Core, is_by_period};
-use super::pipes::{self, Piped};
-use super::refusal;
-use super::tuned::{self, Tuned};
+use crate::allocate;
+use crate::bus::{self, Bused};
+use crate::chains::{self, Chained};
+use crate::core::{self, Core, is_by_period};
+use crate::pipes::{self, Piped};
+use crate::refusal;
+use crate::tuned::{self, Tuned, refusals_of_places};
+use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    Admission, ClosedForm, Queue, Unfit, admit, breakdown, equation_one, wide,
+    Admission, ClosedForm, Queue, Response, Server as _, Supply, Unfit, admit, breakdown,
+    equation_one, wide,
 };
 use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, System};
+use std::sync::OnceLock;
 
 /// What a sum against a bound says about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +38,6 @@ pub struct Plan {
     pub equation_one: Sum,
     /// The wider closed form, with kernel costs.
     pub wide: Sum,
-    /// So much of its budget, in per mille, every VCPU could have.
-    pub margin: Option<u64>,
-    /// The cheapest queues that hold, one for each Main VCPU.
-    pub cheapest: Option<Vec<Queue>>,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
     /// What servers are told about pipes that may be opened.
@@ -49,6 +48,9 @@ pub struct Plan {
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
+    system: System,
+    margin: OnceLock<Option<u64>>,
+    cheapest: OnceLock<Option<Vec<Queue>>>,
 }
 
 impl Sum {
@@ -71,21 +73,11 @@ impl Plan {
     /// The plan of `system` on a processor of `clock_hz` instructions a second.
     #[must_use]
     pub fn of(system: &System, clock_hz: u64) -> Plan {
-        let mut plan = Plan::tests(system, clock_hz);
-        plan.margin = breakdown(&plan.core.system);
-        plan.cheapest = allocate::cheapest(&plan.core.system, &plan.costs);
-        plan.findings = plan.judged(system);
-        plan
-    }
-
-    /// Only what the verdict needs.
-    #[must_use]
-    pub fn tests(system: &System, clock_hz: u64) -> Plan {
         let costs = KernelTimes::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         let pipes = pipes::pipes(system, &core, &costs);
-        Plan {
+        let mut plan = Plan {
             chains: chains::chains(system, &core, &costs, &pipes),
             buses: bus::buses(system),
             pipes,
@@ -93,24 +85,40 @@ impl Plan {
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
-            margin: None,
-            cheapest: None,
             findings: Vec::new(),
+            system: system.clone(),
+            margin: OnceLock::new(),
+            cheapest: OnceLock::new(),
             core,
             costs,
-        }
+        };
+        plan.findings = plan.judged();
+        plan
     }
 
-    /// Does every VCPU get what it was promised?
+    /// The system that is planned.
+    #[must_use]
+    pub const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// So much of its budget, in per mille, every VCPU could have.
+    #[must_use]
+    pub fn margin(&self) -> Option<u64> {
+        *self.margin.get_or_init(|| breakdown(&self.core.system))
+    }
+
+    /// The cheapest queues that hold, one for each Main VCPU.
+    #[must_use]
+    pub fn cheapest(&self) -> Option<&[Queue]> {
+        let found = || allocate::cheapest(&self.core.system, &self.costs);
+        self.cheapest.get_or_init(found).as_deref()
+    }
+
+    /// Whether every VCPU gets what it was promised.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.findings.is_empty()
-    }
-
-    /// May it boot? Also of a plan of tests alone.
-    #[must_use]
-    pub fn admits(&self, system: &System) -> bool {
-        self.is_admitted(system) && self.besides(system).is_none()
     }
 
     /// Does the test that the description asks for admit it?
@@ -118,31 +126,49 @@ impl Plan {
         if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
     }
 
-    /// What is wrong with it besides its VCPUs.
-    fn besides(&self, system: &System) -> Option<Diagnostics> {
-        let of_buses = || bus::refusals(&self.buses, system).next();
-        let of_pipes = || refusal::of_pipes(self, system).next();
-        let of_tpipes = || self.of_tpipes(system).next();
-        let of_chains = || chains::refusals(&self.chains, system).next();
-        let of_pipes = || of_pipes().or_else(of_tpipes).or_else(of_chains);
-        system.overcrowded().or_else(of_buses).or_else(of_pipes)
-    }
-
-    fn judged(&self, system: &System) -> Vec<Diagnostics> {
+    fn judged(&self) -> Vec<Diagnostics> {
+        let system = &self.system;
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded());
         let refused = refused.chain(bus::refusals(&self.buses, system));
-        let refused = refused.chain(refusal::of_pipes(self, system)).chain(self.of_tpipes(system));
+        let refused = refused.chain(refusal::of_pipes(self, system));
+        let refused = refused.chain(refusals_of_places(&self.tuned, system));
         refused.chain(chains::refusals(&self.chains, system)).collect()
     }
-}
 
-/// Why `system` must not boot, in the words of the plan; `None`: it may.
-#[must_use]
-pub fn objection(system: &System) -> Option<Diagnostics> {
-    let plan = Plan::tests(system, system.clock_hz);
-    if plan.is_admitted(system) {
-        return plan.besides(system);
+    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    #[must_use]
+    pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
+        let io = &self.core.system.ios[io];
+        let periods = io.serves.iter().map(|main| self.core.system.mains[*main].period);
+        let grant = periods.map(|period| io.quantum(period)).min().unwrap_or_default();
+        (grant, Nanos(io.share.time_for(grant.0)))
     }
-    Plan::of(system, system.clock_hz).findings.into_iter().next()
+
+    /// What is known of a Main VCPU's response, if the exact test admits the system.
+    #[must_use]
+    pub fn response(&self, main: usize) -> Option<&Response> {
+        self.exact.as_ref().ok()?.responses.get(main)
+    }
+
+    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
+    /// exact test admits the system: D_sync.
+    #[must_use]
+    pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
+        self.exact.as_ref().ok()?;
+        Some(Supply::of(&self.core.system, main)?.sync(Nanos(job_ns)).0)
+    }
+
+    /// Σ C/T + Σ U, rounded up.
+    #[must_use]
+    pub fn utilization_ppm(&self) -> u64 {
+        let system = &self.core.system;
+        let mains = system.mains.iter().map(|main| {
+            let ppm =
+                (u128::from(main.budget.0) * 1_000_000).div_ceil(u128::from(main.period.0.max(1)));
+            u64::try_from(ppm).unwrap_or(u64::MAX)
+        });
+        let ios = system.ios.iter().map(|io| u64::from(io.share.ppm()));
+        mains.chain(ios).sum()
+    }
 }

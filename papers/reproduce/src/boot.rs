@@ -71,12 +71,12 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
 /// If it broke one: then nothing it measured can be trusted.
 pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
     let name = &session.system.name;
-    match session.judge(&run) {
+    let judged = session.judge(&run);
+    let findings = judged.findings().join("; ");
+    match judged {
         Verdict::Holds => Ok(run),
         Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
-        Verdict::Broken(findings) => {
-            Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
-        }
+        Verdict::Broken(_) => Err(Failure::Ours(format!("{name} did not hold: {findings}"))),
     }
 }
 

@@ -105,7 +105,7 @@ impl Observed {
     pub fn holds(&self) -> Result<(), String> {
         match &self.verdict {
             Verdict::Holds => Ok(()),
-            Verdict::Broken(findings) => Err(findings.join("\n")),
+            Verdict::Broken(_) => Err(self.verdict.findings().join("\n")),
             Verdict::Bug(text) => Err(text.clone()),
         }
     }

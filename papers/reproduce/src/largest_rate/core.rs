@@ -171,8 +171,8 @@ fn is_promised(system: &mut System, speed: Speed) -> bool {
     let mut frames = 1;
     loop {
         set_turn(system, speed, frames);
-        let plan = Plan::tests(system, system.clock_hz);
-        if !plan.admits(system) {
+        let plan = Plan::of(system, system.clock_hz);
+        if !plan.holds() {
             return false;
         }
         let found = found(system, &plan).min(FOUND_MAX);

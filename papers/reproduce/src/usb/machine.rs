@@ -100,12 +100,9 @@ impl Machine {
         })?;
         for (session, run) in sessions.iter().zip(&runs) {
             let name = &session.system.name;
-            match session.judge(run) {
-                Verdict::Holds => {}
-                Verdict::Bug(text) => return Err(Failure::Ours(format!("{name}: {text}"))),
-                Verdict::Broken(found) => {
-                    return Err(Failure::Ours(format!("{name}: {}", found.join("; "))));
-                }
+            let found = session.judge(run).findings();
+            if !found.is_empty() {
+                return Err(Failure::Ours(format!("{name}: {}", found.join("; "))));
             }
         }
         Ok(())
