@@ -297,7 +297,7 @@ mod tests {
     use super::super::{JobCost, KernelRow, LongestPath, sample};
     use super::*;
     use diapason_costs::KERNEL;
-    use diapason_system::System;
+    use diapason_system::Server;
 
     fn assumptions() -> Assumptions {
         let system = sample::system();

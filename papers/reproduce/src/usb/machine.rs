@@ -3,7 +3,6 @@
 use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::{self, Built};
-use diapason::outcome::Verdict;
 use diapason::session::Session;
 use diapason::simulate::follow_together;
 use diapason::{Failure, Workspace};
