@@ -1,8 +1,8 @@
 //! The commands of a developer: `cargo xtask run`, `test`, `bench`, `gdb`, `tidy`.
 //!
-//! What a user of Diapason needs too is in the library of the `diapason` command and only called
-//! from here. Rule of this room: no test is skipped in silence, and nothing is installed without
-//! a word.
+//! The functions that a user of Diapason needs too are in the library of the `diapason` command and
+//! only called from here. Rule of this room: no test is skipped in silence, and nothing is
+//! installed without a word.
 
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Builds what boots.
+    /// Builds the kernel and the programs.
     ///
     /// # Errors
     /// If there is no emulator, or something does not compile.
@@ -56,7 +56,7 @@ impl Bench {
     }
 }
 
-/// Builds what boots.
+/// Builds the kernel and the programs.
 ///
 /// # Errors
 /// If something does not compile.

@@ -1,4 +1,4 @@
-//! What the analysis assumes is counted while a system runs: broken assumptions ring, and time in
+//! The analysis' assumptions are counted while a system runs: broken assumptions ring, and time in
 //! is time out.
 
 use super::{Observed, QemuTest};
@@ -17,7 +17,7 @@ pub const TESTS: &[QemuTest] = &[
     },
 ];
 
-/// What must ring, and for whom.
+/// The alarms that must ring, and their subjects.
 const RINGING: [(&str, &str); 4] = [
     ("job-cost", "VCPU crumbs"),
     ("replenishment-list-full", "VCPU crumbs"),
