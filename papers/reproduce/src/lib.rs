@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 /// The exit code if nothing failed, but a part was skipped because the machine lacks something.
 const INCOMPLETE: u8 = 4;
 
-/// What `reproduce` was asked to do.
+/// The request to `reproduce`.
 #[derive(Clone, Debug)]
 pub struct ReproduceRequest {
-    /// What to reproduce; everything if empty.
+    /// The reproductions to make; all if empty.
     pub names: Vec<String>,
     /// How thoroughly.
     pub effort: Effort,
@@ -76,7 +76,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// Reproduces and reports.
+/// Makes the reproductions and reports them.
 ///
 /// # Errors
 /// If a name is unknown, or a picture cannot be written.

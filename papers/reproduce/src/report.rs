@@ -1,4 +1,5 @@
-//! What a reproduction found, as JSON and as text. The JSON is documented in `docs/reproduce.md`.
+//! The results of a reproduction, as JSON and as text. The JSON is documented in
+//! `docs/reproduce.md`.
 
 use diapason::chart::LineChart;
 use diapason::table::{Align, Table};
@@ -15,24 +16,24 @@ pub struct Row {
     pub id: String,
     /// Unit of both values; empty for plain numbers and words.
     pub unit: &'static str,
-    /// What the paper says; null if it says nothing.
+    /// The paper's value; null if it has none.
     pub paper: Value,
-    /// What we found; null if it was not measured.
+    /// Our value; null if it was not measured.
     pub ours: Value,
     /// Whether ours supports the paper, or the promise that the note states; `None`: not compared.
     pub holds: Option<bool>,
-    /// What must be known to read the row.
+    /// The facts needed to read the row.
     pub note: String,
 }
 
-/// A picture.
+/// A picture of a reproduction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Picture {
     /// Name of the file without `.svg`.
     pub name: String,
     /// The picture.
     pub svg: String,
-    /// What it shows, if that is lines: name and points of each.
+    /// The lines that it shows: name and points of each.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -154,7 +155,7 @@ impl Report {
         (compared && self.skipped.is_empty()).then_some(true)
     }
 
-    /// The documented object.
+    /// Returns the documented object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (rows, figures): (Vec<&Row>, Vec<&Row>) =

@@ -11,14 +11,14 @@ struct Room {
     folder: &'static str,
     /// What it is for, in the README.
     purpose: &'static str,
-    /// Folders whose packages it may use besides its own.
+    /// Folders whose packages it may use besides its own: rooms, or parts of them.
     uses: &'static [&'static str],
     /// Folders that its tests may use as well.
     tests: &'static [&'static str],
 }
 
 /// Every room, from the ground up: a room uses only what stands above it in this table.
-const ROOMS: [Room; 9] = [
+const ROOMS: [Room; 10] = [
     Room {
         folder: "abi",
         purpose: "what kernel, programs and tools must agree on; plain data",
@@ -50,6 +50,12 @@ const ROOMS: [Room; 9] = [
         tests: &[],
     },
     Room {
+        folder: "lib/plan",
+        purpose: "from a description to verdicts, bills and refusals",
+        uses: &["abi", "lib", "devices"],
+        tests: &[],
+    },
+    Room {
         folder: "sim",
         purpose: "the deterministic machine and its USB controller",
         uses: &["abi", "lib", "kernel/core", "devices"],
@@ -58,19 +64,19 @@ const ROOMS: [Room; 9] = [
     Room {
         folder: "cli",
         purpose: "the `diapason` command: it renders, boots and asks",
-        uses: &["abi", "lib", "kernel/core", "devices", "sim"],
+        uses: &["abi", "lib", "lib/plan", "kernel/core", "devices", "sim"],
         tests: &[],
     },
     Room {
         folder: "papers",
         purpose: "reproductions of papers, and what exists only for them",
-        uses: &["abi", "lib", "kernel/core", "user/rt", "devices", "sim", "cli"],
+        uses: &["abi", "lib", "lib/plan", "kernel/core", "user/rt", "devices", "sim", "cli"],
         tests: &[],
     },
     Room {
         folder: "xtask",
         purpose: "the developer's commands: tests, house rules, debugger",
-        uses: &["abi", "lib", "kernel/core", "devices", "sim", "cli", "papers"],
+        uses: &["abi", "lib", "lib/plan", "kernel/core", "devices", "sim", "cli", "papers"],
         tests: &[],
     },
 ];
@@ -139,18 +145,19 @@ pub fn dependencies(tree: &Tree) -> Vec<Problem> {
         packages.iter().filter_map(|package| Some((package.name()?, package.folder))).collect();
     for package in &packages {
         let path = &package.manifest.path;
-        let Some(room) = room(package.folder) else {
+        let Some(own) = room(package.folder) else {
             let remedy = "give its folder a row in xtask/src/tidy/rules/rooms.rs, or move it";
             problems.push(Problem::new(path, 1, format!("this package has no room: {remedy}")));
             continue;
         };
         for (name, test) in package.uses() {
             let Some(folder) = folders.get(name) else { continue };
-            let mut allowed = vec![room.folder];
-            allowed.extend(room.uses);
-            allowed.extend(room.tests.iter().filter(|_| test));
-            // A longer folder is a room of its own only if the table says so.
-            if allowed.iter().any(|allowed| below(folder, allowed)) {
+            let mut allowed = vec![own.folder];
+            allowed.extend(own.uses);
+            allowed.extend(own.tests.iter().filter(|_| test));
+            // A room inside another one is not part of it.
+            let home = room(folder).map_or("", |room| room.folder);
+            if allowed.iter().any(|allowed| below(folder, allowed) && below(allowed, home)) {
                 continue;
             }
             let of = |(_, line): &(usize, &str)| line.trim_start().starts_with(name);
@@ -158,7 +165,7 @@ pub fn dependencies(tree: &Tree) -> Vec<Problem> {
             let whose = if test { "tests of " } else { "" };
             let text = format!(
                 "{whose}`{}` must not use `{name}`, which is in {folder}: turn the arrow around",
-                room.folder
+                own.folder
             );
             problems.push(Problem::new(path, line, text));
         }
@@ -226,6 +233,16 @@ mod tests {
         let user = |room: &&Room| room.uses.iter().chain(room.tests).any(|f| below(f, "papers"));
         let users: Vec<&str> = ROOMS.iter().filter(user).map(|room| room.folder).collect();
         assert_eq!(users, ["xtask"]);
+    }
+
+    #[test]
+    fn a_room_inside_another_is_not_part_of_it() {
+        let plan = "[package]\nname = \"plan\"\n";
+        let user = "[package]\nname = \"a\"\n[dependencies]\nplan = {}\n";
+        let files = [("lib/plan/Cargo.toml", plan), ("lib/a/Cargo.toml", user)];
+        assert_eq!(fires_on(dependencies, &files), [("lib/a/Cargo.toml".into(), 4)]);
+        let files = [("lib/plan/Cargo.toml", plan), ("cli/Cargo.toml", user)];
+        assert_eq!(fires_on(dependencies, &files), []);
     }
 
     #[test]
