@@ -12,14 +12,13 @@ use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CHANNELS, COSTS, DriverCosts, Envelope, OUTPUT_COSTS, OutputCosts};
+use diapason_contract::threads::RECEIVE;
 use diapason_costs::{KERNEL, KernelTimes};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, Setting, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
 use serde_json::{Value, json};
 
-/// The I/O VCPU of the bottom half; the server opens it by this name.
-const RECEIVER: &str = "usb-receive";
 /// A slot of a bus of high speed.
 const SLOT: Nanos = Nanos::from_micros(125);
 
@@ -84,7 +83,7 @@ impl Plant<'_> {
 
     fn driver(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
         let bus = self.transfers(tpipe.usb)?;
-        let (share, period, gap) = self.io_of(tpipe, RECEIVER)?;
+        let (share, period, gap) = self.io_of(tpipe, RECEIVE.vcpu)?;
         let interrupts = interrupts(gap, self.core)?;
         Ok(DriverCosts {
             transfer: bus.worst,

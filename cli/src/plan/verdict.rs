@@ -125,12 +125,13 @@ impl Plan {
         let of_tpipes = || self.of_tpipes(system).next();
         let of_chains = || chains::refusals(&self.chains, system).next();
         let of_pipes = || of_pipes().or_else(of_tpipes).or_else(of_chains);
-        system.overcrowded().or_else(of_buses).or_else(of_pipes)
+        let of_servers = || system.unservable().into_iter().next();
+        system.overcrowded().or_else(of_servers).or_else(of_buses).or_else(of_pipes)
     }
 
     fn judged(&self, system: &System) -> Vec<Diagnostics> {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
-        let refused = refused.into_iter().chain(system.overcrowded());
+        let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
         let refused = refused.chain(bus::refusals(&self.buses, system));
         let refused = refused.chain(refusal::of_pipes(self, system)).chain(self.of_tpipes(system));
         refused.chain(chains::refusals(&self.chains, system)).collect()
