@@ -4,9 +4,9 @@
 //! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
 //! kernel's calls cost.
 
-use super::bus;
-use super::calls::Calls;
-use super::core::Core;
+use crate::beside;
+use crate::calls::Calls;
+use crate::core::Core;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -45,7 +45,7 @@ pub enum NoBill {
 }
 
 /// Something a bill needs is not in the description: what, and the remedy.
-pub(super) type Missing = (String, String);
+pub(crate) type Missing = (String, String);
 
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
@@ -71,22 +71,22 @@ pub fn contract(pipe: &Pipe) -> Bucket {
 }
 
 /// What bills are computed from.
-pub(super) struct Plant<'a> {
-    pub(super) system: &'a System,
-    pub(super) core: &'a Core,
-    pub(super) calls: Calls,
+pub(crate) struct Plant<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) core: &'a Core,
+    pub(crate) calls: Calls,
 }
 
 /// The way of a device's messages to the server.
-pub(super) struct Inbound {
-    pub(super) bus: Transfers,
-    pub(super) interrupts: Interrupts,
-    pub(super) half: IoSupply,
-    pub(super) work: Work,
+pub(crate) struct Inbound {
+    pub(crate) bus: Transfers,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) half: IoSupply,
+    pub(crate) work: Work,
 }
 
 impl<'a> Plant<'a> {
-    pub(super) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
+    pub(crate) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
         Plant { system, core, calls: Calls::new(costs) }
     }
 }
@@ -111,7 +111,7 @@ impl Plant<'_> {
     /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
     /// pipes from it, the acknowledgements of what pipes to it carry, and whatever programs may ask
     /// for while the system runs.
-    pub(super) fn with_traffic<R>(
+    pub(crate) fn with_traffic<R>(
         &self,
         index: usize,
         then: impl FnOnce(&Traffic<'_>) -> R,
@@ -131,7 +131,7 @@ impl Plant<'_> {
         Ok(then(&Traffic { channels: &channels, own }))
     }
 
-    pub(super) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+    pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let mut interrupts = interrupts(gap, self.core)?;
         interrupts.shared = self.writes(pipe.server);
@@ -144,7 +144,7 @@ impl Plant<'_> {
     }
 
     /// Whether anything is, or may be, written to a server.
-    pub(super) fn writes(&self, server: u16) -> bool {
+    pub(crate) fn writes(&self, server: u16) -> bool {
         let pipes = self.system.pipes.iter();
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
         pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
@@ -154,7 +154,7 @@ impl Plant<'_> {
     /// Returns the longest time that may pass under the server's lock before the work of a thread
     /// is done: each thread of every service may hold the lock once before, and whoever waits for
     /// it runs the holder on its own budget.
-    pub(super) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
+    pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
         let process = &self.system.processes[usize::from(server)];
         let setting = |name: &str| process.setting(name);
@@ -175,7 +175,7 @@ impl Plant<'_> {
 
 impl Inbound {
     /// All stages, the last one for a `user`.
-    pub(super) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
+    pub(crate) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
         let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
         let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
         Stages { bus, interrupts, bottom_half, receiver: None, user }
@@ -184,7 +184,7 @@ impl Inbound {
 
 /// A thread of the server besides the one that manages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
+pub(crate) enum Half {
     /// The bottom half of what comes.
     Receives,
     /// It hears what clients want.
@@ -194,7 +194,7 @@ pub(super) enum Half {
 impl Plant<'_> {
     /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
     /// it is woken at most.
-    pub(super) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+    pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
         let is = |number: &u16| {
@@ -228,7 +228,7 @@ impl Plant<'_> {
 }
 
 /// The Main VCPU of a process, which has to be its own.
-pub(super) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
@@ -247,7 +247,7 @@ pub(super) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
 }
 
 /// The longest time of a transfer of an interface, beside whatever shares its bus.
-pub(super) fn longest_transfer(
+pub(crate) fn longest_transfer(
     usb: usize,
     system: &System,
     direction: Direction,
@@ -255,12 +255,12 @@ pub(super) fn longest_transfer(
 ) -> Result<Nanos, Missing> {
     debug_assert_eq!(system.usb[usb].model, UsbModel::UsbCan);
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    bus::longest(system, usb, (direction, PACKET), bytes)
+    beside::longest(system, usb, (direction, PACKET), bytes)
 }
 
 impl Plant<'_> {
     /// Transfers from an interface.
-    pub(super) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
+    pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
         let (bytes, queued) = kvaser::TRANSFER;
         let alone = longest_transfer(usb, self.system, Direction::In, bytes)?;
         let bus = Bus::new(Speed::High);
@@ -276,7 +276,7 @@ impl Plant<'_> {
     }
 }
 
-pub(super) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
+pub(crate) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
     let sources = core.system.sources.iter();
     let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
     let told = top_half(core.system.kernel_section, &sources);
