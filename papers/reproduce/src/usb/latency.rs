@@ -8,7 +8,7 @@ use crate::{Effort, Picture, Progress, Report, Row};
 use diapason::chart::{Distribution, LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason::{Failure, duration};
-use diapason_abi::usbd::{CRITICAL, STREAMS};
+use diapason_contract::settings::{CRITICAL, STREAMS};
 use diapason_system::System;
 
 /// A row of table 2: budget of an endpoint, its latency in microframes; and of table 4: the

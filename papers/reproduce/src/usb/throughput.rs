@@ -6,7 +6,7 @@ use super::seconds;
 use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
-use diapason_abi::usbd::PROMISE;
+use diapason_contract::settings::PROMISE;
 use diapason_system::System;
 
 /// Guarantee of a bulk endpoint, the cameras that the article keeps, and what it measured of an
