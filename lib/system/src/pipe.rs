@@ -19,7 +19,8 @@ use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use crate::usb::controller_of;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
-use diapason_abi::usbd::DEVICE;
+use diapason_contract::can;
+use diapason_contract::needs::CONTROLLER;
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -106,21 +107,25 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = server(declared, pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        // Without names there is no such channel, which is reported by `check`.
+        let Some(known) = usize::try_from(channel.value).ok().and_then(can::names) else {
+            continue;
+        };
         let mut names: Vec<At<String>> = Vec::new();
-        let mut named = |what: &str| {
-            let name = At::new(format!("can{}{what}", channel.value), channel.span.clone());
+        let mut named = |name: &str| {
+            let name = At::new(name.to_owned(), channel.span.clone());
             names.push(name.clone());
             name
         };
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
-        declared.segments.push(segment(named(""), BYTES));
-        let ready = Named { name: named(".ready"), what: SemaphoreKind::Counting(0) };
+        declared.segments.push(segment(named(known.arrivals), BYTES));
+        let ready = Named { name: named(known.ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
         if way == Way::ToDevice {
-            declared.segments.push(segment(named(".out"), OUT_BYTES));
-            declared.segments.push(segment(named(".report"), REPORT_BYTES));
-            declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
+            declared.segments.push(segment(named(known.departures), OUT_BYTES));
+            declared.segments.push(segment(named(known.reports), REPORT_BYTES));
+            declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());
@@ -208,9 +213,10 @@ pub(crate) fn source(
 fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mut Report) {
     // Where it is plugged into nothing, that is said.
     let Some(on) = controller_of(declared, usb) else { return };
-    if on.value != DEVICE {
+    if on.value != CONTROLLER {
         let title = format!("nobody drives the controller of `{}`", from.value);
-        let help = format!("plug it into `{DEVICE}`, the only controller that the server drives");
+        let help =
+            format!("plug it into `{CONTROLLER}`, the only controller that the server drives");
         let problem = Problem::new(&from.span, title, help);
         return report.push(problem.with(&on.span, "it is on this one"));
     }
@@ -222,7 +228,7 @@ fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mu
     let channels = |usb: &DeclaredUsb| usb.model.is_some_and(|model| model.channels() > 0);
     let same = |other: &&DeclaredUsb| {
         let on = controller_of(declared, other).map(|on| &on.value);
-        other.name.value != usb.name.value && channels(other) && on == Some(&DEVICE.to_owned())
+        other.name.value != usb.name.value && channels(other) && on == Some(&CONTROLLER.to_owned())
     };
     if let Some(other) = declared.usb.iter().find(same) {
         let title = format!("`{}` is not the only CAN interface of its server", from.value);
