@@ -435,20 +435,38 @@ mod tests {
         assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
         // Of one made at run time only what happened is known.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
-        for row in [0, 2] {
-            rings("replenishment-list-full", 0, |o, merges| o.vcpus[row].merges = merges);
-        }
+        rings("replenishment-list-full", 0, |o, merges| o.vcpus[0].merges = merges);
+        assert_eq!(alarms(|o| o.vcpus[2].merges = 1), [], "nothing is promised of a private one");
+    }
+
+    /// A bill that counts full lists is not contradicted by one.
+    #[test]
+    fn lists_may_be_full_where_nothing_relies_on_them() {
+        let mut outcome = sample::outcome();
+        (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (9, 100);
+        let mut assumptions = assumptions();
+        let AssumedVcpu::Main { relied, .. } = &mut assumptions.of.vcpus[0] else { panic!("main") };
+        assert!(std::mem::take(relied), "its job does");
+        let found = assumptions.against(&outcome, &sample::names());
+        assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]
     fn a_full_list_says_how_long_it_should_be() {
-        let text = |wakes| {
+        let text = |wakes, places| {
             let mut outcome = sample::outcome();
             (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (1, wakes);
-            assumptions().against(&outcome, &sample::names())[0].to_string()
+            let mut assumptions = assumptions();
+            if let AssumedVcpu::Main { list, .. } = &mut assumptions.of.vcpus[0] {
+                *list = places;
+            }
+            assumptions.against(&outcome, &sample::names())[0].to_string()
         };
-        assert!(text(7).ends_with("it needs `replenishments = 8` at least"), "{}", text(7));
-        assert!(text(8).contains("no list is that long: give it a shorter period"), "{}", text(8));
+        assert!(text(7, 4).ends_with("it needs `replenishments = 8` at least"), "{}", text(7, 4));
+        let long = text(8, 8);
+        assert!(long.contains("no list is that long: give it a shorter period"), "{long}");
+        let waits = text(3, 8);
+        assert!(waits.ends_with("it had to wait for budget: give it more"), "{waits}");
     }
 
     #[test]
