@@ -154,6 +154,7 @@ impl<'a> Archive<'a> {
             vcpus: r.u16(),
             dp_queues: r.u8(),
             switch_grace: r.u32(),
+            interrupt_grace: r.u32(),
         };
         let bytes = bytes.get(..header.length as usize).ok_or(Refusal::Truncated)?;
         let covered = bytes.get(CRC_FROM..header.tables_end()).ok_or(Refusal::Truncated)?;

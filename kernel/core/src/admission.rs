@@ -51,6 +51,8 @@ pub(crate) struct Promise {
     pub giver: VcpuId,
     /// Time of a switch to a described VCPU that its budget does not pay.
     pub switch_grace: Nanos,
+    /// The same of a device's interrupt that switches to nobody.
+    pub interrupt_grace: Nanos,
 }
 
 impl Promise {
@@ -76,6 +78,7 @@ impl Promise {
             settled: Nanos::ZERO,
             giver: Id::NONE,
             switch_grace: prices(archive).switch,
+            interrupt_grace: Nanos(archive.header.interrupt_grace.into()),
         }
     }
 }

@@ -17,7 +17,6 @@ use crate::vcpu::Vcpu;
 use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, encode_result};
-use diapason_costs::INTERRUPT_GRACE;
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.
@@ -289,7 +288,8 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
-        self.begin(now, if device { INTERRUPT_GRACE } else { Nanos::ZERO });
+        let grace = if device { self.promise.interrupt_grace } else { Nanos::ZERO };
+        self.begin(now, grace);
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
