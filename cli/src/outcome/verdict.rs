@@ -148,7 +148,11 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
     let unexpected = outcome.faults.iter().filter(|fault| !provided_for(fault.process));
     unexpected
         .map(|event| {
-            let what = words::fault(event.thread, event.cause, event.address, event.instruction);
+            let what = words::fault(
+                (event.thread, event.cause),
+                (event.address, event.instruction),
+                names,
+            );
             format!("process {}, which may not fault: {what}", names.process(event.process))
         })
         .collect()
