@@ -124,6 +124,7 @@ mod tests {
             processes: vec!["engine".into()],
             vcpus: vec!["fast".into(), "slow".into()],
             devices: Vec::new(),
+            grants: Vec::new(),
         };
         assert_eq!(names.vcpu(1, None), "slow");
         assert_eq!(names.vcpu(2, Some(0)), "private 0 of engine");
