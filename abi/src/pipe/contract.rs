@@ -8,6 +8,10 @@ pub const CHANNELS: usize = 5;
 
 /// The setting with the contracts of all channels.
 pub const CONTRACTS: &str = "contracts";
+/// The setting with the drift between the device's clock and the host's, in millionths.
+pub const DRIFT: &str = "drift";
+/// The drift if the description does not say: what ordinary crystals may.
+pub const USUAL_DRIFT: u32 = 100;
 /// The setting with the envelopes of all places for tuned pipes.
 pub const ENVELOPES: &str = "tpipes";
 

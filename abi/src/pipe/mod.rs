@@ -4,7 +4,9 @@
 mod contract;
 mod costs;
 
-pub use contract::{CHANNELS, CONTRACTS, Contract, Contracts, ENVELOPES, Envelope};
+pub use contract::{
+    CHANNELS, CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, Envelope, USUAL_DRIFT,
+};
 pub use costs::{AT_ONCE, BEFORE, COSTS, DriverCosts, OUTPUT_COSTS, OutputCosts};
 
 use crate::Nanos;

@@ -16,9 +16,6 @@
 
 use diapason_abi::Nanos;
 
-/// How far apart two clocks run at most, in millionths, if the description does not say: what
-/// ordinary crystals may.
-pub const DRIFT: u32 = 100;
 /// What is inexact is said against the messages of a span of this length, and of the one before.
 const SPAN: Nanos = Nanos::from_secs(1);
 

@@ -1,7 +1,7 @@
 //! What the threads of a chain pass on: a message, when it came, and when it passed each of them.
 
 use diapason_abi::MESSAGE_BYTES;
-use diapason_abi::pipe::HOPS;
+use diapason_pipe::measured::HOPS;
 use diapason_rt::Nanos;
 
 /// A message on its way.

@@ -13,6 +13,7 @@ use diapason_canlib::agreement::{
     Answer, Arrival, CHANNELS, LOST_BEFORE, OUTSIDE, Outlet, Parameters, Phase, Request, Wanted,
     outlet,
 };
+use diapason_pipe::clock::{Clock, Delay};
 use diapason_pipe::meter::Meter;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{Errno, log};
@@ -26,6 +27,8 @@ struct Channel {
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
     outlet: Option<Outlet>,
     meter: Option<Meter>,
+    /// The interface's clock, as the channel's messages show it.
+    clock: Clock,
     bell: Fresh,
     phase: Phase,
     /// Its controller left its bus by itself, and is not back.
@@ -65,7 +68,7 @@ impl Channels {
         for number in 0..CHANNELS {
             let asks = asking.filter(|(clients, _)| clients & 1 << number != 0);
             let client = asks.map(|(_, bell)| Client::new(number, bell)).transpose()?;
-            let mut channel = Channel::new(client, pipes.meter(number));
+            let mut channel = Channel::new(client, pipes.meter(number), pipes.clock());
             if pipes.has(number) || channel.client.is_some() {
                 let (outlet, bell) = outlet(number)?;
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
@@ -232,7 +235,8 @@ impl Channels {
 
     fn push(&mut self, number: u8, time: Nanos, frame: &Frame, now: Nanos) {
         let Some(channel) = self.all.get_mut(usize::from(number)) else { return };
-        let mut arrival = Arrival::new(frame, time, now);
+        let Delay { beyond, inexact } = channel.clock.measure(now, time);
+        let mut arrival = Arrival::new(frame, time, now).moved(beyond, inexact);
         arrival.opened = channel.opened;
         if core::mem::take(&mut channel.lost_before) {
             arrival.flags |= LOST_BEFORE;
@@ -260,10 +264,11 @@ fn usual(number: usize) -> Option<Parameters> {
 
 impl Channel {
     /// One that is not there.
-    const fn new(client: Option<Client>, meter: Option<Meter>) -> Channel {
+    const fn new(client: Option<Client>, meter: Option<Meter>, clock: Clock) -> Channel {
         Channel {
             outlet: None,
             meter,
+            clock,
             bell: 0,
             phase: Phase::Absent,
             off: false,
@@ -406,6 +411,7 @@ impl Channel {
                 self.opened = self.opened.wrapping_add(1);
                 self.off = false;
                 self.meter.iter_mut().for_each(Meter::restart);
+                self.clock.restart();
                 (self.phase, self.look_at) = (Phase::Open, now);
             }
             Event::Closed { cause, .. } => self.closed(number, cause, now),
@@ -413,8 +419,12 @@ impl Channel {
             Event::Failed { reason, .. } => log!("can{number}: {reason:?}"),
             _ => {}
         }
+        let back = match event {
+            Event::Acknowledged { time, .. } => self.clock.measure(now, time),
+            _ => Delay::default(),
+        };
         if let Some(client) = &mut self.client {
-            client.note(&event, now);
+            client.note(&event, now, back);
         }
     }
 

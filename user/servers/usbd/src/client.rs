@@ -16,6 +16,7 @@ use diapason_can::Frame;
 use diapason_canlib::agreement::{
     Answer, DEPARTURES, Desk, Phase, REPORTS, REPORTS_KEPT, Report, Request, desk,
 };
+use diapason_pipe::clock::Delay;
 use diapason_rt::event::Event as Bell;
 use diapason_tpipe::agreement::exit;
 use diapason_usb::class::kvaser::{Event, HELD, Outcome};
@@ -159,8 +160,8 @@ impl Client {
         self.settle_debt();
     }
 
-    /// What an interface tells about its channel.
-    pub fn note(&mut self, event: &Event, now: Nanos) {
+    /// What an interface tells about its channel; what that took from there.
+    pub fn note(&mut self, event: &Event, now: Nanos, back: Delay) {
         let report = &mut self.report;
         match *event {
             Event::Acknowledged { time, outcome, .. } => {
@@ -168,7 +169,12 @@ impl Client {
                 let Some(written) = self.flying.pop_front() else { return };
                 match outcome {
                     Outcome::Sent => {
-                        report.whole = report.whole.max((now - written).0);
+                        let whole = now - written;
+                        report.whole = report.whole.max(whole.0);
+                        report.moving = report.moving.max((whole - back.beyond).0);
+                        report.back = report.back.max(back.beyond.0);
+                        let inexact = u32::try_from(back.inexact.0).unwrap_or(u32::MAX);
+                        report.inexact = report.inexact.max(inexact);
                         report.through += 1;
                         (report.time, report.taken) = (time.0, now.0);
                     }
@@ -209,7 +215,9 @@ impl Client {
         let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
         let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
         if self.due && room && self.desk.reports.push(&self.report).is_ok() {
-            (self.due, self.report.taking, self.report.whole) = (false, 0, 0);
+            self.due = false;
+            (self.report.taking, self.report.moving) = (0, 0);
+            (self.report.back, self.report.whole, self.report.inexact) = (0, 0, 0);
         }
         core::mem::take(&mut self.wake)
     }

@@ -481,9 +481,7 @@ impl Model {
         match call {
             Call::Count => Ok(Outcome::Done(if a[0] == 3 { used } else { 0 })),
             Call::Log if a[1] == MEASUREMENT && at(a[0], 80) => Ok(Outcome::Done(0)),
-            Call::Log if a[1] == MEASUREMENT => {
-                Err(Outcome::Misuse(FaultCause::BadAddress, a[0]))
-            }
+            Call::Log if a[1] == MEASUREMENT => Err(Outcome::Misuse(FaultCause::BadAddress, a[0])),
             Call::Log if a[1] > 112 => Err(Outcome::Misuse(FaultCause::BadArgument, a[1])),
             Call::Log if !at(a[0], a[1]) => Err(Outcome::Misuse(FaultCause::BadAddress, a[0])),
             Call::ReadSlow if a[2] > 4096 => Err(Outcome::Misuse(FaultCause::BadArgument, a[2])),
