@@ -19,10 +19,6 @@ pub const PERIOD_MIN: Nanos = Nanos::from_micros(10);
 pub const PERIOD_MAX: Nanos = Nanos::from_secs(1_000);
 /// Smallest budget, and smallest grant of an I/O VCPU: less does not outlast a thread switch.
 pub const BUDGET_MIN: Nanos = Nanos::from_micros(1);
-/// Time of a switch to a described VCPU that its budget does not pay: `plan` promises it besides.
-pub const SWITCH_GRACE: Nanos = Nanos(780);
-/// The same of a device's interrupt that switches to nobody, and what it is counted as.
-pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 /// Shortest replenishment list: the part in use and the part that waits for its time.
 pub const REPLENISHMENTS_MIN: u8 = 2;
 /// Longest replenishment list.

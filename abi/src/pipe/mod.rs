@@ -32,6 +32,9 @@ pub const REST: Nanos = Nanos::from_millis(1);
 /// Requests that may wait for the server.
 pub const REQUESTS: u16 = 4;
 
+/// Most threads of a chain.
+pub const HOPS: usize = 4;
+
 /// Most places for tuned pipes.
 pub const PLACES: usize = 5;
 /// Questions about a tuned pipe that may wait, and answers.

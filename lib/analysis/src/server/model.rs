@@ -100,6 +100,17 @@ pub enum Nonsense {
 /// Longest period of a VCPU that is taken seriously.
 pub const PERIOD_MAX: Nanos = Nanos(1 << 61);
 
+/// Whatever a server can have is analysed.
+const _: () = assert!(diapason_vcpu::PERIOD_MAX.0 <= PERIOD_MAX.0);
+
+/// The queue by deadline of each of these VCPUs, or `None`.
+pub fn dp_queues(mains: &[MainVcpu]) -> impl Iterator<Item = Option<u8>> + '_ {
+    mains.iter().map(|main| match main.queue {
+        Queue::Dp(queue) => Some(queue),
+        Queue::Fp => None,
+    })
+}
+
 impl MainVcpu {
     /// A VCPU in the FP queue, with the usual list of eight replenishments.
     #[must_use]

@@ -1,7 +1,7 @@
 //! When a server's list of replenishments is never full.
 //!
 //! D_sync needs that. A list with room for all wake-ups of a period is not enough: who waits for
-//! budget keeps the parts of it apart for ever. The theorem is in `docs/pipes.md`, under
+//! budget keeps the parts of it apart for ever. The theorem is in `docs/pipes-proofs.md`, under
 //! "Replenishments that merge".
 
 use super::service::Service;

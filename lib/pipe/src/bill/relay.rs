@@ -3,7 +3,7 @@
 //!
 //! A chain falls into *legs* at the threads that sample. In a leg messages are passed on one by
 //! one, and its contract is that of what enters it: of the device, or one message in each period of
-//! the thread that samples. The theorem is in `docs/pipes.md`.
+//! the thread that samples. The theorem is in `docs/pipes-proofs.md`.
 
 use super::chain::{Link, chain};
 use super::refusal::Refusal;

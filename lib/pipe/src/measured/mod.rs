@@ -10,12 +10,11 @@ pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use gauge::{Gauge, Passed};
 
 use diapason_abi::Nanos;
+pub use diapason_abi::pipe::HOPS;
 use diapason_abi::record::{MEASURED_VALUES, MEASURED_WORDS};
 
 /// Reports of a pipe, a chain or a tuned pipe come so often.
 pub const REPORT: Nanos = Nanos::from_secs(1);
-/// Most threads of a chain.
-pub const HOPS: usize = 4;
 
 /// The words of a report, without the process.
 pub type Words = [u64; MEASURED_WORDS];
