@@ -113,7 +113,7 @@ pub(crate) fn as_tables(
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
-    text + &sentence(&session.system.name, verdict, run)
+    text + &sentence(session, verdict, run)
 }
 
 /// How a run went, for programs.
@@ -147,17 +147,25 @@ pub(crate) fn code(verdict: Verdict) -> Result<u8, Failure> {
 }
 
 /// The verdict in a sentence.
-fn sentence(system: &str, verdict: &Verdict, run: &Run) -> String {
-    let pipes = &run.outcome.pipes;
-    let messages: u64 = pipes.iter().map(|pipe| pipe.messages).sum();
-    match verdict {
-        Verdict::Holds if pipes.is_empty() => format!("{system}: holds"),
-        Verdict::Holds => {
-            let pipes = if pipes.len() == 1 { "1 pipe" } else { &format!("{} pipes", pipes.len()) };
-            format!("{system}: holds; {messages} messages in {pipes}, none lost, none late")
-        }
-        Verdict::Broken(_) | Verdict::Bug(_) => format!("{system}: does not hold"),
+fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
+    let name = &session.system.name;
+    let promised = session.assumptions(run);
+    let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    let rows = || promised.pipes.iter().map(|promise| promise.row(&run.outcome));
+    let messages: u64 = rows().flatten().map(|row| row.messages).sum();
+    let (pipes, outcome) = (promised.pipes.len(), &run.outcome);
+    let has_jobs = outcome.threads.iter().any(|thread| thread.jobs > 0);
+    if pipes == 0 && promised.chains.is_empty() && outcome.vcpus.is_empty() && !has_jobs {
+        return format!("{name}: holds; it promises nothing but that nobody fails");
     }
+    if pipes == 0 {
+        return format!("{name}: holds");
+    }
+    if rows().any(|row| row.is_none()) {
+        return format!("{name}: holds; the run was too short for reports of all its pipes");
+    }
+    let pipes = if pipes == 1 { "1 pipe".to_owned() } else { format!("{pipes} pipes") };
+    format!("{name}: holds; {messages} messages in {pipes}, none lost, none late")
 }
 
 /// Turns the console of a system, read from `input`, into sentences.

@@ -1,11 +1,14 @@
 //! What the last threads of chains said about them, over the whole run.
 
+use super::coverage::{Coverage, Watched};
 use super::{Alarm, Outcome};
 use crate::duration::human;
+use crate::names::Names;
 use crate::plan::Plan;
 use crate::plan::chains::processes;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{ChainReach, ChainReport, HOPS};
+use diapason_abi::Nanos;
+use diapason_pipe::measured::{ChainReport, HOPS};
 use diapason_system::System;
 
 /// One chain.
@@ -23,18 +26,19 @@ pub struct ChainRow {
     pub whole_max_ns: u64,
     /// The longest to behind each thread, counted in the same way.
     pub reached_max_ns: [u64; HOPS],
+    /// When reports came.
+    coverage: Coverage,
 }
 
-/// Takes in what the process in place `process` said; lines that are no report are ignored.
-pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, text: &str) {
-    if let Some(report) = ChainReport::parse(text) {
-        let row = row(rows, process);
-        (row.messages, row.lost) = (report.messages, report.lost);
-        row.replaced = report.replaced;
-        row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
-    } else if let Some(ChainReach { thread, after }) = ChainReach::parse(text) {
-        let reached = row(rows, process).reached_max_ns.get_mut(usize::from(thread));
-        reached.into_iter().for_each(|longest| *longest = (*longest).max(after.0));
+/// Takes in what the process in place `process` measured.
+pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &ChainReport) {
+    let row = row(rows, process);
+    row.coverage.note(at);
+    (row.messages, row.lost) = (report.messages, report.lost);
+    row.replaced = report.replaced;
+    row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
+    for (longest, after) in row.reached_max_ns.iter_mut().zip(report.reached) {
+        *longest = (*longest).max(after.0);
     }
 }
 
@@ -91,9 +95,13 @@ impl ChainPromise {
 
     /// What a run contradicts. `slack_ns` more than the bound is borne for each way to or from
     /// devices that are not of the machine's own time.
-    pub(super) fn alarms(&self, outcome: &Outcome, slack_ns: u64) -> Vec<Alarm> {
-        let Some(row) = self.row(outcome) else { return Vec::new() };
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let name = &self.name;
+        let coverage = self.row(outcome).map(|row| row.coverage);
+        let (of, process) = (name.as_str(), self.process);
+        let measured = Watched { alarm: "chain-unmeasured", of, process, coverage };
+        let silent = measured.alarm(outcome, names);
+        let Some(row) = self.row(outcome) else { return silent.into_iter().collect() };
         let slack = slack_ns.saturating_mul(self.crossings);
         // What was measured leaves out the fastest way there is.
         let most = |bound: u64| bound.saturating_sub(self.least_ns).saturating_add(slack);
@@ -123,7 +131,7 @@ impl ChainPromise {
             text: format!("{} messages of chain {name} were lost", row.lost),
         });
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
-        threads.chain(whole).chain(lost).collect()
+        silent.into_iter().chain(threads).chain(whole).chain(lost).collect()
     }
 }
 
