@@ -15,6 +15,7 @@ pub mod hub;
 pub mod keyboard;
 pub mod kvaser;
 pub mod network;
+mod other_speed;
 pub mod restless;
 pub mod sensor;
 pub mod standard;

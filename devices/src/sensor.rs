@@ -232,6 +232,7 @@ fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: configuration.bytes(Speed::High),
+        high_speed: true,
         strings: ["Teensyduino", "USB Serial", "1"].map(String::from).into(),
         ..Descriptors::default()
     }

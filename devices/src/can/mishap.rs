@@ -127,16 +127,25 @@ mod tests {
     }
 
     #[test]
-    fn bus_off_silences_the_plug_and_says_so() {
-        let (bus, mut plug) = bus();
+    fn bus_off_silences_the_plug_until_it_recovers_and_says_both() {
+        let (bus, plug) = bus();
         bus.suffer(Nanos::from_millis(5), Mishap::BusOff);
         let all = events(&plug, Nanos::from_millis(6));
         let off =
             |kind: &EventKind| matches!(kind, EventKind::Health { health: Health::BusOff, .. });
         assert!(all.iter().any(|(time, kind)| *time == Nanos::from_millis(5) && off(kind)));
         let frame = Frame::data(StandardId::MAX, &[]).unwrap();
-        assert!(plug.send(Nanos::from_millis(7), frame, false).is_err());
-        plug.switch_on(Nanos::from_millis(8), false);
-        assert!(plug.send(Nanos::from_millis(9), frame, false).is_ok());
+        plug.send(Nanos::from_millis(6), frame, false).unwrap();
+        let all = events(&plug, Nanos::from_millis(20));
+        let [(active, EventKind::Health { health: Health::ErrorActive, .. }), (sent, last)] =
+            all[..]
+        else {
+            panic!("{all:?}")
+        };
+        // 128 times 11 recessive bits of an idle bus.
+        let recovery = Nanos(128 * 11 * 1_000_000_000 / u64::from(plug.rate().hertz()));
+        let bit = Nanos(1_000_000_000 / u64::from(plug.rate().hertz()));
+        assert!((recovery..=recovery + bit).contains(&(active - Nanos::from_millis(5))));
+        assert!(matches!(last, EventKind::Sent { .. }) && sent > active);
     }
 }

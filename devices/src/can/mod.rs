@@ -249,7 +249,7 @@ impl CanBus {
             let alarm = alarms.join();
             let (events, rings) = (VecDeque::new(), alarm.clone());
             segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
-            let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
+            let setup = Setup { queue, in_order: true, ..Setup::default() };
             let talker = segment.node(setup.clone(), Some(index));
             let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
             let now = segment.bus.now();

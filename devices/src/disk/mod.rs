@@ -242,6 +242,7 @@ fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
+        high_speed: true,
         strings: ["Memory disk", "000000000001"].map(String::from).into(),
         ..Descriptors::default()
     }

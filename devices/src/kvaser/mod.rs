@@ -146,6 +146,13 @@ impl Hydra {
         let (ticks, extended) = (self.ticks(time), self.extended);
         let Some(channel) = self.channels.get_mut(index) else { return };
         match kind {
+            EventKind::Received { .. } if let Some(turns_passive) = channel.stray() => {
+                let message = channel.bus_error(index as u8, ticks, extended);
+                self.outbox.frame(index, message);
+                if turns_passive {
+                    self.outbox.state(index, channel.state(0, ticks));
+                }
+            }
             EventKind::Received { frame } => {
                 let message = channel.received(index as u8, &frame, ticks, extended);
                 self.outbox.frame(index, message);
@@ -257,6 +264,7 @@ fn descriptors(identity: Identity) -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
+        high_speed: true,
         strings: strings.map(String::from).into(),
         ..Descriptors::default()
     }

@@ -251,6 +251,7 @@ fn descriptors() -> Descriptors {
             .with(bulk(build::Interface::new(DATA)))
             .bytes(Speed::High),
         others: vec![second.with(frames).with(closed).with(open).bytes(Speed::High)],
+        high_speed: true,
         strings: ["Diapason", "Network", &address, "1"].map(String::from).into(),
         ..Descriptors::default()
     }

@@ -37,10 +37,16 @@ pub mod descriptor_type {
     pub const INTERFACE: u8 = 4;
     /// Part of an interface.
     pub const ENDPOINT: u8 = 5;
+    /// What a high-speed device would be at full speed.
+    pub const DEVICE_QUALIFIER: u8 = 6;
+    /// A configuration as it would be at the other speed.
+    pub const OTHER_SPEED_CONFIGURATION: u8 = 7;
     /// Interfaces that belong together.
     pub const INTERFACE_ASSOCIATION: u8 = 11;
     /// What the device can do besides.
     pub const BOS: u8 = 15;
+    /// What an interface for human input has besides endpoints.
+    pub const HID: u8 = 0x21;
     /// A report's layout.
     pub const HID_REPORT: u8 = 0x22;
     /// Class-specific, interface.

@@ -232,7 +232,7 @@ impl Interface {
     #[must_use]
     pub fn hid(self, version: u16, country: u8, report: u16) -> Interface {
         let ([v0, v1], [r0, r1]) = (version.to_le_bytes(), report.to_le_bytes());
-        self.extra(0x21, &[v0, v1, country, 1, kind::HID_REPORT, r0, r1])
+        self.extra(kind::HID, &[v0, v1, country, 1, kind::HID_REPORT, r0, r1])
     }
 
     fn put(&self, bytes: &mut Vec<u8>, speed: Speed) {
