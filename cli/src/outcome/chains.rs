@@ -179,7 +179,6 @@ pub fn render(promises: &[ChainPromise], outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_abi::Nanos;
 
     fn promise() -> ChainPromise {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
@@ -189,19 +188,17 @@ mod tests {
 
     fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {
         let mut outcome = Outcome::default();
-        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole) };
-        note(&mut outcome.chains, 3, &report.to_string());
-        for (thread, after) in (0..).zip(reached.map(Nanos)) {
-            note(&mut outcome.chains, 3, &ChainReach { thread, after }.to_string());
-        }
-        note(&mut outcome.chains, 3, "the display failed: Gone");
+        let [first, second] = reached.map(Nanos);
+        let reached = [first, second, Nanos::ZERO, Nanos::ZERO];
+        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole), reached };
+        note(&mut outcome.chains, 3, Nanos(1), &report);
         outcome
     }
 
     #[test]
     fn what_holds_rings_nothing() {
         let outcome = said(7, 0, 9, [5, 9]);
-        assert_eq!(promise().alarms(&outcome, 0), []);
+        assert_eq!(promise().alarms(&outcome, &Names::default(), 0), []);
         let row = promise().row(&outcome).unwrap().clone();
         assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
         assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
@@ -211,14 +208,14 @@ mod tests {
     #[test]
     fn each_thread_is_held_to_its_own_bound() {
         let kinds = |outcome: &Outcome, slack| -> Vec<(&str, u64, u64)> {
-            let alarms = promise().alarms(outcome, slack).into_iter();
+            let alarms = promise().alarms(outcome, &Names::default(), slack).into_iter();
             alarms.map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
         };
         let late = said(7, 2, 10, [6, 9]);
         let all = [("chain-late", 6, 5), ("chain-late", 10, 9), ("chain-loss", 2, 0)];
         assert_eq!(kinds(&late, 0), all);
         assert_eq!(kinds(&late, 1), all[2..]);
-        let text = promise().alarms(&late, 0)[0].text.clone();
+        let text = promise().alarms(&late, &Names::default(), 0)[0].text.clone();
         assert!(text.contains("had passed reader only after 6 ns; at most 5 ns"), "{text}");
     }
 }

@@ -119,24 +119,25 @@ pub fn render(outcome: &Outcome, names: &Names) -> String {
 mod tests {
     use super::*;
 
-    fn said(messages: u64, longest: u64, outside: u64) -> String {
+    fn said(messages: u64, longest: u64, outside: u32) -> TunedReport {
         let (longest, bound) = (Nanos(longest), Nanos(100));
         TunedReport { place: 2, messages, longest, bound, outside, ..TunedReport::default() }
-            .to_string()
     }
 
     #[test]
     fn reports_add_up_and_contradict_by_name() {
         let mut rows = Vec::new();
         for (messages, longest) in [(0, 0), (40, 90), (90, 30)] {
-            note(&mut rows, 1, &said(messages, longest, 0));
+            note(&mut rows, 1, Nanos(1), &said(messages, longest, 0));
         }
-        note(&mut rows, 1, "tpipe: something else");
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].last.messages, rows[0].last.longest), (90, Nanos(90)));
-        assert!(rows[0].alarms(0).is_empty());
-        note(&mut rows, 1, &said(99, 120, 7));
-        let names = |slack| rows[0].alarms(slack).iter().map(|a| a.name).collect::<Vec<_>>();
+        assert!(rows[0].alarms(&Outcome::default(), &Names::default(), 0).is_empty());
+        note(&mut rows, 1, Nanos(1), &said(99, 120, 7));
+        let names = |slack| {
+            let alarms = rows[0].alarms(&Outcome::default(), &Names::default(), slack);
+            alarms.iter().map(|a| a.name).collect::<Vec<_>>()
+        };
         assert_eq!(names(0), ["pipe-contract", "pipe-late"]);
         assert_eq!(names(20), ["pipe-contract"]);
     }

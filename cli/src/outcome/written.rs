@@ -121,14 +121,16 @@ mod tests {
         };
         let mut rows = Vec::new();
         for (taken, whole) in [(0, 0), (40, 90), (50, 30)] {
-            note(&mut rows, 1, &said(taken, whole, 0).to_string());
+            note(&mut rows, 1, Nanos(1), &said(taken, whole, 0));
         }
-        note(&mut rows, 1, "tpipe: something else");
         let [row] = &rows[..] else { panic!("one row") };
         assert_eq!((row.last.taken.0, row.last.whole.0), (Nanos(50), Nanos(90)));
-        assert!(row.alarms(0).is_empty());
-        note(&mut rows, 1, &said(60, 120, 1).to_string());
-        let names = |slack| rows[0].alarms(slack).iter().map(|a| a.name).collect::<Vec<_>>();
+        assert!(row.alarms(&Outcome::default(), &Names::default(), 0).is_empty());
+        note(&mut rows, 1, Nanos(1), &said(60, 120, 1));
+        let names = |slack| {
+            let alarms = rows[0].alarms(&Outcome::default(), &Names::default(), slack);
+            alarms.iter().map(|a| a.name).collect::<Vec<_>>()
+        };
         assert_eq!(names(0), ["pipe-loss", "pipe-taken", "pipe-late"]);
         assert_eq!(names(10), ["pipe-loss", "pipe-late"]);
     }

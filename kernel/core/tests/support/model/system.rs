@@ -2,7 +2,7 @@
 
 use super::super::{EVERYBODY, Plan, key};
 use super::*;
-use diapason_abi::call::MUTEX;
+use diapason_abi::call::{MEASUREMENT, MUTEX};
 use diapason_abi::{CallNumber as Call, layout};
 use diapason_core::ProcessState;
 use diapason_core::host::{HOST_BUS, USER_BYTES};
