@@ -106,8 +106,8 @@ const FEWEST: usize = 4;
 
 /// By how many millionths the device's clock ran slower than the host's (faster if negative), if
 /// that is more than `drift` and explains what was seen: of at least [`FEWEST`] reports in a row,
-/// the floors are on one line, from which they differ by less than a quarter of `variation`, the
-/// most by which delays may differ; and between its ends the distance changed by half of
+/// the floors are on one line, from which they differ by no more than a quarter of `variation`, the
+/// most by which delays may differ, and a sixteenth of its rise; and between its ends the distance changed by half of
 /// `variation` more than a clock within `drift` allows.
 #[must_use]
 pub fn beyond(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
@@ -139,9 +139,11 @@ fn line(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
     if span == 0 || change.unsigned_abs() <= u128::from(allowed) {
         return None;
     }
+    // The fastest message of a report came somewhen before it.
+    let tolerance = u128::from(variation.0 / 4) + change.unsigned_abs() / 16;
     let on_it = |floor: &Floor| {
         let expected = change * i128::from((floor.at - first.at).0) / span;
-        (i128::from(rise(floor)) - expected).unsigned_abs() <= u128::from(variation.0 / 4)
+        (i128::from(rise(floor)) - expected).unsigned_abs() <= tolerance
     };
     let rate = i64::try_from(change * 1_000_000 / span).ok()?;
     floors.iter().all(on_it).then_some(rate)
