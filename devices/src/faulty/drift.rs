@@ -10,12 +10,12 @@ const MILLION: i64 = 1_000_000;
 struct Rate {
     from: Nanos,
     ppm: i32,
-    /// What it has gained until then.
+    /// The gain until then.
     gained: i128,
 }
 
 impl Rate {
-    /// What the clock has gained at a later time, if this rate lasts until then.
+    /// Returns the gain of the clock at a later time, if this rate lasts until then.
     fn gained(&self, now: Nanos) -> i128 {
         let span = now.0 - self.from.0;
         let small = i64::try_from(span).ok().and_then(|span| span.checked_mul(self.ppm.into()));

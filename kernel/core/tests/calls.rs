@@ -53,7 +53,8 @@ fn a_measurement_is_a_record_of_who_made_it() {
     lab(|sys| {
         let at = sys.address(USER_BYTES - 80);
         // Whatever the words say, the process is the caller's.
-        let words: Vec<u8> = (0..10u64).flat_map(|word| (word << 56 | word).to_le_bytes()).collect();
+        let words: Vec<u8> =
+            (0..10u64).flat_map(|word| (word << 56 | word).to_le_bytes()).collect();
         sys.poke(at, &words);
         assert_eq!(sys.ok(Call::Log, &[at, MEASUREMENT]), 0);
         let told: Vec<u64> = (0..10).map(|word| word << 56 | word).collect();

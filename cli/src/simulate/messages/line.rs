@@ -3,7 +3,6 @@
 use super::Around;
 use super::life::{Journey, Road};
 use super::wire::Carried;
-use crate::plan::Plan;
 use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
@@ -69,8 +68,9 @@ pub struct Line {
 
 impl Line {
     /// A pipe from or to a device that is a model, and can be looked at.
-    pub fn new(around: &Around<'_>, plan: &Plan, index: usize) -> Option<Line> {
-        let Around { system, sights, faults } = *around;
+    pub fn new(around: &Around<'_>, index: usize) -> Option<Line> {
+        let Around { plan, sights, faults } = *around;
+        let system = plan.system();
         let pipe = system.pipes.get(index)?;
         let plug = system.usb.get(pipe.usb)?;
         let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);

@@ -23,7 +23,7 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{History, Moment, Observer, Passed, Watched};
-use diapason_system::{Fault, System};
+use diapason_system::Fault;
 use life::{Journey, Roads};
 use line::{Line, WORDS};
 use wire::Wire;
@@ -67,8 +67,8 @@ impl Lives {
 /// What messages pass around a host.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
-    /// The host.
-    pub system: &'a System,
+    /// What is promised of the host.
+    pub plan: &'a Plan,
     /// Where one can look.
     pub sights: &'a Sights,
     /// What goes wrong.
@@ -93,9 +93,9 @@ impl Messages {
     /// Those of a system's pipes; `choice` is what will be asked for.
     #[must_use]
     pub fn new(around: &Around<'_>, choice: Option<Choice>) -> Messages {
-        let Around { system, sights, .. } = *around;
-        let plan = Plan::tests(system, system.clock_hz);
-        let line = |index| Line::new(around, &plan, index);
+        let Around { plan, sights, .. } = *around;
+        let system = plan.system();
+        let line = |index| Line::new(around, index);
         let seen = plan.pipes.iter().map(|piped| Seen::new(piped.bill.as_ref().ok().copied()));
         let wanted = match choice {
             Some(Choice::This(pipe, number)) => Some((pipe, number)),

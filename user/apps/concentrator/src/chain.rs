@@ -1,4 +1,4 @@
-//! What the threads of the example's chains agree on, and how their last ones say how they do.
+//! The agreement of the threads of the example's chains, and the reports of their last ones.
 
 use crate::passed::{Passed, WORDS};
 use diapason_pipe::measured::{ChainReport, HOPS, Measured, REPORT, Report};
@@ -13,7 +13,7 @@ pub const NEWEST: &str = "newest";
 /// Slots of it: so many writes at least while it is being read, which takes a few microseconds of a
 /// reader that may be preempted for a few milliseconds.
 pub const SLOTS: usize = 32;
-/// Its value.
+/// The value of the state message.
 pub type Value = [u64; WORDS];
 
 /// When a thread ends that ends after so many seconds; 0 is never.
@@ -21,7 +21,7 @@ pub fn end_after(seconds: u64) -> Nanos {
     if seconds == 0 { Nanos::FOREVER } else { time::now() + Nanos::from_secs(seconds) }
 }
 
-/// What came to the end of a chain.
+/// The messages at the end of a chain.
 pub struct End {
     /// The last message's number, and its command's.
     last: (u64, u64),

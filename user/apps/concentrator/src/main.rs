@@ -65,7 +65,7 @@ fn drain(channel: &mut Channel, tally: &mut Tally) {
     }
 }
 
-/// What it does with a message.
+/// Handles a message.
 fn count(channel: &mut Channel, tally: &mut Tally, arrival: &Arrival) {
     time::work("can.message", || channel.missed(tally.count(arrival)));
 }

@@ -1,4 +1,4 @@
-//! What came of a channel: every sender numbers its messages, so what is missing shows.
+//! The count of a channel's messages: every sender numbers its messages, so missing ones show.
 
 use core::fmt;
 use diapason_canlib::{Arrival, LOST_BEFORE};
@@ -13,7 +13,7 @@ struct Sender {
     next: u64,
 }
 
-/// What was not as it should be.
+/// The faults in received messages.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     /// Numbers that were passed over.
@@ -26,14 +26,14 @@ pub struct Faults {
     pub unknown: u64,
 }
 
-/// What came so far.
+/// The messages so far.
 #[derive(Default)]
 pub struct Tally {
     senders: [Sender; SENDERS],
     known: usize,
     /// Frames in all.
     pub frames: u64,
-    /// What was wrong with them.
+    /// The faults in them.
     pub faults: Faults,
 }
 
