@@ -91,8 +91,8 @@ fn nonsense_is_not_planned() {
 fn a_system_without_vcpus_promises_nothing() {
     let output = diapason(&["plan", "../../../examples/engine.toml"]);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(said.starts_with("no VCPUs: "), "{said}");
+    assert_eq!(output.status.code(), Some(5));
+    assert!(said.starts_with("no VCPUs: ") && said.ends_with("promises nothing\n"), "{said}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn pipes_to_devices() {
     refused(
         "unknown.toml",
         ["name = \"usbd.send\"", "name = \"usbd.sends\""],
-        "`gearbox` has no bound: nothing says how long `usbd.send` takes",
+        "`engine` has no bound: nothing says how long `usbd.send` takes",
         "add `[[work]]`",
     );
     refused(
@@ -326,4 +326,9 @@ fn a_reader_gets_what_its_bill_counts() {
         "`engine` has no bound: `usb-receive` is woken more often than its `interval` says",
         "write at most `interval = ",
     );
+}
+
+#[test]
+fn everything_that_is_missing_is_said_at_once() {
+    looks_like("missing.txt", &["plan", "missing.toml"], 1);
 }
