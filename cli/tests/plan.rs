@@ -239,7 +239,7 @@ fn chains_of_threads() {
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 14.898 ms and samples every 4.000 ms",
+        "`display` may take 16.645 ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(
