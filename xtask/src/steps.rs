@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, costs, gdb, qemu_tests, simulator, tidy};
+use crate::{captures, compare, costs, gdb, qemu_tests, simulator, systems, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
@@ -74,6 +74,9 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         simulator::steps(workspace, &built, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
+        });
+        tally.step("random whole systems hold what they are promised", || {
+            systems::check(workspace, &built)
         });
         tally.step("gdb stops at kernel and program", || {
             gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
