@@ -19,7 +19,7 @@ const SET_ISOCHRONOUS_DELAY: u8 = 49;
 const U1_ENABLE: u16 = 48;
 const U2_ENABLE: u16 = 49;
 
-/// What a device says about itself.
+/// The descriptors of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
     /// The device descriptor.
@@ -32,7 +32,7 @@ pub struct Descriptors {
     pub strings: Vec<String>,
     /// The binary object store; empty: none.
     pub bos: Vec<u8>,
-    /// What has a type of its own, as (type, bytes): hub, HID report.
+    /// Descriptors with a type of their own, as (type, bytes): hub, HID report.
     pub more: Vec<(u8, Vec<u8>)>,
     /// The device works at high speed, so it can say what it would be at full speed.
     pub high_speed: bool,
@@ -52,7 +52,7 @@ struct Endpoint {
     address: u8,
 }
 
-/// What an endpoint is good for at the moment.
+/// The present state of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndpointState {
     /// Not in the active configuration: nobody answers.
@@ -83,7 +83,7 @@ impl Standard {
         standard
     }
 
-    /// What there is in a configuration, by its place among them.
+    /// Sets the state for a configuration, given by its index.
     fn settle(&mut self, number: usize) {
         let (mut endpoints, mut alternates) = (Vec::new(), Vec::<(u8, u8, u8)>::new());
         let (mut interface, mut alternate) = (0, 0);
@@ -122,7 +122,7 @@ impl Standard {
         self.alternates.iter().find(|known| known.0 == interface).map_or(0, |known| known.1)
     }
 
-    /// What the endpoint with this address is good for.
+    /// Returns the state of the endpoint with this address.
     #[must_use]
     pub fn endpoint(&self, address: u8) -> EndpointState {
         if !self.exists(address) {

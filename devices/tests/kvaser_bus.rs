@@ -185,7 +185,7 @@ fn a_controller_leaves_bus_off_by_itself_after_128_times_11_recessive_bits() {
     let off = START + Nanos::from_micros(1);
     let state = |got: &[Vec<u8>]| got.iter().rfind(|bytes| bytes[0] == 20).map(|b| (b[10], b[12]));
     assert_eq!(state(&drain(&mut device, off)), Some((255, 0x40)));
-    // What the host asks for meanwhile is sent afterwards.
+    // The host's requests meanwhile are sent afterwards.
     write(&mut device, off, OUT, &extended_transmit(0x13, 7, 0x10, 0, b"later"));
     let back = START + Nanos(128 * 11 * 2_000);
     assert!(drain(&mut device, back - Nanos(2_000)).is_empty(), "still off");
@@ -304,7 +304,7 @@ fn passes(commands: &[Vec<u8>]) -> Vec<Passing> {
     commands.filter_map(|command| passing(&command)).collect()
 }
 
-/// Whoever looks at the wire sees what is to be sent, in both forms, and when it is through.
+/// An observer of the wire sees the frames to be sent, in both forms, and when they are through.
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_sends() {
     let bus = bus();
@@ -334,7 +334,7 @@ fn what_passes_on_the_wire_is_what_the_interface_sends() {
     assert_eq!(heard[0].time, START + length(&frames[0]));
 }
 
-/// Whoever looks at the wire sees the frames that the bus gave to the interface, in both forms.
+/// An observer of the wire sees the frames that the bus gave to the interface, in both forms.
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_heard() {
     let frames = [

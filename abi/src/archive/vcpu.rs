@@ -28,7 +28,7 @@ pub const WAKES_MAX: u8 = 8;
 /// A whole processor, in the unit of utilizations.
 pub const WHOLE_PPM: u32 = 1_000_000;
 
-/// What kind of server a VCPU is.
+/// The kind of server that a VCPU is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum VcpuKind {
@@ -38,7 +38,7 @@ pub enum VcpuKind {
     Io = 1,
 }
 
-/// A virtual CPU.
+/// A virtual CPU as the archive declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuRecord {
     /// Its name.
@@ -58,7 +58,7 @@ pub struct VcpuRecord {
     pub interval: u64,
     /// I/O: its share of a processor, in parts per million; Main: 0.
     pub utilization_ppm: u32,
-    /// What it is.
+    /// The kind of server.
     pub kind: VcpuKind,
     /// Main: may it run without budget when nobody else wants to?
     pub background: bool,
@@ -70,7 +70,7 @@ pub struct VcpuRecord {
 }
 
 impl VcpuRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; VCPU_BYTES] {
         let mut w = Writer::<VCPU_BYTES>::new();

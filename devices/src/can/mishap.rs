@@ -1,4 +1,4 @@
-//! What goes wrong on a CAN bus, and when.
+//! The mishaps on a CAN bus, and their times.
 
 use super::Segment;
 use diapason_abi::Nanos;
@@ -17,7 +17,7 @@ pub enum Mishap {
     BusOff,
 }
 
-/// What is to be done, and with which node.
+/// The deed, and the node that does it.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Destroy(u32),
@@ -25,7 +25,7 @@ enum Deed {
     Expel,
 }
 
-/// What is still to come, in order of time.
+/// The mishaps to come, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Plan(VecDeque<(Nanos, Deed)>);
 
@@ -57,7 +57,7 @@ impl Plan {
 }
 
 impl Segment {
-    /// What is due happens.
+    /// Carries out the mishaps that are due.
     pub(super) fn happen(&mut self, now: Nanos) {
         while let Some((_, deed)) = self.plan.0.pop_front_if(|(time, _)| *time <= now) {
             match deed {

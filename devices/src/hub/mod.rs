@@ -34,7 +34,7 @@ pub enum NotPlugged {
     Speed(Box<dyn Device>),
 }
 
-/// The hub.
+/// A model of a hub.
 pub struct Hub {
     superspeed: bool,
     standard: Standard,

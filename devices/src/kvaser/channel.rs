@@ -55,7 +55,7 @@ pub enum NotSent {
     Full,
 }
 
-/// One channel.
+/// A channel of the interface.
 pub struct Channel {
     entity: u8,
     plug: Option<Plug>,
@@ -175,7 +175,7 @@ impl Channel {
         Some(message.put(16, [frame.code(), flags(&frame)]).put(18, stamp(ticks)))
     }
 
-    /// What the controller thinks of itself.
+    /// Returns the state that the controller reports.
     pub fn state(&self, transaction: u16, ticks: u64) -> Message {
         let (status, errors) = self.status();
         let message = Message::normal(number::CHIP_STATE, self.entity, transaction);

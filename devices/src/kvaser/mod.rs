@@ -40,7 +40,7 @@ const DEBUGGER: u8 = 0x2a;
 const ROUTER: u8 = 0x00;
 const NOBODY: u8 = 0x3e;
 
-/// What an interface says of itself.
+/// The identity of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     /// Its kind of controller.
@@ -57,7 +57,7 @@ impl Default for Identity {
     }
 }
 
-/// The interface.
+/// A model of the interface.
 pub struct Hydra {
     identity: Identity,
     standard: Standard,

@@ -14,7 +14,7 @@ const FLAG_RT: u32 = 1 << 13;
 /// The largest bit rate, as the interface says it.
 pub(super) const BIT_RATE_MAX: u32 = 1_000_000;
 
-/// Which controller.
+/// The kind of controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Personality {
     /// 80 MHz, time in 1/80 µs.

@@ -1,4 +1,4 @@
-//! What the interface does when the host commands something.
+//! The interface's reaction to the host's commands.
 
 use super::channel::{Channel, NotSent};
 use super::command::{Command, Header, Message, number};

@@ -49,7 +49,7 @@ pub enum DpBlock {
     Table42,
 }
 
-/// What the dissertation leaves open about charging.
+/// A reading of the rules about charging that the dissertation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// The list of queues.
@@ -106,7 +106,7 @@ pub struct Counts {
     pub fp: [Vec<(u32, u64)>; 3],
     /// Passing one queue of the list.
     pub queue: u64,
-    /// What a pair of unblocking and blocking costs besides queues: kernel entries, switches.
+    /// The cost of a pair of unblocking and blocking besides queues: kernel entries, switches.
     pub fixed: u64,
 }
 
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(unsorted.prices(3, 1, Reading::USUAL), Err(BadCounts::Unsorted(5)));
     }
 
-    /// What the search relies on, for all allocations of nine tasks to up to four queues.
+    /// Checks the search's assumptions, for all allocations of nine tasks to up to four queues.
     #[test]
     fn bounds_for_prefixes_and_splits_are_no_higher_than_what_is_charged() {
         const TASKS: usize = 9;

@@ -1,4 +1,4 @@
-//! What a scheduling decision costs against the number of VCPUs that could run, counted in QEMU:
+//! The cost of a scheduling decision against the number of VCPUs that could run, counted in QEMU:
 //! the most urgent thread wakes by timer, or goes to sleep, and another one has to be found.
 //!
 //! The table of counts (`counts/kernel.txt`) and what `plan` charges for a switch come from here,
@@ -151,9 +151,9 @@ impl Count {
     }
 }
 
-/// What the table of counts should say. A pair of waking and sleeping of a thread without a VCPU is
-/// what is fixed; what a VCPU adds is its blocking and unblocking; and what each further VCPU adds
-/// is selection.
+/// Returns the counts that the table should have. A pair of waking and sleeping of a thread without
+/// a VCPU is what is fixed; what a VCPU adds is its blocking and unblocking; and what each further
+/// VCPU adds is selection.
 fn lines(all: &All) -> Result<Vec<Count>, Failure> {
     let (shortest, longest) = (2, TASKS[TASKS.len() - 1]);
     let bare = at(&all.priorities, longest)?;

@@ -24,7 +24,7 @@ const FULL_NS: u64 = 30_000_000_000;
 const QUICK_NS: u64 = 3_000_000_000;
 const START_NS: u64 = 300_000_000;
 
-/// What runs beside the tasks.
+/// The load beside the tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Beside {
     /// Nothing: scenarios 2 and 5 of table 8.

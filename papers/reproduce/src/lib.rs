@@ -29,10 +29,10 @@ use progress::Progress;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What `reproduce` was asked to do.
+/// The request to `reproduce`.
 #[derive(Clone, Debug)]
 pub struct ReproduceRequest {
-    /// What to reproduce; everything if empty.
+    /// The reproductions to make; all if empty.
     pub names: Vec<String>,
     /// How thoroughly.
     pub effort: Effort,
@@ -68,7 +68,7 @@ const ALL: [(&str, Reproduction); 9] = [
     ("usb-throughput", usb::throughput),
 ];
 
-/// Reproduces and reports.
+/// Makes the reproductions and reports them.
 ///
 /// # Errors
 /// If a name is unknown, or a picture cannot be written.

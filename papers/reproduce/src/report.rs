@@ -1,4 +1,5 @@
-//! What a reproduction found, as JSON and as text. The JSON is documented in `docs/reproduce.md`.
+//! The results of a reproduction, as JSON and as text. The JSON is documented in
+//! `docs/reproduce.md`.
 
 use diapason::chart::LineChart;
 use diapason::table::{Align, Table};
@@ -12,24 +13,24 @@ pub struct Row {
     pub id: String,
     /// Unit of both values; empty for plain numbers and words.
     pub unit: &'static str,
-    /// What the paper says; null if it says nothing.
+    /// The paper's value; null if it has none.
     pub paper: Value,
-    /// What we found; null if it was not measured.
+    /// Our value; null if it was not measured.
     pub ours: Value,
     /// Does ours support the paper, or the promise that the note states?
     pub holds: bool,
-    /// What must be known to read the row.
+    /// The facts needed to read the row.
     pub note: String,
 }
 
-/// A picture.
+/// A picture of a reproduction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     /// Name of the file without `.svg`.
     pub name: String,
     /// The picture.
     pub svg: String,
-    /// What it shows, if that is lines: name and points of each.
+    /// The lines that it shows: name and points of each.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -123,7 +124,7 @@ impl Report {
         self.rows.iter().all(|row| row.holds)
     }
 
-    /// The documented object.
+    /// Returns the documented object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let row = |row: &Row| {

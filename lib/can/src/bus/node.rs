@@ -207,7 +207,8 @@ impl Node {
         }
     }
 
-    /// What it sees of `level` under `fault`, in bit `position` of the frame.
+    /// Returns the level that the node sees of `level` under `fault`, in bit `position` of the
+    /// frame.
     pub fn view(&self, level: bool, fault: Option<Fault>, position: Option<u32>) -> bool {
         match fault {
             Some(Fault::Flip { bit, seen_by }) if position == Some(bit) => {
@@ -278,7 +279,7 @@ impl Node {
             }
             _ => {}
         }
-        // What a transmitter sent and saw is a frame; only its place matters.
+        // The bits that a transmitter sent and saw form a frame; only its place matters.
         let _ = self.decoder.push(level);
         if ended {
             self.succeed(out);

@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 /// Steps to a fixed point before it is given up.
 const STEPS_MAX: u32 = 1_024;
 
-/// What comes to a server, as it really comes, jitter included.
+/// The demand on a server as it really comes, jitter included.
 pub struct Coming<W, D> {
     /// Most wake-ups in a closed window.
     pub wakeups: W,

@@ -12,8 +12,8 @@ use super::steps::{self, Demand, Messages};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
-/// The driver's thread that is woken by a write into an empty ring. Whatever was written before it
-/// looks is one job: it does not matter how often it is woken.
+/// The driver's thread that is woken by a write into an empty ring. All messages written before it
+/// looks are one job: it does not matter how often it is woken.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     /// It rests so long after each look.
@@ -24,10 +24,10 @@ pub struct Look<'a> {
     pub service: &'a dyn Service,
 }
 
-/// What is between the ring and the device's bus.
+/// The way from the ring to the device's bus.
 #[derive(Clone, Copy)]
 pub struct Pump<'a> {
-    /// Who takes the first message.
+    /// The thread that takes the first message.
     pub look: Look<'a>,
     /// Messages of the channel that the ring holds.
     pub slots: u64,

@@ -27,7 +27,7 @@ pub struct Workloads {
     pub draw: CostDraw,
 }
 
-/// What came out for some workloads.
+/// The results for some workloads.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
     /// Tasks in each workload.

@@ -14,7 +14,7 @@ const SCENARIOS: [Scenario; 3] = [Scenario::Both, Scenario::Input, Scenario::Tas
 /// Channels of the article's figure 13, from 0.
 const PICTURED: [usize; 2] = [3, 4];
 
-/// Everything found.
+/// Returns the report of all runs.
 pub fn report(runs: &Runs) -> Report {
     let mut rows = vec![kernel(runs)];
     for scenario in SCENARIOS {
@@ -76,7 +76,7 @@ fn kernel(runs: &Runs) -> Row {
     }
 }
 
-/// What became of the frames.
+/// Returns the rows about the frames.
 fn input(run: &Measured) -> Vec<Row> {
     if !run.scenario.traffic() {
         return Vec::new();

@@ -14,7 +14,7 @@ use scenario::{Kind, Pair};
 const TASKS: [u64; 10] = [3, 6, 9, 12, 15, 18, 21, 24, 27, 30];
 /// The length that the dissertation calls typical.
 const TYPICAL: u64 = 15;
-/// What it promises at least, in percent.
+/// The least promised saving, in percent.
 const SAVING: f64 = 20.0;
 
 /// One kind of scheduling, measured.

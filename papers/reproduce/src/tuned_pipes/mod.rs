@@ -48,7 +48,7 @@ struct Bench {
     concentrator: Concentrator,
 }
 
-/// What a run showed.
+/// The results of a run.
 struct Seen {
     outcome: Outcome,
     looks: Looks,

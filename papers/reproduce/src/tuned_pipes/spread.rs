@@ -31,7 +31,7 @@ impl Spread {
         average
     }
 
-    /// The picture.
+    /// Returns the picture.
     pub fn figure(self, name: &str, title: &str) -> Figure {
         let names = ["fewest", "average", "most"].map(str::to_owned);
         let bars = names.into_iter().zip(self.heights);

@@ -66,7 +66,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>), Fai
     Ok((rows, figures))
 }
 
-/// What the core does for a frame, from its interrupt to the thread that reads it: all that it did
+/// Returns the core's cost of a frame, from its interrupt to the thread that reads it: all its work
 /// but for the tasks that never stop, their switches included, by frames. A nanosecond is an
 /// instruction of QEMU's, and what one was measured to take in the simulator.
 fn cost(outcome: &Outcome, spins: Vec<u64>, machine: Machine) -> Option<Row> {

@@ -22,7 +22,7 @@ const QUICK: u64 = 7;
 /// Seconds in which channels are opened and filled.
 const OPENING: usize = 2;
 
-/// What a writer says each second.
+/// A writer's report of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     channel: u64,

@@ -8,7 +8,7 @@ use crate::{Effort, Figure, Progress, Report, Row};
 use diapason::chart::{Distribution, LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason::{Failure, duration};
-use diapason_abi::usbd::{CRITICAL, STREAMS};
+use diapason_contract::settings::{CRITICAL, STREAMS};
 use diapason_system::System;
 
 /// A row of table 2: budget of an endpoint, its latency in microframes; and of table 4: the
@@ -38,7 +38,7 @@ impl Scenario {
         self.bytes / 2
     }
 
-    /// What may wait on an endpoint, in whole packets.
+    /// Returns the packets that may wait on an endpoint.
     const fn waiting(&self) -> u32 {
         2 * self.message().next_multiple_of(super::bound::PACKET)
     }
@@ -68,7 +68,7 @@ impl Scenario {
     }
 }
 
-/// What was seen in a scenario.
+/// The results of a scenario.
 #[derive(Default)]
 struct Seen {
     times: Vec<u64>,
@@ -93,7 +93,7 @@ impl Seen {
     }
 }
 
-/// What a board said last of what was lost and damaged.
+/// Returns a board's last counts of lost and damaged packets.
 fn losses(last: &[Vec<u64>; 3]) -> (u64, u64) {
     let at = |place: usize| last.iter().filter_map(|line| line.get(place)).sum();
     (at(3), at(4))

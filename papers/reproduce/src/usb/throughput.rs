@@ -6,7 +6,7 @@ use super::seconds;
 use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
-use diapason_abi::usbd::PROMISE;
+use diapason_contract::settings::PROMISE;
 use diapason_system::System;
 
 /// Guarantee of a bulk endpoint, the cameras that the article keeps, and what it measured of an
@@ -47,7 +47,7 @@ const BATCH: f64 = 8.0;
 const SKIPPED: usize = 2;
 
 impl Scenario {
-    /// What an endpoint is promised, in Mbit/s.
+    /// Returns the promise to an endpoint, in Mbit/s.
     fn promised(&self) -> f64 {
         self.bytes as f64 * 8.0 * SLOTS / self.period as f64 / 1e6
     }
@@ -65,7 +65,7 @@ impl Scenario {
     }
 }
 
-/// What was seen in a scenario, second by second: of each bulk endpoint (b₁ to b₄) the Mbit/s.
+/// The results of a scenario, second by second: of each bulk endpoint (b₁ to b₄) the Mbit/s.
 #[derive(Default)]
 struct Seen {
     bulk: [Vec<f64>; 4],
