@@ -87,7 +87,8 @@ enum Command {
     },
     /// The long campaigns against the analysis, the server rules and the bus scheduler.
     Attack {
-        /// Only those whose description or package contains this; `systems`: random whole systems.
+        /// Only those whose description or package contains this; `systems`: random whole systems;
+        /// `cases`: what once broke a promise.
         #[arg(default_value = "")]
         part: String,
         #[command(flatten)]
@@ -181,6 +182,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Attack { part, systems } if part == "systems" => {
             systems::command(workspace, &systems)
         }
+        Command::Attack { part, .. } if part == "cases" => systems::cases::command(workspace),
         Command::Attack { part, .. } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),

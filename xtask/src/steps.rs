@@ -78,6 +78,9 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         tally.step("random whole systems hold what they are promised", || {
             systems::check(workspace, &built)
         });
+        tally.step("what once broke a promise is refused or holds", || {
+            systems::cases::check(workspace, &built)
+        });
         tally.step("gdb stops at kernel and program", || {
             gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)
         });

@@ -16,8 +16,9 @@ const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
 pub fn system(seed: u64, number: u64) -> Drawn {
     let mut random = Random::stream(seed, number);
     let random = &mut random;
+    let clock_mhz = random.pick(&CLOCKS);
     let mut drawn = Drawn {
-        clock_mhz: random.pick(&CLOCKS),
+        clock_mhz,
         queues: Queues::Periods,
         tasks: Vec::new(),
         can: None,
@@ -29,7 +30,7 @@ pub fn system(seed: u64, number: u64) -> Drawn {
     if family != 1 {
         let tasks = random.below(if family == 0 { 12 } else { 4 });
         let locks = random.one_in(3);
-        drawn.tasks = (0..tasks).map(|_| task(random, tasks, locks)).collect();
+        drawn.tasks = (0..tasks).map(|_| task(random, tasks, locks, clock_mhz)).collect();
     }
     if family != 0 {
         drawn.can = Some(can(random));
@@ -43,7 +44,7 @@ pub fn system(seed: u64, number: u64) -> Drawn {
     }
     let mains = drawn.tasks.len() + drawn.can.as_ref().map_or(0, |can| can.pipes.len());
     if drawn.tasks.is_empty() && drawn.can.is_none() {
-        drawn.tasks.push(task(random, 1, false));
+        drawn.tasks.push(task(random, 1, false, clock_mhz));
     }
     drawn.queues = match random.below(4) {
         0 => Queues::Deadlines,
@@ -61,12 +62,13 @@ fn spread(random: &mut Random, low: u64, high: u64) -> u64 {
     random.between(from, (from * 2).min(high).max(from)).clamp(low, high)
 }
 
-fn task(random: &mut Random, count: u64, locks: bool) -> Task {
+fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> Task {
     let period = random.pick(&PERIODS);
     let most = (period * 1_200 / 1_000 / count.max(1)).min(period * 9 / 10).max(6);
     let work = spread(random, 5, most);
     let section = if locks && random.one_in(2) { random.between(1, work) } else { 0 };
-    let spare = spread(random, 4, work.clamp(20, 400));
+    // Its calls and switches take longer on a slow processor.
+    let spare = spread(random, 6, work.clamp(20, 400)) * (1_000 / clock_mhz).max(1);
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
     Task { period, phase: random.below(period), work, section, spare, replenishments }
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask attack systems`: random whole systems, with programs that misbehave in some of their
-//! seats. Whatever the planner admits must hold: it is simulated, and judged by what happened to its
-//! messages and jobs. What breaks a promise is made small and written down.
+//! `cargo xtask attack systems`: random whole systems, with programs that misbehave in some of
+//! their seats. Whatever the planner admits must hold: it is simulated, and judged by what happened
+//! to its messages and jobs. What breaks a promise is made small and written down.
 
+pub mod cases;
 mod draw;
 mod drawn;
 mod judge;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// So many are drawn when nobody says how many.
 const COUNT: u64 = 1_000;
@@ -47,6 +49,18 @@ pub struct Asked {
     /// Of `systems`: so many of those that are admitted are booted in QEMU, too.
     #[arg(long, value_name = "K", default_value_t = 0)]
     qemu: u64,
+}
+
+/// The system that is judged at the moment.
+static JUDGED: AtomicU64 = AtomicU64::new(0);
+
+/// A panic ends the process; it says first which system it was.
+fn name_panics(seed: u64) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        eprintln!("while system {} of seed {seed} was judged:", JUDGED.load(Relaxed));
+        usual(panic);
+    }));
 }
 
 /// A share such as `1/4`.
@@ -89,15 +103,17 @@ impl Campaign {
     ) -> Result<Campaign, Failure> {
         let mut campaign = Campaign::default();
         let live = std::io::stderr().is_terminal();
+        name_panics(seed);
         for number in numbers {
             let drawn = draw::system(seed, number);
+            JUDGED.store(number, Relaxed);
             campaign.drawn += 1;
             match judge(built, &drawn, number) {
                 Judged::Unread(why) => {
                     campaign.unread += 1;
                     campaign.why.get_or_insert_with(|| format!("{number}: {why}"));
                 }
-                Judged::Refused => campaign.refused += 1,
+                Judged::Refused(_) => campaign.refused += 1,
                 Judged::Ran(violations, shares) => {
                     campaign.admitted += 1;
                     campaign.shares.pipes.extend(shares.pipes);

@@ -35,6 +35,8 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
         7 => churn(a, us(b)),
         8 => nap(us(a), us(b)),
         9 => cling(us(a), us(b)),
+        10 => reopen(us(a)),
+        11 => beg(us(a)),
         _ => Ok(()),
     };
     if let Err(errno) = result {
@@ -118,9 +120,7 @@ fn talk(pause: Nanos) -> Result<(), Errno> {
     loop {
         log!("line {lines} of somebody who has nothing to say, and says it without end");
         lines += 1;
-        if pause > Nanos::ZERO {
-            time::sleep(pause);
-        }
+        rest(pause);
     }
 }
 
@@ -146,12 +146,8 @@ fn fall(threads: u64, after: Nanos) -> Result<(), Errno> {
     for timer in timers.iter().flatten() {
         timer.start(time::now() + Nanos::from_secs(10), Nanos::ZERO)?;
     }
-    while let Ok(semaphore) = Semaphore::private(0) {
-        core::mem::forget(semaphore);
-    }
-    while let Ok(condition) = Condition::private() {
-        core::mem::forget(condition);
-    }
+    while Semaphore::private(0).is_ok() {}
+    while Condition::private().is_ok() {}
     time::sleep(after);
     panic!("it has made everything there is");
 }
@@ -193,6 +189,27 @@ fn cling(work: Nanos, pause: Nanos) -> Result<(), Errno> {
         let guard = shared.lock()?;
         time::burn(work);
         drop(guard);
+        time::sleep(pause);
+    }
+}
+
+fn reopen(pause: Nanos) -> Result<(), Errno> {
+    loop {
+        Mailbox::open("rude.box")?.delete()?;
+        rest(pause);
+    }
+}
+
+fn beg(pause: Nanos) -> ! {
+    loop {
+        // All that it may have are in use after a while, and it goes on asking.
+        let _ = Semaphore::private(0);
+        rest(pause);
+    }
+}
+
+fn rest(pause: Nanos) {
+    if pause > Nanos::ZERO {
         time::sleep(pause);
     }
 }
