@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, systems, tidy};
+use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
@@ -75,12 +75,6 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         reproductions::steps(workspace, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
-        });
-        tally.step("random whole systems hold what they are promised", || {
-            systems::check(workspace, &built)
-        });
-        tally.step("what once broke a promise is refused or holds", || {
-            systems::cases::check(workspace, &built)
         });
         tally.step("gdb stops at kernel and program", || {
             gdb::check(workspace, &workspace.root().join(crate::ENGINE), &built)

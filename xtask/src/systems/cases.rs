@@ -178,25 +178,11 @@ pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     Ok(if broken == 0 { HOLDS } else { BROKEN })
 }
 
-/// All of them, as a part of every test.
-///
-/// # Errors
-/// Those that are neither refused nor hold.
-pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    let all = CASES.iter().map(|case| (case.0, now(built, workspace, case)));
-    let wrong: Vec<String> = all
-        .filter(|(_, now)| !now.fine)
-        .map(|(file, now)| format!("{FOLDER}/{file}.toml: {}", now.text))
-        .collect();
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
-}
-
 const HEAD: &str = "# Cases: what once broke a promise
 
 Each description in `tests/cases` broke a promise that `diapason plan` had given, or was refused
-wrongly. Each is refused now, or it holds: `cargo xtask test` judges all of them, by what happened
-to messages and jobs in the simulator.
-`cargo xtask attack cases` writes this page.
+wrongly. Each is to be refused now, or to hold: `cargo xtask attack cases` judges all of them, by
+what happened to messages and jobs in the simulator, and writes this page.
 
 | case | what it shows | then | now |
 |---|---|---|---|

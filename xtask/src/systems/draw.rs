@@ -69,6 +69,7 @@ fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> Task {
     let section = if locks && random.one_in(2) { random.between(1, work) } else { 0 };
     // Its calls and switches take longer on a slow processor.
     let spare = spread(random, 6, work.clamp(20, 400)) * (1_000 / clock_mhz).max(1);
+    let spare = spare.min(period - work);
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
     Task { period, phase: random.below(period), work, section, spare, replenishments }
 }
@@ -80,7 +81,9 @@ fn can(random: &mut Random) -> Can {
         channels.remove(random.index(channels.len()));
     }
     let lies = random.one_in(8);
-    let pipes = channels.iter().map(|channel| pipe(random, *channel, lies)).collect();
+    let tuned = random.one_in(10);
+    // A tuned pipe of a channel asks for what the channel's own pipe says.
+    let pipes = channels.iter().map(|channel| pipe(random, *channel, lies && !tuned)).collect();
     let classes = if random.one_in(3) { classes(random) } else { Vec::new() };
     let manage = Budget {
         budget: 1_000 * spread(random, 10, 400),
@@ -91,9 +94,9 @@ fn can(random: &mut Random) -> Can {
         share: random.between(3, 45),
         works: spread(random, 2, 100),
         pipes,
-        behind_hub: random.one_in(8),
+        behind_hub: random.one_in(12),
         classes,
-        tuned: random.one_in(10),
+        tuned,
     }
 }
 

@@ -24,10 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// So many are drawn when nobody says how many.
 const COUNT: u64 = 1_000;
-/// So many, always the same, are part of every test.
-const TESTED: u64 = 200;
-/// The campaign that is part of every test.
-const TESTED_SEED: u64 = 1;
 /// So many of a kind are made small; of the others it is said that there are more.
 const SHRUNK_OF_A_KIND: usize = 3;
 
@@ -283,21 +279,6 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
         let _ = std::io::stdout().flush();
     }
     Ok(if broken { BROKEN } else { HOLDS })
-}
-
-/// The campaign as a part of every test.
-///
-/// # Errors
-/// What was broken.
-pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
-    let campaign = Campaign::run(workspace, built, TESTED_SEED, 0..TESTED);
-    let campaign = campaign.map_err(|failure| failure.to_string())?;
-    let text = campaign.render(TESTED_SEED);
-    if campaign.found.is_empty() && campaign.admitted * 10 > campaign.drawn {
-        println!("{text}");
-        return Ok(());
-    }
-    Err(text)
 }
 
 #[cfg(test)]
