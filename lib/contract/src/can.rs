@@ -20,6 +20,9 @@ pub const REPORTS: usize = 64;
 /// Of these, so many are kept for what a client may be waiting for.
 pub const REPORTS_KEPT: usize = 8;
 
+/// What a program that reads pipes calls its work for one message in descriptions.
+pub const MESSAGE: &str = "can.message";
+
 /// What a channel's objects are called.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {

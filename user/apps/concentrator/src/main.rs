@@ -9,7 +9,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_canlib::agreement::{Arrival, RECORDS};
+use diapason_canlib::agreement::{Arrival, MESSAGE, RECORDS};
 use diapason_canlib::{Channel, Error};
 use diapason_concentrator::reports;
 use diapason_concentrator::tally::Tally;
@@ -69,5 +69,5 @@ fn drain(channel: &mut Channel, tally: &mut Tally, now: Nanos) {
 
 /// Handles a message.
 fn count(tally: &mut Tally, arrival: &Arrival, now: Nanos) {
-    time::work("can.message", || tally.count(arrival, now));
+    time::work(MESSAGE, || tally.count(arrival, now));
 }
