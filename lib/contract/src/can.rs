@@ -20,6 +20,11 @@ pub const REPORTS: usize = 64;
 /// Of these, so many are kept for what a client may be waiting for.
 pub const REPORTS_KEPT: usize = 8;
 
+/// The bit rate of a channel, if nobody says another.
+pub const BIT_RATE: u32 = 500_000;
+/// Where a bit is sampled, in tenths of a per cent, if nobody says another.
+pub const SAMPLE_POINT: u16 = 875;
+
 /// What a program that reads pipes calls its work for one message in descriptions.
 pub const MESSAGE: &str = "can.message";
 

@@ -42,6 +42,11 @@ pub const CLIENTS: &str = "clients";
 /// it follows from its pipes.
 pub const OPENS: &str = "opens";
 
+/// The bit rate of each CAN channel, in bit/s. It follows from the `[[usb]]` of the interface.
+pub const BIT_RATES: &str = "bit-rates";
+/// Where the interface samples a bit, in tenths of a per cent. It follows from the same.
+pub const SAMPLE_POINT: &str = "sample-point";
+
 /// Words of [`SAYS`]: each device and the schedule of its bus; what is left of all pools when one
 /// is gone; when the bottom half of the first service was where.
 pub const SAYINGS: [&str; 3] = ["devices", "pools", "times"];

@@ -101,6 +101,8 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
             buses: usb::buses(usb),
+            bit_rates: usb::bit_rates(usb),
+            sample_point: usb::sample_point(usb),
         })
     };
     whole.iter().filter_map(plug).collect()

@@ -130,6 +130,10 @@ pub(crate) struct DeclaredUsb {
     pub senders: Vec<At<String>>,
     /// `channel=file`.
     pub replay: Vec<At<String>>,
+    /// Bit rates of its CAN channels, from the first on.
+    pub bit_rates: Vec<At<u64>>,
+    /// Where it samples a bit, in tenths of a per cent.
+    pub sample_point: Option<At<u64>>,
 }
 
 /// `[[bus]]`.

@@ -5,7 +5,7 @@ use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, System};
+use crate::system::{Process, System, UsbModel, UsbPlug};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, ENVELOPES};
@@ -171,6 +171,11 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !opens.is_empty() {
         settings.push(Setting::new(usbd::OPENS, &opens));
     }
+    if let Some(interface) = interface(system, &system.processes[usize::from(server)]) {
+        let rates = interface.bit_rates.map(u64::from);
+        settings.push(Setting::new(usbd::BIT_RATES, &rates));
+        settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
+    }
     let contracts = contracts(pipes());
     if !contracts.are_none() {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
@@ -181,6 +186,16 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(ENVELOPES, &envelopes));
     }
     settings
+}
+
+/// The CAN interface of a USB server, if the description has one.
+fn interface<'s>(system: &'s System, process: &Process) -> Option<&'s UsbPlug> {
+    let drives = |plug: &&UsbPlug| {
+        let controller = system.devices.get(plug.device);
+        controller.is_some_and(|controller| process.uses.contains(&controller.name))
+    };
+    let mut plugs = system.usb.iter().filter(|plug| plug.model == UsbModel::UsbCan);
+    plugs.find(drives).filter(|_| process.program == usbd::PROGRAM)
 }
 
 /// The channels whose pipes a process may use, if it is a USB server.

@@ -8,6 +8,7 @@ use crate::source::{Source, Span};
 use crate::tpipe::Tpipe;
 use diapason_abi::archive::{Location, VCPUS_MAX};
 use diapason_bus::{Async, Bus, Periodic};
+use diapason_contract::can::CHANNELS;
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -222,8 +223,12 @@ pub struct UsbPlug {
     pub port: u8,
     /// What it is.
     pub model: UsbModel,
-    /// CAN buses that are not the article's.
+    /// CAN buses that are not those of the model.
     pub buses: Vec<CanBus>,
+    /// The bit rate of each CAN channel.
+    pub bit_rates: [u32; CHANNELS],
+    /// Where a CAN interface samples a bit, in tenths of a per cent.
+    pub sample_point: u16,
 }
 
 /// A CAN bus of an interface.
