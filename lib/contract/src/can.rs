@@ -22,13 +22,13 @@ pub const REPORTS_KEPT: usize = 8;
 
 /// The bit rate of a channel, if nobody says another.
 pub const BIT_RATE: u32 = 500_000;
-/// Where a bit is sampled, in tenths of a per cent, if nobody says another.
+/// The sample point of a bit, in tenths of a per cent, if nobody says another.
 pub const SAMPLE_POINT: u16 = 875;
 
-/// What a program that reads pipes calls its work for one message in descriptions.
+/// The name, in descriptions, of the work that a reader of pipes does for one message.
 pub const MESSAGE: &str = "can.message";
 
-/// What a channel's objects are called.
+/// Names of a channel's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// The pipe from the channel.

@@ -1,4 +1,4 @@
-//! What a server needs of its description: whatever it opens by name while it starts. A server that
+//! Needs of a server: all that it opens by name while it starts. A server that
 //! lacks any of it would end at boot, so this is asked before.
 
 use crate::diagnostics::Diagnostics;
@@ -103,11 +103,14 @@ impl System {
         self.tpipes.iter().any(|tpipe| tpipe.server == server && tpipe.envelope.to != 0)
     }
 
-    /// How many messages a device interrupts with, if there is one of this name.
+    /// Returns how many messages a device interrupts with, if there is one of this name.
     fn messages(&self, name: &str) -> Option<usize> {
         let number = self.devices.iter().position(|device| device.name == name)?;
-        let of = |location: &Location| matches!(location, Location::Message { of, .. } if usize::from(*of) == number);
-        Some(self.devices.iter().filter(|device| of(&device.location)).count())
+        let is_its = |location: &Location| match location {
+            Location::Message { of, .. } => usize::from(*of) == number,
+            _ => false,
+        };
+        Some(self.devices.iter().filter(|device| is_its(&device.location)).count())
     }
 
     /// Channels that a server with pipes opens although none of its pipes is of them.

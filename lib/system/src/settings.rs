@@ -46,7 +46,7 @@ impl Process {
     }
 }
 
-/// What is told to `program` in the table of a process.
+/// Reads what is told to `program` in the table of a process.
 pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {
     let Some(entry) = process.get("settings") else { return Vec::new() };
     let DeValue::Table(entries) = entry.get_ref() else {
@@ -176,6 +176,10 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(usbd::BIT_RATES, &rates));
         settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
     }
+    let expected = expected(system, &system.processes[usize::from(server)]);
+    if !expected.is_empty() {
+        settings.push(Setting::new(usbd::DEVICES, &expected));
+    }
     let contracts = contracts(pipes());
     if !contracts.are_none() {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
@@ -186,6 +190,26 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(ENVELOPES, &envelopes));
     }
     settings
+}
+
+/// The devices that a USB server is to serve: each kind is known by where the description has it.
+fn expected(system: &System, process: &Process) -> Vec<u64> {
+    if process.program != usbd::PROGRAM {
+        return Vec::new();
+    }
+    let of = |plug: &UsbPlug| {
+        let controller = system.devices.get(plug.device)?;
+        let service = plug.model.service().filter(|_| process.uses.contains(&controller.name))?;
+        let above = |at: &&UsbPlug| at.behind.and_then(|hub| system.usb.get(hub));
+        let mut ports: Vec<u8> =
+            std::iter::successors(Some(plug), above).map(|at| at.port).collect();
+        let connector = ports.pop()?;
+        // The hub next to the controller has the lowest four bits.
+        let route = ports.iter().fold(0, |route, port| route << 4 | u32::from(*port));
+        let expected = usbd::Expected { service, connector, route, identity: plug.identity };
+        Some(expected.word())
+    };
+    system.usb.iter().filter_map(of).collect()
 }
 
 /// The CAN interface of a USB server, if the description has one.
@@ -208,7 +232,7 @@ fn opened(process: &Process) -> Vec<u64> {
     channels.filter(|(_, names)| uses(names.arrivals)).map(|(channel, _)| channel).collect()
 }
 
-/// What the pipes from a device carry at most: the server measures what comes.
+/// Returns what the pipes from a device carry at most: the server measures what comes.
 fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
     let mut contracts = Contracts::default();
     for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {

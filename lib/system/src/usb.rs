@@ -21,9 +21,9 @@ const PORTS: u64 = 15;
 const HUBS: usize = 5;
 /// CAN channels of an interface.
 const CHANNELS: usize = can::CHANNELS;
-/// What CAN buses run at.
+/// Bit rates of CAN buses.
 const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
-/// Where bits can be sampled, in tenths of a per cent.
+/// Possible sample points, in tenths of a per cent.
 const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
 /// Longest work.
 const WORK_MAX: u64 = 1_000_000_000_000;
@@ -40,6 +40,12 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let receivers = table.texts("receivers", "receivers = [\"can3\"]");
     let senders = table.texts("senders", "senders = [\"can3\"]");
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
+    let vendor = table.number("vendor", 1..=0xffff, ", as the device says it");
+    let product = table.number("product", 1..=0xffff, ", as the device says it");
+    if let (None, Some(product)) = (&vendor, &product) {
+        let help = "add `vendor = …`: products are numbered by each vendor";
+        table.report.push(Problem::new(&product.span, "a product of no vendor", help));
+    }
     let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
@@ -59,6 +65,8 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         receivers,
         senders,
         replay,
+        vendor,
+        product,
         bit_rates,
         sample_point,
     }
@@ -92,13 +100,20 @@ fn described<'u>(usb: &'u DeclaredUsb) -> Vec<(&'u At<String>, CanBus)> {
     receivers.chain(senders).chain(logs).collect()
 }
 
+/// Returns vendor and product of a device; 0 is any.
+pub(crate) fn identity(usb: &DeclaredUsb) -> (u16, u16) {
+    let number =
+        |at: &Option<At<u64>>| at.as_ref().and_then(|at| u16::try_from(at.value).ok()).unwrap_or(0);
+    (number(&usb.vendor), number(&usb.product))
+}
+
 /// The bit rates of all channels.
 pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; CHANNELS] {
     let told = |channel: usize| u32::try_from(usb.bit_rates.get(channel)?.value).ok();
     std::array::from_fn(|channel| told(channel).unwrap_or(can::BIT_RATE))
 }
 
-/// Where an interface samples a bit.
+/// Returns the sample point of an interface.
 pub(crate) fn sample_point(usb: &DeclaredUsb) -> u16 {
     let told = usb.sample_point.as_ref().and_then(|at| u16::try_from(at.value).ok());
     told.unwrap_or(can::SAMPLE_POINT)

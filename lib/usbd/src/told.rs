@@ -12,7 +12,7 @@ use diapason_abi::pipe::{
 use diapason_abi::settings::Settings;
 use diapason_can::exchange::Parameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, SAMPLE_POINT};
-use diapason_contract::settings as usbd;
+use diapason_contract::settings::{self as usbd, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
@@ -23,6 +23,8 @@ use diapason_usb::xhci::Guarantee;
 pub struct Told {
     /// Services, in the order of their interrupters.
     pub services: Vec<ServiceKind>,
+    /// Devices that the description names.
+    pub expected: Vec<Expected>,
     /// What is to be said.
     pub tell: u64,
     /// CAN channels whose clients open and write them, one bit each.
@@ -88,6 +90,12 @@ impl Told {
         };
         Told {
             services,
+            expected: settings
+                .get(usbd::DEVICES)
+                .iter()
+                .copied()
+                .filter_map(Expected::of)
+                .collect(),
             tell: bits(settings.get(usbd::SAYS)) | article,
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
             pipes: Pipes::read(settings),
