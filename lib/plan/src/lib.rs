@@ -2,8 +2,8 @@
 //!
 //! The theory is in `diapason-analysis`, `diapason-pipe` and `diapason-bus`; here a description
 //! becomes their input, with what the kernel costs from `diapason-costs`, and their answers become
-//! bills, refusals and one verdict. [`Plan::of`] computes all of it once. [`Plan::clear`] is the only
-//! way to a boot archive.
+//! bills, refusals and one verdict. [`Plan::of`] computes all of it once. [`Plan::clear`] is the
+//! only way to a boot archive.
 //!
 //! Rule of this room: total functions over values. A command draws a plan; it decides nothing.
 
@@ -17,6 +17,7 @@ pub mod bus;
 mod calls;
 pub mod chains;
 pub mod core;
+mod missing;
 mod outputs;
 pub mod pipes;
 mod refusal;
@@ -27,7 +28,7 @@ pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
 pub use refusal::share;
-pub use verdict::{Plan, Sum};
+pub use verdict::{Plan, Sum, Verdict};
 
 use diapason_abi::Nanos;
 

@@ -104,6 +104,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             identity: usb::identity(usb),
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
+            drift: usb::drift(usb),
         })
     };
     whole.iter().filter_map(plug).collect()

@@ -106,11 +106,11 @@ impl System {
     /// Returns how many messages a device interrupts with, if there is one of this name.
     fn messages(&self, name: &str) -> Option<usize> {
         let number = self.devices.iter().position(|device| device.name == name)?;
-        let is_its = |location: &Location| match location {
+        let is_of = |location: &Location| match location {
             Location::Message { of, .. } => usize::from(*of) == number,
             _ => false,
         };
-        Some(self.devices.iter().filter(|device| is_its(&device.location)).count())
+        Some(self.devices.iter().filter(|device| is_of(&device.location)).count())
     }
 
     /// Channels that a server with pipes opens although none of its pipes is of them.

@@ -232,6 +232,8 @@ pub struct UsbPlug {
     pub bit_rates: [u32; CHANNELS],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
+    /// By how many millionths its clock and the host's run apart at most.
+    pub drift: u32,
 }
 
 /// A CAN bus of an interface.

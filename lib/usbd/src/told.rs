@@ -6,14 +6,15 @@ use crate::policy;
 use crate::services::Terms;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
-    CONTRACTS, COSTS, Contract, Contracts, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
-    OutputCosts, PLACES,
+    CONTRACTS, COSTS, Contract, Contracts, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
+    OutputCosts, PLACES, USUAL_DRIFT,
 };
 use diapason_abi::settings::Settings;
 use diapason_can::exchange::Parameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, SAMPLE_POINT};
 use diapason_contract::settings::{self as usbd, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
+use diapason_pipe::clock::Clock;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
@@ -50,6 +51,8 @@ pub struct Pipes {
     usual: [Parameters; CHANNELS],
     /// What the pipes of the description carry at most.
     contracts: Contracts,
+    /// By how many millionths the interface's clock and the host's run apart at most.
+    drift: u32,
     /// What the plan computes with.
     pub costs: Option<DriverCosts>,
     /// The same for what goes to the device, if anything does.
@@ -124,6 +127,7 @@ impl Pipes {
             usual: usual(settings),
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
+            drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
         }
@@ -149,6 +153,11 @@ impl Pipes {
     pub fn contract(&self, channel: usize) -> Option<Bucket> {
         let Contract { rate, burst, jitter } = (*self.contracts.0.get(channel)?)?;
         Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
+    }
+
+    /// The interface's clock, of which nothing is known yet.
+    pub const fn clock(&self) -> Clock {
+        Clock::new(self.drift)
     }
 
     /// What measures it, by the clock of the interface.
