@@ -135,6 +135,9 @@ pub(crate) fn as_json(
     let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
     if let Some(object) = json.as_object_mut() {
         object.insert("proved".into(), session.proved.into());
+        if !session.proved {
+            object.insert("holds".into(), false.into());
+        }
         object.extend(addition.json);
     }
     json
@@ -155,21 +158,28 @@ pub(crate) fn code(session: &Session, verdict: Verdict) -> Result<u8, Failure> {
 
 /// The verdict in a sentence.
 fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
-    let system = &session.system.name;
+    let name = &session.system.name;
+    let promised = session.assumptions(run);
     if !session.proved {
         let found = if *verdict == Verdict::Holds { "nothing was broken" } else { "does not hold" };
-        return format!("{system}: unproved; {found}");
+        return format!("{name}: unproved; {found}");
     }
-    let pipes = &run.outcome.pipes;
-    let messages: u64 = pipes.iter().map(|pipe| pipe.messages).sum();
-    match verdict {
-        Verdict::Holds if pipes.is_empty() => format!("{system}: holds"),
-        Verdict::Holds => {
-            let pipes = if pipes.len() == 1 { "1 pipe" } else { &format!("{} pipes", pipes.len()) };
-            format!("{system}: holds; {messages} messages in {pipes}, none lost, none late")
-        }
-        Verdict::Broken(_) | Verdict::Bug(_) => format!("{system}: does not hold"),
+    let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    let rows = || promised.pipes.iter().map(|promise| promise.row(&run.outcome));
+    let messages: u64 = rows().flatten().map(|row| row.messages).sum();
+    let (pipes, outcome) = (promised.pipes.len(), &run.outcome);
+    let has_jobs = outcome.threads.iter().any(|thread| thread.jobs > 0);
+    if pipes == 0 && promised.chains.is_empty() && outcome.vcpus.is_empty() && !has_jobs {
+        return format!("{name}: holds; it promises nothing but that nobody fails");
     }
+    if pipes == 0 {
+        return format!("{name}: holds");
+    }
+    if rows().any(|row| row.is_none()) {
+        return format!("{name}: holds; the run was too short for reports of all its pipes");
+    }
+    let pipes = if pipes == 1 { "1 pipe".to_owned() } else { format!("{pipes} pipes") };
+    format!("{name}: holds; {messages} messages in {pipes}, none lost, none late")
 }
 
 /// Turns the console of a system, read from `input`, into sentences.
@@ -221,5 +231,46 @@ mod tests {
         let failure = describe(Path::new("no/such/file.toml")).unwrap_err();
         assert_eq!(failure.exit_code(), 2);
         assert!(failure.to_string().contains("no/such/file.toml"));
+    }
+
+    /// A session whose single VCPU has this budget of 10 ms, and nothing to boot.
+    fn session(budget: &str) -> Session {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"{budget}\"\n\
+             period = \"10ms\"\n[[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
+        );
+        let system = diapason_system::parse("s", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let plan = Plan::of(&system, system.clock_hz);
+        let built = metal::Built { kernel: PathBuf::new(), programs: Default::default() };
+        let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
+        Session {
+            names: Names::of(&system),
+            proved: plan.holds(),
+            system,
+            plan,
+            built,
+            archive: Vec::new(),
+            options,
+            captures: Request::default(),
+            shift: 0,
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_wanted_unproved_says_so_everywhere() {
+        let (proved, unproved) = (session("1ms"), session("10ms"));
+        let ending = crate::qemu::Ending::Finished;
+        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        let json = |session| as_json(session, &run, &Verdict::Holds, Addition::default());
+        assert_eq!(json(&proved)["proved"], true);
+        assert_eq!(json(&unproved)["proved"], false);
+        assert_eq!(json(&unproved)["holds"], false, "what is not proved does not hold");
+        let text = |session| as_tables(session, &run, &Verdict::Holds, Addition::default());
+        assert!(text(&proved).ends_with("s: holds"));
+        assert!(text(&unproved).ends_with("s: unproved; nothing was broken"));
+        assert_eq!(code(&proved, Verdict::Holds), Ok(HOLDS));
+        assert_eq!(code(&unproved, Verdict::Holds), Ok(UNPROVED));
+        let broken = || Verdict::Broken(Vec::new());
+        assert_eq!(code(&unproved, broken()), Ok(BROKEN));
     }
 }
