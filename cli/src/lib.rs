@@ -22,6 +22,7 @@ pub mod failure;
 pub mod flight;
 pub mod hints;
 pub mod image;
+pub mod input;
 pub mod linkage;
 mod live;
 pub mod logs;

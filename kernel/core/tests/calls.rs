@@ -47,10 +47,13 @@ fn a_line_is_logged_whole_or_not_at_all() {
 }
 
 #[test]
-fn unknown_counters_are_zero() {
+fn counters_of_the_machine_are_for_those_who_may() {
     for which in [0, 1, 2, 4, 5, u64::MAX] {
-        lab(|sys| assert_eq!(sys.ok(Call::Count, &[which, 0]), 0));
+        lab(|sys| sys.misuses(FaultCause::BadGrant, Call::Count, &[which, 0]));
+        let granted = Plan::new().process("bench", 40).with(|p| p.counters = true);
+        run(&granted, |sys| assert_eq!(sys.ok(Call::Count, &[which, 0]), 0));
     }
+    lab(|sys| _ = sys.ok(Call::Count, &[3, 0]));
 }
 
 #[test]

@@ -2,9 +2,14 @@
 //!
 //! While the system runs, output waits in a ring and leaves when nobody else needs the processor,
 //! so that talking never delays a deadline. At boot and at the end it is written out at once.
+//!
+//! Nobody's talking takes another's room: of the ring, half is for the kernel's records alone, and
+//! the other half is shared out evenly among the processes. What finds no room is counted, lines by
+//! the process that wrote them.
 
 use crate::cpu;
-use diapason_abi::record::Record;
+use diapason_abi::PROCESSES_MAX;
+use diapason_abi::record::{Record, shown};
 
 /// Registers of the first serial port of every PC.
 pub const PORT: u16 = 0x3f8;
@@ -12,6 +17,8 @@ pub const PORT: u16 = 0x3f8;
 const CHUNK: usize = 16;
 /// Words of the ring.
 const RING: usize = 1 << 15;
+/// Words of it that lines of processes may take, all together.
+const TEXT: usize = RING / 2;
 /// Longest text of a line.
 const LINE_BYTES: usize = 128;
 /// Most words of an entry.
@@ -22,6 +29,9 @@ const TEXT_BYTES: usize = 192;
 /// Entries waiting to leave, as they came: turning them into text takes far longer than keeping
 /// them, and is nobody's deadline.
 pub struct Console {
+    /// Words of lines that each process may have waiting.
+    share: usize,
+    talkers: [Talker; PROCESSES_MAX],
     /// The last entry before the end may go beyond it: none is in two pieces.
     ring: [u64; RING + ENTRY],
     /// Counters of words ever put in and taken out.
@@ -36,8 +46,19 @@ pub struct Console {
     sent: usize,
 }
 
+/// What the console knows of a process.
+#[derive(Clone, Copy)]
+struct Talker {
+    /// Words of its lines that wait.
+    waiting: usize,
+    /// Lines that found no room.
+    lost: u64,
+}
+
 /// The one console.
 pub static mut CONSOLE: Console = Console {
+    share: 0,
+    talkers: [Talker { waiting: 0, lost: 0 }; PROCESSES_MAX],
     ring: [0; RING + ENTRY],
     head: 0,
     tail: 0,
@@ -63,10 +84,21 @@ pub unsafe fn console() -> &'static mut Console {
 const LINE: u64 = 1 << 63;
 
 impl Console {
-    /// Room for an entry of this many words behind `first`. If there is none, it is lost and
+    /// So many processes share the room for lines.
+    pub fn share_among(&mut self, processes: usize) {
+        self.share = TEXT / processes.max(1);
+    }
+
+    /// Is there room for an entry of this many words behind its first?
+    fn has_room(&self, words: usize) -> bool {
+        RING - (self.head - self.tail) > words
+    }
+
+    /// The place of an entry of this many words behind `first`. If there is no room, it is lost and
     /// counted.
+    #[inline(always)]
     fn entry(&mut self, first: u64, words: usize) -> &mut [u64] {
-        if RING - (self.head - self.tail) <= words {
+        if !self.has_room(words) {
             self.lost += 1;
             return &mut [];
         }
@@ -77,6 +109,7 @@ impl Console {
     }
 
     /// Say a record.
+    #[inline(always)]
     pub fn record(&mut self, record: Record, words: &[u64]) {
         let place = self.entry(record as u64 | (words.len() as u64) << 16, words.len());
         for (place, word) in place.iter_mut().zip(words) {
@@ -84,11 +117,19 @@ impl Console {
         }
     }
 
-    /// Say a line of a process.
+    /// Say a line of a process. If its share is used up, the line is lost and counted.
     pub fn line(&mut self, process: u16, text: &[u8]) {
         let text = &text[..text.len().min(LINE_BYTES)];
+        let words = text.len().div_ceil(8);
+        let room = self.has_room(words);
+        let Some(talker) = self.talkers.get_mut(process as usize) else { return };
+        if !room || talker.waiting + words >= self.share {
+            talker.lost += 1;
+            return;
+        }
+        talker.waiting += 1 + words;
         let first = LINE | u64::from(process) | (text.len() as u64) << 16;
-        let place = self.entry(first, text.len().div_ceil(8));
+        let place = self.entry(first, words);
         for (place, chunk) in place.iter_mut().zip(text.chunks(8)) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -133,11 +174,13 @@ impl Console {
         self.write_hex(first & 0xffff);
         if first & LINE != 0 {
             self.write(b' ');
+            if let Some(talker) = self.talkers.get_mut(first as u16 as usize) {
+                talker.waiting -= 1 + count.div_ceil(8);
+            }
             let mut word = 0;
             for i in 0..count {
                 word = if i % 8 == 0 { self.take() } else { word >> 8 };
-                // Control characters would garble the console.
-                self.write(if (word as u8) < b' ' { b'.' } else { word as u8 });
+                self.write(shown(word as u8));
             }
         } else {
             for _ in 0..count {
@@ -177,17 +220,24 @@ impl Console {
         while self.drain() {}
     }
 
-    /// Entries that found no room.
+    /// Records that found no room.
     pub fn lost(&self) -> u64 {
         self.lost
     }
+
+    /// Lines of a process that found no room.
+    pub fn lines_lost(&self, process: usize) -> u64 {
+        self.talkers.get(process).map_or(0, |talker| talker.lost)
+    }
 }
 
-/// Say a record and write it out at once: for boot, the end, and panics.
+/// Say a record and write it out at once: for boot, the end, and panics. What waits comes first, so
+/// there is room for it.
 #[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {
     // SAFETY: boot, end and panic run alone on the core, and the reference ends here.
     let console = unsafe { console() };
+    console.flush();
     console.record(record, words);
     console.flush();
 }

@@ -39,6 +39,7 @@ pub fn plan() -> Plan {
             (p.events, p.heap_pages, p.restarts_max) = (3, 9, u32::MAX);
             p.vcpus = 2;
             p.starters = STARTERS;
+            p.counters = i % 2 == 0;
         });
     }
     let some = 0b0111_1100;
