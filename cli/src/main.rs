@@ -2,16 +2,17 @@
 
 use clap::{Parser, Subcommand};
 use diapason::Failure;
+use diapason::beside;
 use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
 use diapason::hints;
-use diapason::plan::{self, PlanRequest};
+use diapason::plan::{self, PlanRequest, Unproved};
 use diapason::report::{self, ReportRequest};
-use diapason::reproduce::{self, Effort, ReproduceRequest};
 use diapason::signals::{self, SignalsRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ struct Arguments {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or another promise was \
-    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something.";
+    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something; 5 nothing was broken, but nothing is proved.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -126,25 +127,12 @@ enum Command {
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
     },
-    /// Reproduce tables and figures of the papers: theirs beside ours.
+    /// Reproduce tables and figures of the papers: theirs beside ours. `reproduce --help` has more.
+    #[command(disable_help_flag = true)]
     Reproduce {
-        /// What to reproduce: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
-        /// tuned-pipes, usb-latency, usb-throughput [default: everything].
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
-        /// Fewer workloads: seconds instead of minutes.
-        #[arg(long)]
-        quick: bool,
-        /// Sixty simulated minutes instead of ten in each scenario of usb-latency and
-        /// usb-throughput: hours.
-        #[arg(long, conflicts_with = "quick")]
-        long: bool,
-        /// Print the comparison as JSON.
-        #[arg(long)]
-        json: bool,
-        /// Write the pictures (SVG) into this folder.
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
+        /// Handed on to the program that reproduces, `diapason-reproduce`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        arguments: Vec<OsString>,
     },
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
@@ -173,6 +161,15 @@ struct Length {
     /// How long the system runs, in its own time.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     horizon: u64,
+    /// Boot it even if its plan does not hold; every report then says that it is unproved.
+    #[arg(long)]
+    unproved: bool,
+}
+
+impl Length {
+    fn unproved(&self) -> Option<Unproved> {
+        self.unproved.then_some(Unproved)
+    }
 }
 
 /// Whether a simulation draws lots.
@@ -225,20 +222,15 @@ fn execute(command: Command) -> Result<u8, Failure> {
                 watch,
                 captures: captures.request(),
                 missing: Missing::Say,
+                unproved: length.unproved(),
             })
         }
-        Command::Report { system, length: Length { horizon }, chance: Chance { seed }, out } => {
-            report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
+        Command::Report { system, length, chance: Chance { seed }, out } => {
+            let (horizon_ns, unproved) = (length.horizon, length.unproved());
+            report::report(&ReportRequest { system, horizon_ns, seed, out, unproved })
         }
         Command::Hints { paths } => hints::hints(&paths),
-        Command::Reproduce { names, quick, long, json, out } => {
-            let effort = match (quick, long) {
-                (true, _) => Effort::Quick,
-                (_, true) => Effort::Long,
-                _ => Effort::Full,
-            };
-            reproduce::reproduce(&ReproduceRequest { names, effort, json, out })
-        }
+        Command::Reproduce { arguments } => beside::reproduce(&arguments),
         Command::Signals { log, dbc, json } => signals::signals(&SignalsRequest { log, dbc, json }),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Sim { .. } => sim(command),
@@ -289,5 +281,6 @@ fn sim(command: Command) -> Result<u8, Failure> {
         captures: captures.request(),
         histogram,
         svg,
+        unproved: length.unproved(),
     })
 }

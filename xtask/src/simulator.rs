@@ -1,6 +1,6 @@
-//! What only the simulator can show, on systems that boot: that a search finds the same however it
-//! is shared out, that every machine simulates the same, that the life of a message adds up, what
-//! a trace for Perfetto and a page for a browser hold, and that a device model cannot keep time
+//! The properties that only the simulator can show, on systems that boot: a search finds the same
+//! however it is shared out; every machine simulates the same; the life of a message adds up; the
+//! contents of a trace for Perfetto and of a page for a browser; a device model cannot keep time
 //! from passing.
 
 mod lives;
@@ -48,7 +48,7 @@ fn session(
     Session::assemble(system, built.clone(), options).map_err(|failure| failure.to_string())
 }
 
-/// What a search of four seeds prints, the trace of each among it.
+/// Returns the output of a search of four seeds, with the trace of each.
 fn searched(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
     let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
     let mut search = command(workspace, &arguments);

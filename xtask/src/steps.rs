@@ -1,13 +1,13 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, gdb, qemu_tests, simulator, tidy};
-use diapason::bench::targets::IMAGE_BYTES_MAX;
+use crate::{captures, compare, costs, gdb, qemu_tests, simulator, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
 use diapason::tools::{GDB, Missing, OBJDUMP, QEMU, Tool};
 use diapason::{Failure, Workspace};
+use diapason_costs::targets::IMAGE_BYTES_MAX;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -18,7 +18,7 @@ const CAPTURES: &str = "simulator: captures change nothing and hold every frame"
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
 
-/// Results so far.
+/// The results so far.
 #[derive(Default)]
 pub struct Tally {
     passed: u64,
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// All steps.
+/// Runs all steps.
 pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     require(&[QEMU, GDB, OBJDUMP])?;
     let mut tally = Tally::default();
@@ -97,13 +97,14 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
     Ok(tally.finish())
 }
 
-/// What must be true of the linked kernel, by the names that contain `part`.
+/// Checks the linked kernel, by the checks whose names contain `part`.
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
-    let steps: [(&str, Check); 3] = [
+    let steps: [(&str, Check); 4] = [
         ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
         ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
         ("size of the kernel", image_size),
+        ("kernel costs are of this kernel", |built| costs::check(&built.kernel)),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(built));
@@ -186,8 +187,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
     Some((number("passed")?, number("failed")?))
 }
 
-/// What the kernel's code and constants had when this was last lowered: those that stay in memory,
-/// and those that leave it after boot.
+/// The size of the kernel's code and constants when this was last lowered: those that stay in
+/// memory, and those that leave it after boot.
 const RESIDENT_BYTES_RATCHET: u64 = 52_000;
 const BOOT_BYTES_RATCHET: u64 = 23_800;
 

@@ -14,10 +14,10 @@ use crate::semaphore::Semaphore;
 use crate::shortcut::Longer;
 use crate::thread::{Resumed, Thread, ThreadId};
 use crate::vcpu::Vcpu;
-use diapason_abi::archive::INTERRUPT_GRACE;
 use diapason_abi::call::{Counter, NO_HINT};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, encode_result};
+use diapason_costs::INTERRUPT_GRACE;
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.

@@ -18,8 +18,9 @@ use crate::kernel::Kernel;
 use crate::pool::{FREE, Id};
 use crate::scheduler::Ready;
 use crate::thread::ThreadId;
-use diapason_abi::archive::{PERIOD_MAX, SWITCH_GRACE};
+use diapason_abi::archive::PERIOD_MAX;
 use diapason_abi::{Key, Nanos};
+use diapason_costs::SWITCH_GRACE;
 use diapason_vcpu::{Pibs, SporadicServer};
 
 /// Names a VCPU.

@@ -48,7 +48,7 @@ mod usb;
 mod vcpu;
 mod vcpus;
 
-pub use archive::{RunOptions, build};
+pub use archive::{Permit, RunOptions, build};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};

@@ -1,11 +1,11 @@
 //! A storm of random system calls: the kernel survives, and the neighbour is never late.
 
 use super::{Observed, QemuTest};
-use diapason::bench::targets::PATH_INSTRUCTIONS_MAX;
 use diapason::console::Line;
 use diapason::qemu::Ending;
 use diapason::words;
 use diapason_abi::record::Record;
+use diapason_costs::targets::PATH_INSTRUCTIONS_MAX;
 
 /// The description; its warden's first argument is the number of calls.
 pub const STORM: &str = "examples/storm.toml";
@@ -38,7 +38,7 @@ fn survived(boots: &[Observed]) -> Result<(), String> {
     weathered(boot, CALLS).map(|text| println!("{text}"))
 }
 
-/// What a storm of so many calls must have left behind; in words.
+/// Checks the state after a storm of so many calls; returns it in words.
 pub fn weathered(boot: &Observed, calls: u64) -> Result<String, String> {
     if boot.run.ending != Ending::Finished {
         return Err("the machine did not reach its horizon".into());

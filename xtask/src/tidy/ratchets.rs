@@ -10,7 +10,7 @@ use std::path::Path;
 
 const FILE: &str = "xtask/ratchets.toml";
 
-/// What a number limits, and the limit where the file names none.
+/// The quantity that a number limits, and the limit where the file names none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Measure {
     /// `unsafe` in a package.
@@ -65,7 +65,7 @@ pub struct Measured {
     pub value: u64,
 }
 
-/// The file's contents.
+/// The contents of the file of ratchets.
 #[derive(Clone, Default, Debug)]
 pub struct Ratchets {
     header: String,
@@ -118,7 +118,7 @@ impl Ratchets {
         text
     }
 
-    /// What is above its limit.
+    /// Returns the measures above their limits.
     pub fn exceeded(&self, measured: &[Measured]) -> Vec<Problem> {
         let above = measured.iter().filter_map(|found| {
             let key = (found.measure, found.name.clone());

@@ -10,7 +10,7 @@
 
 use diapason_bench::{Way, stamp, way};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::{sensor, times};
+use diapason_usblib::{sensor, times};
 
 entry!(main);
 
@@ -47,7 +47,7 @@ struct Seen {
     back: u64,
 }
 
-/// What the server tells, in order, with one record that was taken too early.
+/// The server's records in order, with one record that was taken too early.
 struct Told {
     inlet: times::Inlet,
     early: Option<times::Times>,

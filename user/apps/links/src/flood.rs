@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, SEND, UNIT};
+use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, SEND, UNIT};
 
 entry!(main);
 
@@ -70,7 +70,7 @@ impl Flood {
         Ok(flood)
     }
 
-    /// What is done is asked for again.
+    /// A finished transfer is queued again.
     fn drain(&mut self) -> Result<(), Errno> {
         let mut asked = false;
         while let Some(Done { what, place, bytes, status, .. }) = self.link.pop() {

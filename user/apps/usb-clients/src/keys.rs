@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::keyboard::{Inlet, Key, RECORDS, inlet};
+use diapason_usblib::keyboard::{Inlet, Key, RECORDS, inlet};
 
 entry!(main);
 
@@ -18,7 +18,7 @@ const REPORT: Nanos = Nanos::from_secs(1);
 /// Usages of A and Z.
 const ALPHABET: (u32, u32) = (4, 29);
 
-/// What came so far.
+/// The keys so far.
 #[derive(Default)]
 struct Tally {
     keys: u64,

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::sensor::{Inlet, PACKET, Packet, RECORDS, inlet};
+use diapason_usblib::sensor::{Inlet, PACKET, Packet, RECORDS, inlet};
 
 entry!(main);
 
@@ -20,7 +20,7 @@ const SIGNATURE: [u8; 8] = *b"DIAPASON";
 /// Bytes of the three; the rest counts up.
 const HEAD: usize = 24;
 
-/// What came so far.
+/// The packets so far.
 #[derive(Default)]
 struct Tally {
     packets: u64,

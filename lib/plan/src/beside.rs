@@ -1,0 +1,312 @@
+//! How long a transfer of a pipe's device takes on the bus as it is described: with the devices
+//! that are plugged in beside it, as their descriptors say, and with declared endpoints.
+//!
+//! In which slots the server lets periodic endpoints transmit, and who comes first in the round
+//! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
+//! bound is one for any order. What only QEMU has is left out; its bus takes no time.
+
+use diapason_abi::Nanos;
+use diapason_bus::{
+    Async, Bus, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee, Periodic,
+    Picos, Speed, Starts, Transfer, Unfit, plan,
+};
+use diapason_devices::Device;
+use diapason_devices::camera::Camera;
+use diapason_devices::can::CanBus;
+use diapason_devices::disk::Disk;
+use diapason_devices::hub::Hub;
+use diapason_devices::keyboard::Keyboard;
+use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
+use diapason_devices::network::Adapter;
+use diapason_devices::sensor::Sensor;
+use diapason_system::{System, UsbModel};
+use diapason_usb::Setup;
+use diapason_usb::descriptor::{self, Configuration, Endpoint, control_asynchronous};
+use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
+
+/// Numbers of devices' endpoints begin here, so many for each plug; declared ones are below.
+const DEVICES: u32 = 1 << 16;
+const EACH: u32 = 1 << 8;
+/// The two endpoints of the pipe's own device.
+const OWN: [u32; 2] = [u32::MAX - 1, u32::MAX];
+
+/// Blocks of 512 bytes of a disk.
+const DISK_BLOCKS: u32 = 128 << 10;
+/// From one key to the next, and how many: an hour.
+const KEY_PERIOD: Nanos = Nanos::from_millis(100);
+const KEYS: u64 = 36_000;
+
+/// A fresh device of this kind; there is no model of what only QEMU has.
+#[must_use]
+pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
+    Some(match model {
+        UsbModel::UsbCan => {
+            let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
+            Box::new(Hydra::new(Identity::default(), &buses))
+        }
+        UsbModel::Sensor => Box::new(Sensor::article()),
+        UsbModel::Camera => Box::new(Camera::default()),
+        UsbModel::BusyCamera => Box::new(Camera::busy()),
+        UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
+        UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
+        UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
+        UsbModel::Network => Box::new(Adapter::default()),
+        UsbModel::QemuStorage
+        | UsbModel::QemuKeyboard
+        | UsbModel::QemuNetwork
+        | UsbModel::QemuLooseNetwork => return None,
+    })
+}
+
+/// A fresh hub of this kind.
+#[must_use]
+pub fn hub(model: UsbModel) -> Hub {
+    Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
+}
+
+/// What else is on a bus instance.
+#[derive(Clone, Debug)]
+struct Beside {
+    bus: Bus,
+    periodic: Vec<Periodic>,
+    asyncs: Vec<Async>,
+}
+
+/// The longest time in which the bulk endpoint of the device `usb` in this direction, with packets
+/// of so many bytes, carries `bytes`.
+///
+/// # Errors
+/// Why the bus has no time for that, and the remedy.
+pub fn longest(
+    system: &System,
+    usb: usize,
+    (direction, packet): (Direction, u32),
+    bytes: u32,
+) -> Result<Nanos, (String, String)> {
+    let all = beside(system, usb, Speed::High);
+    let worst = all.longest(direction, packet, bytes).map_err(|unfit| words(&unfit, system))?;
+    worst.map(Picos::nanos).ok_or_else(|| {
+        let name = &system.usb[usb].name;
+        let what = format!("others leave the transfers of `{name}` no time on its bus");
+        (what, "plug some of them into another controller".into())
+    })
+}
+
+/// What is on the bus of a device besides itself.
+fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
+    let controller = system.usb[usb].device;
+    let described = system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);
+    let mut all = Beside {
+        bus: Bus { starts: Starts::Unknown, ..described.map_or(Bus::new(speed), |b| b.bus) },
+        periodic: described.map_or(Vec::new(), |b| b.periodic.clone()),
+        asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
+    };
+    for (number, plug) in system.usb.iter().enumerate() {
+        let model = model(plug.model);
+        if let Some(mut device) = model
+            && number != usb
+            && plug.device == controller
+            && device.speed() == speed
+        {
+            all.add(DEVICES + number as u32 * EACH, &mut *device);
+        }
+    }
+    all
+}
+
+impl Beside {
+    /// As of [`longest()`], of a device that comes to these; `None`: far too long.
+    fn longest(
+        &self,
+        direction: Direction,
+        packet: u32,
+        bytes: u32,
+    ) -> Result<Option<Picos>, Unfit> {
+        let alone = self.periodic.is_empty() && self.asyncs.is_empty();
+        let guarantee = Guarantee { bytes, period: GUARANTEE_SLOTS_MAX };
+        let own = |(id, way)| {
+            let guarantee = (way == direction).then_some(guarantee);
+            let (id, transfer) = (EndpointId(id), Transfer::Bulk);
+            Async { id, transfer, direction: way, packet, burst: 0, guarantee }
+        };
+        let ends = OWN.into_iter().zip([Direction::In, Direction::Out]).map(own);
+        let asyncs: Vec<Async> = self.asyncs.iter().copied().chain(ends).collect();
+        let found = plan(&self.bus, &self.periodic, &asyncs)?;
+        let own = found.promises.iter().find(|promise| OWN.contains(&promise.id.0));
+        // The order of two equal ones makes no difference.
+        Ok(own.and_then(|own| if alone { Some(own.worst) } else { own.any_order }))
+    }
+
+    /// The endpoints of a device: of each address the largest that any of its settings has.
+    fn add(&mut self, first: u32, device: &mut dyn Device) {
+        let speed = device.speed();
+        device.reset(Nanos::ZERO);
+        let mut get = |kind, number| {
+            let setup = Setup::get_descriptor(kind, number, 0, u16::MAX);
+            device.control(Nanos::ZERO, setup, &[]).unwrap_or_default()
+        };
+        let Ok(about) = descriptor::Device::parse(&get(DEVICE, 0), speed) else { return };
+        let sets: Vec<Vec<u8>> =
+            (0..about.configurations).map(|number| get(CONFIGURATION, number)).collect();
+        let sets = sets.iter().filter_map(|set| Configuration::parse_once(set, speed).ok());
+        let mut ends: Vec<Endpoint> = sets
+            .flat_map(|set| set.interfaces().flat_map(|i| i.endpoints()).collect::<Vec<_>>())
+            .collect();
+        let load = |end: &Endpoint| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
+        ends.sort_by_key(|end| (end.address, std::cmp::Reverse(load(end))));
+        ends.dedup_by_key(|end| end.address);
+        self.asyncs.push(control_asynchronous(EndpointId(first), about.packet));
+        for end in ends {
+            let id = EndpointId(first + u32::from(end.address));
+            self.periodic.extend(end.periodic(id, Criticality::High, 1));
+            self.asyncs.extend(end.asynchronous(id, None));
+        }
+    }
+}
+
+/// Why a bus has no schedule, and the remedy.
+fn words(unfit: &Unfit, system: &System) -> (String, String) {
+    let name = |id: EndpointId| match id.0 {
+        own if OWN.contains(&own) => "the transfers of its own device".to_owned(),
+        id if id >= DEVICES => {
+            let plug = system.usb.get(((id - DEVICES) / EACH) as usize);
+            let name = plug.map_or("", |plug| &plug.name);
+            format!("endpoint {:#04x} of `{name}`", (id - DEVICES) % EACH)
+        }
+        id => format!("`{}`", system.endpoint_name(id).unwrap_or_default()),
+    };
+    match unfit {
+        Unfit::Refused(refusal) => {
+            let what = format!("its bus has too much on it: {}", refusal.why(name));
+            let remedy = "plug that device into another controller, or have it ask for less";
+            (format!("{what} ({})", name(refusal.id)), remedy.into())
+        }
+        Unfit::Nonsense(nonsense) => nonsense.describe(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_bus::{Moves, Scheduler};
+    use diapason_random::Random;
+
+    const HEAD: &str = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+        [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+        [[device]]\nname = \"other\"\npci = \"0c0330\"\nsize = \"16K\"\ninstance = 1\n";
+
+    fn plug(model: &str, on: &str, port: u8) -> String {
+        format!(
+            "[[usb]]\nname = \"{model}{port}\"\non = \"{on}\"\nport = {port}\nmodel = \"{model}\"\n"
+        )
+    }
+
+    /// The time of 3072 bytes from the interface, with this beside it.
+    fn with(others: &str) -> Result<Nanos, (String, String)> {
+        let text = format!("{HEAD}{}{others}", plug("usb-can", "xhci", 1));
+        let system = diapason_system::parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        longest(&system, 0, (Direction::In, 512), 3_072)
+    }
+
+    #[test]
+    fn what_is_plugged_in_beside_it_takes_its_part() {
+        let alone = with("").unwrap();
+        assert_eq!(with(&plug("camera", "xhci", 2)).unwrap(), alone, "another speed");
+        assert_eq!(with(&plug("disk", "other", 2)).unwrap(), alone, "another controller");
+        let mut before = alone;
+        let mut others = String::new();
+        for (port, model) in (2..).zip(["disk", "sensor", "network", "usb-can"]) {
+            others += &plug(model, "xhci", port);
+            let more = with(&others).unwrap();
+            assert!(more > before, "{model}: {more:?} after {before:?}");
+            before = more;
+        }
+    }
+
+    #[test]
+    fn declared_endpoints_and_the_bus_count_and_too_many_are_refused() {
+        let camera = |name: &str, packet: u16| {
+            format!(
+                "[[endpoint]]\nname = \"{name}\"\non = \"xhci\"\nspeed = \"high\"\n\
+                 type = \"isochronous\"\ndirection = \"in\"\npacket = {packet}\nburst = 2\n\
+                 period = 1\ncriticality = \"high\"\n"
+            )
+        };
+        let one = with(&camera("front", 1024)).unwrap();
+        assert!(one > with("").unwrap());
+        let (what, remedy) =
+            with(&(camera("front", 1024) + &camera("rear", 1024))).expect_err("too much");
+        assert!(what.contains("`rear`") && what.contains("too much"), "{what}");
+        assert!(remedy.contains("another controller"), "{remedy}");
+    }
+
+    fn any_periodic(random: &mut Random, id: u32) -> Periodic {
+        let period = 1 << random.below(6);
+        Periodic {
+            id: EndpointId(id),
+            transfer: random.pick(&[Transfer::Interrupt, Transfer::Isochronous]),
+            direction: random.pick(&[Direction::In, Direction::Out]),
+            packet: 1 + random.below(1024) as u32,
+            burst: 0,
+            mult: 0,
+            period,
+            longest_period: period,
+            criticality: Criticality::High,
+        }
+    }
+
+    fn any_bulk(random: &mut Random, id: u32) -> Async {
+        let transfer = random.pick(&[Transfer::Bulk, Transfer::Control]);
+        let packet = if transfer == Transfer::Control { 64 } else { 512 };
+        let direction = random.pick(&[Direction::In, Direction::Out]);
+        Async { id: EndpointId(id), transfer, direction, packet, burst: 0, guarantee: None }
+    }
+
+    /// Devices come in any order, and the server places them one by one: what its schedule gives
+    /// the interface in the end is never longer than the bound.
+    #[test]
+    fn the_servers_own_schedules_keep_the_bound() {
+        let (mut bounded, mut close) = (0, 0);
+        for seed in 0..2_000 {
+            let mut random = Random::stream(29, seed);
+            let bus = Bus::new(Speed::High);
+            let periodic: Vec<_> =
+                (0..random.below(5) as u32).map(|id| any_periodic(&mut random, id)).collect();
+            let asyncs: Vec<_> =
+                (0..1 + random.below(5) as u32).map(|id| any_bulk(&mut random, 100 + id)).collect();
+            let unknown = Bus { starts: Starts::Unknown, ..bus };
+            let beside = Beside { bus: unknown, periodic, asyncs };
+            let bytes = 1 + random.below(8_192) as u32;
+            let Ok(Some(bound)) = beside.longest(Direction::In, 512, bytes) else { continue };
+            let mut server = Scheduler::new(bus).unwrap();
+            let own = [Direction::In, Direction::Out].map(|direction| {
+                let id = OWN[usize::from(direction == Direction::Out)];
+                Async {
+                    direction,
+                    packet: 512,
+                    transfer: Transfer::Bulk,
+                    ..any_bulk(&mut random, id)
+                }
+            });
+            let turn = random.below(1 + beside.asyncs.len() as u64) as usize;
+            for (place, end) in beside.asyncs.iter().enumerate() {
+                if place == turn {
+                    server.attach(&[], &own, Moves::Never).unwrap();
+                }
+                server.attach(&[], &[*end], Moves::Never).unwrap();
+            }
+            if turn == beside.asyncs.len() {
+                server.attach(&[], &own, Moves::Never).unwrap();
+            }
+            for end in &beside.periodic {
+                server.attach(&[*end], &[], Moves::Never).unwrap();
+            }
+            let plan = server.plan();
+            let worst = plan.worst_time(&bus, server.asyncs(), own[0].id, bytes).unwrap().unwrap();
+            assert!(worst <= bound, "seed {seed}: {worst:?} of {bound:?}");
+            bounded += 1;
+            close += u32::from(worst.0 > bound.0 / 2);
+        }
+        assert!(bounded > 1_000 && close > 300, "{bounded} {close}");
+    }
+}

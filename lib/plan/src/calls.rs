@@ -1,0 +1,62 @@
+//! What the calls of a server and its clients cost.
+
+use diapason_abi::{CallNumber, Nanos};
+use diapason_costs::KernelTimes;
+use diapason_costs::counted::Costs;
+use diapason_system::UsbModel;
+
+/// How a message comes from one thread to the next.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// By a mailbox.
+    Mailed,
+    /// By a semaphore that counts.
+    Counted,
+    /// As a value that is taken once in a period.
+    Sampled,
+}
+
+/// What calls cost, with whatever they lead to.
+pub(crate) struct Calls(Costs);
+
+impl Calls {
+    pub(crate) fn new(costs: &KernelTimes) -> Calls {
+        Calls(Costs::at(costs.clock_hz()))
+    }
+
+    fn each(&self, call: CallNumber) -> Nanos {
+        self.0.call(call)
+    }
+
+    /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of
+    /// each channel, and one in each place for a tuned pipe.
+    pub(crate) fn of_bottom_half(&self, places: u64) -> Nanos {
+        let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
+        let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
+        let wakes = UsbModel::UsbCan.channels() + places;
+        own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
+    }
+
+    /// A thread waits for the next message.
+    pub(crate) fn takes(&self, step: Step) -> Nanos {
+        self.each(match step {
+            Step::Mailed => CallNumber::MboxReceive,
+            Step::Counted => CallNumber::SemLock,
+            Step::Sampled => CallNumber::JobWait,
+        })
+    }
+
+    /// A thread hands a message over. A value is published without a call.
+    pub(crate) fn gives(&self, step: Step) -> Nanos {
+        match step {
+            Step::Mailed => self.each(CallNumber::MboxSend),
+            Step::Counted => self.each(CallNumber::SemUnlock),
+            Step::Sampled => Nanos::ZERO,
+        }
+    }
+
+    /// A reader waits for its semaphore.
+    pub(crate) fn of_reader(&self) -> Nanos {
+        self.each(CallNumber::SemLock)
+    }
+}

@@ -1,0 +1,317 @@
+//! The bill of every chain: from a device through several threads, and on to a device or to the end
+//! of the last thread.
+//!
+//! What is before the first thread is in the bill of its pipe; the threads are `bill::relay`'s, and
+//! what is behind the last one is again a bill of its pipe, with what the chain writes as contract.
+
+use crate::calls::Step;
+use crate::core::Core;
+use crate::human;
+use crate::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::OUT_SLOTS;
+use diapason_analysis::server::Supply;
+use diapason_costs::KernelTimes;
+use diapason_pipe::bill::{
+    Basis, Before, Bill, Hop, Link, Relay, Stuck, Taking, User, What, input, relay,
+};
+use diapason_pipe::size::{Bucket, arrivals};
+use diapason_system::{Chain, Diagnostics, Handover, Pipe, Place, System};
+
+/// What `plan` says about a chain.
+#[derive(Clone, Debug)]
+pub struct Chained {
+    /// Its bill, or why there is none.
+    pub bill: Result<ChainBill, NoBill>,
+}
+
+/// How long a message of a chain takes at most.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainBill {
+    /// What it waits for, in its order.
+    pub items: Vec<ChainItem>,
+    /// The sum.
+    pub total: Nanos,
+    /// The shortest way to the first thread.
+    pub least: Nanos,
+    /// Most messages in the ring of the pipe it ends with.
+    pub ring: Option<u64>,
+    /// What leaves the chain, at once and a second: the pipe's contract has to cover it.
+    pub leaves: Bucket,
+}
+
+/// One line of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainItem {
+    /// A few words, or the name of the process.
+    pub what: String,
+    /// Its place in the chain, if it is one of its threads.
+    pub thread: Option<usize>,
+    /// How long at most.
+    pub value: Nanos,
+    /// How long after its arrival a message, or a newer one, is behind this, at most.
+    pub after: Nanos,
+    /// Messages between the thread before and the end of this one's work, and what there is room
+    /// for; of a state message nothing waits.
+    pub waiting: Option<(u64, u64)>,
+}
+
+/// The bills of all chains of `system`, in their order.
+#[must_use]
+pub fn chains(system: &System, core: &Core, costs: &KernelTimes, pipes: &[Piped]) -> Vec<Chained> {
+    let plant = Plant::new(system, core, costs);
+    system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
+}
+
+fn missing((what, remedy): Missing) -> NoBill {
+    NoBill::Missing(what, remedy)
+}
+
+impl Plant<'_> {
+    fn chain(&self, chain: &Chain, pipes: &[Piped]) -> Result<ChainBill, NoBill> {
+        let system = self.system;
+        let from = usize::from(chain.from);
+        let reads = &system.pipes[from];
+        let Ok(piped) = &pipes[from].bill else {
+            let what = format!("its pipe `{}` has none", reads.name);
+            return Err(NoBill::Missing(what, format!("see what is said of `{}`", reads.name)));
+        };
+        let arrives = [contract(reads)];
+        let processes = processes(chain, system);
+        let supplies = processes.iter().map(|process| own_supply(*process, system, self.core));
+        let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
+        let steps = self.steps(chain, reads);
+        let (shortest, longest) = (piped.least, piped.before(What::User));
+        let first = self.first(from, steps[0], &supplies[0])?;
+        let before = Before { shortest, longest, first };
+        let hops: Vec<Hop<'_>> = (0..processes.len())
+            .map(|place| Hop {
+                link: Link { message: steps[place], service: &supplies[place] },
+                sampled: sampled(chain, place),
+            })
+            .collect();
+        let relayed = relay(&hops, &arrives, before);
+        let relayed = relayed.map_err(|stuck| missing(self.stuck(&stuck, &processes, chain)))?;
+        let mut bill = ChainBill::of(piped, &relayed, chain, system);
+        bill.leaves = leaves(&relayed, reads);
+        if let Some(to) = chain.to {
+            let behind = relayed.sampled.map_or(arrives, |period| [Bucket::periodic(period)]);
+            let output = self.output_of(to.into(), &behind).map_err(missing)?;
+            bill.send(&output.map_err(NoBill::Refused)?, &behind, relayed.varies);
+        }
+        Ok(bill)
+    }
+
+    /// The longest time of the first thread, as the bill of a pipe whose reader takes `step` for a
+    /// message.
+    fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
+        let inbound = self.inbound(&self.system.pipes[from]).map_err(missing)?;
+        let (wake, taking) = (Nanos::ZERO, Taking::Each);
+        let stages = inbound.stages(User { message: step, wake, taking, service });
+        let bill = self.with_traffic(from, |traffic| input(&stages, traffic)).map_err(missing)?;
+        let item = bill.map_err(NoBill::Refused)?.item(What::User);
+        Ok(item.map_or(Nanos::FOREVER, |item| item.value))
+    }
+
+    /// The longest time of each thread for a message, its calls included.
+    fn steps(&self, chain: &Chain, reads: &Pipe) -> Vec<Nanos> {
+        let taken = |place: usize| match place.checked_sub(1).map(|link| chain.links[link].handover)
+        {
+            None => (reads.work_ns, self.calls.takes(Step::Counted)),
+            Some(handover) => (chain.links[place - 1].work_ns, self.calls.takes(step(handover))),
+        };
+        let given = |place: usize| match chain.links.get(place) {
+            Some(link) => self.calls.gives(step(link.handover)),
+            None if chain.to.is_some() => self.calls.gives(Step::Mailed),
+            None => Nanos::ZERO,
+        };
+        let each = |place| {
+            let (work, calls) = taken(place);
+            Nanos(work) + calls + given(place)
+        };
+        (0..=chain.links.len()).map(each).collect()
+    }
+
+    fn stuck(&self, stuck: &Stuck, processes: &[u16], chain: &Chain) -> Missing {
+        let name = |place: &usize| {
+            processes.get(*place).and_then(|p| self.system.process_name(*p)).unwrap_or_default()
+        };
+        match stuck {
+            Stuck::Slow(place, why) => (
+                format!("`{}`: {why}", name(place)),
+                "give its VCPU more of the processor, or make `work` or the rate smaller".into(),
+            ),
+            Stuck::Skips(place, takes) => {
+                let every = sampled(chain, *place).unwrap_or_default();
+                (
+                    format!(
+                        "`{}` may take {} and samples every {}: it would pass over the next time",
+                        name(place),
+                        human(takes.0),
+                        human(every.0)
+                    ),
+                    "make `every` longer, or its VCPU quicker".into(),
+                )
+            }
+            Stuck::Length => ("it has too many threads".into(), "make it shorter".into()),
+        }
+    }
+}
+
+fn step(handover: Handover) -> Step {
+    match handover {
+        Handover::Mailbox { .. } => Step::Mailed,
+        Handover::Semaphore { .. } => Step::Counted,
+        Handover::State { .. } => Step::Sampled,
+    }
+}
+
+/// How often the thread at this place takes a value, if it does.
+fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
+    match chain.links.get(place.checked_sub(1)?)?.handover {
+        Handover::State { every_ns } => Some(Nanos(every_ns)),
+        _ => None,
+    }
+}
+
+/// All processes of a chain.
+#[must_use]
+pub fn processes(chain: &Chain, system: &System) -> Vec<u16> {
+    let first = system.pipes[usize::from(chain.from)].process;
+    std::iter::once(first).chain(chain.links.iter().map(|link| link.process)).collect()
+}
+
+/// What leaves a chain: that of its last leg, later and so perhaps at once.
+fn leaves(relayed: &Relay, reads: &Pipe) -> Bucket {
+    let enters = relayed.sampled.map_or(contract(reads), Bucket::periodic);
+    Bucket { jitter: enters.jitter + relayed.varies, ..enters }
+}
+
+impl ChainBill {
+    fn of(input: &Bill, relayed: &Relay, chain: &Chain, system: &System) -> ChainBill {
+        let leaves = Bucket::per_second(1);
+        let (total, least) = (Nanos::ZERO, input.least);
+        let mut bill = ChainBill { items: Vec::new(), total, least, ring: None, leaves };
+        for item in input.items().iter().filter(|item| item.what != What::User) {
+            bill.put(item.what.name().to_owned(), item.value);
+        }
+        for (place, (process, reach)) in
+            processes(chain, system).into_iter().zip(relayed.reaches()).enumerate()
+        {
+            let name = system.process_name(process).unwrap_or_default();
+            bill.put(name.to_owned(), reach.done - bill.total);
+            let Some(item) = bill.items.last_mut() else { continue };
+            item.thread = Some(place);
+            let room = place.checked_sub(1).and_then(|link| match chain.links[link].handover {
+                Handover::Mailbox { messages } => Some(u64::from(messages)),
+                Handover::Semaphore { slots } => Some(slots),
+                Handover::State { .. } => None,
+            });
+            item.waiting = room.map(|room| (reach.waiting, room));
+        }
+        bill
+    }
+
+    fn put(&mut self, what: String, value: Nanos) {
+        self.total += value;
+        let after = self.total;
+        self.items.push(ChainItem { what, thread: None, value, after, waiting: None });
+    }
+
+    /// The pipe to a device at its end, whose bill is for what enters the chain's last leg.
+    fn send(&mut self, output: &Bill, enters: &[Bucket], varies: Nanos) {
+        for item in output.items() {
+            self.put(item.what.name().to_owned(), item.value);
+        }
+        let full = output.items().iter().any(|item| matches!(item.basis, Basis::Full { .. }));
+        // Whatever is in the ring entered the leg within this time.
+        let ring = arrivals(enters, varies + output.total);
+        self.ring = Some(if full { ring.max(OUT_SLOTS as u64 + 1) } else { ring });
+    }
+}
+
+/// The problems of chains, each of which is a refusal of the system.
+pub(crate) fn refusals<'a>(
+    chains: &'a [Chained],
+    system: &'a System,
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let numbered = (0u16..).zip(system.chains.iter().zip(chains));
+    numbered.filter_map(|(number, (chain, chained))| {
+        let [title, note, help] = refusal(chain, chained, system)?;
+        Some(system.problem(Place::Chain(number), [&title, "", &note, &help]))
+    })
+}
+
+fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String; 3]> {
+    let name = &chain.name;
+    let bill = match &chained.bill {
+        Ok(bill) => bill,
+        Err(NoBill::Missing(what, remedy)) => {
+            return Some([format!("`{name}` has no bound: {what}"), String::new(), remedy.clone()]);
+        }
+        Err(NoBill::Refused(refusal)) => {
+            let help = "give the stage more of the processor, or make the traffic less";
+            return Some([format!("`{name}` has no bound: {refusal}"), String::new(), help.into()]);
+        }
+    };
+    let items: Vec<String> =
+        bill.items.iter().map(|item| format!("{} {}", item.what, human(item.value.0))).collect();
+    let note = items.join(", ");
+    for item in &bill.items {
+        let (Some(place), Some((needed, room))) = (item.thread, item.waiting) else { continue };
+        if needed > room {
+            let by = place.checked_sub(1).map_or("", |link| chain.links[link].by.as_str());
+            let title =
+                format!("{needed} messages may wait for `{}`, `{by}` holds {room}", item.what);
+            return Some([title, note, format!("make room for {needed} in `{by}`")]);
+        }
+    }
+    sent(chain, bill, system).map(|[title, help]| [title, note.clone(), help]).or_else(|| {
+        let wanted = chain.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
+        let longest = bill.items.iter().max_by_key(|item| item.value)?;
+        let (total, wanted) = (human(bill.total.0), human(wanted));
+        let help = format!(
+            "write `latency = \"{}us\"`, or shorten the longest item, {}",
+            bill.total.0.div_ceil(1_000),
+            longest.what
+        );
+        Some([format!("messages of `{name}` may take {total}, {wanted} are wanted"), note, help])
+    })
+}
+
+/// What is wrong with the pipe it ends with.
+fn sent(chain: &Chain, bill: &ChainBill, system: &System) -> Option<[String; 2]> {
+    let to = &system.pipes[usize::from(chain.to?)];
+    let slots = OUT_SLOTS as u64;
+    if let Some(ring) = bill.ring.filter(|ring| *ring > slots) {
+        return Some([
+            format!(
+                "`{}` may have {ring} messages waiting for `{}`, its ring holds {slots}",
+                chain.name, to.name
+            ),
+            "make the rate smaller, or the way shorter".to_owned(),
+        ]);
+    }
+    let (leaves, said) = (&bill.leaves, contract(to));
+    // Each side for a second, and at once: buckets with one fraction need no more.
+    let at_once = |bucket: &Bucket| arrivals(&[*bucket], Nanos::ZERO);
+    let quicker = u128::from(leaves.messages) * u128::from(said.per.0)
+        > u128::from(said.messages) * u128::from(leaves.per.0);
+    let burst = at_once(leaves) + u64::from(leaves.jitter > Nanos::ZERO);
+    if !quicker && burst <= at_once(&said) {
+        return None;
+    }
+    let a_second =
+        (u128::from(leaves.messages) * 1_000_000_000).div_ceil(leaves.per.0.max(1).into());
+    Some([
+        format!(
+            "`{}` may write {burst} at once and {a_second} a second, `{}` says less",
+            chain.name, to.name
+        ),
+        format!(
+            "write `rate = {}` and `burst = {burst}` in `{}`",
+            a_second.max(to.rate.into()),
+            to.name
+        ),
+    ])
+}

@@ -1,0 +1,97 @@
+//! From a description to what the analysis calls a system: the VCPUs of one core, and what the
+//! kernel and the devices take from them.
+
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoVcpu, MainVcpu, Queue, Share, Source, System, dp_queues};
+use diapason_costs::{KernelTimes, sleepers};
+use diapason_system::Server;
+
+/// One core, as the analysis sees it.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// For the analysis.
+    pub system: System,
+    /// Of each Main VCPU there, its number in the description.
+    pub mains: Vec<u16>,
+    /// Of each I/O VCPU there, its number in the description.
+    pub ios: Vec<u16>,
+}
+
+/// The core that `described` asks for.
+#[must_use]
+pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
+    let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
+    let queues = described.scheduling.dp_queues;
+    for (number, vcpu) in (0u16..).zip(&described.vcpus) {
+        if let Server::Main { budget_ns, period_ns, replenishments, .. } = vcpu.server {
+            // Of a tuned pipe's thread the most that it may ever have counts.
+            let tuned = described.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
+            let (budget, period) = tuned.map_or((Nanos(budget_ns), Nanos(period_ns)), |tpipe| {
+                (tpipe.envelope.budget, tpipe.envelope.period)
+            });
+            let queue = if vcpu.queue < queues { Queue::Dp(vcpu.queue) } else { Queue::Fp };
+            core.mains.push(number);
+            core.system.mains.push(MainVcpu {
+                budget,
+                period,
+                chunks: u32::from(replenishments),
+                queue,
+            });
+        }
+    }
+    for (number, vcpu) in (0u16..).zip(&described.vcpus) {
+        if let Some(io) = io(&vcpu.server, &core.mains) {
+            core.ios.push(number);
+            core.system.ios.push(io);
+        }
+    }
+    let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
+    let prices = costs.prices(dp_queues(&core.system.mains));
+    let cost = prices.top_half;
+    core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
+    core.system.kernel_section = prices.section(sleeping(described));
+    // Each replenishment of a less urgent VCPU rings, too.
+    core.system.lower_timer = prices.top_half;
+    // A budget may end while the kernel is busy.
+    core.system.overrun = prices.path;
+    core.system.switch = prices.switch;
+    core
+}
+
+/// Sleepers of the processes that may use a VCPU.
+fn sleeping(described: &diapason_system::System) -> u64 {
+    let processes = described.processes.iter().enumerate();
+    let reserving = processes.filter(|(index, _)| described.may_reserve(*index));
+    sleepers(reserving.map(|(_, process)| (process.threads, process.events)))
+}
+
+fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
+    let Server::Io { utilization_ppm, cap_ns, interval_ns, wakes, serves } = server else {
+        return None;
+    };
+    let place = |number: &u16| mains.iter().position(|main| main == number);
+    Some(IoVcpu {
+        share: Share::from_ppm(*utilization_ppm)?,
+        cap: cap_ns.map_or(Nanos::FOREVER, Nanos),
+        serves: serves.iter().filter_map(place).collect(),
+        wake_gap: Nanos(*interval_ns),
+        wakes: (*wakes).into(),
+    })
+}
+
+/// A queue as tables show it: `DP1` is the most urgent.
+#[must_use]
+pub fn queue_name(queue: Queue) -> String {
+    match queue {
+        Queue::Dp(number) => format!("DP{}", u16::from(number) + 1),
+        Queue::Fp => "FP".to_owned(),
+    }
+}
+
+/// Are the queues in the order of periods, every VCPU of a higher queue no longer than any of a
+/// lower one? Closed forms speak only of that case.
+#[must_use]
+pub fn is_by_period(system: &System) -> bool {
+    let order = system.precedence();
+    order.windows(2).all(|pair| system.mains[pair[0]].period <= system.mains[pair[1]].period)
+}

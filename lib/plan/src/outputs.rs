@@ -1,0 +1,149 @@
+//! The bill of a pipe to a device: from `write` until the server knows that the message is through
+//! on the device's own bus.
+//!
+//! The sender looks at the ring; frames wait for transfers, those of all channels in turn, and then
+//! in the interface for the bus, as fast as the node there takes them. The way back of the
+//! acknowledgement is that of a message that comes.
+
+use crate::pipes::{Half, Missing, NoBill, Piped, Plant, SENDER, contract, longest_transfer};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
+use diapason_bus::Direction;
+use diapason_devices::can::ARDUINO;
+use diapason_devices::kvaser::Identity;
+use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
+use diapason_pipe::size::Bucket;
+use diapason_system::{CanTraffic, Pipe, System, Tpipe, Way};
+use diapason_usb::class::kvaser;
+
+impl Plant<'_> {
+    pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
+        let written = [contract(&self.system.pipes[index])];
+        let bill = self.output_of(index, &written)?.map_err(NoBill::Refused);
+        Ok(Piped { bill, equation_nine: None })
+    }
+
+    /// The bill of a pipe to a device if this is written.
+    pub(crate) fn output_of(
+        &self,
+        index: usize,
+        written: &[Bucket],
+    ) -> Result<Result<Bill, Refusal>, Missing> {
+        Ok(match self.way_back(index)? {
+            Ok(back) => Ok(self.out(&self.system.pipes[index], &back, written)?),
+            Err(refusal) => Err(refusal),
+        })
+    }
+
+    /// The bill of an acknowledgement: all of a message that comes but the reader.
+    fn way_back(&self, index: usize) -> Result<Result<Bill, Refusal>, Missing> {
+        let inbound = self.inbound(&self.system.pipes[index])?;
+        let nobody = User {
+            message: Nanos::ZERO,
+            wake: Nanos::ZERO,
+            taking: Taking::Each,
+            service: &inbound.half,
+        };
+        let stages = inbound.stages(nobody);
+        self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))
+    }
+
+    fn out(&self, pipe: &Pipe, back: &Bill, written: &[Bucket]) -> Result<Bill, Missing> {
+        let (sender, _) = self.half(pipe, Half::Sends)?;
+        let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
+        let (room, open) = kvaser::SENDING;
+        let longest = longest_transfer(pipe.usb, self.system, Direction::Out, kvaser::SENT_MAX)?;
+        let (_, turn) = receiver(pipe.usb, pipe.channel, self.system)?;
+        let drain = drain(turn);
+        let pumped = Pump {
+            look,
+            slots: OUT_SLOTS as u64,
+            transfers: open as u64,
+            round: Pump::round(longest, open as u64, back),
+            ahead: room as u64,
+            channels: self.written(pipe.usb).count_ones().into(),
+            drain,
+            back: back.total,
+        };
+        Ok(pump(&pumped, written))
+    }
+
+    /// What comes from the channel of a pipe to a device: an acknowledgement for each frame.
+    pub(crate) fn acknowledged(&self, pipe: &Pipe) -> Result<Bucket, Missing> {
+        let (shortest, _) = receiver(pipe.usb, pipe.channel, self.system)?;
+        Ok(acknowledgements(shortest))
+    }
+
+    /// The channels of a device that pipes of the description write, one bit each.
+    fn described(&self, usb: usize) -> u8 {
+        let pipes = self.system.pipes.iter();
+        let written = pipes.filter(|pipe| pipe.way == Way::ToDevice && pipe.usb == usb);
+        written.fold(0, |all, pipe| all | 1 << pipe.channel)
+    }
+
+    /// The channels of a device that programs may write while the system runs.
+    fn may_be_written(&self, usb: usize) -> u8 {
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.usb == usb);
+        places.fold(0, |all, tpipe| all | tpipe.envelope.to)
+    }
+
+    /// All of them.
+    fn written(&self, usb: usize) -> u8 {
+        self.described(usb) | self.may_be_written(usb)
+    }
+
+    /// What comes back from channels that programs may write while the system runs.
+    pub(crate) fn tuned_acknowledgements(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
+        let channels = bits(self.may_be_written(usb));
+        let each = channels.map(|channel| receiver(usb, channel, self.system));
+        each.map(|turn| turn.map(|(shortest, _)| acknowledgements(shortest))).collect()
+    }
+
+    /// What the server of a place is told of the way to the device, if anything is written there.
+    pub(crate) fn output_costs(&self, tpipe: &Tpipe) -> Result<Option<OutputCosts>, Missing> {
+        let usb = tpipe.usb;
+        let Some(channel) = bits(self.written(usb)).next() else { return Ok(None) };
+        for channel in bits(self.written(usb)) {
+            receiver(usb, channel, self.system)?;
+        }
+        let (share, period, _) = self.io_of(tpipe, SENDER)?;
+        Ok(Some(OutputCosts {
+            transfer: longest_transfer(usb, self.system, Direction::Out, kvaser::SENT_MAX)?,
+            share,
+            period,
+            turn: receiver(usb, channel, self.system)?,
+            holds: Identity::default().outstanding.into(),
+            channels: self.written(usb),
+            described: self.described(usb),
+        }))
+    }
+}
+
+/// The channels of these bits.
+fn bits(channels: u8) -> impl Iterator<Item = u8> {
+    (0..CHANNELS as u8).filter(move |channel| channels >> channel & 1 != 0)
+}
+
+/// What comes from a channel whose node takes a message in no less than this time: one for each.
+fn acknowledgements(shortest: Nanos) -> Bucket {
+    Bucket::periodic(shortest).with_burst(AT_ONCE)
+}
+
+/// How the device sends to a node that takes a message in this time at most.
+fn drain(turn: Nanos) -> Drain {
+    let holds = Identity::default().outstanding.into();
+    Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }
+}
+
+/// The turn of the node that reads what is written, shortest and longest.
+fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
+    let usb = &system.usb[usb];
+    let mut buses = usb.buses.iter().filter(|bus| bus.channel == usize::from(channel));
+    match buses.any(|bus| matches!(bus.traffic, CanTraffic::Receiver)) {
+        true => Ok(ARDUINO),
+        false => Err((
+            format!("nobody on the bus of channel {channel} reads what is written"),
+            format!("write `receivers = [\"can{channel}\"]` in `{}`", usb.name),
+        )),
+    }
+}

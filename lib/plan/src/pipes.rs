@@ -1,0 +1,284 @@
+//! The bill of every pipe: how long a message takes at most, item by item.
+//!
+//! The theory is in `diapason-pipe`; here a description becomes its input. What the driver does is
+//! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
+//! kernel's calls cost.
+
+use crate::beside;
+use crate::calls::Calls;
+use crate::core::Core;
+use diapason_abi::Nanos;
+use diapason_analysis::server::{IoSupply, Supply};
+use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_costs::KernelTimes;
+use diapason_pipe::bill::{
+    Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
+    Work, equation_nine, input, top_half,
+};
+use diapason_pipe::size::Bucket;
+use diapason_system::{Pipe, Server, System, UsbModel, Way};
+use diapason_usb::class::kvaser::{self, MESSAGE};
+
+/// The largest packet of its bulk endpoints.
+const PACKET: u32 = 512;
+/// How many messages it keeps until they are fetched: the article's 4 KiB.
+pub const KEPT: u64 = 64;
+
+/// What `plan` says about a pipe.
+#[derive(Clone, Debug)]
+pub struct Piped {
+    /// Its bill, or why there is none.
+    pub bill: Result<Bill, NoBill>,
+    /// Eq. 9 of the article with the same parameters.
+    pub equation_nine: Option<Nanos>,
+}
+
+/// Why there is no bill.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoBill {
+    /// A stage cannot keep up.
+    Refused(Refusal),
+    /// Something a bill needs is not in the description: what, and the remedy.
+    Missing(String, String),
+}
+
+/// Something a bill needs is not in the description: what, and the remedy.
+pub(crate) type Missing = (String, String);
+
+/// The bills of all pipes of `system`, in their order.
+#[must_use]
+pub fn pipes(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Piped> {
+    let plant = Plant::new(system, core, costs);
+    let each = (0..system.pipes.len()).map(|index| {
+        let piped = match system.pipes[index].way {
+            Way::FromDevice => plant.input(index),
+            Way::ToDevice => plant.output(index),
+        };
+        piped.unwrap_or_else(|(what, remedy)| Piped {
+            bill: Err(NoBill::Missing(what, remedy)),
+            equation_nine: None,
+        })
+    });
+    each.collect()
+}
+
+/// What may come on a pipe, or be written to it.
+#[must_use]
+pub fn contract(pipe: &Pipe) -> Bucket {
+    Bucket::per_second(pipe.rate).with_burst(pipe.burst).with_jitter(Nanos(pipe.jitter_ns))
+}
+
+/// What bills are computed from.
+pub(crate) struct Plant<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) core: &'a Core,
+    pub(crate) calls: Calls,
+}
+
+/// The way of a device's messages to the server.
+pub(crate) struct Inbound {
+    pub(crate) bus: Transfers,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) half: IoSupply,
+    pub(crate) work: Work,
+}
+
+impl<'a> Plant<'a> {
+    pub(crate) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
+        Plant { system, core, calls: Calls::new(costs) }
+    }
+}
+
+impl Plant<'_> {
+    fn input(&self, index: usize) -> Result<Piped, Missing> {
+        let pipe = &self.system.pipes[index];
+        let inbound = self.inbound(pipe)?;
+        let reader = own_supply(pipe.process, self.system, self.core)?;
+        let user = User {
+            message: Nanos(pipe.work_ns),
+            wake: self.calls.of_reader(),
+            taking: Taking::Each,
+            service: &reader,
+        };
+        let stages = inbound.stages(user);
+        let nine = equation_nine(&stages, inbound.bus.worst);
+        let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+        Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
+    }
+
+    /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
+    /// pipes from it, the acknowledgements of what pipes to it carry, and whatever programs may ask
+    /// for while the system runs.
+    pub(crate) fn with_traffic<R>(
+        &self,
+        index: usize,
+        then: impl FnOnce(&Traffic<'_>) -> R,
+    ) -> Result<R, Missing> {
+        let pipes = &self.system.pipes;
+        let same: Vec<usize> =
+            (0..pipes.len()).filter(|other| pipes[*other].usb == pipes[index].usb).collect();
+        let comes = |other: &usize| match pipes[*other].way {
+            Way::FromDevice => Ok([contract(&pipes[*other])]),
+            Way::ToDevice => self.acknowledged(&pipes[*other]).map(|contract| [contract]),
+        };
+        let contracts = same.iter().map(comes).collect::<Result<Vec<[Bucket; 1]>, Missing>>()?;
+        let tuned = self.tuned_traffic(pipes[index].usb)?.into_iter().map(|contract| [contract]);
+        let contracts: Vec<[Bucket; 1]> = contracts.into_iter().chain(tuned).collect();
+        let channels: Vec<&[Bucket]> = contracts.iter().map(|contract| &contract[..]).collect();
+        let own = same.iter().position(|other| *other == index).unwrap_or(0);
+        Ok(then(&Traffic { channels: &channels, own }))
+    }
+
+    pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+        let (half, gap) = self.half(pipe, Half::Receives)?;
+        let mut interrupts = interrupts(gap, self.core)?;
+        interrupts.shared = self.writes(pipe.server);
+        Ok(Inbound {
+            bus: self.transfers(pipe.usb)?,
+            interrupts,
+            half,
+            work: Work { activation: self.attendance(pipe.server)?, ..Work::default() },
+        })
+    }
+
+    /// Whether anything is, or may be, written to a server.
+    pub(crate) fn writes(&self, server: u16) -> bool {
+        let pipes = self.system.pipes.iter();
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
+        pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
+            || places.into_iter().any(|tpipe| tpipe.server == server)
+    }
+
+    /// The longest time one thread of the server works when it is woken. All of them hold its lock
+    /// while they work; who waits for it runs the holder on his own budget.
+    pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
+        let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
+        let others = [("usbd.send", self.writes(server)), ("usbd.tune", places > 0)];
+        let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
+        let mut threads = ["usbd.receive", "usbd.manage"].into_iter().chain(others);
+        threads.try_fold(self.calls.of_bottom_half(places as u64), |sum, name| {
+            let found = self.system.works.iter().find(|work| work.name == name);
+            found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
+                let remedy =
+                    format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`");
+                (format!("nothing says how long `{name}` takes"), remedy)
+            })
+        })
+    }
+}
+
+impl Inbound {
+    /// All stages, the last one for a `user`.
+    pub(crate) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
+        let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
+        let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
+        Stages { bus, interrupts, bottom_half, receiver: None, user }
+    }
+}
+
+/// A thread of the server besides the one that manages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// The bottom half of what comes.
+    Receives,
+    /// It hears what clients want.
+    Sends,
+}
+
+/// The VCPU of [`Half::Sends`]; the server opens it by this name.
+pub(crate) const SENDER: &str = "usb-send";
+
+impl Plant<'_> {
+    /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
+    /// it is woken at most.
+    pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+        let Plant { system, core, .. } = *self;
+        let process = &system.processes[usize::from(pipe.process)];
+        let is = |number: &u16| {
+            let vcpu = &system.vcpus[usize::from(*number)];
+            let Server::Io { serves, .. } = &vcpu.server else { return false };
+            let granted = vcpu.allowed >> pipe.server & 1 == 1;
+            let sends = vcpu.name == SENDER;
+            let wanted = sends == (half == Half::Sends);
+            granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
+        };
+        let server = system.process_name(pipe.server).unwrap_or_default();
+        let Some(place) = core.ios.iter().position(is) else {
+            let name = &process.name;
+            let (what, which) = match half {
+                Half::Receives => ("no I/O VCPU", "the I/O VCPU"),
+                Half::Sends => ("no I/O VCPU `usb-send`", "`usb-send`, an I/O VCPU"),
+            };
+            return Err((
+                format!("{what} of `{server}` serves `{name}`"),
+                format!("add the VCPU of `{name}` to `serves` of {which} in `uses` of `{server}`"),
+            ));
+        };
+        let gap = core.system.ios[place].least_gap();
+        IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
+            (
+                format!("the I/O VCPU of `{server}` does not get its share"),
+                "make the system hold first".to_owned(),
+            )
+        })
+    }
+}
+
+/// The Main VCPU of a process, which has to be its own.
+pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+    let reader = &system.processes[usize::from(process)];
+    let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
+    if users.count() > 1 {
+        return Err((
+            format!("`{}` shares its VCPU with another process", reader.name),
+            "give it one of its own: what others use of it delays its messages".to_owned(),
+        ));
+    }
+    let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
+    place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+        (
+            format!("the VCPU of `{}` does not get its budget in every period", reader.name),
+            "make the system hold first".to_owned(),
+        )
+    })
+}
+
+/// The longest time of a transfer of an interface, beside whatever shares its bus.
+pub(crate) fn longest_transfer(
+    usb: usize,
+    system: &System,
+    direction: Direction,
+    bytes: usize,
+) -> Result<Nanos, Missing> {
+    debug_assert_eq!(system.usb[usb].model, UsbModel::UsbCan);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    beside::longest(system, usb, (direction, PACKET), bytes)
+}
+
+impl Plant<'_> {
+    /// Transfers from an interface.
+    pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
+        let (bytes, queued) = kvaser::TRANSFER;
+        let alone = longest_transfer(usb, self.system, Direction::In, bytes)?;
+        let bus = Bus::new(Speed::High);
+        let shortest =
+            packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
+        Ok(Transfers {
+            worst: alone.max(self.guaranteed(usb)),
+            // One message, alone on the bus.
+            least: Nanos(shortest.0 / 1_000),
+            queued: queued as u64,
+            messages: (bytes / MESSAGE) as u64,
+        })
+    }
+}
+
+pub(crate) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
+    let sources = core.system.sources.iter();
+    let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
+    let told = top_half(core.system.kernel_section, &sources);
+    let told = told.ok_or_else(|| {
+        ("top halves take the whole processor".to_owned(), "make interrupts rarer".to_owned())
+    })?;
+    Ok(Interrupts { moderation: kvaser::MODERATION, gap, top_half: told, shared: false })
+}

@@ -1,0 +1,219 @@
+//! Why a system is not admitted, at the first place that fails, and what would make it fit.
+
+use crate::allocate;
+use crate::core::queue_name;
+use crate::human;
+use crate::pipes::{KEPT, NoBill, Piped};
+use crate::verdict::{Plan, Sum};
+use diapason_abi::Nanos;
+use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
+use diapason_abi::pipe::SLOTS;
+use diapason_analysis::server::{Failure, Queue, Refusal, Unfit, first_failure};
+use diapason_system::{Diagnostics, Pipe, Place, System, Way};
+
+/// The problem of a plan that does not hold.
+pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
+    match &plan.exact {
+        Err(Unfit::Refused(refusal)) => of_exact(plan, system, refusal),
+        Err(Unfit::Nonsense(nonsense)) => {
+            let title = format!("the analysis cannot make sense of this: {nonsense}");
+            let help = "report this as a bug, with the description";
+            system.problem(Place::Scheduling, [&title, "", "", help])
+        }
+        Ok(_) => of_closed(plan, system),
+    }
+}
+
+/// The problems of pipes: no bound, one that is too long, a buffer that is too small.
+pub(crate) fn of_pipes<'a>(
+    plan: &'a Plan,
+    system: &'a System,
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let numbered = (0u16..).zip(system.pipes.iter().zip(&plan.pipes));
+    numbered.filter_map(|(number, (pipe, piped))| {
+        let [title, note, help] = of_pipe(pipe, piped)?;
+        Some(system.problem(Place::Pipe(number), [&title, "", &note, &help]))
+    })
+}
+
+fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
+    let name = &pipe.name;
+    let bill = match &piped.bill {
+        Ok(bill) => bill,
+        Err(NoBill::Missing(what, remedy)) => {
+            return Some([format!("`{name}` has no bound: {what}"), String::new(), remedy.clone()]);
+        }
+        Err(NoBill::Refused(refusal)) => {
+            let help = "give the stage more of the processor, or make the traffic less";
+            return Some([format!("`{name}` has no bound: {refusal}"), String::new(), help.into()]);
+        }
+    };
+    let items: Vec<String> =
+        bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();
+    let note = items.join(", ");
+    // A pipe to a device makes its writer wait.
+    let fills = pipe.way == Way::FromDevice;
+    let (slots, kept) = (SLOTS as u64, KEPT);
+    if fills && bill.slots > slots {
+        let title =
+            format!("`{name}` may have {} messages waiting, its buffer holds {slots}", bill.slots);
+        return Some([title, note, "make the bound shorter or the rate smaller".into()]);
+    }
+    if fills && bill.device > kept {
+        let title =
+            format!("{} messages may wait in the device of `{name}`, it keeps {kept}", bill.device);
+        return Some([
+            title,
+            note,
+            "make the wait for a transfer shorter, or the rates smaller".into(),
+        ]);
+    }
+    let wanted = pipe.latency_ns.filter(|wanted| *wanted < bill.total.0)?;
+    let longest = bill.items().iter().max_by_key(|item| item.value)?;
+    let title = format!(
+        "messages of `{name}` may take {}, {} are wanted",
+        human(bill.total.0),
+        human(wanted)
+    );
+    let help = format!(
+        "write `latency = \"{}us\"`, or shorten the longest item, {}",
+        bill.total.0.div_ceil(1_000),
+        longest.what.name()
+    );
+    Some([title, note, help])
+}
+
+/// The exact test admits it, the closed form does not.
+fn of_closed(plan: &Plan, system: &System) -> Diagnostics {
+    let help = "write `admission = \"exact\"`: the exact test admits the system";
+    let (title, note) = match plan.wide {
+        Sum::Silent(_) => (
+            "the closed form cannot judge queues that are not in the order of periods".to_owned(),
+            "it holds if no VCPU has a longer period than one in a lower queue".to_owned(),
+        ),
+        Sum::Says(form) => {
+            let (wanted, bound) = form.ppm();
+            let title = format!(
+                "the closed form admits up to {}, the VCPUs want {}",
+                share(bound),
+                share(wanted)
+            );
+            (title, kernel(plan))
+        }
+    };
+    system.problem(Place::Scheduling, [&title, "", &note, help])
+}
+
+fn of_exact(plan: &Plan, system: &System, refusal: &Refusal) -> Diagnostics {
+    let number = plan.core.mains[refusal.vcpu];
+    let name = system.vcpu_name(number).unwrap_or_default();
+    let budget = human(plan.core.system.mains[refusal.vcpu].budget.0);
+    let (title, label) = what_fails(refusal, name, &budget);
+    let help = remedies(plan, system, refusal);
+    system.problem(Place::Vcpu(number), [&title, &label, &kernel(plan), &help])
+}
+
+/// What fails, and by how much.
+fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
+    let (limit, queue) = (refusal.limit, queue_name(refusal.queue));
+    match refusal.failure {
+        Failure::Late(Some(response)) => {
+            let (after, period) = (human(response.0), human(limit.0));
+            let title =
+                format!("`{name}` has had its {budget} only after {after}, its period is {period}");
+            (title, format!("{} too late", human((response - limit).0)))
+        }
+        Failure::Late(None) => {
+            let title = format!("`{name}` may never get its {budget}");
+            (title, "those above it leave nothing".to_owned())
+        }
+        Failure::Overfull { window, demand } => {
+            let (window_shown, demand_shown) = (human(window.0), human(demand.0));
+            let title = format!(
+                "in some {window_shown}, {demand_shown} of work is due in queue {queue} and those \
+                 above it"
+            );
+            (title, format!("{} too much", human((demand - window).0)))
+        }
+        Failure::Overload => {
+            let title =
+                format!("queue {queue} and those above it want more than the whole processor");
+            (title, "the last of that queue".to_owned())
+        }
+        Failure::Undecided => {
+            let title = format!("`{name}` is so close to the edge that the test cannot tell");
+            (title, "counts as refused".to_owned())
+        }
+    }
+}
+
+/// What the kernel takes: a refusal without these numbers could not be checked by hand.
+fn kernel(plan: &Plan) -> String {
+    let system = &plan.core.system;
+    format!(
+        "the kernel's longest path and alarms take {}, a switch {}; each replenishment in a list \
+         is charged two switches a period",
+        human(system.kernel_section.0),
+        human(system.switch.0)
+    )
+}
+
+/// Everything that would make it fit, one of which is enough.
+fn remedies(plan: &Plan, system: &System, refusal: &Refusal) -> String {
+    let mut ways = Vec::new();
+    if let Some(budget) = refusal.largest_budget.and_then(|most| tidy_budget(most, refusal)) {
+        ways.push(format!("`budget = \"{}\"`", written(budget)));
+    }
+    let period = refusal.smallest_period.filter(|period| *period <= PERIOD_MAX);
+    if let Some(period) = period.map(|least| tidy_period(plan, refusal, least)) {
+        ways.push(format!("`period = \"{}\"`", written(period)));
+    }
+    if let Some(queues) = plan.cheapest() {
+        ways.push(format!("`{}` under `[scheduling]`", other_queues(plan, system, queues)));
+    }
+    if ways.is_empty() {
+        let name = system.vcpu_name(plan.core.mains[refusal.vcpu]).unwrap_or_default();
+        let margin = plan.margin().filter(|margin| *margin > 0);
+        let scaled = margin.map(|margin| {
+            format!("; all would fit with {}.{} % of their budgets", margin / 10, margin % 10)
+        });
+        return format!(
+            "take time from the VCPUs that come before `{name}`{}",
+            scaled.unwrap_or_default()
+        );
+    }
+    format!("write {}", ways.join(", or "))
+}
+
+fn other_queues(plan: &Plan, system: &System, queues: &[Queue]) -> String {
+    let names = plan.core.mains.iter().map(|number| system.vcpu_name(*number).unwrap_or_default());
+    allocate::lines(queues, &names.collect::<Vec<_>>())
+}
+
+/// A whole microsecond at or below what fits, if that is more than nothing and less than asked.
+fn tidy_budget(most: Nanos, refusal: &Refusal) -> Option<Nanos> {
+    let tidy = Nanos(most.0 / 1_000 * 1_000).min(refusal.limit);
+    (tidy >= BUDGET_MIN).then_some(tidy)
+}
+
+/// A whole microsecond at or above the least that fits, if it fits too.
+fn tidy_period(plan: &Plan, refusal: &Refusal, least: Nanos) -> Nanos {
+    let tidy = Nanos(least.0.div_ceil(1_000) * 1_000).min(PERIOD_MAX);
+    let mut trial = plan.core.system.clone();
+    trial.mains[refusal.vcpu].period = tidy;
+    if first_failure(&trial) == Ok(None) { tidy } else { least }
+}
+
+/// A duration as descriptions have it.
+fn written(time: Nanos) -> String {
+    const UNITS: [(&str, u64); 4] =
+        [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let unit = UNITS.iter().find(|(_, scale)| time.0 >= *scale && time.0.is_multiple_of(*scale));
+    unit.map_or_else(|| "0ns".to_owned(), |(unit, scale)| format!("{}{unit}", time.0 / scale))
+}
+
+/// Parts per million as a percentage.
+#[must_use]
+pub fn share(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}
