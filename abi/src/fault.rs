@@ -193,7 +193,7 @@ mod tests {
             (0..32).filter(|vector| *vector != 14).map(|vector| of(vector, u64::MAX, true));
         let causes: Vec<(FaultCause, u64)> = causes.collect();
         assert!(causes.iter().all(|(_, address)| *address == 0));
-        let named: Vec<u8> = causes[..20].iter().map(|(cause, _)| *cause as u8).collect();
+        let named: Vec<u8> = causes[..19].iter().map(|(cause, _)| *cause as u8).collect();
         assert_eq!(named, [5, 9, 7, 9, 9, 6, 6, 8, 7, 7, 7, 7, 7, 7, 7, 8, 10, 7, 8]);
         assert_eq!(of(u64::MAX, 0, false), (FaultCause::Privilege, 0));
     }

@@ -262,6 +262,7 @@ mod tests {
             format!("process {}, which may not fault: 2 more, of which no word came", name(0)),
             format!("process {} wrote more than its share of the console: 7 lines lost", name(1)),
         ];
+        let found: Vec<String> = found.iter().map(Finding::to_string).collect();
         assert_eq!(found, expected);
     }
 
