@@ -14,6 +14,7 @@ mod costs;
 mod gdb;
 mod mutants;
 mod qemu_tests;
+mod reproductions;
 mod simulator;
 mod speed;
 mod steps;

@@ -22,13 +22,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 7] = [
+    let steps: [(&str, Check); 6] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: a page about a system stands alone", pages::check),
-        ("simulator: what is reproduced of tuned pipes holds", reproduced),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
@@ -73,19 +72,6 @@ fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
     hashes.sort_unstable();
     hashes.dedup();
     if hashes.len() < 2 { Err(format!("every seed leaves one trace: {one:#?}")) } else { Ok(()) }
-}
-
-/// The tables and figures of the article on tuned pipes, and what a core carries, in short.
-fn reproduced(workspace: &Workspace, _: &Built) -> Result<(), String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "reproduce"];
-    let names = ["tuned-pipes", "largest-rate", "--quick"];
-    let output = command(workspace, &arguments).args(names).output();
-    let output = output.map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = [output.stdout, output.stderr].concat();
-    Err(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// A controller that has registers and a next change that never comes to an end.

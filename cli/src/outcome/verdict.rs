@@ -151,7 +151,8 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
     };
     let unexpected = outcome.faults.iter().filter(|fault| !provided_for(fault.process));
     let said = unexpected.map(|event| {
-        let what = words::fault(event.thread, event.cause, event.address, event.instruction);
+        let cause = (event.thread, event.cause);
+        let what = words::fault(cause, (event.address, event.instruction), names);
         format!("process {}, which may not fault: {what}", names.process(event.process))
     });
     // The table of processes has those, too, whose records were lost.

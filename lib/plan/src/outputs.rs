@@ -5,10 +5,11 @@
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
-use crate::pipes::{Half, Missing, NoBill, Piped, Plant, SENDER, contract, longest_transfer};
+use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transfer};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
+use diapason_contract::threads::SEND;
 use diapason_devices::can::ARDUINO;
 use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
@@ -106,7 +107,7 @@ impl Plant<'_> {
         for channel in bits(self.written(usb)) {
             receiver(usb, channel, self.system)?;
         }
-        let (share, period, _) = self.io_of(tpipe, SENDER)?;
+        let (share, period, _) = self.io_of(tpipe, SEND.vcpu)?;
         Ok(Some(OutputCosts {
             transfer: longest_transfer(usb, self.system, Direction::Out, kvaser::SENT_MAX)?,
             share,

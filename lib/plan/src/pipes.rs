@@ -10,6 +10,7 @@ use crate::core::Core;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_contract::threads::{self, MANAGE, SEND, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
@@ -18,6 +19,7 @@ use diapason_pipe::bill::{
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
 use diapason_usb::class::kvaser::{self, MESSAGE};
+use std::iter::repeat_n;
 
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
@@ -149,13 +151,17 @@ impl Plant<'_> {
             || places.into_iter().any(|tpipe| tpipe.server == server)
     }
 
-    /// The longest time one thread of the server works when it is woken. All of them hold its lock
-    /// while they work; who waits for it runs the holder on his own budget.
+    /// Returns the longest time that may pass under the server's lock before the work of a thread
+    /// is done: each thread of every service may hold the lock once before, and whoever waits for
+    /// it runs the holder on its own budget.
     pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
-        let others = [("usbd.send", self.writes(server)), ("usbd.tune", places > 0)];
+        let process = &self.system.processes[usize::from(server)];
+        let setting = |name: &str| process.setting(name);
+        let halves = threads::homes(&setting).flat_map(|home| repeat_n(home.work, home.threads()));
+        let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let mut threads = ["usbd.receive", "usbd.manage"].into_iter().chain(others);
+        let mut threads = halves.chain([MANAGE]).chain(others);
         threads.try_fold(self.calls.of_bottom_half(places as u64), |sum, name| {
             let found = self.system.works.iter().find(|work| work.name == name);
             found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
@@ -185,9 +191,6 @@ pub(crate) enum Half {
     Sends,
 }
 
-/// The VCPU of [`Half::Sends`]; the server opens it by this name.
-pub(crate) const SENDER: &str = "usb-send";
-
 impl Plant<'_> {
     /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
     /// it is woken at most.
@@ -198,7 +201,7 @@ impl Plant<'_> {
             let vcpu = &system.vcpus[usize::from(*number)];
             let Server::Io { serves, .. } = &vcpu.server else { return false };
             let granted = vcpu.allowed >> pipe.server & 1 == 1;
-            let sends = vcpu.name == SENDER;
+            let sends = vcpu.name == SEND.vcpu;
             let wanted = sends == (half == Half::Sends);
             granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
         };

@@ -9,13 +9,12 @@ use crate::core::Core;
 use crate::pipes::{Missing, Plant, interrupts};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CHANNELS, DriverCosts, Envelope, OutputCosts};
+use diapason_contract::threads::RECEIVE;
 use diapason_costs::KernelTimes;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
 
-/// The I/O VCPU of the bottom half; the server opens it by this name.
-const RECEIVER: &str = "usb-receive";
 /// A slot of a bus of high speed.
 const SLOT: Nanos = Nanos::from_micros(125);
 
@@ -62,7 +61,7 @@ impl Plant<'_> {
 
     fn driver(&self, tpipe: &Tpipe) -> Result<DriverCosts, Missing> {
         let bus = self.transfers(tpipe.usb)?;
-        let (share, period, gap) = self.io_of(tpipe, RECEIVER)?;
+        let (share, period, gap) = self.io_of(tpipe, RECEIVE.vcpu)?;
         let interrupts = interrupts(gap, self.core)?;
         Ok(DriverCosts {
             transfer: bus.worst,

@@ -129,7 +129,7 @@ impl Plan {
     fn judged(&self) -> Vec<Diagnostics> {
         let system = &self.system;
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
-        let refused = refused.into_iter().chain(system.overcrowded());
+        let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
         let refused = refused.chain(bus::refusals(&self.buses, system));
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));

@@ -35,6 +35,7 @@ mod names;
 mod pipe;
 mod queues;
 mod read;
+mod server;
 mod settings;
 mod source;
 mod suggest;

@@ -61,7 +61,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
         ("Largest number of frames a second".to_owned(), rates(&found)),
         ("Where the time goes then".to_owned(), shares(&found)),
     ];
-    Ok(Report { name: "largest-rate", rows, sections, figures: Vec::new() })
+    Ok(Report::new("largest-rate", rows, sections, Vec::new()))
 }
 
 fn find(core: &Core, workspace: &Workspace, speed: Speed, quick: bool) -> Result<Found, Failure> {
