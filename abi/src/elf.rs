@@ -102,7 +102,8 @@ impl<'a> Program<'a> {
             end_of_last = segment.end_page();
             begins |= program.begins_in(&segment);
         }
-        // A thread that begins elsewhere, or nowhere at all, may stop the machine instead of itself.
+        // A thread that begins elsewhere, or nowhere at all, may stop the machine instead of
+        // itself.
         if begins { Ok(program) } else { Err(Refusal::ElfEntry) }
     }
 

@@ -67,10 +67,14 @@ causes! {
     Killed = 23, "was ended by its supervisor";
 }
 
-/// Vectors and error bits of the processor's exceptions, as far as they mean something to a process.
+/// Vectors and error bits of the processor's exceptions, as far as they mean something to a
+/// process.
 mod vector {
+    /// Raised by an access that the page tables do not allow.
     pub const PAGE_FAULT: u64 = 14;
+    /// Set in the error of a page fault if the access was a write.
     pub const WRITE: u64 = 1 << 1;
+    /// Set in the error of a page fault if the processor fetched an instruction.
     pub const FETCH: u64 = 1 << 4;
 }
 

@@ -120,8 +120,8 @@ records! {
     LinesLost = 35 ("process", "lines"),
 }
 
-/// What the console shows for a byte of a line: a dot for all that could garble it, or command the
-/// terminal behind it.
+/// The byte that the console shows for a byte of a line: a dot for all that could garble it, or
+/// command the terminal behind it.
 #[must_use]
 #[inline(always)]
 pub const fn shown(byte: u8) -> u8 {

@@ -1,8 +1,8 @@
 //! Files that a user names: read whole, within limits.
 //!
-//! A description names other files, and any of them may be the wrong one: a device that never ends, a
-//! pipe that nobody writes to, a disk image. So a file is looked at before it is read, and no more of
-//! it is read than its kind can have.
+//! A description names other files, and any of them may be the wrong one: a device that never ends,
+//! a pipe that nobody writes to, a disk image. So a file is looked at before it is read, and no
+//! more of it is read than its kind can have.
 
 use std::fs::{self, File};
 use std::io::Read;

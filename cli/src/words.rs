@@ -161,6 +161,12 @@ fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
     }
 }
 
+/// Lines of a process that found no room.
+fn lines_lost(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
+    let (process, lines) = (names.process(word(0)), counted(word(1), "line"));
+    format!("process {process} wrote more than its share of the console: {lines} lost")
+}
+
 /// The tables at the end, in words, for a reader of the raw console.
 fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     match record {
@@ -224,11 +230,7 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
         Record::ConsoleLost => {
             format!("{} had no room on the console", plural(word(0), "record", "records"))
         }
-        Record::LinesLost => format!(
-            "process {} wrote more than its share of the console: {} lost",
-            names.process(word(0)),
-            counted(word(1), "line")
-        ),
+        Record::LinesLost => lines_lost(word, names),
         Record::Recorded => {
             format!("flight recorder: {} entries, {} lost", word(0), word(1))
         }

@@ -3,7 +3,7 @@
 use crate::guard;
 use core::arch::global_asm;
 use core::mem::offset_of;
-use diapason_core::Start;
+use diapason_core::ThreadStart;
 
 /// Registers of a thread that is not running natively.
 #[repr(C)]
@@ -86,7 +86,7 @@ pub(crate) enum Trap {
 
 impl Context {
     /// About to enter `entry` with this stack and these words in the first argument registers.
-    pub fn start(&mut self, Start { entry, stack, arguments: [a, b, c, d, e] }: Start) {
+    pub fn start(&mut self, ThreadStart { entry, stack, arguments: [a, b, c, d, e] }: ThreadStart) {
         let (mxcsr, fcw) = CLEAN;
         *self = Context {
             rip: entry,

@@ -58,8 +58,8 @@ pub(crate) fn note_resumption() {
     RESUMED.store(RESUMED.load(Relaxed) + 1, Relaxed);
 }
 
-/// The cause and the address of a fault, as the kernel's shell on the metal names them. What ran for
-/// too long used the processor as it may not.
+/// The cause and the address of a fault, as the kernel's shell on the metal names them. A program
+/// that ran for too long used the processor as it may not.
 pub(crate) fn cause(report: Report, is_stack_guard: impl Fn(u64) -> bool) -> (FaultCause, u64) {
     let Report { vector, error, address, .. } = report;
     let vector = vector.unwrap_or(PROTECTION);

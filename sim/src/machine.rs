@@ -11,7 +11,7 @@ use crate::{Error, Said};
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::{Record, shown};
 use diapason_abi::{Nanos, PAGE, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, Start, ThreadId, UserMemory};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// Words of a fault's record before the address concerned and that of the instruction.
 const FAULT_ADDRESSES: usize = 4;
@@ -216,7 +216,7 @@ impl Machine for Simulated {
         let Place { process, slot } = self.places[index];
         let Some(program) = &self.programs[usize::from(process)] else { return };
         let window = self.region.window(process);
-        let start = Start::of(window, slot, (program.entry, program.arguments), entry);
+        let start = ThreadStart::of(window, slot, (program.entry, program.arguments), entry);
         self.contexts[index].start(start);
         self.owed[index] = Nanos::ZERO;
     }

@@ -48,7 +48,7 @@ use search::{BROKE, BUG, FAULT, TRACE, TRIES};
 use std::path::PathBuf;
 use watch::Watch;
 
-/// What a simulation trusts: every run says it.
+/// The trust that a simulation needs: every run says it.
 const TRUST: &str = "the programs run inside this process, which nothing protects from them: \
                      simulate only what you would run on this host (docs/sim.md)";
 

@@ -72,6 +72,6 @@ pub use pool::{Id, Pool};
 pub use process::{Process, ProcessId, ProcessState};
 pub use semaphore::Semaphore;
 pub use shortcut::{Longer, Passed};
-pub use start::Start;
+pub use start::ThreadStart;
 pub use thread::{State, Thread, ThreadId, Wait};
 pub use vcpu::{Server, Vcpu, VcpuId};

@@ -3,8 +3,8 @@
 //! Each frequent call has handlers of its own. The first tries what changes nothing about who runs,
 //! with the words still in their registers; the second what makes another thread run without a
 //! decision. What is left goes, like all other calls, to one handler for everything. Handlers are
-//! ordinary functions with the same arguments, so reaching one is a jump. What a quick handler left in
-//! r9 and r10 it clears itself, because most touch neither (`cargo xtask tidy` looks); `entry.s`
+//! ordinary functions with the same arguments, so reaching one is a jump. A quick handler clears r9
+//! and r10 itself if it uses them, because most use neither (`cargo xtask tidy` looks); `entry.s`
 //! clears the other registers.
 
 use crate::percpu::shell;

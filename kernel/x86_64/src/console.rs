@@ -3,9 +3,9 @@
 //! While the system runs, output waits in a ring and leaves when nobody else needs the processor,
 //! so that talking never delays a deadline. At boot and at the end it is written out at once.
 //!
-//! Nobody's talking takes another's room: of the ring, half is for the kernel's records alone, and
-//! the other half is shared out evenly among the processes. What finds no room is counted, lines by
-//! the process that wrote them.
+//! No process takes another's room: half of the ring is for the kernel's records alone, and the
+//! processes share the other half evenly. The console counts the records that find no room, and,
+//! for each process, its lines that find none.
 
 use crate::cpu;
 use diapason_abi::PROCESSES_MAX;
@@ -46,7 +46,7 @@ pub struct Console {
     sent: usize,
 }
 
-/// What the console knows of a process.
+/// A process, as the console knows it.
 #[derive(Clone, Copy)]
 struct Talker {
     /// Words of its lines that wait.
@@ -231,8 +231,8 @@ impl Console {
     }
 }
 
-/// Say a record and write it out at once: for boot, the end, and panics. What waits comes first, so
-/// there is room for it.
+/// Say a record and write it out at once: for boot, the end, and panics. Waiting entries go out
+/// first, so there is room for it.
 #[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {
     // SAFETY: boot, end and panic run alone on the core, and the reference ends here.

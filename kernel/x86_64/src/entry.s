@@ -23,8 +23,8 @@
     .popsection
     .endm
 
-    # From the caller's stack to the kernel's, and its words to where a function expects them. What
-    # the kernel asks for as the caller's instruction pointer is what this pushes last.
+    # From the caller's stack to the kernel's, and its words to where a function expects them. The
+    # word pushed last is the caller's instruction pointer, which the kernel may ask for.
     .macro enter_call
     swapgs
     mov gs:[{USER_RSP}], rsp
@@ -99,8 +99,8 @@ continue_thread:
     xor r8d, r8d
     xor r9d, r9d
     xor r10d, r10d
-    # A selector is state, too, and no thread's to keep. The base of gs, which a selector may change,
-    # is the caller's by then.
+    # A selector is state, too, and no thread's to keep. The base of gs, which a selector may
+    # change, is the caller's by then.
     mov ds, edx
     mov es, edx
     mov fs, edx
@@ -283,7 +283,7 @@ fatal_machine_check:
     push 0
     push 18
 fatal:
-    # Whoever was interrupted may have turned the direction.
+    # The interrupted code may have turned the direction.
     cld
     mov rdi, [rsp]
     mov rsi, [rsp + 8]

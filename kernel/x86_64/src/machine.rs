@@ -13,7 +13,7 @@ use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, Start, ThreadId, UserMemory};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// What a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -251,7 +251,7 @@ impl Machine for Metal {
         let place = self.places[thread.index() as usize];
         let Program { entry: first, arguments } = self.programs[place.process as usize];
         let window = layout::base(place.process);
-        let start = Start::of(window, place.slot, (first, arguments), entry);
+        let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
         self.contexts[thread.index() as usize].start(start);
     }
 

@@ -62,7 +62,7 @@ pub static mut BOOT_CPU: PerCpu = PerCpu::new();
 pub static mut BOOT_SHELL: MaybeUninit<Shell> = MaybeUninit::uninit();
 
 /// The one reference to this core's shell, for as long as it lives.
-pub struct Held(&'static mut Shell);
+pub struct HeldShell(&'static mut Shell);
 
 /// Somebody has the reference. Only one core runs so far.
 #[cfg(debug_assertions)]
@@ -71,10 +71,10 @@ static HELD: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::ne
 /// This core's shell.
 ///
 /// # Safety
-/// In a kernel entry, after boot made the shell, and while no other [`Held`] is alive: entries
+/// In a kernel entry, after boot made the shell, and while no other [`HeldShell`] is alive: entries
 /// never nest, and a handler drops its own before it calls the next.
 #[inline(always)]
-pub unsafe fn shell() -> Held {
+pub unsafe fn shell() -> HeldShell {
     #[cfg(debug_assertions)]
     assert!(!HELD.swap(true, core::sync::atomic::Ordering::Relaxed));
     let shell: *mut Shell;
@@ -83,18 +83,18 @@ pub unsafe fn shell() -> Held {
     unsafe {
         core::arch::asm!("mov {}, gs:[{offset}]", out(reg) shell,
             offset = const offset_of!(PerCpu, shell), options(nostack, pure, readonly));
-        Held(&mut *shell)
+        HeldShell(&mut *shell)
     }
 }
 
 #[cfg(debug_assertions)]
-impl Drop for Held {
+impl Drop for HeldShell {
     fn drop(&mut self) {
         HELD.store(false, core::sync::atomic::Ordering::Relaxed);
     }
 }
 
-impl core::ops::Deref for Held {
+impl core::ops::Deref for HeldShell {
     type Target = Shell;
 
     #[inline(always)]
@@ -103,7 +103,7 @@ impl core::ops::Deref for Held {
     }
 }
 
-impl core::ops::DerefMut for Held {
+impl core::ops::DerefMut for HeldShell {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Shell {
         self.0

@@ -99,8 +99,8 @@ extern "C" fn on_idle() {
 }
 
 /// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. (Calls that
-/// [`Kernel::quick`] completes touch no vector register: `cargo xtask tidy` looks. What a call left
-/// in the other registers `entry.s` clears.)
+/// [`Kernel::quick`] completes touch no vector register: `cargo xtask tidy` looks. `entry.s` clears
+/// the other registers.)
 #[inline(never)]
 fn forget_registers() {
     // SAFETY: clears registers that a function may clobber.
@@ -119,7 +119,7 @@ fn forget_registers() {
     }
 }
 
-/// What the console had no room for, lines by the process that wrote them.
+/// Say how many records found no room on the console, and how many lines of each process.
 #[inline(never)]
 fn tell_losses() {
     for process in 0..PROCESSES_MAX {

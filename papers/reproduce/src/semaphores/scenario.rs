@@ -182,7 +182,8 @@ fn description(kind: Kind, behind: u64, what: What) -> String {
         names.iter().filter(|_| reserved).map(|name| format!(", \"{name}\"")).collect();
     let _ = write!(
         text,
-        "[[process]]\nname = \"low\"\nprogram = \"semaphores-low\"\npriority = 20\ncounters = true\n{}\
+        "[[process]]\nname = \"low\"\nprogram = \"semaphores-low\"\npriority = 20\n\
+         counters = true\n{}\
          threads = {}\nuses = [\"marks\", \"event\", \"turn\", \"s\"{own}]\n\
          arguments = [{started}, {}, {}]\n",
         vcpu("low-vcpu"),

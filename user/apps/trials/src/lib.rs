@@ -92,7 +92,7 @@ pub fn mess(word: u64) {
     }
 }
 
-/// What a process can leave in the processor besides general and vector registers.
+/// State that a process can leave in the processor besides general and vector registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traces {
     /// The selectors of ds, es, fs and gs, all bits of them together.
@@ -106,7 +106,8 @@ impl Traces {
     /// Somebody who found nothing.
     pub const NONE: Traces = Traces { selectors: 0, x87: [0; 2] };
 
-    /// Leaves some: selectors of a process's data, and an x87 instruction with an operand in memory.
+    /// Leaves some: selectors of a process's data, and an x87 instruction with an operand in
+    /// memory.
     pub fn leave(operand: &u64) {
         // SAFETY: nothing uses these selectors; the x87 stack is left as found.
         unsafe {
@@ -116,7 +117,7 @@ impl Traces {
         }
     }
 
-    /// What is there now.
+    /// The traces that are there now.
     #[must_use]
     pub fn seen() -> Traces {
         let (mut environment, mut control) = ([0_u32; 7], 0x37f_u16);
