@@ -23,7 +23,7 @@ const TEXT: usize = RING / 2;
 const LINE_BYTES: usize = 128;
 /// Most words of an entry.
 const ENTRY: usize = 1 + LINE_BYTES / 8;
-/// Longest entry as text: a record of nine words.
+/// Longest entry as text: a record of eleven words.
 const TEXT_BYTES: usize = 192;
 
 /// Entries waiting to leave, as they came: turning them into text takes far longer than keeping
@@ -80,8 +80,12 @@ pub unsafe fn console() -> &'static mut Console {
     unsafe { &mut *console }
 }
 
-/// An entry's first word: a record's number and word count, or a line's process and byte count.
+/// An entry's first word: a record's number or a line's process, and from bit 16 the words of the one
+/// or the bytes of the other. Of an entry that takes of a process's share, the process is from bit
+/// [`OWNER`] on.
 const LINE: u64 = 1 << 63;
+const OWNED: u64 = 1 << 62;
+const OWNER: u32 = 32;
 
 impl Console {
     /// So many processes share the room for lines.
@@ -108,10 +112,28 @@ impl Console {
         self.ring.get_mut(at + 1..at + 1 + words).unwrap_or_default()
     }
 
-    /// Say a record.
+    /// Room in a process's share for an entry of this many words behind `first`. If there is none, it
+    /// is lost and counted.
+    #[inline(never)]
+    fn owned(&mut self, process: u16, first: u64, words: usize) -> &mut [u64] {
+        let room = self.has_room(words);
+        let Some(talker) = self.talkers.get_mut(process as usize) else { return &mut [] };
+        if !room || talker.waiting + words >= self.share {
+            talker.lost += 1;
+            return &mut [];
+        }
+        talker.waiting += 1 + words;
+        self.entry(first | OWNED | u64::from(process) << OWNER, words)
+    }
+
+    /// Say a record. A measurement is what a process says, and takes of its share.
     #[inline(always)]
     pub fn record(&mut self, record: Record, words: &[u64]) {
-        let place = self.entry(record as u64 | (words.len() as u64) << 16, words.len());
+        let first = record as u64 | (words.len() as u64) << 16;
+        let place = match (record, words) {
+            (Record::Measured, [process, ..]) => self.owned(*process as u16, first, words.len()),
+            _ => self.entry(first, words.len()),
+        };
         for (place, word) in place.iter_mut().zip(words) {
             *place = *word;
         }
@@ -120,16 +142,8 @@ impl Console {
     /// Say a line of a process. If its share is used up, the line is lost and counted.
     pub fn line(&mut self, process: u16, text: &[u8]) {
         let text = &text[..text.len().min(LINE_BYTES)];
-        let words = text.len().div_ceil(8);
-        let room = self.has_room(words);
-        let Some(talker) = self.talkers.get_mut(process as usize) else { return };
-        if !room || talker.waiting + words >= self.share {
-            talker.lost += 1;
-            return;
-        }
-        talker.waiting += 1 + words;
         let first = LINE | u64::from(process) | (text.len() as u64) << 16;
-        let place = self.entry(first, words);
+        let place = self.owned(process, first, text.len().div_ceil(8));
         for (place, chunk) in place.iter_mut().zip(text.chunks(8)) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -169,14 +183,17 @@ impl Console {
         self.at = self.tail % RING;
         let first = self.take();
         let count = (first >> 16 & 0xffff) as usize;
+        if first & OWNED != 0
+            && let Some(talker) = self.talkers.get_mut((first >> OWNER) as u16 as usize)
+        {
+            let words = if first & LINE != 0 { count.div_ceil(8) } else { count };
+            talker.waiting -= 1 + words;
+        }
         (self.length, self.sent) = (0, 0);
         self.write(if first & LINE != 0 { b'=' } else { b'~' });
         self.write_hex(first & 0xffff);
         if first & LINE != 0 {
             self.write(b' ');
-            if let Some(talker) = self.talkers.get_mut(first as u16 as usize) {
-                talker.waiting -= 1 + count.div_ceil(8);
-            }
             let mut word = 0;
             for i in 0..count {
                 word = if i % 8 == 0 { self.take() } else { word >> 8 };

@@ -13,7 +13,8 @@
 //! 2.0 specification, with the two delays it leaves open (host, and set-up of a hub for low speed)
 //! as Linux assumes them. α of high speed is not rounded to 2.083 ns but taken exactly.
 //!
-//! **The α of [USB 2023] for super speed counts 8 bits per byte.** The wire is 8b/10b coded and sends
+//! **The α of [USB 2023] for super speed counts 8 bits per byte.** The wire is 8b/10b coded and
+//! sends
 //! 10, so 62,500 bytes fit into a microframe and not 78,125. [`Coding::Ignored`] gives the
 //! paper's numbers, [`Coding::EightTen`] (α = 0.25 ns) what a cable can do; promises about
 //! hardware need the second.

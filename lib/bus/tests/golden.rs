@@ -152,8 +152,9 @@ fn table_5_is_amortised_but_for_scenario_2() {
         uniform::amortised(&bus, &cameras, t_a).unwrap()
     };
     assert_eq!(kept(TABLE_5[0]).0, [true, true, true, true]);
-    // §6.1.2 says that scenario 2 is schedulable with all four. They and the bulk sum to 102.25 %, so
-    // no reading keeps them; without i4, 20.5 % are left, which is near the 20.05 % that it prints.
+    // §6.1.2 says that scenario 2 is schedulable with all four. They and the bulk sum to 102.25 %,
+    // so no reading keeps them; without i4, 20.5 % are left, which is near the 20.05 % that it
+    // prints.
     let (cameras, left) = kept(TABLE_5[1]);
     assert_eq!(cameras, [true, true, true, false]);
     assert_eq!(left.0 * 1000 / SLOT, 204);

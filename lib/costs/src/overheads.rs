@@ -1,8 +1,8 @@
 //! What the kernel takes from a core: one formula.
 //!
 //! The kernel asks it when it reads its archive, with the prices of a machine of 1 ns for each
-//! instruction; the planner asks it with the clock rate of the description. Both pass iterators over
-//! what they have.
+//! instruction; the planner asks it with the clock rate of the description. Both pass iterators
+//! over what they have.
 
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 use crate::targets::PATH_INSTRUCTIONS_MAX;
@@ -31,8 +31,8 @@ impl Prices {
     };
 
     /// How long everybody may wait for the kernel once in a busy period: its longest path, and one
-    /// alarm of each sleeper. A sleeper rings once while none of them gets to run, because it has to
-    /// run to be set again.
+    /// alarm of each sleeper. A sleeper rings once while none of them gets to run, because it has
+    /// to run to be set again.
     #[must_use]
     #[inline(always)]
     pub const fn section(&self, sleepers: u64) -> Nanos {

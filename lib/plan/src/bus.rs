@@ -22,7 +22,8 @@ pub struct Bused {
     pub sound: Option<Picos>,
 }
 
-/// The reading of which the tables of [USB 2023] are made: a periodic endpoint takes q/T of every slot.
+/// The reading of which the tables of [USB 2023] are made: a periodic endpoint takes q/T of every
+/// slot.
 #[derive(Clone, Debug)]
 pub struct Mean {
     /// Which periodic endpoints it keeps.

@@ -46,7 +46,8 @@ pub struct Report {
     pub uniform_holds: u64,
 }
 
-/// Plan `sets` random sets, simulate each accepted one `runs` times, and compare with uniform schedules.
+/// Plan `sets` random sets, simulate each accepted one `runs` times, and compare with uniform
+/// schedules.
 #[must_use]
 pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> Report {
     let mut report = Report::default();
