@@ -80,8 +80,9 @@ pub unsafe fn console() -> &'static mut Console {
     unsafe { &mut *console }
 }
 
-/// An entry's first word: a record's number or a line's process, and from bit 16 the words of the one
-/// or the bytes of the other. Of an entry that takes of a process's share, the process is from bit
+/// An entry's first word: a record's number or a line's process, and from bit 16 the words of the
+/// one or the bytes of the other. Of an entry that takes of a process's share, the process is from
+/// bit
 /// [`OWNER`] on.
 const LINE: u64 = 1 << 63;
 const OWNED: u64 = 1 << 62;
@@ -112,8 +113,8 @@ impl Console {
         self.ring.get_mut(at + 1..at + 1 + words).unwrap_or_default()
     }
 
-    /// Room in a process's share for an entry of this many words behind `first`. If there is none, it
-    /// is lost and counted.
+    /// Room in a process's share for an entry of this many words behind `first`. If there is none,
+    /// it is lost and counted.
     #[inline(never)]
     fn owned(&mut self, process: u16, first: u64, words: usize) -> &mut [u64] {
         let room = self.has_room(words);
