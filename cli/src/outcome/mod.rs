@@ -26,7 +26,7 @@ pub use written::{WrittenRow, render as render_written};
 use crate::console::Line;
 use crate::words;
 use diapason_abi::record::Record;
-use diapason_pipe::measured::{Measured, Report};
+use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
 
 /// One thread slot of a process, over the whole run.
@@ -169,8 +169,9 @@ pub struct Outcome {
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
     pub losses: Vec<String>,
-    /// Among the losses were lines of the console, records perhaps.
-    pub console_lost: bool,
+    /// Of each process that wrote more than its share of the console has room for, how many of its
+    /// lines are missing.
+    pub lines_lost: Vec<(u64, u64)>,
     /// What a dying kernel said last.
     pub panic: Option<String>,
     /// Faults that were asked for, as they happened: when, and which.
@@ -212,7 +213,7 @@ impl Outcome {
                 }
             }
             Record::Irq => self.devices.push(DeviceRow::new(w)),
-            Record::Measured => self.note_measured(w[0], Report::of(&w[1..])),
+            Record::Measured => self.note_measured(w[0], Reported::of(&w[1..])),
             Record::Ended => self.ended.push((w[0], w[1])),
             Record::Fault => {
                 self.ended.push((w[0], w[1]));
@@ -235,23 +236,23 @@ impl Outcome {
             }
             Record::Recorded => self.note_recorded(w[0], w[1]),
             Record::ConsoleLost if w[0] > 0 => {
-                self.console_lost = true;
-                self.losses.push(format!("{} bytes of console text", w[0]));
+                self.losses.push(format!("{} records of its own", w[0]));
             }
+            Record::LinesLost => self.lines_lost.push((w[0], w[1])),
             Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
             _ => {}
         }
     }
 
     /// A process reported what it measured; words that are no report are ignored.
-    fn note_measured(&mut self, process: u64, report: Option<Report>) {
-        let Some(Report { at, said }) = report else { return };
+    fn note_measured(&mut self, process: u64, report: Option<Reported>) {
+        let Some(Reported { at, said }) = report else { return };
         match said {
-            Measured::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
-            Measured::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
-            Measured::Chain(report) => chains::note(&mut self.chains, process, at, &report),
-            Measured::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
-            Measured::Written(report) => written::note(&mut self.written, process, at, &report),
+            Measurement::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
+            Measurement::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
+            Measurement::Chain(report) => chains::note(&mut self.chains, process, at, &report),
+            Measurement::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
+            Measurement::Written(report) => written::note(&mut self.written, process, at, &report),
         }
     }
 
@@ -439,9 +440,10 @@ mod tests {
         }
         assert!(outcome.losses.is_empty() && outcome.recorded == Some(100));
         assert!(outcome.panic.as_ref().unwrap().contains("line 7"));
-        for line in ["~12 9", "~14 64 2", "~15 1"] {
+        for line in ["~12 9", "~14 64 2", "~15 1", "~23 2 1f"] {
             outcome.note(&Line::parse(line.as_bytes()));
         }
         assert_eq!(outcome.losses.len(), 3);
+        assert_eq!(outcome.lines_lost, [(2, 31)]);
     }
 }
