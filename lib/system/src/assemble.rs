@@ -265,6 +265,7 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
         restart: d.restart.value,
         backoff_ns: d.backoff_ns,
         start_at_boot: d.start_at_boot.value,
+        counters: d.counters,
         arguments: d.arguments,
         settings: d.settings.clone(),
         vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),

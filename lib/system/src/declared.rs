@@ -259,6 +259,7 @@ pub(crate) struct DeclaredProcess {
     pub restart: At<Restart>,
     pub backoff_ns: u64,
     pub start_at_boot: At<bool>,
+    pub counters: bool,
     pub arguments: [u64; 4],
     pub settings: Vec<Setting>,
     pub vcpu: Option<At<String>>,

@@ -113,6 +113,8 @@ pub struct Process {
     pub backoff_ns: u64,
     /// Started at boot, or only by another process?
     pub start_at_boot: bool,
+    /// May it read the counters of the machine, which tell of all processes?
+    pub counters: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
     /// What its program is told by name.
