@@ -30,6 +30,10 @@ pub struct Header {
     pub vcpus: u16,
     /// Queues by earliest deadline, above the one by period.
     pub dp_queues: u8,
+    /// Time in ns of a switch to a described VCPU that its budget does not pay.
+    pub switch_grace: u32,
+    /// The same of a device's interrupt that switches to nobody.
+    pub interrupt_grace: u32,
 }
 
 /// One process, as the description declares it.
@@ -135,6 +139,7 @@ impl Header {
         w.put(&self.flags.to_le_bytes()).put(&self.horizon.to_le_bytes());
         w.put(&self.recorder_bytes.to_le_bytes());
         w.put(&self.vcpus.to_le_bytes()).put(&[self.dp_queues]);
+        w.put(&self.switch_grace.to_le_bytes()).put(&self.interrupt_grace.to_le_bytes());
         w.bytes
     }
 

@@ -94,6 +94,8 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         recorder_bytes: 4096,
         vcpus: vcpus.len() as u16,
         dp_queues: 1,
+        switch_grace: 1_750,
+        interrupt_grace: 600,
     };
     let offset = header.tables_end();
     header.length = (offset + image.len()) as u32;

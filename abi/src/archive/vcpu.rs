@@ -18,7 +18,7 @@ pub const PERIOD_MIN: Nanos = Nanos::from_micros(10);
 /// Longest period: the product of a longer one and a share would not fit 64 bits (`lib/vcpu`).
 pub const PERIOD_MAX: Nanos = Nanos::from_secs(1_000);
 /// Smallest budget, and smallest grant of an I/O VCPU: less does not outlast a thread switch.
-pub const BUDGET_MIN: Nanos = Nanos::from_micros(1);
+pub const BUDGET_MIN: Nanos = Nanos::from_micros(2);
 /// Shortest replenishment list: the part in use and the part that waits for its time.
 pub const REPLENISHMENTS_MIN: u8 = 2;
 /// Longest replenishment list.

@@ -12,7 +12,6 @@ use crate::names::{self, Names};
 use crate::plan::Plan;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
-use diapason_costs::SWITCH_GRACE;
 use diapason_costs::limits::TRAP_FRAME;
 use diapason_plan::{Assumed, AssumedVcpu};
 use std::fmt;
@@ -95,7 +94,7 @@ impl Assumptions {
         let used = outcome.threads.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
         let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
         let (observed, assumed) =
-            (used.saturating_sub(paid), end.entries.saturating_mul(SWITCH_GRACE.0));
+            (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));
         let text = format!(
             "threads used {} that no VCPU paid; the kernel grants at most {}",
             human(observed),
@@ -211,17 +210,24 @@ impl Check<'_> {
             // The server of tuned pipes changed it, and its bounds have a period for full lists.
             return None;
         }
+        // A bill that counts full lists promises nothing of them, and where there is no bill nothing
+        // is promised at all.
+        let places = match self.assumed()? {
+            AssumedVcpu::Main { relied: false, .. } => return None,
+            AssumedVcpu::Main { list, .. } => *list,
+            AssumedVcpu::Io(_) => u64::MAX,
+        };
         if merges > 0 {
             let text = format!(
                 "the replenishment list of VCPU {} was full {merges} times, with up to {wakes} \
                  wake-ups in a period, so budget came up to a period later; {}",
                 self.name,
-                room(wakes)
+                room(wakes, places)
             );
             return Some(self.alarm("replenishment-list-full", [merges, 0], text));
         }
         let (assumed, remedy) = match self.assumed()? {
-            AssumedVcpu::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
+            AssumedVcpu::Main { list, .. } => (list.saturating_sub(1), room(wakes, *list)),
             AssumedVcpu::Io(io) => {
                 let terms = self.row.terms.as_ref()?;
                 (self.wakes(io, terms), "its `interval` is too long, or `wakes` too few".into())
@@ -284,9 +290,12 @@ impl Check<'_> {
 
 /// What to write about a list for so many wake-ups. Who waits for budget is woken less often, so
 /// there may be more of them once it is longer.
-fn room(wakes: u64) -> String {
+fn room(wakes: u64, places: u64) -> String {
     let enough = wakes.saturating_add(1);
-    if enough <= u64::from(diapason_abi::archive::REPLENISHMENTS_MAX) {
+    if enough <= places {
+        // Parts of a budget that is waited for stay apart, and fill any list.
+        "it has places for those, so it had to wait for budget: give it more".into()
+    } else if enough <= u64::from(diapason_abi::archive::REPLENISHMENTS_MAX) {
         format!("it needs `replenishments = {enough}` at least")
     } else {
         "no list is that long: give it a shorter period, or wake it less often".into()
@@ -347,7 +356,7 @@ mod tests {
             let assumptions = assumptions_of_all_reserved();
             assumptions.unpaid(&outcome).map(|alarm| (alarm.observed, alarm.assumed))
         };
-        let most = entries * SWITCH_GRACE.0;
+        let most = entries * assumptions_of_all_reserved().of.switch_grace.0;
         assert_eq!(used(paid + most), None);
         assert_eq!(used(paid + most + 1), Some((most + 1, most)));
         // With a process that has none, nothing is known.
@@ -427,20 +436,38 @@ mod tests {
         assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
         // Of one made at run time only what happened is known.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
-        for row in [0, 2] {
-            rings("replenishment-list-full", 0, |o, merges| o.vcpus[row].merges = merges);
-        }
+        rings("replenishment-list-full", 0, |o, merges| o.vcpus[0].merges = merges);
+        assert_eq!(alarms(|o| o.vcpus[2].merges = 1), [], "nothing is promised of a private one");
+    }
+
+    /// A bill that counts full lists is not contradicted by one.
+    #[test]
+    fn lists_may_be_full_where_nothing_relies_on_them() {
+        let mut outcome = sample::outcome();
+        (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (9, 100);
+        let mut assumptions = assumptions();
+        let AssumedVcpu::Main { relied, .. } = &mut assumptions.of.vcpus[0] else { panic!("main") };
+        assert!(std::mem::take(relied), "its job does");
+        let found = assumptions.against(&outcome, &sample::names());
+        assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]
     fn a_full_list_says_how_long_it_should_be() {
-        let text = |wakes| {
+        let text = |wakes, places| {
             let mut outcome = sample::outcome();
             (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (1, wakes);
-            assumptions().against(&outcome, &sample::names())[0].to_string()
+            let mut assumptions = assumptions();
+            if let AssumedVcpu::Main { list, .. } = &mut assumptions.of.vcpus[0] {
+                *list = places;
+            }
+            assumptions.against(&outcome, &sample::names())[0].to_string()
         };
-        assert!(text(7).ends_with("it needs `replenishments = 8` at least"), "{}", text(7));
-        assert!(text(8).contains("no list is that long: give it a shorter period"), "{}", text(8));
+        assert!(text(7, 4).ends_with("it needs `replenishments = 8` at least"), "{}", text(7, 4));
+        let long = text(8, 8);
+        assert!(long.contains("no list is that long: give it a shorter period"), "{long}");
+        let waits = text(3, 8);
+        assert!(waits.ends_with("it had to wait for budget: give it more"), "{waits}");
     }
 
     #[test]

@@ -100,7 +100,12 @@ impl View<'_> {
             let Server::Main { job_ns: Some(job), .. } = vcpu.server else { continue };
             if let Some(done) = self.job(index, job) {
                 let (name, job, done) = (&vcpu.name, human(job), human(done));
-                let alone = "if nothing else runs there";
+                let wakes = self.core.system.mains[index].chunks.saturating_sub(1);
+                let times = if wakes == 1 { "once".to_owned() } else { format!("{wakes} times") };
+                let alone = format!(
+                    "if nothing else runs there and its list is never full: it is woken at most \
+                     {times} in a period"
+                );
                 text += &format!("job: one of {job} on `{name}` is done within {done}, {alone}\n");
             }
         }

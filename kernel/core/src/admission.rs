@@ -20,11 +20,16 @@ fn overheads(archive: &Archive<'_>) -> Overheads {
     let processes = processes.map(|p| archive.process(p)).map(|p| (p.threads, p.events));
     let devices = archive.devices().filter(|device| device.interval > 0);
     let ios = archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io);
-    Prices::KERNEL.overheads(
+    prices(archive).overheads(
         sleepers(processes),
         devices.map(|device| Nanos(device.interval)),
         ios.map(|io| (io.replenishments, Nanos(io.interval))),
     )
+}
+
+/// The kernel's own prices, and what a switch takes that no budget pays.
+fn prices(archive: &Archive<'_>) -> Prices {
+    Prices { switch: Nanos(archive.header.switch_grace.into()), ..Prices::KERNEL }
 }
 
 /// What the core has promised.
@@ -44,6 +49,10 @@ pub(crate) struct Promise {
     /// one that ended.
     pub settled: Nanos,
     pub giver: VcpuId,
+    /// Time of a switch to a described VCPU that its budget does not pay.
+    pub switch_grace: Nanos,
+    /// The same of a device's interrupt that switches to nobody.
+    pub interrupt_grace: Nanos,
 }
 
 impl Promise {
@@ -68,6 +77,8 @@ impl Promise {
             slowest: Nanos::ZERO,
             settled: Nanos::ZERO,
             giver: Id::NONE,
+            switch_grace: prices(archive).switch,
+            interrupt_grace: Nanos(archive.header.interrupt_grace.into()),
         }
     }
 }
@@ -94,7 +105,8 @@ impl Kernel<'_> {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
                 // The closed form for those made later has to know of the switches, too.
-                let switches = Prices::KERNEL.switches(record.replenishments);
+                let switches = Prices { switch: self.promise.switch_grace, ..Prices::KERNEL }
+                    .switches(record.replenishments);
                 let asked = Reservation { budget: budget + switches, period };
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }

@@ -18,7 +18,6 @@ use diapason_abi::call::{Counter, MEASUREMENT, NO_HINT};
 use diapason_abi::record::{MEASURED_WORDS, Record};
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, encode_result};
-use diapason_costs::INTERRUPT_GRACE;
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.
@@ -306,7 +305,8 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
-        self.begin(now, if device { INTERRUPT_GRACE } else { Nanos::ZERO });
+        let grace = if device { self.promise.interrupt_grace } else { Nanos::ZERO };
+        self.begin(now, grace);
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),

@@ -20,7 +20,6 @@ use crate::scheduler::Ready;
 use crate::thread::ThreadId;
 use diapason_abi::archive::PERIOD_MAX;
 use diapason_abi::{Key, Nanos};
-use diapason_costs::SWITCH_GRACE;
 use diapason_vcpu::{Pibs, SporadicServer};
 
 /// Names a VCPU.
@@ -312,7 +311,7 @@ impl Kernel<'_> {
         if before != vcpu {
             let back = core::mem::take(&mut v.comes_back);
             planned = !back && v.take_grace(now);
-            spared = if back || planned { SWITCH_GRACE } else { Nanos::ZERO };
+            spared = if back || planned { self.promise.switch_grace } else { Nanos::ZERO };
         }
         s.paid_since += spared;
         s.paid_until = s.paid_since + v.available(now);

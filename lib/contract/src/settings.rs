@@ -6,6 +6,8 @@ use crate::threads::WORDS;
 
 /// The program that takes these settings.
 pub const PROGRAM: &str = "usbd";
+/// The only controller that it drives, by the name of its device in the description.
+pub const DEVICE: &str = "xhci";
 
 /// What a setting can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,25 +10,31 @@
 //!
 //! | number | what it is |
 //! |---|---|
-//! | [`SWITCH_GRACE`] | what the kernel gives free: the part of a switch that no budget pays |
+//! | [`switch_grace`](crate::KernelTimes::switch_grace) | what the kernel gives free: the part of a switch that no budget pays |
 //! | [`KERNEL.switch`](crate::KERNEL) | what `plan` charges to everybody for a switch (κ) |
 //! | [`counted`](crate::counted) | what a switch was seen to take at most |
 //!
 //! A promise to others holds if `plan` charges at least what is free, whatever a switch takes: the
 //! rest is inside a budget that `plan` counts anyway. That is asserted below. A promise to the VCPU
-//! itself has to subtract from its budget what a switch takes beyond the grace.
+//! itself has to subtract from its budget what a switch takes beyond the grace:
+//! [`Lost`](crate::Lost). So the grace is the longest counted path after which another thread goes
+//! on, at the clock of the description, but for the end of a process. Time that `plan` counts once
+//! is cheaper than budget that each VCPU must have in reserve for the beginnings of all above it.
+//! The archive tells the kernel how long it is: a kernel that had it in its code would be another
+//! one whenever it is counted.
 
 use crate::limits::KERNEL;
 use diapason_abi::Nanos;
 use diapason_abi::archive::BUDGET_MIN;
 
-/// Time of a switch to a described VCPU that its budget does not pay: `plan` promises it besides.
+/// The least time of a switch to a described VCPU that its budget does not pay: that of a fast
+/// processor. `plan` promises it besides.
 pub const SWITCH_GRACE: Nanos = Nanos(780);
 /// The same of a device's interrupt that switches to nobody, and what it is counted as.
 pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 
-// At 1 ns for an instruction `plan` charges no less than what is free. On a faster processor
-// `KernelTimes` charges the grace itself.
+// At 1 ns for an instruction `plan` charges no less than what is free at least. What is free beyond
+// that `KernelTimes` charges itself.
 const _: () = assert!(SWITCH_GRACE.0 <= KERNEL.switch);
 const _: () = assert!(INTERRUPT_GRACE.0 <= KERNEL.top_half);
 // A grace is shorter than the smallest budget: no VCPU runs on graces alone.

@@ -22,7 +22,7 @@ pub mod overheads;
 pub mod targets;
 
 pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
-pub use limits::{Counts, KERNEL, KernelTimes};
+pub use limits::{Counts, KERNEL, KernelTimes, Lost};
 pub use overheads::{Prices, sleepers};
 
 /// Whatever the archive may declare, the servers of the kernel can count.

@@ -12,7 +12,7 @@
 //! The decision inside a switch passes the list of queues and at most one queue by deadline; what
 //! that adds for long ones is counted apart, as loops of so many instructions.
 
-use crate::counted::{PLAIN, RECORDING};
+use crate::counted::{PLAIN, RECORDING, Table};
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 use crate::overheads::Prices;
 use crate::targets::{PATH_INSTRUCTIONS_MAX, at_most};
@@ -57,6 +57,18 @@ const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < 
 const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
 const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 
+/// What a budget loses to the kernel: the paths that are charged to whoever runs next, less what is
+/// free. See [`grace`](crate::grace).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// By a switch to a VCPU, or back to it.
+    pub switch: Nanos,
+    /// By an interrupt after which the same thread goes on.
+    pub interrupt: Nanos,
+    /// By the end of a process, after which another one's thread goes on: beyond a switch.
+    pub ending: Nanos,
+}
+
 /// The counts of a kernel as times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KernelTimes {
@@ -91,14 +103,39 @@ impl KernelTimes {
     /// h: never less than what the kernel does not charge.
     #[must_use]
     pub fn top_half(&self) -> Nanos {
-        self.time(self.counts.top_half).max(INTERRUPT_GRACE)
+        self.time(self.counts.top_half).max(self.interrupt_grace())
     }
 
     /// κ with Main VCPUs in these queues by deadline, `None` for one that goes by period: never
     /// less than what the kernel does not charge.
     #[must_use]
     pub fn switch(&self, queues: impl Iterator<Item = Option<u8>>) -> Nanos {
-        self.time(self.counts.switch_among(queues)).max(SWITCH_GRACE)
+        self.time(self.counts.switch_among(queues)).max(self.switch_grace())
+    }
+
+    /// Time of a switch that no budget pays.
+    #[must_use]
+    pub fn switch_grace(&self) -> Nanos {
+        self.time(PLAIN.switching().max(RECORDING.switching())).max(SWITCH_GRACE)
+    }
+
+    /// Time of an interrupt that switches to nobody, and that no budget pays. A kernel that keeps the
+    /// flight record takes a little more, which budgets pay.
+    #[must_use]
+    pub fn interrupt_grace(&self) -> Nanos {
+        self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)
+    }
+
+    /// What budgets lose at this clock, by the longest counted paths.
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));
+        let switch = longest(Table::switching);
+        Lost {
+            switch: switch - self.switch_grace(),
+            interrupt: longest(Table::interrupting) - self.interrupt_grace(),
+            ending: longest(Table::ending) - switch.max(self.switch_grace()),
+        }
     }
 
     /// All of them, for [`Prices::section`] and its siblings.
@@ -134,12 +171,28 @@ mod tests {
         assert!(costs.switch(empty()) >= SWITCH_GRACE && costs.top_half() >= INTERRUPT_GRACE);
     }
 
+    /// A budget pays for no switch and for no interrupt of a device.
+    #[test]
+    fn what_is_free_covers_every_switch() {
+        let lost = |clock| KernelTimes::new(KERNEL, clock).lost();
+        assert_eq!(lost(1_000_000_000).switch, Nanos::ZERO);
+        assert!(lost(1_000_000_000).interrupt < Nanos(100));
+        assert!(lost(1_000_000_000).ending > Nanos::ZERO);
+        let slow = lost(500_000_000);
+        assert!(slow.switch == Nanos::ZERO && slow.interrupt < Nanos(200));
+        let fast = lost(5_000_000_000);
+        assert_eq!(fast, Lost { switch: Nanos(0), interrupt: Nanos(0), ending: Nanos(0) });
+    }
+
     #[test]
     fn times_are_rounded_up() {
         let costs = KernelTimes::new(KERNEL, 2_400_000_000);
         assert_eq!(costs.longest_path(), Nanos(1_250));
         assert_eq!(costs.top_half(), INTERRUPT_GRACE, "what the kernel does not charge");
-        assert_eq!(KernelTimes::new(KERNEL, 25_000_000).switch(empty()), Nanos(42_000));
+        assert_eq!(
+            KernelTimes::new(KERNEL, 25_000_000).switch(empty()),
+            Nanos(42_000).max(KernelTimes::new(KERNEL, 25_000_000).switch_grace())
+        );
         let prices = KernelTimes::new(KERNEL, 1_000_000_000).prices(empty());
         assert_eq!(prices.path, Prices::KERNEL.path, "the kernel counts 1 ns for an instruction");
     }
@@ -147,9 +200,10 @@ mod tests {
     #[test]
     fn long_queues_by_deadline_cost_more() {
         let costs = KernelTimes::new(KERNEL, 1_000_000_000);
-        assert_eq!(costs.switch([None, None].into_iter()), Nanos(1_050));
+        assert_eq!(costs.switch([None, None].into_iter()), costs.switch_grace());
         let queues = [Some(0), Some(1), Some(1), None];
-        assert_eq!(costs.switch(queues.into_iter()), Nanos(1_050 + 2 * 18));
+        assert_eq!(costs.switch(queues.into_iter()), costs.switch_grace());
+        assert_eq!(KERNEL.switch_among(queues.into_iter()), KERNEL.switch + 2 * 18);
     }
 
     #[test]

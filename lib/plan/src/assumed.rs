@@ -1,9 +1,12 @@
 //! What a plan assumes of a run, for whoever watches one.
 
 use crate::Plan;
+use crate::pipes::Piped;
+use diapason_abi::Nanos;
 use diapason_analysis::server::{IoVcpu, dp_queues};
 use diapason_costs::KERNEL;
-use diapason_system::Server;
+use diapason_pipe::bill::{Basis, What};
+use diapason_system::{Pipe, Server, Way};
 
 /// What a plan assumes of the kernel, of VCPUs and of devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,6 +19,8 @@ pub struct Assumed {
     pub vcpus: Vec<AssumedVcpu>,
     /// Of each device, the shortest time between two of its interrupts, if one was described.
     pub intervals: Vec<Option<u64>>,
+    /// What a switch takes that no budget pays.
+    pub switch_grace: Nanos,
     /// All time is paid for by VCPUs.
     pub reserved: bool,
 }
@@ -29,6 +34,8 @@ pub enum AssumedVcpu {
         response: u64,
         /// The length of its replenishment list.
         list: u64,
+        /// Whether what is promised of it relies on that list never being full.
+        relied: bool,
         /// The longest job described.
         job: Option<u64>,
     },
@@ -49,7 +56,8 @@ impl Plan {
                 Server::Main { job_ns, .. } => job_ns,
                 Server::Io { .. } => None,
             };
-            vcpus.push((*number, AssumedVcpu::Main { response, list, job }));
+            let relied = job.is_some() || self.relies(*number);
+            vcpus.push((*number, AssumedVcpu::Main { response, list, relied, job }));
         }
         let ios = core.ios.iter().zip(&core.system.ios);
         vcpus.extend(ios.map(|(number, io)| (*number, AssumedVcpu::Io(io.clone()))));
@@ -61,7 +69,22 @@ impl Plan {
             top_half: [0, switch].map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
+            switch_grace: self.costs.switch_grace(),
             reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
+    }
+
+    /// Whether what is promised of a Main VCPU relies on its list never being full: the bill of a
+    /// pipe whose thread it is says so, and a thread in the middle of a chain does.
+    fn relies(&self, vcpu: u16) -> bool {
+        let system = self.system();
+        let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);
+        let of_pipe = |(pipe, piped): (&Pipe, &Piped)| {
+            let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
+            let counted = item.is_some_and(|item| item.basis == Basis::Merged);
+            pipe.way == Way::FromDevice && own(pipe.process) && !counted
+        };
+        let mut links = system.chains.iter().flat_map(|chain| &chain.links);
+        system.pipes.iter().zip(&self.pipes).any(of_pipe) || links.any(|link| own(link.process))
     }
 }

@@ -2,7 +2,9 @@
 //! kernel and the devices take from them.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoVcpu, MainVcpu, Queue, Share, Source, System, dp_queues};
+use diapason_analysis::server::{
+    IoVcpu, Losses, MainVcpu, Queue, Share, Source, System, dp_queues,
+};
 use diapason_costs::{KernelTimes, sleepers};
 use diapason_system::Server;
 
@@ -55,6 +57,14 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     // A budget may end while the kernel is busy.
     core.system.overrun = prices.path;
     core.system.switch = prices.switch;
+    core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
+    let lost = costs.lost();
+    core.system.losses = Losses {
+        begin: lost.switch,
+        preemption: lost.switch,
+        interrupt: lost.interrupt,
+        rare: lost.ending,
+    };
     core
 }
 

@@ -7,6 +7,7 @@
 use crate::beside;
 use crate::calls::Calls;
 use crate::core::Core;
+use crate::human;
 use crate::missing;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
@@ -226,6 +227,14 @@ impl Plant<'_> {
             ));
         };
         let gap = core.system.ios[place].least_gap();
+        if half == Half::Receives && gap > kvaser::MODERATION {
+            let name = &system.vcpus[usize::from(core.ios[place])].name;
+            let most = human(kvaser::MODERATION.0);
+            return Err((
+                format!("`{name}` is woken more often than its `interval` says"),
+                format!("write at most `interval = \"{most}\"`: the driver asks for that"),
+            ));
+        }
         IoSupply::inherited(&core.system, place).map(|supply| (supply, gap)).ok_or_else(|| {
             (
                 format!("the I/O VCPU of `{server}` does not get its share"),
@@ -243,6 +252,26 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
         return Err((
             format!("`{}` shares its VCPU with another process", reader.name),
             "give it one of its own: what others use of it delays its messages".to_owned(),
+        ));
+    }
+    if reader.threads > 1 {
+        return Err((
+            format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
+            "write `threads = 1`, and give what the others do a process of its own: what they use \
+             of the VCPU delays its messages"
+                .to_owned(),
+        ));
+    }
+    let of = |vcpu: u16| system.vcpus[usize::from(vcpu)].allowed & !(1 << process);
+    if let Some(other) = reader.vcpu.map(of).filter(|others| *others != 0) {
+        let other = u16::try_from(other.trailing_zeros()).unwrap_or_default();
+        return Err((
+            format!(
+                "`{}` may put threads on the VCPU of `{}`",
+                system.process_name(other).unwrap_or_default(),
+                reader.name
+            ),
+            "take the VCPU out of the `uses` of the other process".to_owned(),
         ));
     }
     let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);

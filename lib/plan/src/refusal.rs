@@ -8,13 +8,19 @@ use crate::verdict::{Plan, Sum};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
 use diapason_abi::pipe::SLOTS;
-use diapason_analysis::server::{Failure, Queue, Refusal, Unfit, first_failure};
+use diapason_analysis::server::{Failure, Nonsense, Queue, Refusal, Unfit, first_failure};
 use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
 /// The problem of a plan that does not hold.
 pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     match &plan.exact {
         Err(Unfit::Refused(refusal)) => of_exact(plan, system, refusal),
+        Err(Unfit::Nonsense(Nonsense::BudgetLost(vcpu, least))) => {
+            of_lost(plan.core.mains[*vcpu], "budget", *least, system)
+        }
+        Err(Unfit::Nonsense(Nonsense::GrantLost(io, least))) => {
+            of_lost(plan.core.ios[*io], "grant", *least, system)
+        }
         Err(Unfit::Nonsense(nonsense)) => {
             let title = format!("the analysis cannot make sense of this: {nonsense}");
             let help = "report this as a bug, with the description";
@@ -22,6 +28,24 @@ pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
         }
         Ok(_) => of_closed(plan, system),
     }
+}
+
+/// A budget or a grant that is too small to be one.
+fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics {
+    let name = &system.vcpus[usize::from(vcpu)].name;
+    let title = format!("switches take more than half of each {what} of `{name}`");
+    let note = "what the kernel charges for them at this clock, in the worst case".to_owned();
+    let least = human(least.0);
+    let help = match what {
+        "budget" => format!(
+            "give it at least {least}, or shorter lists (`replenishments`) to it and to what is \
+             more urgent"
+        ),
+        _ => format!(
+            "a grant must be at least {least}: raise `utilization`, or the periods of what it serves"
+        ),
+    };
+    system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help])
 }
 
 /// The problems of pipes: no bound, one that is too long, a buffer that is too small. What several

@@ -10,7 +10,8 @@ use diapason_abi::archive::{
     Refusal, SegmentRecord, VcpuKind, VcpuRecord, crc32, flags,
 };
 use diapason_abi::elf::Program;
-use diapason_abi::{Key, PAGE, call};
+use diapason_abi::{Key, Nanos, PAGE, call};
+use diapason_costs::{KERNEL, KernelTimes};
 use std::collections::BTreeMap;
 
 /// What a run is told besides its description.
@@ -106,6 +107,8 @@ fn header(system: &System, options: &RunOptions) -> Header {
     let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
     let record = if options.record_bytes > 0 { flags::RECORD } else { 0 };
     let watch = if options.watch { flags::WATCH } else { 0 };
+    let times = KernelTimes::new(KERNEL, system.clock_hz);
+    let grace = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX);
     let exact = if system.scheduling.exact { flags::EXACT } else { 0 };
     Header {
         length: 0,
@@ -118,6 +121,8 @@ fn header(system: &System, options: &RunOptions) -> Header {
         recorder_bytes: options.record_bytes,
         vcpus: count(system.vcpus.len()),
         dp_queues: system.scheduling.dp_queues,
+        switch_grace: grace(times.switch_grace()),
+        interrupt_grace: grace(times.interrupt_grace()),
     }
 }
 

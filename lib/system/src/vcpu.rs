@@ -57,7 +57,7 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let length = table.number("replenishments", lengths, ", the length of its list");
     let length = length.and_then(|number| u8::try_from(number.value).ok());
     let background = table.flag("background").unwrap_or(false);
-    let job = table.duration("job", BUDGET_MIN.0..=PERIOD_MAX.0);
+    let job = table.duration("job", 1_000..=PERIOD_MAX.0);
     Some(DeclaredVcpu::Main {
         budget: budget?,
         period: period?,

@@ -6,6 +6,7 @@ use diapason_abi::archive::{
     PciFunction, ProcessRecord, SegmentRecord, VcpuKind, VcpuRecord, crc32,
 };
 use diapason_abi::call::MUTEX;
+use diapason_costs::{INTERRUPT_GRACE, SWITCH_GRACE};
 
 /// A grant to every process.
 pub const EVERYBODY: u64 = u64::MAX;
@@ -234,6 +235,8 @@ impl Plan {
             recorder_bytes: 0,
             vcpus: self.vcpus.len() as u16,
             dp_queues: self.dp_queues,
+            switch_grace: SWITCH_GRACE.0 as u32,
+            interrupt_grace: INTERRUPT_GRACE.0 as u32,
         };
         header.length = header.tables_end() as u32;
         let mut bytes = header.to_bytes(0).to_vec();

@@ -210,6 +210,16 @@ impl fmt::Display for Nonsense {
                 "I/O VCPU {io} has less than 1 ns per grant: its cap and the periods it serves \
                  must be at least {least} ns"
             ),
+            Nonsense::BudgetLost(vcpu, Nanos(least)) => write!(
+                f,
+                "VCPU {vcpu}: the kernel takes more than half of its budget: give it at least \
+                 {least} ns, or shorter lists to it and those above it"
+            ),
+            Nonsense::GrantLost(io, Nanos(least)) => write!(
+                f,
+                "I/O VCPU {io}: the kernel takes more than half of its grant: one must be at least \
+                 {least} ns, so give it more, or let it serve longer periods"
+            ),
             Nonsense::NoGap(source) => {
                 write!(f, "interrupt {source} has no least distance: give it one above zero")
             }

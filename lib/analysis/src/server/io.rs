@@ -17,6 +17,8 @@ pub struct IoSupply {
     period: Nanos,
     /// T of the beneficiary.
     limit: Nanos,
+    /// λ: what the kernel takes of a grant.
+    lost: Nanos,
     own: Grants,
     /// The interference from above; `None` in a DP queue, where only the limit is known.
     above: Option<Interference>,
@@ -62,13 +64,17 @@ impl IoSupply {
             Queue::Fp => Some(above(system, io, vcpu)),
             Queue::Dp(_) => demand::of_queue(system, main.queue).ok().map(|()| None)?,
         };
+        let above = above.filter(|_| !system.open);
         let admitted = system.interference(vcpu);
         if main.queue == Queue::Fp {
             admitted.response(Nanos(system.own_work(vcpu)), main.period).ok()?;
         }
         let switches = system.switch.0.saturating_mul(2);
         let own = Grants { quantum: 0, least: quantum.0, share: server.share, switches };
-        Some(IoSupply { quantum, period: cycle(server, quantum), limit: main.period, own, above })
+        let period = cycle(server, quantum);
+        let lost = system.lost_of_io(io, vcpu, period);
+        (lost < quantum).then_some(())?;
+        Some(IoSupply { quantum, period, limit: main.period, lost, own, above })
     }
 
     /// ⌊U·x⌋ used in the x before, and `work`, with their context switches.
@@ -118,7 +124,7 @@ impl IoSupply {
 }
 
 /// P: eligibility moves by used/U, rounded up once per wake-up.
-fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
+pub(super) fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
     let whole = server.share.time_for(quantum.0);
     if server.share.is_unit_fraction() {
         return Nanos(whole);
@@ -150,7 +156,11 @@ fn above(system: &System, io: usize, vcpu: usize) -> Interference {
 
 impl Server for IoSupply {
     fn budget(&self) -> Nanos {
-        self.quantum
+        self.quantum - self.lost
+    }
+
+    fn lost(&self) -> Nanos {
+        self.lost
     }
 
     fn period(&self) -> Nanos {
@@ -158,14 +168,18 @@ impl Server for IoSupply {
     }
 
     fn response(&self, work: Nanos) -> Nanos {
-        let exact = self.above.as_ref().and_then(|above| self.response_at(above, work.0));
+        let work = (work + self.lost).0;
+        let exact = self.above.as_ref().and_then(|above| self.response_at(above, work));
         exact.map_or(self.limit, |response| Nanos(response).min(self.limit))
     }
 
     fn scattered(&self, work: Nanos) -> Nanos {
         let response = self.response(work);
         // Where the limit stands for the response, units may follow each other.
-        if response < self.limit { response } else { response + (work - Nanos(1)) }
+        if response < self.limit {
+            return response;
+        }
+        response + self.lost + (work - Nanos(1))
     }
 
     fn wakeups(&self) -> u64 {
@@ -191,7 +205,7 @@ impl SharedIo {
     /// of such work is done, if meanwhile `raises` arrivals are more urgent than this beneficiary.
     #[must_use]
     pub fn delay(&self, total: Nanos, raises: u64) -> Nanos {
-        let raised = self.0.response(self.0.quantum).0.saturating_mul(raises);
+        let raised = self.0.response(self.0.budget()).0.saturating_mul(raises);
         self.0.any(total) + Nanos(raised)
     }
 }

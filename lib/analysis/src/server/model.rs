@@ -53,6 +53,20 @@ pub struct Source {
     pub cost: Nanos,
 }
 
+/// What the kernel's own time takes from a budget: the part of a path that is charged to whoever
+/// runs next, beyond what the kernel spares it. All zero for a kernel that charges nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Losses {
+    /// One beginning: a part of the list becomes usable, or a grant does, and its VCPU is chosen.
+    pub begin: Nanos,
+    /// One preemption by something more urgent: the way there and the way back.
+    pub preemption: Nanos,
+    /// One interrupt after which the same thread goes on.
+    pub interrupt: Nanos,
+    /// One path that is longer than those, such as the end of a process; once in a period.
+    pub rare: Nanos,
+}
+
 /// Everything that shares one core.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct System {
@@ -72,6 +86,11 @@ pub struct System {
     /// Cost of a timer interrupt on behalf of a VCPU that cannot run now. Zero for a kernel that
     /// sets its timer only for events that can change who runs.
     pub lower_timer: Nanos,
+    /// VCPUs may be made while the system runs. They rank by their periods among those described
+    /// here, so of no response more is known than the kernel promises: R := T.
+    pub open: bool,
+    /// What budgets lose to the kernel: bills count what is left of them.
+    pub losses: Losses,
 }
 
 /// A description that makes no sense: the caller's mistake, as opposed to a system that does not
@@ -95,6 +114,11 @@ pub enum Nonsense {
     EmptyQuantum(usize, Nanos),
     /// An I/O VCPU or an interrupt without a least distance.
     NoGap(usize),
+    /// A Main VCPU of which the kernel takes more than half of the budget: the least budget that
+    /// makes sense.
+    BudgetLost(usize, Nanos),
+    /// The same of an I/O VCPU: the least grant that makes sense.
+    GrantLost(usize, Nanos),
 }
 
 /// Longest period of a VCPU that is taken seriously.
@@ -163,6 +187,13 @@ impl System {
     /// # Errors
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), Nonsense> {
+        self.check_numbers()?;
+        self.check_losses()
+    }
+
+    /// The same of the numbers alone: whether budgets are worth having is asked of those that are
+    /// described, not of those that a search tries.
+    pub(super) fn check_numbers(&self) -> Result<(), Nonsense> {
         for (index, main) in self.mains.iter().enumerate() {
             if main.budget == Nanos::ZERO || main.period == Nanos::ZERO {
                 return Err(Nonsense::NothingReserved(index));

@@ -12,6 +12,10 @@ macro_rules! serves_pipes {
                 Server::budget(self)
             }
 
+            fn lost(&self) -> Nanos {
+                Server::lost(self)
+            }
+
             fn period(&self) -> Nanos {
                 Server::period(self)
             }

@@ -14,8 +14,12 @@ const EVENTS_MAX: u128 = 4_096;
 /// A server of which each unit of budget comes back one period after it became eligible. All bounds
 /// hold for whoever is admitted; work of zero takes no time.
 pub trait Server {
-    /// C, or Q of a PIBS server.
+    /// C, or Q of a PIBS server, less what the kernel takes of it.
     fn budget(&self) -> Nanos;
+    /// λ: what the kernel takes of a budget in a period; see `loss.rs`.
+    fn lost(&self) -> Nanos {
+        Nanos::ZERO
+    }
     /// T, or the time in which Q is the share of a PIBS server.
     fn period(&self) -> Nanos;
     /// R(c): so long after it became eligible, `work` of at most [`Self::budget`] is done.
@@ -37,14 +41,21 @@ pub trait Server {
 
     /// D_any: work that arrives whenever, whatever happened before.
     fn any(&self, work: Nanos) -> Nanos {
-        let (whole, rest) = split(work, self.budget());
+        if work == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        // The window is longer than that of `sync`: it loses once more.
+        let (whole, rest) = split(work + self.lost(), self.budget());
         let Some(rest) = rest else { return Nanos::ZERO };
         (self.period() - self.budget()) + times(self.period(), whole) + self.scattered(rest)
     }
 
     /// D_merge: the same on a server whose list of replenishments may be full.
     fn merge(&self, work: Nanos) -> Nanos {
-        if work == Nanos::ZERO { Nanos::ZERO } else { self.period() + self.sync(work) }
+        if work == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        self.period() + self.sync(work + self.lost())
     }
 
     /// sbf: the least work done in a window, whatever happened before: the most `c` with
@@ -88,13 +99,16 @@ pub trait Server {
     where
         Self: Service + Sized,
     {
-        let late = if self.conforms(stream) { Nanos::ZERO } else { Server::period(self) };
-        longest(self, stream).map(|delay| delay + late)
+        if self.conforms(stream) {
+            return longest(self, stream, Nanos::ZERO);
+        }
+        let lost = Server::lost(self);
+        longest(self, stream, lost).map(|delay| delay + Server::period(self))
     }
 }
 
-/// max over d of D_sync(u(d)) − d.
-fn longest<S: Server + ?Sized>(server: &S, stream: &Stream) -> Option<Nanos> {
+/// max over d of D_sync(u(d) + besides) − d.
+fn longest<S: Server + ?Sized>(server: &S, stream: &Stream, besides: Nanos) -> Option<Nanos> {
     let (budget, period) = (u128::from(server.budget().0), u128::from(server.period().0));
     let (work, apart) = (u128::from(stream.work.0), u128::from(stream.period.0));
     if stream.work == Nanos::ZERO {
@@ -111,7 +125,7 @@ fn longest<S: Server + ?Sized>(server: &S, stream: &Stream) -> Option<Nanos> {
     let mut longest = 0u128;
     for event in first..=last {
         let begin = (event * apart).saturating_sub(u128::from(stream.jitter.0));
-        let wanted = work.checked_mul(event + 1)?;
+        let wanted = work.checked_mul(event + 1)?.checked_add(u128::from(besides.0))?;
         // A line above D_sync, which falls from here on.
         let above = (wanted - 1).checked_mul(period)? / budget + response + 1;
         let above = above.saturating_sub(begin);
@@ -151,6 +165,8 @@ pub struct Supply {
     budget: Nanos,
     period: Nanos,
     chunks: u32,
+    /// λ: what the kernel takes of a budget.
+    lost: Nanos,
     /// Context switches of its own replenishments, and its overrun.
     switches: Nanos,
     /// The interference from above; `None` in a DP queue, where only the period is known.
@@ -172,14 +188,21 @@ impl Supply {
         if let Some(above) = &above {
             above.response(main.budget + switches, main.period).ok()?;
         }
+        let above = above.filter(|_| !system.open);
         let (budget, period, chunks) = (main.budget, main.period, main.chunks);
-        Some(Supply { budget, period, chunks, switches, above })
+        let lost = system.lost_of(vcpu);
+        (lost < budget).then_some(())?;
+        Some(Supply { budget, period, chunks, lost, switches, above })
     }
 }
 
 impl Server for Supply {
     fn budget(&self) -> Nanos {
-        self.budget
+        self.budget - self.lost
+    }
+
+    fn lost(&self) -> Nanos {
+        self.lost
     }
 
     fn period(&self) -> Nanos {
@@ -188,13 +211,15 @@ impl Server for Supply {
 
     fn response(&self, work: Nanos) -> Nanos {
         let Some(above) = &self.above else { return self.period };
-        above.response(work + self.switches, self.period).unwrap_or(self.period)
+        above.response(work + self.lost + self.switches, self.period).unwrap_or(self.period)
     }
 
     fn scattered(&self, work: Nanos) -> Nanos {
-        // In a DP queue each unit has its own deadline, and nothing better is known.
-        let each = if self.above.is_some() { Nanos::ZERO } else { work - Nanos(1) };
-        self.response(work) + each
+        // Where only the period is known, each unit has its own.
+        if self.above.is_some() {
+            return self.response(work);
+        }
+        self.response(work) + self.lost + (work - Nanos(1))
     }
 
     fn wakeups(&self) -> u64 {

@@ -88,6 +88,27 @@ impl Table {
         self.calls[number as usize]
     }
 
+    /// The longest path after which another thread goes on, but for the end of a process, with the
+    /// assembly around it.
+    #[must_use]
+    pub fn switching(&self) -> u64 {
+        let calls = self.calls.iter().map(|call| call.leaving).max().unwrap_or(0);
+        let others = self.timer.leaving.max(self.interrupt.leaving);
+        (calls + AROUND_CALL).max(others + AROUND)
+    }
+
+    /// The longest path of an interrupt after which the same thread goes on.
+    #[must_use]
+    pub fn interrupting(&self) -> u64 {
+        self.interrupt.staying + AROUND
+    }
+
+    /// The longest path of the end of a process.
+    #[must_use]
+    pub fn ending(&self) -> u64 {
+        self.fault.leaving + AROUND
+    }
+
     /// Why limits do not cover this table, and the limit to raise.
     #[must_use]
     pub const fn objection(&self, limits: &Counts) -> Option<&'static str> {

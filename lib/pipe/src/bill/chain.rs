@@ -2,7 +2,7 @@
 
 use super::item::What;
 use super::refusal::Refusal;
-use super::service::Service;
+use super::service::{Merging, Service};
 use super::steps::{self, Demand, Messages, Steps};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
@@ -25,6 +25,8 @@ pub struct Passage {
     pub together: Nanos,
 }
 
+/// Links from this one on share a bit.
+const LAST: usize = 63;
 /// Longest bursts that are looked at as a whole; where more matter, the sum stands.
 const MESSAGES: usize = 128;
 
@@ -36,19 +38,24 @@ const MESSAGES: usize = 128;
 pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<Passage, Refusal> {
     let own = [contract];
     let messages = Messages { channels: &own, ahead: Nanos::ZERO };
-    let (mut sum, mut merges, mut late) = (Nanos::ZERO, Nanos::ZERO, varies);
-    for link in links {
+    let (mut sum, mut merges, mut late) = (Nanos::ZERO, 0u64, varies);
+    for (place, link) in links.iter().enumerate() {
         let demand: &Demand<'_> = &[(link.message, &messages)];
-        let delay = steps::longest_delay(link.service, demand);
-        let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
         let woken = Messages { channels: &own, ahead: late };
         let asked: &Demand<'_> = &[(link.message, &woken)];
         let wakeups = |window| woken.most(window);
         let apart = steps::keeps_apart(link.service, wakeups, asked, Nanos::ZERO);
-        let more = if apart { Nanos::ZERO } else { link.service.period() };
-        (sum, merges, late) = (sum + delay + more, merges + more, late + delay + more);
+        if !apart {
+            merges |= 1 << place.min(LAST);
+        }
+        let delay = match apart {
+            true => steps::longest_delay(link.service, demand),
+            false => steps::longest_delay(&Merging(link.service), demand),
+        };
+        let delay = delay.map_err(|overload| Refusal::of(What::User, overload))?;
+        (sum, late) = (sum + delay, late + delay);
     }
-    let together = together(links, &messages).map_or(sum, |time| (time + merges).min(sum));
+    let together = together(links, merges, &messages).map_or(sum, |time| time.min(sum));
     Ok(Passage { sum, together })
 }
 
@@ -57,16 +64,22 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
 /// G(j), how long j messages that come together take at most until the last is done, is D_sync of
 /// their work at one link, and at two the largest G₁(k) + G₂(j + 1 − k): message k is the one that
 /// begins the busy period of the second link in which the last is done.
-fn together(links: &[Link<'_>], messages: &Messages<'_>) -> Option<Nanos> {
+/// The same of links that merge, a bit each, is D_merge.
+fn together(links: &[Link<'_>], merges: u64, messages: &Messages<'_>) -> Option<Nanos> {
     let each = links.iter().map(|link| at_once(link, messages));
     let most = each.reduce(|sum, more| sum?.checked_add(more?)).unwrap_or(Some(0))?;
     if most > MESSAGES as u64 {
         return None;
     }
     let mut done = [Nanos::ZERO; MESSAGES];
-    for link in links {
-        let alone =
-            |count: usize| link.service.sync(Nanos(link.message.0.saturating_mul(count as u64)));
+    for (place, link) in links.iter().enumerate() {
+        let alone = |count: usize| {
+            let work = Nanos(link.message.0.saturating_mul(count as u64));
+            match merges >> place.min(LAST) & 1 {
+                0 => link.service.sync(work),
+                _ => Merging(link.service).sync(work),
+            }
+        };
         // From the longest burst down, so that what is still needed is not written over.
         for last in (0..most as usize).rev() {
             let sums = (0..=last).map(|first| done[first] + alone(last - first + 1));

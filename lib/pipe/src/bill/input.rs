@@ -3,7 +3,7 @@
 use super::item::{Basis, Bill, What};
 use super::refusal::Refusal;
 use super::rounds::{Queued, Sampling};
-use super::service::Service;
+use super::service::{Merging, Service};
 use super::stages::{Stage, Stages, Taking, Telling, Traffic, User, Work};
 use super::steps::{self, Demand, Least, Messages, OneMore, Overload, Spaced, Steps};
 use crate::size::Bucket;
@@ -316,17 +316,18 @@ fn batches(
 fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {
     match work {
         Nanos::ZERO => Nanos::ZERO,
-        work if merges => service.period() + service.sync(work),
+        work if merges => Merging(service).sync(work),
         work => service.any(work),
     }
 }
 
 /// The longest delay of a stream on a server of its own.
 fn delay(service: &dyn Service, demand: &Demand<'_>, merges: bool) -> Result<Delay, Overload> {
-    let value = steps::longest_delay(service, demand)?;
     if merges {
-        return Ok(Delay { value: value + service.period(), basis: Basis::Merged });
+        let value = steps::longest_delay(&Merging(service), demand)?;
+        return Ok(Delay { value, basis: Basis::Merged });
     }
+    let value = steps::longest_delay(service, demand)?;
     let in_a_period = steps::work(demand, service.period().0.saturating_sub(1));
     let waits = in_a_period > service.budget();
     Ok(Delay { value, basis: if waits { Basis::Backlog } else { Basis::Conformant } })

@@ -4,7 +4,7 @@ use super::input::STEPS_MAX;
 use super::item::{Basis, Bill, What};
 use super::refusal::Refusal;
 use super::rounds::Sampling;
-use super::service::Service;
+use super::service::{Merging, Service};
 use super::stages::{Interrupts, Traffic, Transfers, Work};
 use super::steps::{self, Demand, Messages, Steps};
 use diapason_abi::Nanos;
@@ -102,11 +102,13 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
             // Every write and every end may wake it.
             let wakeups = |window| written.most(window).saturating_add(ended.most(window));
             let apart = steps::keeps_apart(service, wakeups, demand, Nanos::ZERO);
-            let merged = if apart { Nanos::ZERO } else { service.period() };
             let waits = steps::work(demand, window) > service.budget();
-            let delay = steps::longest_delay(service, demand);
+            let delay = match apart {
+                true => steps::longest_delay(service, demand),
+                false => steps::longest_delay(&Merging(service), demand),
+            };
             let delay = delay.map_err(|overload| Refusal::of(What::Driver, overload))?;
-            Ok((delay + merged, waits || merged > Nanos::ZERO))
+            Ok((delay, waits || !apart))
         };
         // The messages that it submits together were written until it began.
         let (begun, _) = delay(Nanos::ZERO)?;

@@ -5,8 +5,14 @@ use diapason_abi::Nanos;
 /// A budget C that comes back once per period T, for one stage alone. All bounds count budget time
 /// and hold for a server that was admitted.
 pub trait Service {
-    /// C, or the grant of an I/O VCPU.
+    /// C, or the grant of an I/O VCPU, less what the kernel takes of it.
     fn budget(&self) -> Nanos;
+
+    /// λ: what the kernel takes of a budget in a period. [`Self::sync`] and [`Self::any`] count
+    /// it; whoever waits a period more has to count it once more.
+    fn lost(&self) -> Nanos {
+        Nanos::ZERO
+    }
 
     /// T, or the time in which a grant is the share of an I/O VCPU.
     fn period(&self) -> Nanos;
@@ -22,6 +28,39 @@ pub trait Service {
     fn wakeups(&self) -> u64;
 }
 
+/// A server whose list may be full: D_merge in the place of D_sync. It waits for a period before
+/// everything else, in which the kernel takes its part, too.
+pub(super) struct Merging<'a>(pub &'a dyn Service);
+
+impl Service for Merging<'_> {
+    fn budget(&self) -> Nanos {
+        self.0.budget()
+    }
+
+    fn lost(&self) -> Nanos {
+        self.0.lost()
+    }
+
+    fn period(&self) -> Nanos {
+        self.0.period()
+    }
+
+    fn sync(&self, work: Nanos) -> Nanos {
+        match work {
+            Nanos::ZERO => Nanos::ZERO,
+            work => self.0.period() + self.0.sync(work + self.0.lost()),
+        }
+    }
+
+    fn any(&self, work: Nanos) -> Nanos {
+        self.sync(work)
+    }
+
+    fn wakeups(&self) -> u64 {
+        self.0.wakeups()
+    }
+}
+
 /// The supply that a running system knows of a VCPU that a closed form admitted: each part of its
 /// budget is used within one period of becoming eligible. R := T, whatever the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,13 +71,15 @@ pub struct Promised {
     pub period: Nanos,
     /// Places in its list of replenishments; `u32::MAX` for an I/O VCPU, which needs no list.
     pub chunks: u32,
+    /// What the kernel takes of C in each T.
+    pub lost: Nanos,
 }
 
 impl Promised {
     /// A Main VCPU with a list of eight.
     #[must_use]
     pub const fn main(budget: Nanos, period: Nanos) -> Promised {
-        Promised { budget, period, chunks: 8 }
+        Promised { budget, period, chunks: 8, lost: Nanos::ZERO }
     }
 
     /// An I/O VCPU with `ppm` millionths of the processor that works for threads of one period and
@@ -56,14 +97,21 @@ impl Promised {
             if wakes < budget { wakes } else { budget }
         };
         let period = Nanos(period.0.saturating_add(stops));
-        Promised { budget: Nanos(budget), period, chunks: u32::MAX }
+        Promised { budget: Nanos(budget), period, chunks: u32::MAX, lost: Nanos::ZERO }
+    }
+
+    /// The same, if the kernel takes `lost` of the budget in each period.
+    #[must_use]
+    pub const fn losing(self, lost: Nanos) -> Promised {
+        Promised { lost, ..self }
     }
 
     /// Whole periods before the last part of `work`, and that part; none if there is no work.
     fn split(&self, work: Nanos) -> Option<(u64, u64)> {
         let before = work.0.checked_sub(1)?;
-        match before.checked_div(self.budget.0) {
-            Some(whole) => Some((whole, before % self.budget.0 + 1)),
+        let useful = Service::budget(self).0;
+        match before.checked_div(useful) {
+            Some(whole) => Some((whole, before % useful + 1)),
             None => Some((u64::MAX, 1)),
         }
     }
@@ -71,7 +119,11 @@ impl Promised {
 
 impl Service for Promised {
     fn budget(&self) -> Nanos {
-        self.budget
+        self.budget - self.lost
+    }
+
+    fn lost(&self) -> Nanos {
+        self.lost
     }
 
     fn period(&self) -> Nanos {
@@ -84,9 +136,14 @@ impl Service for Promised {
     }
 
     fn any(&self, work: Nanos) -> Nanos {
+        if work == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        let work = work + self.lost;
         let Some((_, rest)) = self.split(work) else { return Nanos::ZERO };
         // Units that became eligible one after the other each have a period of their own.
-        (self.period - self.budget) + self.sync(work) + Nanos(rest - 1)
+        let apart = self.lost + Nanos(rest - 1);
+        (self.period - self.budget) + self.sync(work) + apart
     }
 
     fn wakeups(&self) -> u64 {

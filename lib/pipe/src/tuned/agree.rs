@@ -302,7 +302,8 @@ impl<'a> Search<'a> {
 
     fn bill(&self, period: Nanos) -> Result<(Bill, Nanos), Refusal> {
         let Driver { bus, reader, attributes, .. } = self.driver;
-        let service = Promised { budget: self.qos.execution, period, chunks: reader.chunks };
+        let service =
+            Promised { chunks: reader.chunks, ..Promised::main(self.qos.execution, period) };
         let message = self.qos.each(attributes);
         let user = User { message, wake: reader.wake, taking: Taking::Each, service: &service };
         let stages = self.stages(user);
