@@ -134,7 +134,7 @@ impl Kernel<'_> {
         (v.slowest, v.changes) = (period, 0);
         v.find_graces();
         v.find_urgency();
-        self.scheduler.rank(&mut self.vcpus, id);
+        self.rank(id, true);
         self.refresh(id);
     }
 
@@ -271,11 +271,11 @@ impl Kernel<'_> {
 
     /// A VCPU's budget or period changed.
     fn rank_again(&mut self, id: VcpuId) {
-        self.scheduler.unrank(&mut self.vcpus, id);
+        self.rank(id, false);
         let v = &mut self.vcpus[id];
         (v.slowest, v.changes) = (v.slowest.max(v.period()), v.changes.saturating_add(1));
         v.find_urgency();
-        self.scheduler.rank(&mut self.vcpus, id);
+        self.rank(id, true);
         self.refresh(id);
     }
 
@@ -312,7 +312,7 @@ impl Kernel<'_> {
     /// End a VCPU that exists and has no threads.
     pub(crate) fn destroy_vcpu(&mut self, id: VcpuId) {
         self.refresh(id);
-        self.scheduler.unrank(&mut self.vcpus, id);
+        self.rank(id, false);
         let shortest = self.shortest_besides(id);
         let v = &mut self.vcpus[id];
         v.handle = FREE;

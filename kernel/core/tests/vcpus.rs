@@ -164,8 +164,7 @@ fn in_the_background_runs_what_nobody_else_wants() {
          2 u
          2 v beyond V
          5 w on W
-         6 v beyond V -- w was not interrupted for the sake of u
-         6 u          -- without a VCPU, but before what has no budget left
+         6 u          -- w was not interrupted for its sake; before what has no budget left
          8 v beyond V
         10 v on V
         12 v beyond V
@@ -196,7 +195,6 @@ fn who_has_no_vcpu_is_not_woken_at_the_expense_of_who_has() {
          1 v on V
          5 w on W
          6 v on V
-         9 nobody
          9 u
         10 nobody",
     );

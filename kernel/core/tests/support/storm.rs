@@ -414,7 +414,7 @@ impl Storm<'_> {
             Call::MboxCreate => key("b2"),
             _ => 0,
         };
-        let caller = self.shell.running();
+        let (caller, process) = (self.shell.running(), self.shell.process());
         self.last_calls[caller.index() as usize] = call as u64;
         let words = match call {
             Call::VcpuCreate => [key, 1_000, 500_000, 4, 1],
@@ -422,7 +422,7 @@ impl Storm<'_> {
         };
         let result = self.shell.call(call as u64, words);
         self.note_delivered();
-        let first_event = Handle::new(Kind::Event, 8 + 3 * (self.shell.process() - 2), 1).0;
+        let first_event = Handle::new(Kind::Event, 8 + 3 * (process - 2), 1).0;
         result.filter(|r| decode_result(*r).is_ok()).unwrap_or(first_event)
     }
 
