@@ -9,7 +9,7 @@
 
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// What a program asks of the kernel.
+        /// The requests that a program can make of the kernel.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(u8)]
         pub enum CallNumber { $($(#[$doc])* $name = $number,)* }
@@ -176,8 +176,8 @@ pub const fn unmapped(result: u64) -> (u64, u32) {
     (result & ((1 << PAGES_SHIFT) - 1), (result >> PAGES_SHIFT) as u32)
 }
 
-/// What `Count` can report. They cost nothing unless asked for and let a benchmark say how many of
-/// the expensive things, which an instruction count hides, an operation contains.
+/// A counter that `Count` can report. They cost nothing unless asked for and let a benchmark say
+/// how many of the expensive things, which an instruction count hides, an operation contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Counter {

@@ -4,7 +4,7 @@ use crate::MESSAGE_BYTES;
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// What a thread did that its process may not do.
+        /// A deed of a thread that its process is not permitted.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum FaultCause { $($(#[$doc])* $name = $number,)* }
@@ -19,7 +19,7 @@ macro_rules! causes {
                 match number { $($number => Some(FaultCause::$name),)* _ => None }
             }
 
-            /// In words.
+            /// Returns the cause in words.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(FaultCause::$name => $text,)* }
@@ -93,7 +93,7 @@ pub struct FaultReport {
 }
 
 impl FaultReport {
-    /// As a message.
+    /// Encodes the report as a message.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; MESSAGE_BYTES] {
         let mut out = [0; MESSAGE_BYTES];

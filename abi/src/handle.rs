@@ -36,7 +36,7 @@ impl Handle {
         Handle((kind as u64) << 48 | (generation as u64) << 16 | index as u64)
     }
 
-    /// The pool slot.
+    /// Returns the slot in its pool.
     #[must_use]
     pub const fn index(self) -> u16 {
         self.0 as u16

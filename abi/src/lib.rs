@@ -1,4 +1,4 @@
-//! What the kernel and its users must agree on, and nothing else.
+//! The agreement between the kernel and its users, and nothing else.
 //!
 //! System call numbers, error codes, handles, the fault report, the address map of a process, the
 //! boot archive and the numbered records the kernel prints instead of text. The kernel, the user

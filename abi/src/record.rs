@@ -1,4 +1,4 @@
-//! What the kernel says on its console: numbered records instead of text.
+//! The kernel's messages on its console: numbered records instead of text.
 //!
 //! The kernel contains no formatting. It prints a line of hexadecimal words, and the host (or a
 //! program) turns it into a sentence with this table. On the wire a record is
@@ -7,7 +7,7 @@
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident = $number:literal ($($field:literal),*),)*) => {
-        /// What a record says.
+        /// The kind of a record.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum Record { $($(#[$doc])* $name = $number,)* }
@@ -22,13 +22,13 @@ macro_rules! records {
                 match number { $($number => Some(Record::$name),)* _ => None }
             }
 
-            /// Its name.
+            /// Returns the name of the record.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Record::$name => stringify!($name),)* }
             }
 
-            /// What its words mean, in order.
+            /// Returns the meaning of its words, in order.
             #[must_use]
             pub const fn fields(self) -> &'static [&'static str] {
                 match self { $(Record::$name => &[$($field),*],)* }
@@ -40,7 +40,7 @@ macro_rules! records {
 records! {
     /// First sign of life: format version, kernel bytes (text, rodata, data, bss).
     Boot = 1 ("version", "text", "rodata", "data", "bss"),
-    /// What the processor offers and what was switched on (bits of [`Protection`]).
+    /// The processor's protections, found and switched on (bits of [`Protection`]).
     Cpu = 2 ("found", "enabled"),
     /// Memory: usable bytes in all, first byte free for processes, bytes left.
     Memory = 3 ("usable", "first_free", "free"),
@@ -112,7 +112,7 @@ records! {
     CallPath = 29 ("call", "longest_staying", "longest_leaving"),
 }
 
-/// What the kernel was entered for: words of [`Record::KernelTime`].
+/// The reason for entering the kernel: words of [`Record::KernelTime`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum KernelCause {
@@ -126,7 +126,7 @@ pub enum KernelCause {
     Interrupt = 3,
 }
 
-/// Bits of [`Record::Cpu`].
+/// The bits of [`Record::Cpu`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protection {
@@ -159,7 +159,7 @@ pub mod exit {
     /// A process that nobody supervises (the supervisor itself) faulted.
     pub const SUPERVISOR_DIED: u8 = 0x22;
 
-    /// What the emulator's process exits with for a value written to the port.
+    /// Returns the exit code of the emulator's process for a value written to the port.
     #[must_use]
     pub const fn status(value: u8) -> i32 {
         (value as i32) << 1 | 1

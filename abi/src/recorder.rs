@@ -9,7 +9,7 @@ pub const ENTRY_WORDS: usize = 10;
 /// Bytes per entry.
 pub const ENTRY_BYTES: usize = ENTRY_WORDS * 8;
 
-/// What an entry records.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -53,7 +53,7 @@ impl EntryKind {
 /// bytes lie in the words after the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// What happened.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// The call's number, or the length of `Bytes`.
     pub detail: u16,
@@ -65,7 +65,7 @@ pub struct Entry {
     pub now: u64,
     /// See above.
     pub arguments: [u64; 5],
-    /// What the thread's call returned.
+    /// The result of the thread's call.
     pub result: u64,
     /// When the core wanted to be called again.
     pub alarm: u64,

@@ -1,12 +1,12 @@
 //! Settings: what a description gives a program by name, beyond its four arguments.
 //!
-//! A program that takes settings has room for them in its image, behind a mark. Whoever builds the
-//! boot archive finds the mark and writes them there: they are part of what is booted, and the
-//! kernel need not know of them.
+//! A program that takes settings has room for them in its image, behind a mark. The builder of the
+//! boot archive finds the mark and writes the settings there. They are part of the booted image,
+//! and the kernel need not know of them.
 
 use crate::Key;
 
-/// What stands in an image before the room for settings. It occurs nowhere else.
+/// The mark that stands in an image before the room for settings. It occurs nowhere else.
 pub const MARK: [u64; 4] =
     [0x9d4c_1f27_e85a_b36e, 0x23f0_6b91_7ac4_d85f, 0xc6e1_583a_0d97_b24b, 0x7b38_a2d5_914e_60fc];
 /// Words of room.
@@ -32,7 +32,7 @@ impl Settings {
         Settings(words)
     }
 
-    /// For an image.
+    /// Returns the words to write into an image.
     #[must_use]
     pub const fn words(&self) -> &[u64; WORDS] {
         &self.0

@@ -14,19 +14,19 @@ impl Nanos {
     /// No deadline.
     pub const FOREVER: Nanos = Nanos(u64::MAX);
 
-    /// `n` microseconds.
+    /// Returns a duration of `n` microseconds.
     #[must_use]
     pub const fn from_micros(n: u64) -> Nanos {
         Nanos(n.saturating_mul(1_000))
     }
 
-    /// `n` milliseconds.
+    /// Returns a duration of `n` milliseconds.
     #[must_use]
     pub const fn from_millis(n: u64) -> Nanos {
         Nanos(n.saturating_mul(1_000_000))
     }
 
-    /// `n` seconds.
+    /// Returns a duration of `n` seconds.
     #[must_use]
     pub const fn from_secs(n: u64) -> Nanos {
         Nanos(n.saturating_mul(1_000_000_000))

@@ -3,7 +3,7 @@
 use crate::Failure;
 use object::elf::{FileHeader64, NoteHeader64};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
-use object::{Endianness, LittleEndian, Object, ObjectSection};
+use object::{Endianness, LittleEndian, Object, ObjectSection, ObjectSegment};
 use std::fs;
 use std::path::Path;
 
@@ -101,6 +101,25 @@ impl Image {
     #[must_use]
     pub fn entry(&self) -> u64 {
         self.parsed().map_or(0, |file| file.entry())
+    }
+
+    /// A number that is the same for the same loaded bytes at the same addresses: FNV-1a. Debug
+    /// data, and so the path of the checkout, are not in it.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        let mut add = |bytes: &[u8]| {
+            for byte in bytes {
+                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        };
+        let Ok(file) = self.parsed() else { return 0 };
+        for segment in file.segments() {
+            add(&segment.address().to_le_bytes());
+            add(&segment.size().to_le_bytes());
+            add(segment.data().unwrap_or_default());
+        }
+        hash
     }
 
     /// Where a PVH boot enters the kernel: the note "Xen", type 18.

@@ -5,13 +5,14 @@
 //! kernel prints into sentences, [`outcome`] into tables and a verdict. [`bench`] is a run whose
 //! program counts instructions. [`plan`] proves a description without running it.
 //! [`capture`] writes what passes USB and CAN in files for Wireshark.
-//! [`reproduce`] puts the papers' tables and figures beside ours, drawn by [`chart`].
+//! [`beside`] starts the program that reproduces papers; [`chart`] draws.
 //!
 //! Rule of this room: policy is decided elsewhere. Here are files, processes, and words for people.
 
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod beside;
 pub mod capture;
 pub mod chart;
 pub mod commands;
@@ -32,7 +33,6 @@ pub mod plan;
 pub mod plugged;
 pub mod qemu;
 pub mod report;
-pub mod reproduce;
 pub mod session;
 pub mod signals;
 pub mod simulate;

@@ -2,16 +2,17 @@
 
 use clap::{Parser, Subcommand};
 use diapason::Failure;
+use diapason::beside;
 use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
 use diapason::hints;
 use diapason::plan::{self, PlanRequest};
 use diapason::report::{self, ReportRequest};
-use diapason::reproduce::{self, Effort, ReproduceRequest};
 use diapason::signals::{self, SignalsRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
 use diapason::tools::Missing;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -126,25 +127,12 @@ enum Command {
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
     },
-    /// Reproduce tables and figures of the papers: theirs beside ours.
+    /// Reproduce tables and figures of the papers: theirs beside ours. `reproduce --help` has more.
+    #[command(disable_help_flag = true)]
     Reproduce {
-        /// What to reproduce: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
-        /// tuned-pipes, usb-latency, usb-throughput [default: everything].
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
-        /// Fewer workloads: seconds instead of minutes.
-        #[arg(long)]
-        quick: bool,
-        /// Sixty simulated minutes instead of ten in each scenario of usb-latency and
-        /// usb-throughput: hours.
-        #[arg(long, conflicts_with = "quick")]
-        long: bool,
-        /// Print the comparison as JSON.
-        #[arg(long)]
-        json: bool,
-        /// Write the pictures (SVG) into this folder.
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
+        /// Handed on to the program that reproduces, `diapason-reproduce`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        arguments: Vec<OsString>,
     },
     /// Turn the raw console of a system (standard input) into sentences.
     Decode,
@@ -231,14 +219,7 @@ fn execute(command: Command) -> Result<u8, Failure> {
             report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
         }
         Command::Hints { paths } => hints::hints(&paths),
-        Command::Reproduce { names, quick, long, json, out } => {
-            let effort = match (quick, long) {
-                (true, _) => Effort::Quick,
-                (_, true) => Effort::Long,
-                _ => Effort::Full,
-            };
-            reproduce::reproduce(&ReproduceRequest { names, effort, json, out })
-        }
+        Command::Reproduce { arguments } => beside::reproduce(&arguments),
         Command::Signals { log, dbc, json } => signals::signals(&SignalsRequest { log, dbc, json }),
         Command::Decode => commands::decode(std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Sim { .. } => sim(command),

@@ -6,6 +6,7 @@
 use crate::{Failure, Workspace};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +16,7 @@ pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The kernel's package.
 pub const KERNEL: &str = "diapason-kernel";
 /// Folders whose sub-folders are packages of programs.
-pub const PROGRAM_FOLDERS: [&str; 2] = ["user/apps", "user/servers"];
+pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/apps"];
 
 /// What kind of image is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,8 +122,7 @@ pub fn clippy(workspace: &Workspace, kind: Kind) -> Result<bool, Failure> {
 
 /// The cargo command for `kind`, without what follows its common options.
 fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Failure> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
+    let mut command = Command::new(cargo_program());
     command.current_dir(workspace.root()).arg(action).args(["--profile", "metal"]);
     command.args(["--target", TARGET, "--bins"]);
     command.arg("--target-dir").arg(workspace.target().join(kind.folder()));
@@ -133,12 +133,35 @@ fn cargo(workspace: &Workspace, action: &str, kind: Kind) -> Result<Command, Fai
     Ok(command)
 }
 
+/// Cargo: the one that started this program, if one did.
+fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
 /// Builds `kind` and returns where its programs are.
 fn executables(workspace: &Workspace, kind: Kind) -> Result<BTreeMap<String, PathBuf>, Failure> {
     if kind.packages(workspace)?.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut command = cargo(workspace, "build", kind)?;
+    built(cargo(workspace, "build", kind)?, kind.folder())
+}
+
+/// Builds a program of the host with the profile of this one, and returns where it is.
+///
+/// # Errors
+/// If cargo cannot be started, or the program does not compile.
+pub fn host_program(workspace: &Workspace, package: &str, name: &str) -> Result<PathBuf, Failure> {
+    let mut command = Command::new(cargo_program());
+    command.current_dir(workspace.root()).args(["build", "-p", package, "--bin", name]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    let missing = || Failure::Ours(format!("the package {package} has no program {name}"));
+    built(command, package)?.remove(name).ok_or_else(missing)
+}
+
+/// The executables of one run of cargo, which builds what a message calls `what`.
+fn built(mut command: Command, what: &str) -> Result<BTreeMap<String, PathBuf>, Failure> {
     command.args(["--quiet", "--message-format", "json-render-diagnostics"]);
     let output = command
         .stdin(Stdio::null())
@@ -146,7 +169,7 @@ fn executables(workspace: &Workspace, kind: Kind) -> Result<BTreeMap<String, Pat
         .output()
         .map_err(|error| Failure::io("start cargo", &error))?;
     if !output.status.success() {
-        return Err(Failure::Ours(format!("the {} did not compile", kind.folder())));
+        return Err(Failure::Ours(format!("{what}: this did not compile")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(executable).collect())
 }

@@ -1,8 +1,9 @@
 //! A cable between two hosts: a device at each end, and a buffer for each direction between them.
 //!
-//! What one host writes the other reads, packet for packet, so that a short packet at one end ends
-//! a transfer at the other. A full buffer holds the writer off and an empty one the reader; there
-//! is nothing else: no numbers, no checks, no way to see that the other host is gone but silence.
+//! A bridge between two hosts: each reads what the other writes, packet for packet, so that a short
+//! packet at one end ends a transfer at the other. A full buffer holds the writer off and an empty
+//! one the reader; there is nothing else: no numbers, no checks, no way to see that the other host
+//! is gone but silence.
 //!
 //! The ends share nothing but messages under way, each with the time at which it arrives. So one
 //! host may be simulated ahead of the other by the cable's delay, and both see the same.
@@ -34,7 +35,7 @@ const RESET_IN: u16 = 1 << 3;
 /// In the news: the other end is configured.
 const PEER_EXISTS: u8 = 1;
 
-/// What one end lets the other know.
+/// A message from one end to the other.
 #[derive(Debug)]
 enum Message {
     /// A packet, for which there was room.
@@ -75,7 +76,7 @@ pub fn bridge(capacity: usize) -> (Bridge, Bridge) {
 }
 
 /// A cable with `capacity` bytes of memory in each direction, at least one packet: its two ends.
-/// What happens at one end is known at the other after `delay`.
+/// Returns a bridge on which each end notices the other's actions after `delay`.
 #[must_use]
 pub fn slow_bridge(capacity: usize, delay: Nanos) -> (Bridge, Bridge) {
     let wires = Rc::new(RefCell::new([Wire::new(), Wire::new()]));
@@ -250,7 +251,7 @@ fn descriptors() -> Descriptors {
     }
 }
 
-/// What every SuperSpeed device says it can do besides.
+/// Returns the capabilities that every SuperSpeed device has.
 pub(crate) fn superspeed_bos() -> Vec<u8> {
     build::bos(&[
         (capability::USB2_EXTENSION, &[2, 0, 0, 0]),

@@ -1,4 +1,4 @@
-//! What every device model is to its bus.
+//! The interface between every device model and its bus.
 
 use diapason_abi::Nanos;
 use diapason_usb::{Setup, Speed};
@@ -7,7 +7,7 @@ use diapason_usb::{Setup, Speed};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stall;
 
-/// What a device says to a packet it got.
+/// A device's answer to a packet that it received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handshake {
     /// Taken.
@@ -20,7 +20,7 @@ pub enum Handshake {
     Error,
 }
 
-/// What a device says when it is asked for a packet.
+/// A device's answer to a request for a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// So many bytes of the buffer are a packet; more than its length means that the device
@@ -78,19 +78,19 @@ pub trait Device {
     /// Let time pass.
     fn advance(&mut self, now: Nanos);
 
-    /// Does a port notice it? What lies behind a cable may not have been switched on.
+    /// Does a port notice it? A device behind a cable may be switched off.
     fn is_there(&self) -> bool {
         true
     }
 
-    /// What is plugged into a port of it, from 1, if it is a hub whose port is enabled.
+    /// Returns the device at a port, from 1, of a hub whose port is enabled.
     fn child(&mut self, port: u8) -> Option<&mut dyn Device> {
         let _ = port;
         None
     }
 }
 
-/// What a box holds is a device, so that wrappers take boxes, too.
+/// A box of a device is a device, so that wrappers take boxes, too.
 impl<D: Device + ?Sized> Device for Box<D> {
     fn speed(&self) -> Speed {
         (**self).speed()

@@ -47,7 +47,7 @@ pub struct Keys {
     pub keys: [u8; 6],
 }
 
-/// The keyboard.
+/// A model of a keyboard.
 #[derive(Clone, Debug)]
 pub struct Keyboard {
     standard: Standard,

@@ -1,8 +1,8 @@
 //! Models of USB devices, written once for the simulated controller and for QEMU's.
 //!
-//! A device sees its bus: transactions come in, handshakes go out. What it is behind that (a
-//! sensor, five CAN controllers, the other end of a cable) has explicit time and nothing else, so
-//! the same calls at the same times give the same bytes.
+//! A device sees its bus: transactions come in, handshakes go out. The inside of a model (a sensor,
+//! five CAN controllers, the other end of a cable) has explicit time and nothing else, so the same
+//! calls at the same times give the same bytes.
 #![forbid(unsafe_code)]
 
 pub mod bridge;
@@ -15,6 +15,7 @@ pub mod hub;
 pub mod keyboard;
 pub mod kvaser;
 pub mod network;
+mod other_speed;
 pub mod restless;
 pub mod sensor;
 pub mod standard;

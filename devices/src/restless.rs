@@ -50,7 +50,7 @@ impl Restless {
         self.there = !self.there;
         for port in 1..=self.ports {
             if self.there {
-                // What is given back did not fit.
+                // A device that is given back did not fit.
                 let _ = self.hub.plug(now, port, (self.make)(self.made));
                 self.made += 1;
             } else {

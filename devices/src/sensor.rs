@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Packets come from here.
 pub const IN: u8 = 0x83;
-/// What the host writes goes here.
+/// The endpoint that the host writes to.
 pub const OUT: u8 = 0x03;
 /// News about the line come from here.
 pub const NEWS: u8 = 0x82;
@@ -43,7 +43,7 @@ pub fn packet(number: u64, time: Nanos) -> [u8; PACKET] {
     packet
 }
 
-/// The sensor.
+/// A model of a sensor.
 #[derive(Clone, Debug)]
 pub struct Sensor {
     standard: Standard,
@@ -232,6 +232,7 @@ fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: configuration.bytes(Speed::High),
+        high_speed: true,
         strings: ["Teensyduino", "USB Serial", "1"].map(String::from).into(),
         ..Descriptors::default()
     }

@@ -1,6 +1,7 @@
 //! The requests that every USB device answers, from its own descriptors (USB 2.0 §9.4).
 
 use crate::device::Stall;
+use crate::other_speed;
 use diapason_usb::Setup;
 use diapason_usb::setup::{ENDPOINT_HALT, IN, descriptor_type, request};
 
@@ -8,6 +9,8 @@ use diapason_usb::setup::{ENDPOINT_HALT, IN, descriptor_type, request};
 const LANGUAGE: u16 = 0x0409;
 /// `bmRequestType`: which device, interface or endpoint is meant.
 const RECIPIENT: u8 = 0x1f;
+/// `bmAttributes` of a configuration: it does not take its power from the bus.
+const SELF_POWERED: u8 = 0x40;
 /// `bmRequestType`: standard, class or vendor.
 const KIND: u8 = 0x60;
 /// Requests that SuperSpeed adds, and its features of a device (USB 3.2 §9.4).
@@ -16,7 +19,7 @@ const SET_ISOCHRONOUS_DELAY: u8 = 49;
 const U1_ENABLE: u16 = 48;
 const U2_ENABLE: u16 = 49;
 
-/// What a device says about itself.
+/// The descriptors of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
     /// The device descriptor.
@@ -29,8 +32,10 @@ pub struct Descriptors {
     pub strings: Vec<String>,
     /// The binary object store; empty: none.
     pub bos: Vec<u8>,
-    /// What has a type of its own, as (type, bytes): hub, HID report.
+    /// Descriptors with a type of their own, as (type, bytes): hub, HID report.
     pub more: Vec<(u8, Vec<u8>)>,
+    /// The device works at high speed, so it can say what it would be at full speed.
+    pub high_speed: bool,
 }
 
 impl Descriptors {
@@ -47,7 +52,7 @@ struct Endpoint {
     address: u8,
 }
 
-/// What an endpoint is good for at the moment.
+/// The present state of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndpointState {
     /// Not in the active configuration: nobody answers.
@@ -78,7 +83,7 @@ impl Standard {
         standard
     }
 
-    /// What there is in a configuration, by its place among them.
+    /// Sets the state for a configuration, given by its index.
     fn settle(&mut self, number: usize) {
         let (mut endpoints, mut alternates) = (Vec::new(), Vec::<(u8, u8, u8)>::new());
         let (mut interface, mut alternate) = (0, 0);
@@ -117,7 +122,7 @@ impl Standard {
         self.alternates.iter().find(|known| known.0 == interface).map_or(0, |known| known.1)
     }
 
-    /// What the endpoint with this address is good for.
+    /// Returns the state of the endpoint with this address.
     #[must_use]
     pub fn endpoint(&self, address: u8) -> EndpointState {
         if !self.exists(address) {
@@ -204,9 +209,21 @@ impl Standard {
         Ok(Vec::new())
     }
 
+    /// The active configuration; before there is one, the first.
+    fn active(&self) -> Option<&[u8]> {
+        let mut all = self.descriptors.configurations();
+        let active = all.find(|bytes| bytes.get(5) == Some(&self.configuration));
+        active.or(self.descriptors.configurations().next())
+    }
+
+    fn is_self_powered(&self) -> bool {
+        let bits = self.active().and_then(|bytes| bytes.get(7));
+        bits.is_some_and(|bits| bits & SELF_POWERED != 0)
+    }
+
     fn status(&self, setup: Setup) -> Result<Vec<u8>, Stall> {
         let bits = match setup.kind & RECIPIENT {
-            0 => 0,
+            0 => u8::from(self.is_self_powered()),
             1 if self.configured() => 0,
             2 if setup.index & 0x7f == 0 => 0,
             2 => match self.endpoint(setup.index as u8) {
@@ -244,12 +261,29 @@ impl Standard {
                 own.configurations().nth(index.into()).map(<[u8]>::to_vec).ok_or(Stall)
             }
             descriptor_type::STRING => self.string(index),
+            descriptor_type::DEVICE_QUALIFIER if own.high_speed => {
+                other_speed::qualifier(&own.device).ok_or(Stall)
+            }
+            descriptor_type::OTHER_SPEED_CONFIGURATION if own.high_speed => {
+                own.configurations().nth(index.into()).map(other_speed::configuration).ok_or(Stall)
+            }
+            descriptor_type::HID => self.human_input(setup.index).ok_or(Stall),
             descriptor_type::BOS if !own.bos.is_empty() => Ok(own.bos.clone()),
             _ => {
                 let other = own.more.iter().find(|(known, _)| *known == kind);
                 other.map(|(_, bytes)| bytes.clone()).ok_or(Stall)
             }
         }
+    }
+
+    /// What an interface of the active configuration says of its reports (HID 1.11 §7.1.1).
+    fn human_input(&self, interface: u16) -> Option<Vec<u8>> {
+        let mut all = parts(self.active()?).skip_while(|part| {
+            !matches!(**part, [_, descriptor_type::INTERFACE, number, ..] if number == interface as u8)
+        });
+        all.next()?;
+        let mut own = all.take_while(|part| part.get(1) != Some(&descriptor_type::INTERFACE));
+        own.find(|part| part.get(1) == Some(&descriptor_type::HID)).map(<[u8]>::to_vec)
     }
 
     fn string(&self, index: u8) -> Result<Vec<u8>, Stall> {
@@ -279,7 +313,7 @@ pub fn reply(setup: Setup, mut bytes: Vec<u8>) -> Result<Vec<u8>, Stall> {
 }
 
 /// The descriptors in a row of them.
-fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(*rest.first()?).max(2);

@@ -7,7 +7,7 @@ use diapason_can::bus::Fault;
 use diapason_can::frame::{extended, standard};
 use diapason_can::{BitRate, Frame, wire};
 use diapason_devices::Device;
-use diapason_devices::can::{CanBus, Periodic, replay};
+use diapason_devices::can::{CanBus, Mishap, Periodic, replay};
 use diapason_devices::kvaser::{Hydra, Identity, Load, OUT, Passing, Personality, Stream, passing};
 use support::can_host::{ask, command, drain, extended_transmit, open, reply};
 use support::{configure, write};
@@ -165,12 +165,66 @@ fn alone_on_the_bus_the_controller_turns_passive_and_a_broken_one_goes_off() {
     let state = state.iter().rfind(|bytes| bytes[0] == 20).unwrap();
     assert_eq!((state[10], state[12]), (128, 0x20), "nobody acknowledges");
     bus.with_bus(|bus| bus.jam(START + ms(101), 2_000));
-    let got = drain(&mut device, START + ms(200));
+    let got = drain(&mut device, START + ms(104));
     let off = got.iter().rfind(|bytes| bytes[0] == 20).unwrap();
     assert_eq!((off[12], &off[..4]), (0x40, &reply(20, 0x13, 0)[..]));
+    drain(&mut device, START + ms(300));
     open(&mut device, START + ms(300), 0x13, 500_000, 1);
     let state = &ask(&mut device, START + ms(301), &command(19, 0x13, 7, &[]))[0];
     assert_eq!((state[10], state[12]), (0, 0), "started again");
+}
+
+/// As ISO 11898-1 says it, and as Linux relies on: its `restart-ms` sends the interface nothing.
+#[test]
+fn a_controller_leaves_bus_off_by_itself_after_128_times_11_recessive_bits() {
+    let bus = bus();
+    bus.add_unit(Vec::new());
+    let mut device = interface(Personality::Kcan, &[&bus]);
+    device.advance(START);
+    bus.suffer(START, Mishap::BusOff);
+    let off = START + Nanos::from_micros(1);
+    let state = |got: &[Vec<u8>]| got.iter().rfind(|bytes| bytes[0] == 20).map(|b| (b[10], b[12]));
+    assert_eq!(state(&drain(&mut device, off)), Some((255, 0x40)));
+    // The host's requests meanwhile are sent afterwards.
+    write(&mut device, off, OUT, &extended_transmit(0x13, 7, 0x10, 0, b"later"));
+    let back = START + Nanos(128 * 11 * 2_000);
+    assert!(drain(&mut device, back - Nanos(2_000)).is_empty(), "still off");
+    let got = drain(&mut device, back + MS);
+    assert_eq!(state(&got), Some((0, 0)), "error-active, and said");
+    assert!(got.iter().any(|bytes| bytes[6] == 225 && bytes[2] == 7), "acknowledged: {got:?}");
+}
+
+/// It is a receiver, so it never goes off: it turns error-passive at the 128th frame.
+#[test]
+fn at_a_wrong_bit_rate_every_frame_is_an_error_and_none_gets_through() {
+    let bus = bus();
+    let id = standard(0x100).unwrap();
+    bus.add_unit(vec![Periodic { id, length: 1, period: MS, offset: ms(20) }]);
+    bus.add_unit(Vec::new());
+    bus.record(1_000);
+    let mut device = Hydra::new(Identity::default(), &[Some(bus.clone())]);
+    configure(&mut device, Nanos::ZERO);
+    open(&mut device, MS, 0x13, 250_000, 1);
+    let state = |device: &mut Hydra, now| {
+        let all = ask(device, now, &command(19, 0x13, 7, &[]));
+        let last = all.iter().rfind(|bytes| bytes[0] == 20).unwrap();
+        (last[10], last[11], last[12])
+    };
+    assert_eq!(state(&mut device, ms(19)), (0, 0, 0), "a silent bus tells nothing");
+    write(&mut device, ms(19), OUT, &extended_transmit(0x13, 7, 0x10, 0, b"never"));
+    let got = drain(&mut device, ms(50));
+    assert!(got.len() > 25 && got.iter().all(|bytes| bytes[6] == 226 && bytes[8] & 1 != 0));
+    let (mut told, mut now) = (Vec::new(), ms(50));
+    while now < ms(300) {
+        told.extend(drain(&mut device, now).into_iter().filter(|bytes| bytes[0] == 20));
+        now += ms(10);
+    }
+    assert_eq!(told.iter().map(|b| (b[10], b[11], b[12])).collect::<Vec<_>>(), [(0, 128, 0x20)]);
+    assert_eq!(state(&mut device, ms(301)), (0, 128, 0x20));
+    assert!(bus.take_record().iter().all(|sent| sent.frame.raw_id() == 0x100), "nobody heard it");
+    drain(&mut device, ms(302));
+    open(&mut device, ms(302), 0x13, 500_000, 1);
+    assert_eq!(state(&mut device, ms(303)), (0, 0, 0));
 }
 
 #[test]
@@ -206,7 +260,7 @@ fn what_another_interface_let_happen_comes_in_order_of_time() {
 }
 
 #[test]
-fn listening_only_leaves_no_trace_and_another_bit_rate_hears_nothing() {
+fn listening_only_leaves_no_trace_and_neither_does_another_bit_rate() {
     let bus = bus();
     let id = standard(0x100).unwrap();
     bus.add_unit(vec![Periodic { id, length: 1, period: ms(10), offset: ms(5) }]);
@@ -219,7 +273,10 @@ fn listening_only_leaves_no_trace_and_another_bit_rate_hears_nothing() {
     drain(&mut device, ms(50));
     open(&mut device, ms(50), 0x13, 250_000, 1);
     drain(&mut device, ms(50));
-    assert!(drain(&mut device, ms(90)).is_empty());
+    let heard = drain(&mut device, ms(90));
+    let mut frames = heard.iter().filter(|bytes| bytes[0] == 255);
+    assert!(frames.all(|bytes| bytes[8] & 1 != 0), "errors only");
+    assert_eq!(bus.take_record().len(), 0, "nobody acknowledges");
     open(&mut device, ms(90), 0x14, 500_000, 1);
     open(&mut device, ms(90), 0x13, 500_000, 1);
     device.advance(ms(120));
@@ -247,7 +304,7 @@ fn passes(commands: &[Vec<u8>]) -> Vec<Passing> {
     commands.filter_map(|command| passing(&command)).collect()
 }
 
-/// Whoever looks at the wire sees what is to be sent, in both forms, and when it is through.
+/// An observer of the wire sees the frames to be sent, in both forms, and when they are through.
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_sends() {
     let bus = bus();
@@ -277,7 +334,7 @@ fn what_passes_on_the_wire_is_what_the_interface_sends() {
     assert_eq!(heard[0].time, START + length(&frames[0]));
 }
 
-/// Whoever looks at the wire sees the frames that the bus gave to the interface, in both forms.
+/// An observer of the wire sees the frames that the bus gave to the interface, in both forms.
 #[test]
 fn what_passes_on_the_wire_is_what_the_interface_heard() {
     let frames = [

@@ -37,7 +37,7 @@ fn frame(to: EthernetAddress, ethertype: EthernetProtocol, length: usize) -> Vec
     bytes
 }
 
-/// Who has the address of the peer?
+/// Returns an ARP question for the address of the peer.
 fn question() -> Vec<u8> {
     let arp = ArpRepr::EthernetIpv4 {
         operation: ArpOperation::Request,

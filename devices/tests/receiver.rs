@@ -15,7 +15,7 @@ fn numbered(number: u64) -> Frame {
     Frame::data(standard(0x104).unwrap(), &number.to_le_bytes()).unwrap()
 }
 
-/// What a receipt says: frames read, and those that were wrong.
+/// Returns the content of a receipt: frames read, and those that were wrong.
 fn receipt(frame: &Frame) -> Option<(u32, u32)> {
     let (count, wrong) = frame.bytes().split_at_checked(4)?;
     let word = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));

@@ -83,7 +83,7 @@ fn stream(camera: &mut Camera, now: Nanos, frame: u8, interval: u32, alternate: 
     agreed
 }
 
-/// What one interval carries.
+/// Returns the bytes of one interval.
 fn interval(camera: &mut Camera, now: Nanos) -> Vec<u8> {
     let mut all = Vec::new();
     for _ in 0..33 {

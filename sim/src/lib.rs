@@ -15,7 +15,7 @@
 //! | `hpet`, `controller`, `faults` | those there are models of; what goes wrong around them |
 //! | `tap` | what passes the buses of a controller |
 //! | `context`, `guard` | the switch to a thread and back; its faults |
-//! | `costs`, `works` | how long things take |
+//! | `works` | how long declared work takes; what the kernel takes is in `lib/costs` |
 //! | `observe`, `watched` | what watchers are told; words of memory they are told of |
 //! | `history`, `bill` | what the processor did; why a job took so long |
 
@@ -24,7 +24,6 @@ mod bus;
 mod context;
 mod controller;
 mod cores;
-mod costs;
 mod faults;
 mod function;
 mod guard;
@@ -43,7 +42,7 @@ mod works;
 pub use bill::{Bill, Ledger, Wanted};
 pub use controller::{CLASS as XHCI, Controller, Features};
 pub use cores::RING;
-pub use costs::{Cost, Costs, Longest};
+pub use diapason_costs::counted::Costs;
 pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};

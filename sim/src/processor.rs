@@ -6,7 +6,6 @@
 
 use crate::Options;
 use crate::context::Trap;
-use crate::costs::{Cost, Costs};
 use crate::faults::Upsets;
 use crate::guard;
 use crate::machine::Simulated;
@@ -17,6 +16,7 @@ use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
+use diapason_costs::counted::{Cost, Costs, KernelEntry};
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,17 @@ impl Still {
 
 /// A thread that only consumes time traps so often: the watchdog sees that it is alive.
 const WATCHED: Nanos = Nanos::from_millis(10);
+
+/// What the table of costs calls a cause.
+const fn entry(cause: &Cause) -> KernelEntry {
+    match *cause {
+        Cause::Boot => KernelEntry::Boot,
+        Cause::Timer => KernelEntry::Timer,
+        Cause::Irq(_) => KernelEntry::Interrupt,
+        Cause::Fault(_) => KernelEntry::Fault,
+        Cause::Syscall(number, _) => KernelEntry::Call(number),
+    }
+}
 
 /// What a call that ends its process costs.
 const MISTAKE: Cause =
@@ -328,7 +339,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         loop {
             let (begun, before) = (self.now, self.run);
             let faults = self.faults_of(before);
-            self.now += self.costs.time(self.costs.before(&cause));
+            self.now += self.costs.time(self.costs.before(entry(&cause)));
             let read = self.now;
             self.observer.moment(begun, read, Moment::Kernel(cause));
             let decision = self.kernel.enter(&mut self.machine, self.now, cause);
@@ -336,7 +347,7 @@ impl<'a, O: Observer> Processor<'a, O> {
             let stays = decision.run == before && before.is_some();
             let ended = before.is_some() && self.faults_of(before) != faults;
             let cause_paid = if ended { MISTAKE } else { cause };
-            let Cost { after, .. } = self.costs.of(&cause_paid, stays);
+            let Cost { after, .. } = self.costs.of(entry(&cause_paid), stays);
             self.now += self.costs.time(after);
             self.observer.moment(read, self.now, Moment::Kernel(cause));
             if self.check {

@@ -19,8 +19,8 @@ const fn campaign(what: &'static str, package: &'static str, target: &'static st
 const CAMPAIGNS: &[Campaign] = &[
     campaign("server rules and closed forms", "diapason-vcpu", "attacks"),
     campaign("exact tests and bounds of VCPUs", "diapason-analysis", "server_attack"),
-    campaign("tests of CSD queues", "diapason-analysis", "csd_attack"),
-    campaign("search for the best queues", "diapason-analysis", "csd_search"),
+    campaign("tests of CSD queues", "diapason-csd", "attack"),
+    campaign("search for the best queues", "diapason-csd", "search"),
     campaign("bills of pipes and chains", "diapason-pipe", "attack"),
     campaign("bus schedules", "diapason-bus", "attack"),
     campaign("hostile USB devices", "diapason-usb", "hostile_devices"),

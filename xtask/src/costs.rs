@@ -1,20 +1,24 @@
-//! `cargo xtask costs`: the longest kernel paths by cause, counted in QEMU, for the simulator.
+//! `cargo xtask costs`: the longest kernel paths by cause, counted in QEMU, for `lib/costs`.
 //!
 //! Watched runs of everything there is, with and without the flight record; what each path took at
 //! most goes into the tables that the simulator charges.
 
 use crate::compare;
 use diapason::describe::describe;
+use diapason::image::Image;
 use diapason::metal::{self, Built};
 use diapason::outcome::Verdict;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace};
 use diapason_abi::record::KernelCause;
+use diapason_costs::KERNEL;
+use diapason_costs::counted::{PLAIN, RECORDING, Table};
 use diapason_system::{RunOptions, System};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
 /// Systems that are watched, below the workspace's root, and for how long. Their programs make no
 /// mistakes: a call that ends its process costs what a fault costs.
@@ -40,14 +44,41 @@ type Paths = BTreeMap<String, [u64; 2]>;
 pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     QEMU.require(Missing::Install)?;
     let built = metal::build(workspace)?;
+    let kernel = Image::read(&built.kernel)?.hash();
+    let mut tables = Vec::new();
     for (name, record_bytes) in [("plain", 0), ("recording", RECORD_BYTES)] {
         let paths = measure(workspace, &built, record_bytes)?;
-        let path = workspace.root().join(format!("sim/src/costs/{name}.txt"));
-        fs::write(&path, table(&paths))
+        let text = table(kernel, &paths);
+        // A table beyond the limits would not compile.
+        if let Some(objection) = Table::read(&text).objection(&KERNEL) {
+            return Err(Failure::Input(format!("{name}: {objection}\n{text}")));
+        }
+        tables.push((name, text, paths.len()));
+    }
+    // Both or none: they are of one kernel.
+    for (name, text, kinds) in tables {
+        let path = workspace.root().join(format!("lib/costs/src/counted/{name}.txt"));
+        fs::write(&path, text)
             .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
-        println!("{} kinds of paths in {}", paths.len(), path.display());
+        println!("{kinds} kinds of paths in {}", path.display());
     }
     Ok(diapason::failure::HOLDS)
+}
+
+/// Whether both tables were counted on this kernel.
+pub fn check(kernel: &Path) -> Result<(), String> {
+    let built = Image::read(kernel).map_err(|failure| failure.to_string())?.hash();
+    let of = |name: &str, table: &Table| {
+        let counted = table.kernel;
+        if counted == built {
+            return Ok(());
+        }
+        Err(format!(
+            "lib/costs/src/counted/{name}.txt was counted on kernel {counted:016x}, this is \
+             {built:016x}: run `cargo xtask costs`"
+        ))
+    };
+    of("plain", &PLAIN).and_then(|()| of("recording", &RECORDING))
 }
 
 fn measure(workspace: &Workspace, built: &Built, record_bytes: u32) -> Result<Paths, Failure> {
@@ -107,10 +138,11 @@ fn gather(
     Ok(())
 }
 
-fn table(paths: &Paths) -> String {
-    let mut text = String::from(
+fn table(kernel: u64, paths: &Paths) -> String {
+    let mut text = format!(
         "# Longest kernel paths in instructions, counted in QEMU by `cargo xtask costs`.\n\
-         # number of the call, or what else; when the same thread went on; when another did\n",
+         # number of the call, or what else; when the same thread went on; when another did\n\
+         kernel {kernel:016x}\n"
     );
     let mut rows: Vec<(&String, &[u64; 2])> = paths.iter().collect();
     rows.sort_by_key(|(what, _)| (what.parse::<u64>().unwrap_or(u64::MAX), what.as_str()));

@@ -1,13 +1,13 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, gdb, qemu_tests, simulator, tidy};
-use diapason::bench::targets::IMAGE_BYTES_MAX;
+use crate::{captures, compare, costs, gdb, qemu_tests, simulator, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
 use diapason::tools::{GDB, Missing, OBJDUMP, QEMU, Tool};
 use diapason::{Failure, Workspace};
+use diapason_costs::targets::IMAGE_BYTES_MAX;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -100,10 +100,11 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
 /// What must be true of the linked kernel, by the names that contain `part`.
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
-    let steps: [(&str, Check); 3] = [
+    let steps: [(&str, Check); 4] = [
         ("binary lints of the kernel", |built| tidy::binary::check(&built.kernel)),
         ("boot leaves the kernel", |built| tidy::boot::check(&built.kernel)),
         ("size of the kernel", image_size),
+        ("kernel costs are of this kernel", |built| costs::check(&built.kernel)),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
         tally.step(name, || check(built));

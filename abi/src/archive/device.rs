@@ -86,7 +86,7 @@ macro_rules! absences {
                 match number { $($number => Some(Absence::$name),)* _ => None }
             }
 
-            /// In words.
+            /// Returns the reason in words.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Absence::$name => $text,)* }
@@ -119,7 +119,7 @@ const MESSAGE: u8 = 4;
 const BELL: u8 = 6;
 
 impl DeviceRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let (kind, place, bar) = match self.location {

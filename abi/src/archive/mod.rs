@@ -22,9 +22,8 @@ pub use records::{
     Header, ObjectKind, ObjectRecord, ProcessRecord, STACK_BYTES_MAX, SegmentRecord,
 };
 pub use vcpu::{
-    BUDGET_MIN, DP_QUEUES_MAX, INTERRUPT_GRACE, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX,
-    REPLENISHMENTS_MIN, SWITCH_GRACE, VCPU_BYTES, VCPUS_MAX, VcpuKind, VcpuRecord, WAKES_MAX,
-    WHOLE_PPM,
+    BUDGET_MIN, DP_QUEUES_MAX, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, REPLENISHMENTS_MIN,
+    VCPU_BYTES, VCPUS_MAX, VcpuKind, VcpuRecord, WAKES_MAX, WHOLE_PPM,
 };
 
 use crate::{PROCESSES_MAX, layout};
@@ -67,7 +66,7 @@ macro_rules! refusals {
         impl Refusal {
             /// Every reason.
             pub const ALL: &'static [Refusal] = &[$(Refusal::$name,)*];
-            /// In words.
+            /// Returns the reason in words.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Refusal::$name => $text,)* }
@@ -120,7 +119,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// A verified archive.
+/// An archive whose checksums and structure were verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
     bytes: &'a [u8],
@@ -242,7 +241,7 @@ impl<'a> Archive<'a> {
         ObjectRecord::parse(self.entry(self.objects_start(), index))
     }
 
-    /// A declared segment.
+    /// Returns the declared segment at `index`.
     #[must_use]
     pub fn segment(&self, index: u16) -> SegmentRecord {
         SegmentRecord::parse(self.entry(self.segments_start(), index))
@@ -267,17 +266,17 @@ impl<'a> Archive<'a> {
         (0..self.header.processes).map(|i| self.process(i))
     }
 
-    /// The declared objects.
+    /// Returns the declared objects in order.
     pub fn objects(&self) -> impl Iterator<Item = ObjectRecord> + '_ {
         (0..self.header.objects).filter_map(|i| self.object(i))
     }
 
-    /// The declared segments.
+    /// Returns the declared segments in order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + '_ {
         (0..self.header.segments).map(|i| self.segment(i))
     }
 
-    /// The declared devices.
+    /// Returns the declared devices in order.
     pub fn devices(&self) -> impl Iterator<Item = DeviceRecord> + '_ {
         (0..self.header.devices).filter_map(|i| self.device(i))
     }
@@ -290,7 +289,7 @@ impl<'a> Archive<'a> {
         record.vcpu != NONE || record.vcpus > 0 || self.vcpus().any(granted)
     }
 
-    /// The declared VCPUs.
+    /// Returns the declared VCPUs in order.
     pub fn vcpus(&self) -> impl Iterator<Item = VcpuRecord> + '_ {
         (0..self.header.vcpus).filter_map(|i| self.vcpu(i))
     }
@@ -298,7 +297,7 @@ impl<'a> Archive<'a> {
     /// The program of a process, if it is where and what the table says.
     ///
     /// # Errors
-    /// `ImageRange` or `ImageChecksum`.
+    /// Returns `ImageRange` or `ImageChecksum` if the image is damaged.
     pub fn image(&self, process: &ProcessRecord) -> Result<&'a [u8], Refusal> {
         let start = process.image_offset as usize;
         let image = start

@@ -76,7 +76,7 @@ pub struct ProcessRecord {
     pub vcpus: u16,
 }
 
-/// What kind of object a table entry declares.
+/// The kind of object that a table entry declares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ObjectKind {
@@ -97,7 +97,7 @@ pub struct ObjectRecord {
     pub allowed: u64,
     /// Semaphores: the initial count, or `call::MUTEX`.
     pub initial: u64,
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
     /// Mailboxes: most messages.
     pub capacity: u16,
@@ -147,7 +147,7 @@ impl Header {
 }
 
 impl ProcessRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; PROCESS_BYTES] {
         let mut w = Writer::<PROCESS_BYTES>::new();
@@ -220,7 +220,7 @@ impl ProcessRecord {
 pub const STACK_BYTES_MAX: u64 = layout::STACK_STRIDE - crate::PAGE as u64;
 
 impl ObjectRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();
@@ -245,7 +245,7 @@ impl ObjectRecord {
 }
 
 impl SegmentRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();

@@ -19,10 +19,6 @@ pub const PERIOD_MIN: Nanos = Nanos::from_micros(10);
 pub const PERIOD_MAX: Nanos = Nanos::from_secs(1_000);
 /// Smallest budget, and smallest grant of an I/O VCPU: less does not outlast a thread switch.
 pub const BUDGET_MIN: Nanos = Nanos::from_micros(1);
-/// Time of a switch to a described VCPU that its budget does not pay: `plan` promises it besides.
-pub const SWITCH_GRACE: Nanos = Nanos(780);
-/// The same of a device's interrupt that switches to nobody, and what it is counted as.
-pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 /// Shortest replenishment list: the part in use and the part that waits for its time.
 pub const REPLENISHMENTS_MIN: u8 = 2;
 /// Longest replenishment list.
@@ -32,7 +28,7 @@ pub const WAKES_MAX: u8 = 8;
 /// A whole processor, in the unit of utilizations.
 pub const WHOLE_PPM: u32 = 1_000_000;
 
-/// What kind of server a VCPU is.
+/// The kind of server that a VCPU is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum VcpuKind {
@@ -42,7 +38,7 @@ pub enum VcpuKind {
     Io = 1,
 }
 
-/// A virtual CPU.
+/// A virtual CPU as the archive declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuRecord {
     /// Its name.
@@ -62,7 +58,7 @@ pub struct VcpuRecord {
     pub interval: u64,
     /// I/O: its share of a processor, in parts per million; Main: 0.
     pub utilization_ppm: u32,
-    /// What it is.
+    /// The kind of server.
     pub kind: VcpuKind,
     /// Main: may it run without budget when nobody else wants to?
     pub background: bool,
@@ -74,7 +70,7 @@ pub struct VcpuRecord {
 }
 
 impl VcpuRecord {
-    /// As bytes.
+    /// Encodes the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; VCPU_BYTES] {
         let mut w = Writer::<VCPU_BYTES>::new();

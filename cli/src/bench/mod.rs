@@ -3,10 +3,10 @@
 //! `examples/bench.toml` boots a program that measures and logs one line per operation;
 //! `examples/bench-bulk.toml` does so for a bulk transfer and the parts of its way;
 //! `examples/storm.toml`, watched, gives the longest kernel path. Nothing here measures: it
-//! boots, collects, and compares with [`targets`].
+//! boots, collects, and compares with the targets of `diapason_costs`.
 
 mod report;
-pub mod targets;
+mod targets;
 
 pub use report::Report;
 

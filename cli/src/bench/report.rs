@@ -1,11 +1,12 @@
 //! The benchmark's numbers, for people and for programs.
 
-use super::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
+use super::targets;
 use super::{Operation, Part};
 use crate::image::Sizes;
 use crate::outcome::LongestPath;
 use crate::table::{Align, Table};
 use crate::words;
+use diapason_costs::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
 use serde_json::{Map, Value, json};
 
 /// Everything `bench` found out.
@@ -63,8 +64,8 @@ impl Report {
     }
 
     fn missed(&self, target: &Target) -> Option<String> {
-        let (name, most) = (target.name(), target.at_most);
-        match target.ours(&self.operations) {
+        let (name, most) = (targets::name(target), target.at_most);
+        match targets::ours(target, &self.operations) {
             None => Some(format!("{name} was not measured")),
             Some(ours) if ours > most => Some(format!("{name} takes {ours}, at most {most}")),
             Some(_) => None,
@@ -145,14 +146,14 @@ impl Report {
             ("best protected peer", Align::Left),
         ]);
         for target in TARGETS {
-            let ours = target.ours(&self.operations);
+            let ours = targets::ours(target, &self.operations);
             let verdict = match ours {
                 Some(ours) if ours <= target.at_most => "holds",
                 Some(_) => "TOO MANY",
                 None => "NOT MEASURED",
             };
             table.row(vec![
-                target.name(),
+                targets::name(target),
                 ours.map_or_else(|| "-".into(), |ours| ours.to_string()),
                 target.at_most.to_string(),
                 verdict.into(),

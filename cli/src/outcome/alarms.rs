@@ -10,10 +10,10 @@ use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, Vcp
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
-use crate::plan::counts::{KERNEL, TRAP_FRAME};
-use diapason_abi::archive::SWITCH_GRACE;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
+use diapason_costs::limits::TRAP_FRAME;
+use diapason_costs::{KERNEL, SWITCH_GRACE};
 use diapason_system::{Server, System};
 use std::fmt;
 
@@ -90,8 +90,11 @@ impl Assumptions {
         let interrupts = system.devices.iter().map(|device| device.interrupt);
         Assumptions {
             path: (KERNEL.longest_path, plan.costs.longest_path().0),
-            top_half: [0, KERNEL.switch_among(&core.system.mains)]
-                .map(|switch| KERNEL.top_half + switch),
+            top_half: [
+                0,
+                KERNEL.switch_among(diapason_analysis::server::dp_queues(&core.system.mains)),
+            ]
+            .map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
             pipes: PipePromise::of(system, &plan),

@@ -1,14 +1,14 @@
 //! The cheapest queues that hold: of all ways to cut the VCPUs, by rising period, into up to two
 //! queues by deadline above the one by period, the first in order of cost that the test admits.
 //!
-//! What a queue by deadline costs is in every switch ([`Costs::switch`]), so the order is known
+//! What a queue by deadline costs is in every switch ([`KernelTimes::switch`]), so the order is known
 //! before any test: by the length of the longest such queue, then by their number. Rate monotonic
 //! comes first, one queue of all (EDF) among the last; hence the answer never costs more than
 //! either.
 
-use super::counts::Costs;
 use diapason_abi::archive::VCPUS_MAX;
-use diapason_analysis::server::{Queue, System, first_failure};
+use diapason_analysis::server::{Queue, System, dp_queues, first_failure};
+use diapason_costs::KernelTimes;
 
 /// Lengths of the queues by deadline; the rest of the VCPUs are in the queue by period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,13 +20,13 @@ pub struct Lengths {
 /// The cheapest allocation that holds, as the queue of each Main VCPU; `None` if there is none
 /// among those looked at: two queues by deadline for as many VCPUs as the kernel takes, one beyond.
 #[must_use]
-pub fn cheapest(system: &System, costs: &Costs) -> Option<Vec<Queue>> {
+pub fn cheapest(system: &System, costs: &KernelTimes) -> Option<Vec<Queue>> {
     let mut by_period: Vec<usize> = (0..system.mains.len()).collect();
     by_period.sort_by_key(|index| system.mains[*index].period);
     let mut trial = system.clone();
     candidates(by_period.len()).into_iter().find_map(|lengths| {
         allot(&mut trial, &by_period, lengths);
-        trial.switch = costs.switch(&trial.mains);
+        trial.switch = costs.switch(dp_queues(&trial.mains));
         let holds = first_failure(&trial).ok()?.is_none();
         holds.then(|| trial.mains.iter().map(|main| main.queue).collect())
     })
@@ -84,10 +84,10 @@ pub fn lines(queues: &[Queue], names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counts::{Costs, KERNEL};
     use super::*;
     use diapason_abi::Nanos;
     use diapason_analysis::server::MainVcpu;
+    use diapason_costs::{KERNEL, KernelTimes};
 
     fn system(servers: &[(u64, u64)]) -> System {
         let ms = |n: u64| Nanos(n * 1_000_000);
@@ -95,7 +95,7 @@ mod tests {
         System::new(mains, Vec::new())
     }
 
-    const FAST: Costs = Costs::new(KERNEL, 10_000_000_000);
+    const FAST: KernelTimes = KernelTimes::new(KERNEL, 10_000_000_000);
 
     #[test]
     fn rate_monotonic_if_that_holds() {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_first_of_all_that_hold() {
-        let costs = Costs::new(KERNEL, 1_000_000_000);
+        let costs = KernelTimes::new(KERNEL, 1_000_000_000);
         let mut seed = 0x9e37_79b9_u64;
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -143,7 +143,7 @@ mod tests {
                 for second in 0..=5 - first {
                     let mut trial = system.clone();
                     allot(&mut trial, &by_period, Lengths { first, second });
-                    trial.switch = costs.switch(&trial.mains);
+                    trial.switch = costs.switch(dp_queues(&trial.mains));
                     if first_failure(&trial) == Ok(None) {
                         let cost = trial.switch;
                         cost_of_best =
@@ -154,7 +154,7 @@ mod tests {
             let ours = cheapest(&system, &costs).map(|queues| {
                 let mut trial = system.clone();
                 trial.mains.iter_mut().zip(queues).for_each(|(main, queue)| main.queue = queue);
-                costs.switch(&trial.mains)
+                costs.switch(dp_queues(&trial.mains))
             });
             assert_eq!(ours, cost_of_best, "{servers:?}");
         }

@@ -1,8 +1,8 @@
 //! What the calls of a server and its clients cost.
 
-use super::counts::Costs;
 use diapason_abi::{CallNumber, Nanos};
-use diapason_core::Cause;
+use diapason_costs::KernelTimes;
+use diapason_costs::counted::Costs;
 use diapason_system::UsbModel;
 
 /// How a message comes from one thread to the next.
@@ -17,20 +17,15 @@ pub(super) enum Step {
 }
 
 /// What calls cost, with whatever they lead to.
-pub(super) struct Calls(diapason_sim::Costs);
+pub(super) struct Calls(Costs);
 
 impl Calls {
-    pub(super) fn new(costs: &Costs) -> Calls {
-        Calls(diapason_sim::Costs::at(costs.clock_hz()))
+    pub(super) fn new(costs: &KernelTimes) -> Calls {
+        Calls(Costs::at(costs.clock_hz()))
     }
 
     fn each(&self, call: CallNumber) -> Nanos {
-        let cause = Cause::Syscall(call as u64, [0; 5]);
-        let path = |stays| {
-            let cost = self.0.of(&cause, stays);
-            cost.before + cost.after + self.0.user()
-        };
-        self.0.time(path(true).max(path(false)))
+        self.0.call(call)
     }
 
     /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of

@@ -6,12 +6,12 @@
 
 use super::calls::Step;
 use super::core::Core;
-use super::counts::Costs;
 use super::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
 use crate::duration::human;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
+use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Before, Bill, Hop, Link, Relay, Stuck, Taking, User, What, input, relay,
 };
@@ -58,7 +58,7 @@ pub struct ChainItem {
 
 /// The bills of all chains of `system`, in their order.
 #[must_use]
-pub fn chains(system: &System, core: &Core, costs: &Costs, pipes: &[Piped]) -> Vec<Chained> {
+pub fn chains(system: &System, core: &Core, costs: &KernelTimes, pipes: &[Piped]) -> Vec<Chained> {
     let plant = Plant::new(system, core, costs);
     system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
 }

@@ -1,9 +1,9 @@
 //! From a description to what the analysis calls a system: the VCPUs of one core, and what the
 //! kernel and the devices take from them.
 
-use super::counts::Costs;
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoVcpu, MainVcpu, Queue, Share, Source, System};
+use diapason_analysis::server::{IoVcpu, MainVcpu, Queue, Share, Source, System, dp_queues};
+use diapason_costs::KernelTimes;
 use diapason_system::Server;
 
 /// One core, as the analysis sees it.
@@ -19,7 +19,7 @@ pub struct Core {
 
 /// The core that `described` asks for.
 #[must_use]
-pub fn core(described: &diapason_system::System, costs: &Costs) -> Core {
+pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let mut core = Core { system: System::default(), mains: Vec::new(), ios: Vec::new() };
     let queues = described.scheduling.dp_queues;
     for (number, vcpu) in (0u16..).zip(&described.vcpus) {
@@ -46,25 +46,15 @@ pub fn core(described: &diapason_system::System, costs: &Costs) -> Core {
         }
     }
     let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
-    let cost = costs.top_half();
+    let prices = costs.prices(dp_queues(&core.system.mains));
+    let cost = prices.top_half;
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
-    // Each sleeper of those with a VCPU can ring once while none of them gets to run, for it has to
-    // run to be set again; and so can each replenishment of a VCPU that is less urgent.
-    let once = Nanos(costs.top_half().0.saturating_mul(sleepers(described)));
-    core.system.kernel_section = costs.longest_path() + once;
-    core.system.lower_timer = costs.top_half();
-    // A budget may end while the kernel is busy.
-    core.system.overrun = costs.longest_path();
-    core.system.switch = costs.switch(&core.system.mains);
+    core.system.kernel_section = prices.path;
+    // An alarm rings only when its VCPU could run, and that VCPU pays: a replenishment, too.
+    core.system.lower_timer = Nanos::ZERO;
+    core.system.overrun = prices.overrun();
+    core.system.switch = prices.switch;
     core
-}
-
-/// Threads and events of the processes that may use a VCPU: the alarms of all others wait until no
-/// VCPU wants to run.
-fn sleepers(described: &diapason_system::System) -> u64 {
-    let processes = described.processes.iter().enumerate();
-    let reserving = processes.filter(|(index, _)| described.may_reserve(*index));
-    reserving.map(|(_, p)| u64::from(p.threads) + u64::from(p.events)).sum()
 }
 
 fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {

@@ -1,7 +1,7 @@
 //! `diapason plan`: what can be promised about a described system before anything runs.
 //!
 //! The theory is in `diapason-analysis`; here a description becomes its input (`core`, with what
-//! the kernel costs from [`counts`]), and its answers become tables, JSON and one verdict. What
+//! the kernel costs from `diapason_costs`), and its answers become tables, JSON and one verdict. What
 //! boots asks the same [`objection`] first, so nothing boots that `plan` refuses.
 
 mod allocate;
@@ -11,7 +11,6 @@ mod calls;
 mod chain_tables;
 pub mod chains;
 mod core;
-pub mod counts;
 mod json;
 mod outputs;
 pub mod pipes;

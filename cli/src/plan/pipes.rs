@@ -7,10 +7,10 @@
 use super::bus;
 use super::calls::Calls;
 use super::core::Core;
-use super::counts::Costs;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
     Work, equation_nine, input, top_half,
@@ -47,7 +47,7 @@ pub(super) type Missing = (String, String);
 
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
-pub fn pipes(system: &System, core: &Core, costs: &Costs) -> Vec<Piped> {
+pub fn pipes(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Piped> {
     let plant = Plant::new(system, core, costs);
     let each = (0..system.pipes.len()).map(|index| {
         let piped = match system.pipes[index].way {
@@ -84,7 +84,7 @@ pub(super) struct Inbound {
 }
 
 impl<'a> Plant<'a> {
-    pub(super) fn new(system: &'a System, core: &'a Core, costs: &Costs) -> Plant<'a> {
+    pub(super) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
         Plant { system, core, calls: Calls::new(costs) }
     }
 }

@@ -6,13 +6,13 @@
 
 use super::calls::Calls;
 use super::core::Core;
-use super::counts::{Costs, KERNEL};
 use super::pipes::{Missing, Plant, interrupts};
 use super::verdict::Plan;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CHANNELS, COSTS, DriverCosts, Envelope, OUTPUT_COSTS, OutputCosts};
+use diapason_costs::{KERNEL, KernelTimes};
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, Setting, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
@@ -27,7 +27,7 @@ const SLOT: Nanos = Nanos::from_micros(125);
 /// promised there.
 pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 
-pub(super) fn tuned(system: &System, core: &Core, costs: &Costs) -> Tuned {
+pub(super) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned {
     let plant = Plant { system, core, calls: Calls::new(costs) };
     let costs = |tpipe| Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?));
     system.tpipes.iter().map(costs).collect()
@@ -36,7 +36,7 @@ pub(super) fn tuned(system: &System, core: &Core, costs: &Costs) -> Tuned {
 /// The system with what its servers are told: the costs that its plan computes with.
 #[must_use]
 pub fn told(mut system: System) -> System {
-    let costs = Costs::new(KERNEL, system.clock_hz);
+    let costs = KernelTimes::new(KERNEL, system.clock_hz);
     let core = super::core::core(&system, &costs);
     let tuned = tuned(&system, &core, &costs);
     for (place, costs) in tuned.iter().enumerate() {

@@ -4,13 +4,13 @@ use super::allocate;
 use super::bus::{self, Bused};
 use super::chains::{self, Chained};
 use super::core::{self, Core, is_by_period};
-use super::counts::{Costs, KERNEL};
 use super::pipes::{self, Piped};
 use super::refusal;
 use super::tuned::{self, Tuned};
 use diapason_analysis::server::{
     Admission, ClosedForm, Queue, Unfit, admit, breakdown, equation_one, wide,
 };
+use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, System};
 
 /// What a sum against a bound says about a system.
@@ -28,7 +28,7 @@ pub struct Plan {
     /// The VCPUs and what they compete with.
     pub core: Core,
     /// What the kernel is assumed to cost.
-    pub costs: Costs,
+    pub costs: KernelTimes,
     /// What the exact test says.
     pub exact: Result<Admission, Unfit>,
     /// Eq. 1 of the papers.
@@ -79,8 +79,9 @@ impl Plan {
     }
 
     /// Only what the verdict needs.
-    pub(crate) fn tests(system: &System, clock_hz: u64) -> Plan {
-        let costs = Costs::new(KERNEL, clock_hz);
+    #[must_use]
+    pub fn tests(system: &System, clock_hz: u64) -> Plan {
+        let costs = KernelTimes::new(KERNEL, clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         let pipes = pipes::pipes(system, &core, &costs);
@@ -107,7 +108,8 @@ impl Plan {
     }
 
     /// May it boot? Also of a plan of tests alone.
-    pub(crate) fn admits(&self, system: &System) -> bool {
+    #[must_use]
+    pub fn admits(&self, system: &System) -> bool {
         self.is_admitted(system) && self.besides(system).is_none()
     }
 

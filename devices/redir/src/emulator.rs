@@ -12,7 +12,7 @@ const STEP: Duration = Duration::from_millis(2);
 pub struct Emulator(Child);
 
 impl Emulator {
-    /// Starts it.
+    /// Starts the emulator.
     ///
     /// # Errors
     /// If it does not start.

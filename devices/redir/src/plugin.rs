@@ -68,7 +68,7 @@ impl std::error::Error for Unavailable {}
 /// Builds the plugin into `folder`; where it is.
 ///
 /// # Errors
-/// Whatever is missing, with its remedy.
+/// Returns an error that names the missing tool and its remedy.
 pub fn build(folder: &Path) -> Result<PathBuf, Unavailable> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err(Unavailable::Host);

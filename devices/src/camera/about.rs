@@ -1,4 +1,4 @@
-//! What the camera says about itself: pictures, speeds, alternate settings.
+//! The descriptors of the camera: pictures, speeds, alternate settings.
 
 use super::IN;
 use crate::bridge::superspeed_bos;

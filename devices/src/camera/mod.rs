@@ -75,7 +75,7 @@ struct Frame {
     sent: usize,
 }
 
-/// What was sent in the interval under way.
+/// The bytes sent in the current interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
     interval: u64,
@@ -85,7 +85,7 @@ struct Burst {
     room: usize,
 }
 
-/// The camera.
+/// A model of a camera.
 #[derive(Clone, Debug)]
 pub struct Camera {
     standard: Standard,
@@ -129,7 +129,7 @@ impl Camera {
         self.lost
     }
 
-    /// What the host committed to.
+    /// Returns the settings that the host committed to.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.negotiation.committed()

@@ -42,7 +42,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the camera makes of a block: the nearest it can do.
+    /// Returns the nearest settings that the camera can do for a block.
     fn of(block: &[u8]) -> Option<Settings> {
         let [_, _, _, frame, a, b, c, d] = *block.first_chunk::<LEAST>()?;
         let frame = usize::from(frame).clamp(1, FRAMES.len()) - 1;
@@ -52,7 +52,7 @@ impl Settings {
         Some(Settings { frame, interval })
     }
 
-    /// The picture.
+    /// Returns the format of the picture.
     #[must_use]
     pub fn format(&self) -> FrameFormat {
         FRAMES.get(self.frame).copied().unwrap_or(FRAMES[0])

@@ -22,7 +22,7 @@ impl Default for Alarms {
 }
 
 impl Alarms {
-    /// The earliest.
+    /// Returns the earliest alarm.
     #[must_use]
     pub fn first(&self) -> Nanos {
         self.0.first.get()
@@ -37,7 +37,7 @@ impl Alarms {
     }
 }
 
-/// One of them.
+/// An alarm of the set.
 #[derive(Clone, Debug)]
 pub struct Alarm {
     alarms: Alarms,
@@ -45,13 +45,13 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// When it rings.
+    /// Returns when it rings.
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.alarms.0.each.borrow()[self.index]
     }
 
-    /// It rings then.
+    /// Sets it to ring at `time`.
     pub fn set(&self, time: Nanos) {
         let Table { first, each } = &*self.alarms.0;
         let mut each = each.borrow_mut();

@@ -1,4 +1,4 @@
-//! What goes wrong on a CAN bus, and when.
+//! The mishaps on a CAN bus, and their times.
 
 use super::Segment;
 use diapason_abi::Nanos;
@@ -17,7 +17,7 @@ pub enum Mishap {
     BusOff,
 }
 
-/// What is to be done, and with which node.
+/// The deed, and the node that does it.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Destroy(u32),
@@ -25,7 +25,7 @@ enum Deed {
     Expel,
 }
 
-/// What is still to come, in order of time.
+/// The mishaps to come, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Plan(VecDeque<(Nanos, Deed)>);
 
@@ -57,7 +57,7 @@ impl Plan {
 }
 
 impl Segment {
-    /// What is due happens.
+    /// Carries out the mishaps that are due.
     pub(super) fn happen(&mut self, now: Nanos) {
         while let Some((_, deed)) = self.plan.0.pop_front_if(|(time, _)| *time <= now) {
             match deed {
@@ -127,16 +127,25 @@ mod tests {
     }
 
     #[test]
-    fn bus_off_silences_the_plug_and_says_so() {
-        let (bus, mut plug) = bus();
+    fn bus_off_silences_the_plug_until_it_recovers_and_says_both() {
+        let (bus, plug) = bus();
         bus.suffer(Nanos::from_millis(5), Mishap::BusOff);
         let all = events(&plug, Nanos::from_millis(6));
         let off =
             |kind: &EventKind| matches!(kind, EventKind::Health { health: Health::BusOff, .. });
         assert!(all.iter().any(|(time, kind)| *time == Nanos::from_millis(5) && off(kind)));
         let frame = Frame::data(StandardId::MAX, &[]).unwrap();
-        assert!(plug.send(Nanos::from_millis(7), frame, false).is_err());
-        plug.switch_on(Nanos::from_millis(8), false);
-        assert!(plug.send(Nanos::from_millis(9), frame, false).is_ok());
+        plug.send(Nanos::from_millis(6), frame, false).unwrap();
+        let all = events(&plug, Nanos::from_millis(20));
+        let [(active, EventKind::Health { health: Health::ErrorActive, .. }), (sent, last)] =
+            all[..]
+        else {
+            panic!("{all:?}")
+        };
+        // 128 times 11 recessive bits of an idle bus.
+        let recovery = Nanos(128 * 11 * 1_000_000_000 / u64::from(plug.rate().hertz()));
+        let bit = Nanos(1_000_000_000 / u64::from(plug.rate().hertz()));
+        assert!((recovery..=recovery + bit).contains(&(active - Nanos::from_millis(5))));
+        assert!(matches!(last, EventKind::Sent { .. }) && sent > active);
     }
 }

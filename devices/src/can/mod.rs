@@ -31,7 +31,7 @@ const MAILBOX: usize = 1_024;
 pub struct Sent {
     /// The end of its last bit.
     pub time: Nanos,
-    /// Who sent it.
+    /// The node that sent it.
     pub node: NodeId,
     /// The frame.
     pub frame: Frame,
@@ -58,7 +58,7 @@ struct Segment {
     mailboxes: Vec<Mailbox>,
     record: VecDeque<Sent>,
     record_limit: usize,
-    /// What devices got and sent, if somebody wants to know.
+    /// The frames that devices received and sent, if they are kept.
     heard: Option<Vec<Heard>>,
     overdue: u64,
     plan: Plan,
@@ -66,7 +66,7 @@ struct Segment {
     next: Nanos,
 }
 
-/// What happened at one plug.
+/// The events of one plug.
 struct Mailbox {
     events: VecDeque<Event>,
     on: bool,
@@ -104,7 +104,7 @@ impl CanBus {
         })))
     }
 
-    /// Whatever changes the bus or who is on it goes through here.
+    /// Every change of the bus or of its nodes goes through here.
     fn change<T>(&self, act: impl FnOnce(&mut Segment) -> T) -> T {
         let segment = &mut *self.0.borrow_mut();
         let result = act(segment);
@@ -207,7 +207,7 @@ impl CanBus {
         self.0.borrow_mut().heard.get_or_insert_default();
     }
 
-    /// What devices got and sent since the last call, if it is kept.
+    /// Returns the frames that devices received and sent since the last call, if they are kept.
     #[must_use]
     pub fn take_heard(&self) -> Vec<Heard> {
         self.0.borrow_mut().heard.as_mut().map(std::mem::take).unwrap_or_default()
@@ -249,7 +249,7 @@ impl CanBus {
             let alarm = alarms.join();
             let (events, rings) = (VecDeque::new(), alarm.clone());
             segment.mailboxes.push(Mailbox { events, on: false, alarm: rings });
-            let setup = Setup { queue, in_order: true, stay_bus_off: true, ..Setup::default() };
+            let setup = Setup { queue, in_order: true, ..Setup::default() };
             let talker = segment.node(setup.clone(), Some(index));
             let listener = segment.node(Setup { listen_only: true, ..setup }, Some(index));
             let now = segment.bus.now();
@@ -288,7 +288,7 @@ impl Segment {
         }
     }
 
-    /// What other nodes do at `time`.
+    /// Carries out the actions of the other nodes at `time`.
     fn act(&mut self, time: Nanos) {
         self.happen(time);
         for (node, source) in self.sources.iter_mut().filter(|(_, s)| s.next() == time) {
@@ -365,7 +365,7 @@ impl Plug {
         self.alarm.time()
     }
 
-    /// What happened at this controller until `now`, in order.
+    /// Returns the next event of this controller until `now`, in order.
     #[must_use]
     pub fn poll(&self, now: Nanos) -> Option<Event> {
         let segment = &mut *self.bus.0.borrow_mut();
@@ -388,7 +388,7 @@ impl Plug {
         });
     }
 
-    /// Leave the bus.
+    /// Leaves the bus.
     pub fn switch_off(&mut self, now: Nanos) {
         let node = self.node();
         self.bus.change(|segment| {

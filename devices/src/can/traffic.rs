@@ -1,4 +1,4 @@
-//! Who else talks on a CAN bus: control units with periodic messages, and logs that are replayed.
+//! The other nodes of a CAN bus: control units with periodic messages, and logs that are replayed.
 
 use diapason_abi::Nanos;
 use diapason_can::candump::{self, LogError, Report};
@@ -70,7 +70,7 @@ impl Traffic {
         }
     }
 
-    /// That frame.
+    /// Takes that frame.
     pub fn take(&mut self) -> Option<Frame> {
         match self {
             Traffic::Periodic { message, sent } => {

@@ -46,7 +46,7 @@ enum Stage {
     Broken,
 }
 
-/// The disk.
+/// A model of a disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     standard: Standard,
@@ -75,13 +75,13 @@ impl Disk {
         }
     }
 
-    /// What is on it.
+    /// Returns its content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What is on it, to change.
+    /// Returns its content, to change it.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -242,6 +242,7 @@ fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
+        high_speed: true,
         strings: ["Memory disk", "000000000001"].map(String::from).into(),
         ..Descriptors::default()
     }

@@ -53,7 +53,7 @@ impl Data {
     }
 }
 
-/// What a command wants of a disk of so many bytes.
+/// Returns the action that a command requests of a disk of so many bytes.
 ///
 /// # Errors
 /// It failed; `sense` says why.

@@ -10,12 +10,12 @@ const MILLION: i64 = 1_000_000;
 struct Rate {
     from: Nanos,
     ppm: i32,
-    /// What it has gained until then.
+    /// The gain until then.
     gained: i128,
 }
 
 impl Rate {
-    /// What the clock has gained at a later time, if this rate lasts until then.
+    /// Returns the gain of the clock at a later time, if this rate lasts until then.
     fn gained(&self, now: Nanos) -> i128 {
         let span = now.0 - self.from.0;
         let small = i64::try_from(span).ok().and_then(|span| span.checked_mul(self.ppm.into()));
@@ -25,8 +25,8 @@ impl Rate {
     }
 }
 
-/// A device that lives by a clock of its own. What it does takes place at the host's time of
-/// course; when it does it, and what times it reports, its own clock says.
+/// A device that lives by a clock of its own. Its actions take place at the host's time. Its own
+/// clock decides when it acts, and which times it reports.
 pub struct Drifting<D> {
     device: D,
     rates: Vec<Rate>,
@@ -45,7 +45,7 @@ impl<D: Device> Drifting<D> {
         Drifting { device, rates }
     }
 
-    /// What its clock is ahead.
+    /// Returns how far its clock is ahead.
     fn gained(&self, now: Nanos) -> i128 {
         let begun = self.rates.partition_point(|rate| rate.from < now);
         self.rates[..begun].last().map_or(0, |rate| rate.gained(now))

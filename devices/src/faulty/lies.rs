@@ -17,7 +17,7 @@ pub enum Change {
         nth: usize,
         /// Where in it.
         at: usize,
-        /// What stands there.
+        /// The false value.
         value: u8,
     },
     /// The `nth` part of this type is left out; the total length stays.
@@ -33,7 +33,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Change `bytes`.
+    /// Changes `bytes`.
     pub fn apply(&self, bytes: &mut Vec<u8>, random: &mut Random) {
         match *self {
             Change::Byte(at, value) => put(bytes, at, value),
@@ -87,7 +87,7 @@ fn find(bytes: &[u8], part: u8, nth: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// What a device says wrong, and when.
+/// A false statement of a device, and its occasion.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lie {
     /// About this type of descriptor.

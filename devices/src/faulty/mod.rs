@@ -1,7 +1,7 @@
 //! Devices that misbehave on command: any device, and a plan of what goes wrong when.
 //!
 //! A plan is explicit: rules for packets, with their endpoint, their time and how often, and lies
-//! about descriptors ([`lies::catalogue`] has those that broke real drivers). What is random comes
+//! about descriptors ([`lies::catalogue`] has those that broke real drivers). Random values come
 //! from the caller's seed.
 
 mod drift;
@@ -17,7 +17,7 @@ pub use lies::{Change, Lie};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What goes wrong with a packet or a request.
+/// A fault of a packet or a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// Stalls; the device does not see the packet.
@@ -47,7 +47,7 @@ pub struct Rule {
     pub until: Nanos,
     /// Once in so many times; 1: always.
     pub one_in: u32,
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -86,7 +86,7 @@ pub struct Faulty<D> {
     tally: Option<Rc<Tally>>,
 }
 
-/// What several devices did wrong, together.
+/// The faults of several devices together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Devices that told a lie about themselves, at least one.

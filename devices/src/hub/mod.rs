@@ -34,7 +34,7 @@ pub enum NotPlugged {
     Speed(Box<dyn Device>),
 }
 
-/// The hub.
+/// A model of a hub.
 pub struct Hub {
     superspeed: bool,
     standard: Standard,
@@ -240,6 +240,7 @@ fn descriptors(superspeed: bool, ports: u8) -> Descriptors {
     Descriptors {
         device: device.bytes(speed),
         configuration: configuration.bytes(speed),
+        high_speed: !superspeed,
         strings: vec![if superspeed { "USB 3 hub" } else { "USB 2 hub" }.into()],
         bos: if superspeed { superspeed_bos() } else { Vec::new() },
         ..Descriptors::default()

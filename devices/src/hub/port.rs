@@ -45,7 +45,7 @@ const WARM: u16 = 1 << 5;
 /// The link state that switches a port off.
 const DISABLED: u8 = 4;
 
-/// One port.
+/// A port of the hub.
 pub struct Port {
     superspeed: bool,
     device: Option<Box<dyn Device>>,
@@ -225,7 +225,7 @@ impl Port {
         }
     }
 
-    /// What is in it, as far as packets reach it.
+    /// Returns the device in it, as far as packets reach it.
     pub fn child(&mut self) -> Option<&mut dyn Device> {
         let reached = self.feigned && self.powered
             || self.status & (ENABLED | SUSPENDED | RESETTING) == ENABLED;

@@ -29,13 +29,16 @@ const NOT_ACKNOWLEDGED: u32 = 1 << 12;
 const ARBITRATION_LOST: u32 = 1 << 13;
 const LISTEN_ONLY: u8 = 2;
 
+/// Receive errors of a controller that is error-passive.
+const PASSIVE_FROM: u16 = 128;
 const STATE_PASSIVE: u8 = 0x20;
 const STATE_OFF: u8 = 0x40;
 
 /// A frame on its way to the bus.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
-    ticket: Ticket,
+    /// `None` at a wrong bit rate: it waits for a bus that does not understand it.
+    ticket: Option<Ticket>,
     transaction: u16,
     frame: Frame,
     extended: bool,
@@ -52,7 +55,7 @@ pub enum NotSent {
     Full,
 }
 
-/// One channel.
+/// A channel of the interface.
 pub struct Channel {
     entity: u8,
     plug: Option<Plug>,
@@ -60,6 +63,8 @@ pub struct Channel {
     data: [u8; 8],
     listens: bool,
     started: bool,
+    /// At another bit rate than its bus: the errors that it heard.
+    mistuned: Option<u16>,
     outstanding: Vec<Outstanding>,
     most: usize,
 }
@@ -68,7 +73,8 @@ impl Channel {
     /// A channel that was never opened, on a bus or not, with room for `most` frames.
     pub fn new(entity: u8, plug: Option<Plug>, most: usize) -> Channel {
         let (nominal, data, outstanding) = ([0; 8], [0; 8], Vec::new());
-        Channel { entity, plug, nominal, data, listens: false, started: false, outstanding, most }
+        let (listens, started, mistuned) = (false, false, None);
+        Channel { entity, plug, nominal, data, listens, started, mistuned, outstanding, most }
     }
 
     pub fn plug(&self) -> Option<&Plug> {
@@ -96,18 +102,25 @@ impl Channel {
         self.listens = mode == LISTEN_ONLY;
     }
 
-    /// Take part in the bus. At another bit rate than its own it stays away from it: `false`.
-    pub fn start(&mut self, now: Nanos) -> bool {
+    /// Take part in the bus. At another bit rate than its own it understands nothing that it
+    /// hears, and nobody understands what it sends.
+    pub fn start(&mut self, now: Nanos) {
         let [r0, r1, r2, r3, ..] = self.nominal;
         let hertz = u32::from_le_bytes([r0, r1, r2, r3]);
         self.outstanding.clear();
-        let Some(plug) = self.plug.as_mut() else { return false };
-        self.started = plug.rate().hertz() == hertz;
-        match self.started {
-            true => plug.switch_on(now, self.listens),
-            false => plug.switch_off(now),
-        }
-        self.started
+        let Some(plug) = self.plug.as_mut() else { return };
+        self.mistuned = (plug.rate().hertz() != hertz).then_some(0);
+        self.started = true;
+        plug.switch_on(now, self.listens || self.mistuned.is_some());
+    }
+
+    /// Another's frame went by. `None` at the right bit rate. At a wrong one it is an error, and
+    /// true if this one makes the controller error-passive.
+    pub fn stray(&mut self) -> Option<bool> {
+        let errors = self.mistuned.as_mut()?;
+        let before = *errors;
+        *errors = (before + 1).min(PASSIVE_FROM);
+        Some(before < PASSIVE_FROM && *errors == PASSIVE_FROM)
     }
 
     /// Leave the bus; frames under way are forgotten.
@@ -135,10 +148,13 @@ impl Channel {
         if self.outstanding.len() >= self.most {
             return Err(NotSent::Full);
         }
-        let ticket = plug.send(now, frame, once).map_err(|refusal| match refusal {
-            SendRefusal::QueueFull { .. } => NotSent::Full,
-            SendRefusal::NoSuchNode { .. } | SendRefusal::Silent => NotSent::Controller,
-        })?;
+        let ticket = match self.mistuned {
+            Some(_) => None,
+            None => Some(plug.send(now, frame, once).map_err(|refusal| match refusal {
+                SendRefusal::QueueFull { .. } => NotSent::Full,
+                SendRefusal::NoSuchNode { .. } | SendRefusal::Silent => NotSent::Controller,
+            })?),
+        };
         let transaction = command.header().transaction;
         self.outstanding.push(Outstanding { ticket, transaction, frame, extended });
         Ok(())
@@ -146,7 +162,7 @@ impl Channel {
 
     /// The acknowledgement of a frame that is through, or of one that had a single attempt.
     pub fn acknowledge(&mut self, ticket: Ticket, ticks: u64, failed: Failed) -> Option<Message> {
-        let at = self.outstanding.iter().position(|o| o.ticket == ticket)?;
+        let at = self.outstanding.iter().position(|o| o.ticket == Some(ticket))?;
         let Outstanding { transaction, frame, extended, .. } = self.outstanding.remove(at);
         if extended {
             let number = number::EXTENDED_ACKNOWLEDGE;
@@ -159,7 +175,7 @@ impl Channel {
         Some(message.put(16, [frame.code(), flags(&frame)]).put(18, stamp(ticks)))
     }
 
-    /// What the controller thinks of itself.
+    /// Returns the state that the controller reports.
     pub fn state(&self, transaction: u16, ticks: u64) -> Message {
         let (status, errors) = self.status();
         let message = Message::normal(number::CHIP_STATE, self.entity, transaction);
@@ -171,6 +187,10 @@ impl Channel {
         let Some(plug) = self.plug.as_ref().filter(|_| self.started) else {
             return (STATE_OFF, [0, 0]);
         };
+        if let Some(errors) = self.mistuned {
+            let status = if errors < PASSIVE_FROM { 0 } else { STATE_PASSIVE };
+            return (status, [0, errors as u8]);
+        }
         let (health, transmit, receive) = plug.health();
         let status = match health {
             Health::ErrorActive | Health::Warning => 0,

@@ -3,7 +3,7 @@
 //! A normal command is 32 bytes. An extended one begins with 255 and says how long it is, a
 //! multiple of 8 up to 128; those of this device stay within 64.
 
-/// Command numbers.
+/// The numbers of commands.
 pub mod number {
     #![allow(missing_docs, reason = "the names are the documentation")]
     pub const SET_BUS_PARAMETERS: u8 = 16;
@@ -64,7 +64,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// From the wire.
+    /// Decodes the four bytes of the wire.
     #[must_use]
     pub const fn decode(b: [u8; 4]) -> Header {
         let word = u16::from_le_bytes([b[2], b[3]]);
@@ -76,7 +76,7 @@ impl Header {
         }
     }
 
-    /// For the wire.
+    /// Encodes the four bytes of the wire.
     #[must_use]
     pub const fn encode(self) -> [u8; 4] {
         let word = (self.from as u16 & 15) << 12 | self.transaction & 0xfff;
@@ -85,7 +85,7 @@ impl Header {
     }
 }
 
-/// A command, complete.
+/// A complete command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
     bytes: Vec<u8>,
@@ -118,19 +118,19 @@ impl Command {
         std::array::from_fn(|i| self.bytes.get(at + i).copied().unwrap_or(0))
     }
 
-    /// One byte.
+    /// Returns one byte.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         self.array::<1>(at)[0]
     }
 
-    /// 16 bits.
+    /// Returns 16 bits.
     #[must_use]
     pub fn half(&self, at: usize) -> u16 {
         u16::from_le_bytes(self.array(at))
     }
 
-    /// 32 bits.
+    /// Returns 32 bits.
     #[must_use]
     pub fn word(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.array(at))
@@ -148,7 +148,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// One more packet.
+    /// Takes one more packet.
     pub fn push(&mut self, packet: &[u8]) {
         self.bytes.extend_from_slice(packet);
     }

@@ -40,7 +40,7 @@ const DEBUGGER: u8 = 0x2a;
 const ROUTER: u8 = 0x00;
 const NOBODY: u8 = 0x3e;
 
-/// What an interface says of itself.
+/// The identity of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     /// Its kind of controller.
@@ -57,7 +57,7 @@ impl Default for Identity {
     }
 }
 
-/// The interface.
+/// A model of the interface.
 pub struct Hydra {
     identity: Identity,
     standard: Standard,
@@ -146,6 +146,13 @@ impl Hydra {
         let (ticks, extended) = (self.ticks(time), self.extended);
         let Some(channel) = self.channels.get_mut(index) else { return };
         match kind {
+            EventKind::Received { .. } if let Some(turns_passive) = channel.stray() => {
+                let message = channel.bus_error(index as u8, ticks, extended);
+                self.outbox.frame(index, message);
+                if turns_passive {
+                    self.outbox.state(index, channel.state(0, ticks));
+                }
+            }
             EventKind::Received { frame } => {
                 let message = channel.received(index as u8, &frame, ticks, extended);
                 self.outbox.frame(index, message);
@@ -257,6 +264,7 @@ fn descriptors(identity: Identity) -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
+        high_speed: true,
         strings: strings.map(String::from).into(),
         ..Descriptors::default()
     }

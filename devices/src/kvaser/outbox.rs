@@ -1,4 +1,4 @@
-//! What waits for the host: the bounded receive buffer, and replies apart from it.
+//! The messages that wait for the host: the bounded receive buffer, and replies apart from it.
 //!
 //! The receive buffer is the article's 4 KB: 64 messages of 64 bytes. When it is full the oldest
 //! frame makes room, and the next frame of that channel says that something was lost before it.
@@ -26,7 +26,7 @@ struct Waiting {
     message: Message,
 }
 
-/// What is kept for one channel.
+/// The state kept for one channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     state: Option<Waiting>,
@@ -48,7 +48,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Nothing yet.
+    /// Returns an empty outbox.
     #[must_use]
     pub fn new(channels: usize) -> Outbox {
         Outbox {

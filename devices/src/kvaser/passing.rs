@@ -1,11 +1,11 @@
-//! What passes between host and interface, for whoever looks at it.
+//! The messages between host and interface, for observers.
 
 use super::channel;
 use super::command::Command;
 use super::{CHANNELS, FIRST_CHANNEL};
 use diapason_can::Frame;
 
-/// What a command says of a frame.
+/// The content of a command about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
     /// This one came.
@@ -19,11 +19,11 @@ pub enum Load {
 /// A command about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passing {
-    /// Whose it is.
+    /// The channel it belongs to.
     pub channel: usize,
-    /// What it says.
+    /// The content.
     pub load: Load,
-    /// What an acknowledgement repeats.
+    /// The transaction that an acknowledgement repeats.
     pub transaction: u16,
 }
 

@@ -11,7 +11,10 @@ const FLAG_CAPABILITIES: u32 = 1 << 12;
 /// Set: a controller with an 80 MHz clock for bits and 24 MHz for time.
 const FLAG_RT: u32 = 1 << 13;
 
-/// Which controller.
+/// The largest bit rate, as the interface says it.
+pub(super) const BIT_RATE_MAX: u32 = 1_000_000;
+
+/// The kind of controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Personality {
     /// 80 MHz, time in 1/80 µs.
@@ -87,12 +90,13 @@ impl Personality {
     pub fn accepts(self, bytes: [u8; 8]) -> bool {
         let [r0, r1, r2, r3, before, after, jump, _] = bytes;
         let limits = self.limits();
-        let cycles = u64::from(u32::from_le_bytes([r0, r1, r2, r3]))
-            * (1 + u64::from(before) + u64::from(after));
+        let hertz = u32::from_le_bytes([r0, r1, r2, r3]);
+        let cycles = u64::from(hertz) * (1 + u64::from(before) + u64::from(after));
         let clock = u64::from(self.clock());
         let prescaler = (clock + cycles / 2).checked_div(cycles).unwrap_or(0);
         let inside = |value: u8, (low, high)| (low..=high).contains(&value);
-        inside(before, limits.before_sample)
+        hertz <= BIT_RATE_MAX
+            && inside(before, limits.before_sample)
             && inside(after, limits.after_sample)
             && inside(jump, (1, limits.jump))
             && (1..=u64::from(limits.prescaler)).contains(&prescaler)
@@ -114,6 +118,18 @@ mod tests {
         assert_eq!(all.map(|p| p.accepts(flexc)), [true, true, true]);
         assert_eq!(all.map(|p| p.accepts([0, 0, 0, 0, 13, 2, 1, 1])), [false; 3]);
         assert_eq!(all.map(|p| p.accepts([0xff; 8])), [false; 3]);
+    }
+
+    #[test]
+    fn no_bit_rate_beyond_the_largest_that_the_interface_says() {
+        let all = [Personality::Kcan, Personality::Rt, Personality::Flexc];
+        let at = |hertz: u32, before, after| {
+            let [a, b, c, d] = hertz.to_le_bytes();
+            all.map(|p| p.accepts([a, b, c, d, before, after, 1, 1]))
+        };
+        assert_eq!(at(BIT_RATE_MAX, 13, 2), [true; 3]);
+        assert_eq!(at(BIT_RATE_MAX + 1, 13, 2), [false; 3]);
+        assert_eq!(at(1_194_029, 13, 2), [false; 3]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What the interface does when the host commands something.
+//! The interface's reaction to the host's commands.
 
 use super::channel::{Channel, NotSent};
 use super::command::{Command, Header, Message, number};
+use super::personality::BIT_RATE_MAX;
 use super::{CHANNELS, DEBUGGER, Hydra, NOBODY, ROUTER};
 use diapason_abi::Nanos;
 
@@ -20,7 +21,6 @@ const NOT_IMPLEMENTED: u16 = 1;
 const FIRMWARE: u32 = 0x0102_0003;
 /// The article number in binary coded decimals; the real device's is not known to us.
 const ARTICLE_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00];
-const BIT_RATE_MAX: u32 = 1_000_000;
 
 impl Hydra {
     /// Do what a command says, and reply.

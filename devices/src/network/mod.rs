@@ -48,12 +48,12 @@ const EVERYBODY: u16 = 1 << 3;
 /// How fast it says it is, in bits per second.
 const SPEED: u32 = 100_000_000;
 
-/// The device.
+/// A model of a network device.
 pub struct Adapter {
     standard: Standard,
     filter: u16,
     peer: Peer,
-    /// What came of a frame of the host's so far; longer than any frame if it is none.
+    /// The part of the host's frame so far; longer than any frame if it is none.
     begun: Vec<u8>,
     /// Frames for the host, and when they are there; of the first, bytes that went already.
     waiting: VecDeque<(Nanos, Vec<u8>)>,
@@ -89,7 +89,7 @@ impl Adapter {
         self.standard.alternate(DATA) == OPEN
     }
 
-    /// What its settings decide: what waits, and what it says by itself.
+    /// Applies the settings: which frames wait, and which notices the device sends.
     fn settle(&mut self, open_before: bool) {
         let open = self.is_open();
         if open == open_before {
@@ -251,6 +251,7 @@ fn descriptors() -> Descriptors {
             .with(bulk(build::Interface::new(DATA)))
             .bytes(Speed::High),
         others: vec![second.with(frames).with(closed).with(open).bytes(Speed::High)],
+        high_speed: true,
         strings: ["Diapason", "Network", &address, "1"].map(String::from).into(),
         ..Descriptors::default()
     }

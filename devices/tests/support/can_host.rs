@@ -81,7 +81,7 @@ pub fn ask(device: &mut Hydra, now: Nanos, bytes: &[u8]) -> Vec<Vec<u8>> {
     drain(device, now)
 }
 
-/// What Linux sets for these bit rates on a controller of the first kind.
+/// Returns the values that Linux sets for these bit rates on a controller of the first kind.
 pub fn bit_rate(hertz: u32) -> Vec<u8> {
     let mut body = hertz.to_le_bytes().to_vec();
     body.extend([139, 20, 1, 1]);

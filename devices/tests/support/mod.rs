@@ -1,4 +1,4 @@
-//! What a host does to devices in these tests.
+//! The host's side of devices in these tests.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod can_host;

@@ -8,37 +8,20 @@
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::vcpu::{Server, VcpuId};
-use diapason_abi::archive::{
-    Archive, BUDGET_MIN, INTERRUPT_GRACE, PERIOD_MAX, PERIOD_MIN, SWITCH_GRACE, VcpuKind,
-    VcpuRecord,
-};
+use diapason_abi::archive::{Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, VcpuKind, VcpuRecord};
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
+use diapason_costs::Prices;
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
 use diapason_vcpu::{Pibs, SporadicServer};
 
-/// What is taken from everybody's budget for the longest path that cannot be preempted, and for a
-/// budget that is enforced as much late. The longest path has 3,000 instructions; a machine that
-/// needs more than 1 ns for each is not told of here, only to `plan`.
-const OVERHEADS: Overheads =
-    Overheads { section: Nanos(3_000), overrun: Nanos(3_000), ..Overheads::NONE };
-
-/// What the kernel takes from a core that this archive describes: its longest path, the interrupts
-/// of the declared devices, the switches of the I/O VCPUs, and one alarm of each sleeper that may
-/// have a VCPU, as in `plan`.
+/// What the kernel takes from a core that this archive describes, by the formula that `plan` uses.
 fn overheads(archive: &Archive<'_>) -> Overheads {
-    let mut sum = OVERHEADS;
-    for device in archive.devices().filter(|device| device.interval > 0) {
-        sum = sum.with_top_half(INTERRUPT_GRACE, Nanos(device.interval));
-    }
-    for io in archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io) {
-        let switches = 2 * u64::from(io.replenishments);
-        sum = sum.with_top_half(Nanos(switches * SWITCH_GRACE.0), Nanos(io.interval));
-    }
-    let reserving = (0..archive.header.processes).filter(|p| archive.may_reserve(*p));
-    let processes = reserving.map(|p| archive.process(p));
-    let sleepers: u64 = processes.map(|p| u64::from(p.threads) + u64::from(p.events)).sum();
-    sum.section += Nanos(INTERRUPT_GRACE.0 * sleepers);
-    sum
+    let devices = archive.devices().filter(|device| device.interval > 0);
+    let ios = archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io);
+    Prices::KERNEL.overheads(
+        devices.map(|device| Nanos(device.interval)),
+        ios.map(|io| (io.replenishments, Nanos(io.interval))),
+    )
 }
 
 /// What the core has promised.
@@ -108,8 +91,8 @@ impl Kernel<'_> {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
                 // The closed form for those made later has to know of the switches, too.
-                let switches = SWITCH_GRACE.0 * 2 * u64::from(record.replenishments);
-                let asked = Reservation { budget: budget + Nanos(switches), period };
+                let switches = Prices::KERNEL.switches(record.replenishments);
+                let asked = Reservation { budget: budget + switches, period };
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }
             VcpuKind::Io => {

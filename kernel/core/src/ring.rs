@@ -17,7 +17,7 @@ use crate::pool::Id;
 use crate::thread::ThreadId;
 use crate::vcpu::VcpuId;
 use diapason_abi::Nanos;
-use diapason_abi::archive::{INTERRUPT_GRACE, SWITCH_GRACE};
+use diapason_costs::{INTERRUPT_GRACE, SWITCH_GRACE};
 
 /// What entries cost those for whose sake they are.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 //! jobs, what they cost.
 
 mod support;
-use diapason_abi::archive::SWITCH_GRACE;
 use diapason_abi::call::MUTEX;
 use diapason_core::VcpuId;
+use diapason_costs::SWITCH_GRACE;
 use support::*;
 
 const MS: u64 = 1_000_000;

@@ -2,8 +2,8 @@
 //! two for each place in a list, there and back. Who runs in short pieces pays for all others.
 
 mod support;
-use diapason_abi::archive::SWITCH_GRACE;
 use diapason_core::VcpuId;
+use diapason_costs::SWITCH_GRACE;
 use diapason_random::Random;
 use support::*;
 

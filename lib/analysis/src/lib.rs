@@ -6,5 +6,4 @@ extern crate alloc;
 
 #[cfg(feature = "attack")]
 pub mod attack;
-pub mod csd;
 pub mod server;

@@ -122,7 +122,7 @@ struct Core<'a> {
     began: Vec<u64>,
     owner: [Option<usize>; MUTEXES],
     waits: Vec<Option<usize>>,
-    /// What each has paid for others in its present job, and the most in any.
+    /// The time that each paid for others in its present job, and the most in any job.
     paid: Vec<u64>,
     most: Vec<u64>,
     longest: u64,

@@ -25,7 +25,7 @@ pub struct Ground<'a> {
     pub judge: &'a Judge,
     /// Most periodic time in a slot, in ps.
     pub capacity: u64,
-    /// What stays where it is.
+    /// The items whose places are fixed.
     pub fixed: &'a [(Item, u32)],
 }
 

@@ -1,5 +1,5 @@
-//! What shares a bus instance: the bus itself, periodic and asynchronous endpoints, and the checks
-//! that find a description which makes no sense.
+//! The users of a bus instance: the bus itself, periodic and asynchronous endpoints, and the checks
+//! that find a senseless description.
 
 use crate::nonsense::Nonsense;
 use crate::packet::{Coding, Direction, Speed, Transfer, packet_time};
@@ -27,7 +27,7 @@ impl fmt::Display for EndpointId {
     }
 }
 
-/// What the controller starts only if it ends inside the microframe.
+/// The unit that the controller starts only if it ends inside the microframe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A packet; a burst may go on in the next microframe.
@@ -38,7 +38,7 @@ pub enum Unit {
     Unknown,
 }
 
-/// Who decides in which slot of its period a periodic endpoint transmits.
+/// The rule that decides in which slot of its period a periodic endpoint transmits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Starts {
     /// The schedule: the driver hands over each transfer for its slot.
@@ -47,7 +47,7 @@ pub enum Starts {
     Unknown,
 }
 
-/// A bus instance.
+/// One bus instance: a controller at one speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bus {
     /// Its speed.
@@ -56,9 +56,9 @@ pub struct Bus {
     pub coding: Coding,
     /// Most of a slot that may be periodic, in percent.
     pub periodic_percent: u32,
-    /// What is never divided.
+    /// The unit that is never divided.
     pub unit: Unit,
-    /// Who places periodic endpoints.
+    /// The rule that places periodic endpoints.
     pub starts: Starts,
     /// So many packets may fail and be repeated during one guaranteed transfer, whoever's.
     pub retries: u32,
@@ -123,11 +123,11 @@ pub struct Periodic {
     pub period: u32,
     /// It may run at any longer period up to this one if it does not fit otherwise.
     pub longest_period: u32,
-    /// What happens if it does not fit.
+    /// The consequence if it does not fit.
     pub criticality: Criticality,
 }
 
-/// What a bulk or control endpoint is promised.
+/// The promise to a bulk or control endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guarantee {
     /// `B`: so many bytes …
@@ -175,7 +175,7 @@ impl Periodic {
     /// Equation 2 and what goes with it.
     ///
     /// # Errors
-    /// What makes no sense on this bus.
+    /// Returns an error that names the first key that makes no sense on this bus.
     pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
         if !matches!(self.transfer, Transfer::Interrupt | Transfer::Isochronous) {
             return Err(Nonsense::Type(self.id));
@@ -218,7 +218,7 @@ impl Async {
     }
 
     /// # Errors
-    /// What makes no sense on this bus.
+    /// Returns an error that names the first key that makes no sense on this bus.
     pub fn check(&self, bus: &Bus) -> Result<(), Nonsense> {
         if !matches!(self.transfer, Transfer::Control | Transfer::Bulk) {
             return Err(Nonsense::Type(self.id));

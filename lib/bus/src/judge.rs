@@ -14,7 +14,7 @@ pub const HOPELESS: u64 = 4 * ONE;
 struct Demand {
     id: EndpointId,
     rotation: Rotation,
-    /// What is left of the period for the bus.
+    /// The part of the period that is left for the bus.
     limit: Picos,
 }
 
@@ -28,7 +28,7 @@ pub struct Judge {
 /// A guarantee that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken {
-    /// Whose.
+    /// The endpoint it belongs to.
     pub id: EndpointId,
     /// How long a transfer may take; `None`: for ever, or more than four periods.
     pub worst: Option<Picos>,

@@ -46,7 +46,7 @@ impl Nonsense {
         }
     }
 
-    /// What makes no sense, with a name for the endpoint, and what to give instead.
+    /// Returns the mistake in words, with a name for the endpoint, and the values to use instead.
     #[must_use]
     pub fn describe(&self, name: impl Fn(EndpointId) -> String) -> (String, String) {
         let fault = |id, what: &str, give: String| (format!("{} {what}", name(id)), give);

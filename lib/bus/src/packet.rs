@@ -42,7 +42,7 @@ pub enum Coding {
     EightTen,
 }
 
-/// What an endpoint transfers.
+/// The transfer type of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
     /// Set-up and configuration; asynchronous.

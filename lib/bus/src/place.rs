@@ -47,7 +47,7 @@ impl Bins {
         Bins { load: vec![0; slots as usize], capacity }
     }
 
-    /// What is taken of each slot.
+    /// Returns the used part of each slot.
     #[must_use]
     pub fn load(&self) -> &[u64] {
         &self.load

@@ -27,12 +27,12 @@ pub struct Placed {
     pub period: u32,
 }
 
-/// What an asynchronous endpoint is promised, and what it gets.
+/// The promise to an asynchronous endpoint, and what it gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promise {
     /// Which.
     pub id: EndpointId,
-    /// What it asked for.
+    /// The guarantee that was requested.
     pub guarantee: Guarantee,
     /// Longest time from the doorbell to the end of the last packet: a least upper bound.
     pub worst: Picos,
@@ -56,7 +56,8 @@ pub struct Plan {
 /// The schedule of everything on `bus`.
 ///
 /// # Errors
-/// What makes no sense, or the first endpoint that cannot be given what it must have.
+/// Returns an error for a description that makes no sense, or names the first endpoint whose
+/// guarantee is impossible.
 pub fn plan(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<Plan, Unfit> {
     check(bus, periodic, asyncs)?;
     let judge = Judge::new(bus, asyncs);

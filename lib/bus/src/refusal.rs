@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// What stands in the way of an endpoint.
+/// The reason for refusing an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Wherever it starts, some slot has not enough time left; the numbers are of the best start.
@@ -24,7 +24,7 @@ pub enum Reason {
     Alone(Broken),
 }
 
-/// What would have fit in its place, everything else being where it is.
+/// The nearest demand that would have fit in its place, everything else unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WouldFit {
     /// So many packets per transfer (periodic) or bytes per guarantee (asynchronous) at the same
@@ -41,7 +41,7 @@ pub struct Refusal {
     pub id: EndpointId,
     /// Why.
     pub reason: Reason,
-    /// What instead.
+    /// The nearest demand that fits.
     pub would_fit: WouldFit,
 }
 
@@ -61,7 +61,7 @@ impl From<Nonsense> for Unfit {
 }
 
 impl Broken {
-    /// What breaks, in words, with a name for the endpoint.
+    /// Returns the broken guarantee in words, with a name for the endpoint.
     #[must_use]
     pub fn describe(&self, name: impl Fn(EndpointId) -> String) -> String {
         let worst = match self.worst {
@@ -74,7 +74,7 @@ impl Broken {
 }
 
 impl WouldFit {
-    /// What would fit, in words; the amount is counted in `unit`.
+    /// Returns the nearest demand in words; the amount is counted in `unit`.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         match *self {
@@ -107,7 +107,7 @@ impl Refusal {
         }
     }
 
-    /// What would have fit, in words.
+    /// Returns the nearest demand in words.
     #[must_use]
     pub fn instead(&self) -> String {
         self.would_fit.describe(match self.reason {

@@ -97,7 +97,7 @@ impl Rotation {
         self.ends[self.ends.len() - 1]
     }
 
-    /// The longest item.
+    /// Returns the longest item.
     #[must_use]
     pub fn longest(&self) -> u64 {
         self.ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)

@@ -22,7 +22,7 @@ pub enum Moves {
     Allowed,
 }
 
-/// What is different after a device came or went.
+/// The difference after a device came or went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Change {
     /// Endpoints that run now and did not before.
@@ -46,7 +46,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// An empty bus.
+    /// Returns an empty bus.
     ///
     /// # Errors
     /// If the bus makes no sense.
@@ -55,7 +55,7 @@ impl Scheduler {
         Ok(Scheduler { bus, periodic: vec![], asyncs: vec![], at: vec![], plan })
     }
 
-    /// The bus.
+    /// Returns the bus instance.
     #[must_use]
     pub fn bus(&self) -> &Bus {
         &self.bus
@@ -82,8 +82,8 @@ impl Scheduler {
     /// A device with these endpoints was configured.
     ///
     /// # Errors
-    /// What makes no sense, or which endpoint cannot be given what it must have; the schedule is
-    /// then as before.
+    /// Returns an error for an endpoint that makes no sense, or names the one whose guarantee is
+    /// impossible. The schedule is then unchanged.
     pub fn attach(
         &mut self,
         periodic: &[Periodic],

@@ -16,7 +16,7 @@ impl Picos {
     /// No time.
     pub const ZERO: Picos = Picos(0);
 
-    /// `n` nanoseconds.
+    /// Returns a duration of `n` nanoseconds.
     #[must_use]
     pub const fn from_nanos(n: u64) -> Picos {
         Picos(n.saturating_mul(1_000))

@@ -9,7 +9,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A start for each item.

@@ -1,12 +1,11 @@
 //! How long a bulk transfer takes at worst: exactly, over the whole pattern of slots and every
 //! start instant.
 //!
-//! The pattern says how much of each slot is periodic; that comes first and is charged in full.
-//! By the lemma in [`crate::rotation`] only the start is left to choose. For a start in slot `f`
-//! all that matters is how many items `q` still fit into the rest of it; with `q` given, the
-//! transfer ends at the same instant, so the earliest start is the worst: just after `q + 1` items
-//! would have fitted. What is computed is the supremum, to which such starts come arbitrarily
-//! close.
+//! The pattern says how much of each slot is periodic; that comes first and is charged in full. By
+//! the lemma in [`crate::rotation`] only the start is left to choose. For a start in slot `f` all
+//! that matters is how many items `q` still fit into the rest of it; with `q` given, the transfer
+//! ends at the same instant, so the earliest start is the worst: just after `q + 1` items would
+//! have fitted. The result is the supremum, to which such starts come arbitrarily close.
 
 use crate::rotation::Rotation;
 use crate::time::Picos;

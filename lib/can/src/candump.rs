@@ -18,28 +18,28 @@ use diapason_abi::Nanos;
 const ERROR_FLAG: u32 = 1 << 29;
 const EXTENDED_MAX: u32 = 0x1fff_ffff;
 
-/// What a line reports.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A frame.
     Frame(Frame),
     /// An error: its class bits, and eight bytes about it (SocketCAN's meaning).
     Error {
-        /// What kind of error.
+        /// The class of the error.
         class: u32,
         /// Details.
         details: [u8; BYTES_MAX],
     },
 }
 
-/// One line.
+/// One line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// When.
     pub time: Nanos,
     /// On which interface.
     pub interface: &'a str,
-    /// What.
+    /// The content of the line.
     pub report: Report,
 }
 
@@ -48,11 +48,11 @@ pub struct Record<'a> {
 pub struct LogError {
     /// Where the trouble begins.
     pub at: usize,
-    /// What it is.
+    /// The mistake.
     pub what: LogTrouble,
 }
 
-/// What is wrong with a line.
+/// A mistake in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogTrouble {
     /// Not `(seconds.fraction)`.
@@ -111,7 +111,7 @@ impl fmt::Display for LogError {
     }
 }
 
-/// What is left of a line, and where it is.
+/// The unread rest of a line, with its position.
 struct Cursor<'a> {
     line: &'a str,
     at: usize,
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
 /// Read one line, without its end.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the mistake and its position.
 pub fn parse(line: &str) -> Result<Record<'_>, LogError> {
     let mut cursor = Cursor { line: line.trim_end(), at: 0 };
     cursor.spaces();

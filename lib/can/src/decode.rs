@@ -7,7 +7,7 @@ use crate::wire::{
 };
 use embedded_can::{ErrorKind, ExtendedId, Id, StandardId};
 
-/// What is wrong on the wire: the world's failure.
+/// A violation of the protocol on the wire. The world is to blame, not the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// A transmitter sees another level than it sends.
@@ -37,7 +37,7 @@ impl embedded_can::Error for WireError {
     }
 }
 
-/// What the next bit of a frame is.
+/// The field of a frame that the next bit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// SOF to CRC sequence, stuff bits included.
@@ -101,7 +101,7 @@ impl Decoder {
         decoder
     }
 
-    /// What the next bit is.
+    /// Returns the field of the next bit.
     #[must_use]
     pub fn place(&self) -> Place {
         if self.total != Some(self.count) || self.run == RUN_MAX {
@@ -122,11 +122,11 @@ impl Decoder {
         self.crc.value() == 0
     }
 
-    /// One more bit.
+    /// Takes one more bit.
     ///
     /// # Errors
-    /// What this bit makes of the frame; a wrong CRC is found at the ACK delimiter. A dominant last
-    /// bit of end of frame is for the caller to judge: a receiver accepts the frame all the same.
+    /// Takes one more bit. A wrong CRC is found at the ACK delimiter. A dominant last bit of end of
+    /// frame is for the caller to judge: a receiver accepts the frame all the same.
     pub fn push(&mut self, bit: bool) -> Result<(), WireError> {
         match self.place() {
             Place::Stuffed => return self.push_stuffed(bit),
@@ -211,7 +211,8 @@ impl Decoder {
 /// The frame in `bits`, which begin with start of frame; what follows end of frame is not read.
 ///
 /// # Errors
-/// What is wrong, and at which bit. A recessive ACK slot is an error here: nobody received it.
+/// Returns the violation and the bit at which it was found. A recessive ACK slot is an error here:
+/// nobody received it.
 pub fn decode(bits: impl IntoIterator<Item = bool>) -> Result<Frame, (u32, WireError)> {
     let mut decoder = Decoder::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a CAN server and its clients exchange: records in pipes, and requests in mailboxes.
+//! The exchange between a CAN server and its clients: records in pipes, and requests in mailboxes.
 //!
 //! Frames come as [`Arrival`]s and go as [`Departure`]s. A [`Report`] says how a channel is; its
 //! counts only grow, so each report is worth all before it, and one that is missed is no loss.
@@ -84,7 +84,7 @@ plain! {
         pub overruns: u32,
         /// The last request that was heard.
         pub token: u32,
-        /// What became of it: an [`Answer`].
+        /// The fate of the request: an [`Answer`].
         pub answer: u8,
         /// A [`Phase`].
         pub phase: u8,
@@ -111,7 +111,7 @@ pub enum Phase {
     BusOff,
 }
 
-/// What became of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Answer {
     /// It is being done, or will be as soon as there is an interface.
@@ -123,7 +123,7 @@ pub enum Answer {
     Nonsense,
 }
 
-/// What a client wants of a channel.
+/// A request of a client for a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// That frames in the pipe are looked at.
@@ -150,7 +150,7 @@ pub struct Parameters {
 /// A request, and the number by which a report answers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What is wanted.
+    /// The wanted state.
     pub wanted: Wanted,
     /// The number.
     pub token: u32,
@@ -162,13 +162,13 @@ impl Phase {
 }
 
 impl Report {
-    /// Its phase.
+    /// Returns the phase of the channel.
     #[must_use]
     pub fn phase(&self) -> Phase {
         Phase::ALL.get(usize::from(self.phase)).copied().unwrap_or_default()
     }
 
-    /// What became of the request it answers.
+    /// Returns the fate of the request that this report answers.
     #[must_use]
     pub fn answer(&self) -> Answer {
         match self.answer {
@@ -240,7 +240,7 @@ impl Departure {
         Departure { data, id: frame.raw_id(), code: frame.code(), flags, spare: 0, written: 0 }
     }
 
-    /// The frame.
+    /// Returns the frame, if the words are one.
     #[must_use]
     pub fn frame(&self) -> Option<Frame> {
         frame(self.id, self.flags, self.code, self.data)
@@ -259,7 +259,7 @@ fn frame(id: u32, flags: u8, code: u8, data: [u8; 8]) -> Option<Frame> {
 pub const REQUEST_BYTES: usize = 12;
 
 impl Request {
-    /// As a message.
+    /// Encodes the request as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
         let none = Parameters { bit_rate: 0, sample_point: 0, silent: false };
@@ -305,12 +305,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A report came.
+    /// Takes a report.
     pub fn note(&mut self, report: Report) {
         self.latest = report;
     }
 
-    /// The last report.
+    /// Returns the last report.
     #[must_use]
     pub const fn latest(&self) -> &Report {
         &self.latest

@@ -26,7 +26,7 @@ impl Filter {
         Filter { extended, code: id, mask: u32::MAX }
     }
 
-    /// Does it pass?
+    /// Returns whether the frame passes the filter.
     #[must_use]
     pub fn passes(&self, frame: &Frame) -> bool {
         frame.is_extended() == self.extended && (frame.raw_id() ^ self.code) & self.mask == 0

@@ -85,7 +85,7 @@ pub fn extended(raw: u32) -> Result<Id, FrameRefusal> {
 }
 
 impl Frame {
-    /// A data frame.
+    /// Returns a data frame.
     ///
     /// # Errors
     /// More than eight bytes.
@@ -137,7 +137,7 @@ impl Frame {
         self.id
     }
 
-    /// The identifier's number.
+    /// Returns the identifier as a number.
     #[must_use]
     pub fn raw_id(&self) -> u32 {
         match self.id {
@@ -171,7 +171,8 @@ impl Frame {
         &self.bytes[..len]
     }
 
-    /// What arbitration compares: the smaller wins, and equal means that the frames collide.
+    /// Returns the key of arbitration: the smaller one wins, and equal keys mean that the frames
+    /// collide.
     #[must_use]
     pub fn priority(&self) -> (Id, bool) {
         (self.id, self.remote)

@@ -102,7 +102,7 @@ impl fmt::Display for NoBound {
     }
 }
 
-/// What the analysis needs to know of a message.
+/// The properties of a message that the analysis needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     /// Time on the bus, interframe space included.
@@ -204,7 +204,7 @@ impl Level {
         let bit = self.rate.time(1);
         let mut start = from.max(before);
         loop {
-            // Who comes within the first bit may still be taken for a contender.
+            // A message that comes within the first bit may still be taken for a contender.
             let work: u64 =
                 self.above.iter().map(|s| s.cost.0.saturating_mul(s.arrivals(start + bit))).sum();
             let lost = self.lost(start + self.own.cost);

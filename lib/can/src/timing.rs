@@ -28,7 +28,7 @@ impl BitRate {
         Ok(BitRate(hertz))
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits a second.
     #[must_use]
     pub const fn hertz(self) -> u32 {
         self.0
@@ -57,7 +57,7 @@ pub struct BitTiming {
     pub jump: u32,
 }
 
-/// What a controller's registers can hold: smallest and largest value.
+/// The smallest and largest values that a controller's registers can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Of the prescaler.
@@ -71,7 +71,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What every controller of the standard has.
+    /// The limits that every controller of the standard meets.
     pub const STANDARD: Limits =
         Limits { prescaler: (1, 64), before_sample: (2, 16), phase2: (2, 8), jump_max: 4 };
 }
@@ -81,7 +81,7 @@ impl Limits {
 pub enum TimingRefusal {
     /// Zero, or faster than classic CAN.
     Rate {
-        /// What was asked for.
+        /// The requested rate.
         hertz: u32,
     },
     /// A value outside the controller's limits.
@@ -106,7 +106,7 @@ pub enum TimingRefusal {
     Propagation {
         /// Its length in ns.
         segment: u64,
-        /// What is needed in ns.
+        /// The needed value in ns.
         needed: u64,
     },
 }

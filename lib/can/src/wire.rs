@@ -61,7 +61,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// No bits.
+    /// Returns an empty sequence of bits.
     #[must_use]
     pub fn new() -> Bits {
         Bits::default()
@@ -78,7 +78,7 @@ impl Bits {
     /// The `width` low bits of `value`, the highest first.
     ///
     /// # Panics
-    /// Beyond 192 bits.
+    /// Panics beyond 192 bits.
     pub fn push_number(&mut self, value: u32, width: u32) {
         self.append(u64::from(value.reverse_bits()) >> (32 - width), width);
     }
@@ -98,13 +98,13 @@ impl Bits {
         u128::from(self.words[1]) << 64 | u128::from(self.words[0])
     }
 
-    /// How many.
+    /// Returns the number of bits.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Are there none?
+    /// Returns whether there are no bits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -198,7 +198,7 @@ pub fn unstuffed(frame: &Frame) -> Bits {
 /// The generator of [`Crc15`], its highest coefficient lowest.
 const GENERATOR: u16 = POLYNOMIAL.reverse_bits() >> (16 - CRC_BITS);
 
-/// What eight bits make of an empty CRC.
+/// The CRC that eight bits make of an empty one.
 const OF_BYTE: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -229,7 +229,7 @@ pub fn encode(frame: &Frame) -> Wire {
     let arbitration = if frame.is_extended() { 33 } else { 13 };
     let (bits, stuff) = (Bits::new(), Bits::new());
     let mut wire = Wire { bits, stuffed: 0, arbitration, stuff, plain };
-    // What is left, the next bit lowest. It begins with the last stuff bit, which counts as the
+    // The unsent rest, the next bit lowest. It begins with the last stuff bit, which counts as the
     // first of a run and was sent.
     let (mut rest, mut left, mut sent) = (plain.number(), plain.len(), 0);
     while let Some(end) = end_of_run(rest, left) {
@@ -292,8 +292,8 @@ const fn header(extended: bool) -> u32 {
     if extended { EXTENDED_HEADER } else { STANDARD_HEADER }
 }
 
-// What the papers count with: 47 and 111 bits with the interframe space, 108 and 128 without;
-// 135 bits at worst.
+// The papers' lengths: 47 and 111 bits with the interframe space, 108 and 128 without; 135 bits at
+// worst.
 const _: () = {
     assert!(shortest(false, 0) + INTERFRAME_BITS == 47);
     assert!(shortest(false, 8) == 108 && shortest(false, 8) + INTERFRAME_BITS == 111);
@@ -302,7 +302,7 @@ const _: () = {
     assert!(longest(true, 8) + INTERFRAME_BITS == 160);
 };
 
-/// What arbitration among frames that start together comes to.
+/// The result of arbitration among frames that start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contest {
     /// One frame (or several that are equal, bit for bit) gets through.
@@ -321,7 +321,7 @@ pub enum Contest {
 /// silent.
 ///
 /// # Panics
-/// Without a contender.
+/// Returns `Idle` without a contender.
 #[must_use]
 pub fn contest(wires: &[Wire]) -> Contest {
     assert!(!wires.is_empty(), "arbitration needs a contender");

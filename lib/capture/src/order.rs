@@ -19,13 +19,13 @@ impl<T> Default for Order<T> {
 }
 
 impl<T> Order<T> {
-    /// One more.
+    /// Adds one thing.
     pub fn push(&mut self, time: Nanos, thing: T) {
         self.waiting.insert((time, self.given), thing);
         self.given += 1;
     }
 
-    /// What happened before `time`, in order: nothing earlier will be given.
+    /// Returns the things before `time`, in order. Nothing earlier may be added later.
     pub fn before(&mut self, time: Nanos) -> Vec<T> {
         let later = self.waiting.split_off(&(time, 0));
         core::mem::replace(&mut self.waiting, later).into_values().collect()

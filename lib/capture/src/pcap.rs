@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
-/// What the packets of a file are.
+/// The kind of packets in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Link {
     /// USB transfers with the 64-byte header of Linux's usbmon.

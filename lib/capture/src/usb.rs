@@ -12,7 +12,7 @@ pub enum Kind {
     Interrupt = 1,
     /// Requests.
     Control = 2,
-    /// What is left.
+    /// Every other transfer.
     Bulk = 3,
 }
 
@@ -35,7 +35,7 @@ pub enum Status {
     Invalid = -22,
 }
 
-/// What happened.
+/// The step of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// The transfer began.
@@ -59,7 +59,7 @@ pub struct Event<'a> {
     pub device: u8,
     /// The bus.
     pub bus: u16,
-    /// What happened.
+    /// The step.
     pub step: Step,
     /// The request of a control transfer.
     pub setup: Option<[u8; 8]>,
@@ -102,7 +102,7 @@ impl Event<'_> {
         }
     }
 
-    /// What an isochronous transfer says of its one packet.
+    /// Returns the descriptor of the one packet of an isochronous transfer.
     fn packet_descriptor(&self) -> Option<[u8; 16]> {
         (self.kind == Kind::Isochronous).then(|| {
             let mut bytes = [0; 16];

@@ -1,6 +1,6 @@
-//! What a message between two computers says about itself, so that its reader notices what was
-//! lost, damaged or sent twice: cables and debug devices keep no order of their own and check
-//! nothing from end to end.
+//! The head of a message between two computers, by which its reader notices lost, damaged or
+//! repeated messages. Cables and debug devices keep no order of their own and check nothing from
+//! end to end.
 //!
 //! | bytes | |
 //! |---|---|
@@ -26,7 +26,7 @@ pub struct Crc(u32);
 const TABLES: [[u32; 256]; 4] = tables();
 
 impl Crc {
-    /// Of nothing.
+    /// Returns the checksum of no bytes.
     #[must_use]
     pub const fn new() -> Crc {
         Crc(u32::MAX)
@@ -50,7 +50,7 @@ impl Crc {
         Crc(self.0 >> 8 ^ TABLES[0][(self.0 as u8 ^ byte) as usize])
     }
 
-    /// The checksum.
+    /// Returns the checksum.
     #[must_use]
     pub const fn sum(self) -> u32 {
         !self.0
@@ -106,7 +106,7 @@ impl Head {
         [self.number, self.bytes as u32 | (self.first as u32) << 16]
     }
 
-    /// What two words say; `None` if that is nothing.
+    /// Decodes two words; returns `None` if they are no head.
     #[must_use]
     pub const fn of([number, word]: [u32; 2]) -> Option<Head> {
         match word >> 16 {
@@ -133,7 +133,7 @@ impl Numbering {
     }
 }
 
-/// What a message is to its reader.
+/// The judgement of a message by its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// The next one.
@@ -158,7 +158,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// A message came.
+    /// Judges a message that arrived.
     pub const fn arrived(&mut self, head: Head) -> Arrival {
         let before = self.expected;
         let next = Some(head.number.wrapping_add(1));

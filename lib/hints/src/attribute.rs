@@ -1,4 +1,4 @@
-//! What a person says about a statement: `#[hint(…)]` before it.
+//! A person's statement about the next line: `#[hint(…)]` before it.
 
 use crate::Problem;
 use crate::terms::Term;
@@ -8,12 +8,12 @@ use std::rc::Rc;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Item, Stmt};
 
-/// What may stand in the brackets.
+/// The forms allowed in the brackets.
 const FORMS: &str = "`#[hint(none)]`, `#[hint(MUTEX)]`, `#[hint(locks(MUTEX))]`, \
                      `#[hint(blocks)]`, \
      `#[hint(ignore)]`";
 
-/// What a person said.
+/// A person's statement.
 #[derive(Clone, Debug)]
 pub enum Said {
     /// The blocking calls of the statement have no hint.

@@ -41,7 +41,7 @@ impl Flow {
         self.condition(&branch.cond, &yes, &no)
     }
 
-    /// What comes next before a condition that leads to `yes` or `no`.
+    /// Returns the next lock before a condition that leads to `yes` or `no`.
     pub(crate) fn condition(&mut self, cond: &Expr, yes: &Next, no: &Next) -> Next {
         match cond {
             Expr::Paren(paren) => self.condition(&paren.expr, yes, no),

@@ -17,10 +17,10 @@ const FUNCTIONS: [(&str, usize); 4] =
 /// Types whose methods may also be called as functions.
 const TYPES: [&str; 7] =
     ["Event", "Timer", "Jobs", "Semaphore", "Mailbox", "JoinHandle", "Condition"];
-/// What is added to a name if there is a hint.
+/// The suffix of a call's name if there is a hint.
 pub const SUFFIX: &str = "_then";
 
-/// What a call means to the task that makes it.
+/// The meaning of a call to the task that makes it.
 pub enum Call<'a> {
     /// Locks a mutex.
     Lock(&'a Expr),
@@ -68,13 +68,13 @@ fn by_name<'a>(name: &str, count: usize, last: Option<&Expr>, this: Option<&'a E
     }
 }
 
-/// What `a.b(c)` means.
+/// Returns the meaning of `a.b(c)`.
 pub fn method(call: &ExprMethodCall) -> Call<'_> {
     let name = call.method.to_string();
     by_name(&name, call.args.len(), call.args.last(), Some(&call.receiver))
 }
 
-/// What `a::b(c)` means.
+/// Returns the meaning of `a::b(c)`.
 pub fn function(call: &ExprCall) -> Call<'_> {
     let Expr::Path(path) = &*call.func else { return Call::Plain };
     let Some(last) = path.path.segments.last() else { return Call::Plain };

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{Block, Expr, ExprCall, ExprMethodCall, ItemFn, Local, Macro, Stmt};
 
-/// What to write where a hint is wrong or unknown.
+/// The remedy where a hint is wrong or unknown.
 const SAY: &str = "put `#[hint(MUTEX)]` or `#[hint(none)]` before this statement";
 const SAY_INSIDE: &str = "move the call out, or put `#[hint(locks(MUTEX))]`, `#[hint(blocks)]` or \
                           `#[hint(ignore)]` before this statement";
@@ -29,13 +29,13 @@ pub struct Site {
     pub column: usize,
     /// The call, as `jobs.wait`.
     pub call: String,
-    /// What comes after it, in words: `` lock `m` ``, or `none`.
+    /// The next lock after it, in words: `` lock `m` ``, or `none`.
     pub hint: String,
     pub(crate) next: Next,
     span: Span,
 }
 
-/// What is known of a function.
+/// The knowledge about a function.
 #[derive(Debug)]
 pub struct Analysis {
     /// Its blocking calls in the order of the text.
@@ -79,11 +79,11 @@ pub(crate) struct Flow {
     hidden: Names,
     sites: HashMap<*const Expr, Site>,
     pub(crate) counted: HashMap<*const Expr, usize>,
-    /// What `return` leads to, innermost last.
+    /// The targets of `return`, innermost last.
     exits: Vec<Next>,
-    /// What `break` and `continue` lead to, innermost last.
+    /// The targets of `break` and `continue`, innermost last.
     pub(crate) frames: Vec<loops::Frame>,
-    /// What a person said of the statement.
+    /// A person's statement about the statement.
     forced: Option<Said>,
     /// Blocking calls seen.
     seen: usize,
@@ -339,7 +339,7 @@ impl Flow {
     }
 }
 
-/// What comes next before a statement of which only the names it binds are looked at.
+/// Returns the next lock before a statement of which only the bound names matter.
 fn bindings_of(stmt: &Stmt, after: &Next) -> Next {
     match stmt {
         Stmt::Local(local) => after.before_binding(&names::bound_by(&local.pat), local.span()),

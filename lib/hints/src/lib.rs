@@ -4,7 +4,7 @@
 //! lock, another wait, the end, or something that depends on a condition. At a blocking call this
 //! is the hint. [`calls`] knows the runtime's calls by name, [`terms`] which expressions may be
 //! evaluated early, [`attribute`] what a person says about a statement, [`mod@rewrite`] puts the
-//! hints in, [`listing`] shows them. What cannot be decided is a [`Problem`], never a guess.
+//! hints in, [`listing`] shows them. An undecidable case is a [`Problem`], never a guess.
 //!
 //! This runs in the compiler and in the command, never on the target.
 
@@ -33,9 +33,9 @@ use std::fmt;
 pub struct Problem {
     /// The place.
     pub span: Span,
-    /// What is wrong there.
+    /// The mistake at that place.
     pub what: String,
-    /// What would help.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the attribute inserts, for people: every blocking call of the tasks of a source file.
+//! The attribute's insertions, for people: every blocking call of the tasks of a source file.
 
 use crate::Problem;
 use crate::flow::{Site, analyse};
@@ -12,7 +12,7 @@ use syn::{Attribute, Block, ImplItemFn, ItemFn, Signature, TraitItemFn};
 pub struct Listing {
     /// Each function with `#[hints]`, with its blocking calls.
     pub tasks: Vec<(String, Vec<Site>)>,
-    /// What prevents hints.
+    /// The problems that prevent hints.
     pub problems: Vec<Problem>,
 }
 

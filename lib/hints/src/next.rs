@@ -1,4 +1,4 @@
-//! What a task does next, seen from a point of its code: the value that is carried backwards.
+//! The next lock of a task, seen from a point of its code: the value that is carried backwards.
 
 use crate::names::Names;
 use crate::terms::Term;
@@ -28,7 +28,7 @@ impl PartialEq for Test {
     }
 }
 
-/// What comes next.
+/// The next lock.
 #[derive(Clone, Debug)]
 pub enum Next {
     /// Nothing: this point is never left.

@@ -31,7 +31,7 @@
 //! assert!(reader.pop().is_none());
 //! ```
 //!
-//! `docs/pipes.md` of the workspace has the argument for both.
+//! `docs/pipes-proofs.md` of the workspace has the argument for both.
 //!
 //! Rule of this room: no hardware, no system call, no allocation, no waiting.
 

@@ -57,7 +57,7 @@ impl Meter {
         self.outside
     }
 
-    /// What is measured against.
+    /// Returns the contract that arrivals are measured against.
     #[must_use]
     pub const fn contract(&self) -> &Bucket {
         &self.contract

@@ -77,7 +77,8 @@ impl<'ring, T: Plain, const N: usize, S: Step> Reader<'ring, T, N, S> {
     fn give_back(&mut self, count: u64) {
         self.taken = self.taken.wrapping_add(count);
         S::step();
-        // Who sees this count may overwrite the slots: they have been read to their last word.
+        // An end that sees this count may overwrite the slots: they have been read to their last
+        // word.
         self.ring.by_reader.taken.store(self.taken, Release);
     }
 

@@ -12,7 +12,8 @@ use diapason_state::Plain;
 use crate::slot::Slot;
 use crate::{Reader, Writer};
 
-/// What the writer stores. A cache line of its own, so that the ends do not slow each other down.
+/// The fields that the writer stores. A cache line of its own, so that the ends do not slow each
+/// other down.
 #[repr(C, align(64))]
 pub(crate) struct ByWriter {
     /// Records put in so far.
@@ -23,7 +24,7 @@ pub(crate) struct ByWriter {
     pub(crate) peak: AtomicU64,
 }
 
-/// What the reader stores.
+/// The fields that the reader stores.
 #[repr(C, align(64))]
 pub(crate) struct ByReader {
     /// Records taken out so far.
@@ -62,7 +63,7 @@ pub struct Corrupt;
 impl<T: Plain, const N: usize> Ring<T, N> {
     const HAS_A_SLOT: () = assert!(N > 0, "a ring needs at least one slot");
 
-    /// An empty ring.
+    /// Returns an empty ring.
     #[must_use]
     pub const fn new() -> Self {
         let () = Self::HAS_A_SLOT;

@@ -1,11 +1,11 @@
 //! How many slots a ring needs so that it cannot overflow, computed at compile time.
 //!
-//! α(Δ) is the largest number of messages that arrive at the device in a closed window of length
-//! Δ. A message enters the ring between `d_min` and `D` after it arrived, and leaves it at most
-//! `E` after it arrived. Whatever is in the ring at an instant arrived in one window of length
-//! `E − d_min`, so α(E − d_min) slots are enough. `E − d_min` has two parts: how much the way in
-//! varies, `D − d_min`, and how long a record can wait for the reader, at most the time from one
-//! read to the next. Everything below is a use of this.
+//! α(Δ) is the largest number of messages that arrive at the device in a closed window of length Δ.
+//! A message enters the ring between `d_min` and `D` after it arrived, and leaves it at most `E`
+//! after it arrived. The content of the ring at any instant arrived in one window of length `E −
+//! d_min`, so α(E − d_min) slots are enough. `E − d_min` has two parts: how much the way in varies,
+//! `D − d_min`, and how long a record can wait for the reader, at most the time from one read to
+//! the next. Everything below is a use of this.
 //!
 //! A read is the instant at which slots are given back. All sums saturate, so a time too large
 //! gives more slots than there can be and not too few.
@@ -134,7 +134,8 @@ pub const fn read_gap(period: Nanos, latest: Nanos, earliest: Nanos) -> Nanos {
 ///
 /// `way_in` is D − d_min, by how much the time from the device into the ring varies; `read_gap` is
 /// the longest time between two reads. A reader that is woken by each record and has taken it at
-/// most `d` later has the gap `d`. Who knows E as a whole passes E − d_min and a gap of zero.
+/// most `d` later has the gap `d`. A caller that knows E as a whole passes E − d_min and a gap of
+/// zero.
 ///
 /// ```
 /// use diapason_abi::Nanos;
@@ -217,7 +218,7 @@ pub const fn capacity_of_short_reads(
     }
 }
 
-/// What [`capacity_of_short_reads`] searches in.
+/// The space that [`capacity_of_short_reads`] searches.
 struct ShortReads<'a> {
     contract: &'a [Bucket],
     way_in: u64,

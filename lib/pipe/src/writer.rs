@@ -103,7 +103,7 @@ impl<'ring, T: Plain, const N: usize, S: Step> Writer<'ring, T, N, S> {
             self.note_peak((fill + accepted.len()) as u64);
             self.written = self.written.wrapping_add(accepted.len() as u64);
             S::step();
-            // Who sees this count sees the records, too.
+            // An end that sees this count sees the records, too.
             self.ring.by_writer.written.store(self.written, Release);
         }
         if !dropped.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Let `x` be the largest number of writes that can touch the time of one read, from its load of
 //! the count to its last word. Then `N = max(2, x + 1)` slots are enough, and with `x` slots some
-//! read is torn. What remains is to bound `x`; the bound depends on what the scheduler promises:
+//! read is torn. It remains to bound `x`. The bound depends on the scheduler's promise:
 //!
 //! | function | the schedule | `x` at most |
 //! |---|---|---|

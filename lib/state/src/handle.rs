@@ -1,4 +1,4 @@
-//! Who may write and who may read: one owner of the pen, any number of eyes.
+//! The rights to write and read: one owner of the pen, any number of eyes.
 //!
 //! A [`Writer`] cannot be cloned, and `write` takes it by `&mut`, so within a program the compiler
 //! keeps "one writer" true. Between processes the system description does: it grants the writing
@@ -12,7 +12,7 @@ use crate::{NoStep, Step};
 pub(crate) mod sealed {
     use crate::{Plain, Step};
 
-    /// What a handle needs from the memory behind it.
+    /// The operations that a handle needs of the memory behind it.
     pub trait Cell: Sync {
         type Value: Plain;
         /// One write. Only ever called through the one writer.

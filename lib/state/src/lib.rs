@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Rule of this room: no hardware, no system call, no allocation, no waiting, no run-time error.
-//! What the machine must provide comes in through [`Step`] and [`CopyInOnePiece`].
+//! [`Step`] and [`CopyInOnePiece`] bring in what the machine must provide.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -17,7 +17,7 @@ use crate::{NoStep, Plain, StateBuffer, Step};
 /// Largest cell that can be read slowly: interrupts stay off for one copy of it.
 pub const SLOW_BYTES_MAX: usize = 4096;
 
-/// What the runtime provides for slow readers: a system call that copies with interrupts off.
+/// The service for slow readers: a system call that copies with interrupts off.
 ///
 /// # Safety
 ///

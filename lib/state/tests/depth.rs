@@ -16,7 +16,7 @@ fn reader_timing(task: &Task) -> ReaderTiming {
     ReaderTiming::new(Nanos(task.deadline.into()), Nanos(task.work.into()), Nanos(read.into()))
 }
 
-/// What a campaign found about one bound.
+/// The findings of a campaign about one bound.
 #[derive(Default, Debug)]
 struct Tally {
     sets: u32,

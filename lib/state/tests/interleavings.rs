@@ -13,7 +13,7 @@ fn is_whole(value: [u64; WORDS]) -> bool {
     value == [value[0]; WORDS]
 }
 
-/// What all interleavings of one read with some writes came to.
+/// The outcomes of all interleavings of one read with some writes.
 #[derive(Default, Debug)]
 struct Outcomes {
     interleavings: u32,

@@ -35,12 +35,12 @@ pub enum EndpointState {
     Error,
 }
 
-/// What kind of transfers an endpoint does.
+/// The transfer type of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum EndpointKind {
     /// Guaranteed time, no retries, to the device.
     IsochOut,
-    /// What is left, to the device.
+    /// The bulk type, to the device.
     BulkOut,
     /// Guaranteed time, to the device.
     InterruptOut,
@@ -48,7 +48,7 @@ pub enum EndpointKind {
     Control,
     /// Guaranteed time, no retries, to the host.
     IsochIn,
-    /// What is left, to the host.
+    /// The bulk type, to the host.
     BulkIn,
     /// Guaranteed time, to the host.
     InterruptIn,
@@ -69,7 +69,7 @@ impl EndpointKind {
         }
     }
 
-    /// What a number in a context means; `None` for 0, "not valid".
+    /// Decodes the number in a context; returns `None` for 0, "not valid".
     #[must_use]
     pub const fn decode(number: u32) -> Option<EndpointKind> {
         Some(match number {
@@ -91,13 +91,13 @@ impl EndpointKind {
             || matches!(self, EndpointKind::InterruptIn | EndpointKind::InterruptOut)
     }
 
-    /// Without handshakes.
+    /// Returns whether the endpoint transfers without handshakes.
     #[must_use]
     pub const fn is_isochronous(self) -> bool {
         matches!(self, EndpointKind::IsochIn | EndpointKind::IsochOut)
     }
 
-    /// To the host?
+    /// Returns whether the endpoint transfers to the host.
     #[must_use]
     pub const fn is_in(self) -> bool {
         matches!(self, EndpointKind::IsochIn | EndpointKind::BulkIn | EndpointKind::InterruptIn)
@@ -146,7 +146,7 @@ macro_rules! fields {
     };
 }
 
-/// A device.
+/// The slot context, which describes a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slot(pub Words);
 
@@ -172,7 +172,7 @@ impl Slot {
         parent_port, set_parent_port: 2 [8; 8];
         /// Think time of the translator.
         think_time, set_think_time: 2 [16; 2];
-        /// Who reports what is about no block.
+        /// The interrupter that reports events without a transfer block.
         interrupter, set_interrupter: 2 [22; 10];
         /// Address on the bus.
         address, set_address: 3 [0; 8];
@@ -193,7 +193,7 @@ impl Slot {
     }
 }
 
-/// An endpoint.
+/// The endpoint context, which describes an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Endpoint(pub Words);
 
@@ -266,13 +266,13 @@ impl Control {
         Control(Words([drop, add, 0, 0, 0, 0, 0, 0]))
     }
 
-    /// Contexts to drop.
+    /// Returns the contexts to drop as bits.
     #[must_use]
     pub const fn dropped(&self) -> u32 {
         self.0.0[0]
     }
 
-    /// Contexts to add.
+    /// Returns the contexts to add as bits.
     #[must_use]
     pub const fn added(&self) -> u32 {
         self.0.0[1]

@@ -46,7 +46,7 @@ pub mod operational {
     pub const PORT_STRIDE: u64 = 0x10;
 }
 
-/// Bits of `COMMAND`.
+/// The bits of `COMMAND`.
 pub mod command {
     /// Run.
     pub const RUN: u32 = 1;
@@ -60,7 +60,7 @@ pub mod command {
     pub const WRAP_EVENTS: u32 = 1 << 10;
 }
 
-/// Bits of `STATUS`.
+/// The bits of `STATUS`.
 pub mod status {
     /// Halted.
     pub const HALTED: u32 = 1;
@@ -124,10 +124,10 @@ pub mod port {
     pub const WARM_RESET: u32 = 1 << 31;
     /// All changes: each is cleared by writing one.
     pub const CHANGES: u32 = 0x00fe_0000;
-    /// What can be written back as it was read, so that nothing happens.
+    /// The bits that can be written back as they were read without any effect.
     pub const NEUTRAL: u32 = 0x4e00_ffe9;
 
-    /// Link states.
+    /// The link states of a port.
     pub mod link {
         /// Active.
         pub const U0: u32 = 0;
@@ -176,7 +176,7 @@ pub mod interrupter {
     pub const BUSY: u32 = 1 << 3;
 }
 
-/// Extended capabilities (ids).
+/// The ids of extended capabilities.
 pub mod extended {
     /// Hand-over from the firmware.
     pub const LEGACY: u8 = 1;

@@ -3,7 +3,7 @@
 /// Direction bit of `bmRequestType` and of endpoint addresses: device to host.
 pub const IN: u8 = 0x80;
 
-/// Standard requests (`bRequest`).
+/// The standard requests (`bRequest`).
 pub mod request {
     /// Two bytes of status.
     pub const GET_STATUS: u8 = 0;
@@ -37,10 +37,16 @@ pub mod descriptor_type {
     pub const INTERFACE: u8 = 4;
     /// Part of an interface.
     pub const ENDPOINT: u8 = 5;
+    /// The description of a high-speed device at full speed.
+    pub const DEVICE_QUALIFIER: u8 = 6;
+    /// A configuration as it would be at the other speed.
+    pub const OTHER_SPEED_CONFIGURATION: u8 = 7;
     /// Interfaces that belong together.
     pub const INTERFACE_ASSOCIATION: u8 = 11;
-    /// What the device can do besides.
+    /// The further capabilities of the device.
     pub const BOS: u8 = 15;
+    /// The class descriptor of a human interface device.
+    pub const HID: u8 = 0x21;
     /// A report's layout.
     pub const HID_REPORT: u8 = 0x22;
     /// Class-specific, interface.
@@ -74,7 +80,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// From the wire.
+    /// Decodes the eight bytes of the wire.
     #[must_use]
     pub const fn decode(b: [u8; 8]) -> Setup {
         Setup {
@@ -86,7 +92,7 @@ impl Setup {
         }
     }
 
-    /// For the wire.
+    /// Encodes the eight bytes of the wire.
     #[must_use]
     pub const fn encode(self) -> [u8; 8] {
         let ([v0, v1], [i0, i1], [l0, l1]) =
@@ -112,7 +118,7 @@ impl Setup {
         }
     }
 
-    /// `SET_CONFIGURATION`.
+    /// Returns a `SET_CONFIGURATION` request.
     #[must_use]
     pub const fn set_configuration(value: u8) -> Setup {
         Setup {
@@ -124,7 +130,7 @@ impl Setup {
         }
     }
 
-    /// `SET_INTERFACE`.
+    /// Returns a `SET_INTERFACE` request.
     #[must_use]
     pub const fn set_interface(interface: u8, alternate: u8) -> Setup {
         Setup {

@@ -47,7 +47,7 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// What this number means; `None` if it is reserved.
+            /// Decodes this number; returns `None` if it is reserved.
             #[must_use]
             pub const fn decode(number: u8) -> Option<$name> {
                 match number {
@@ -60,7 +60,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What a block is.
+    /// The kind of a block.
     Kind {
         /// Data of a bulk, interrupt or isochronous transfer.
         Normal = 1,
@@ -181,7 +181,7 @@ numbered! {
     }
 }
 
-/// One block.
+/// A transfer request block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Trb {
     /// Address, immediate data or cookie.
@@ -199,7 +199,7 @@ impl Trb {
         Trb { parameter, status, control: (kind as u32) << 10 | flags }
     }
 
-    /// From memory.
+    /// Reads a block from four words of memory.
     #[must_use]
     pub fn from_words(w: [u32; 4]) -> Trb {
         Trb { parameter: u64::from(w[1]) << 32 | u64::from(w[0]), status: w[2], control: w[3] }
@@ -211,13 +211,13 @@ impl Trb {
         [self.parameter as u32, (self.parameter >> 32) as u32, self.status, self.control]
     }
 
-    /// What it is; `None` if reserved.
+    /// Returns the kind of the block; `None` if reserved.
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         Kind::decode((self.control >> 10 & 0x3f) as u8)
     }
 
-    /// Its cycle bit.
+    /// Returns the cycle bit.
     #[must_use]
     pub const fn cycle(self) -> bool {
         self.control & bit::CYCLE != 0

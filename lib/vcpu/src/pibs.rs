@@ -37,7 +37,7 @@ use diapason_abi::Nanos;
 pub const MILLION: u32 = 1_000_000;
 const _: () = assert!(PERIOD_MAX.0 <= u64::MAX / MILLION as u64);
 
-/// What the analysis assumes, observed: maxima since creation.
+/// Observed maxima since creation of the quantities that the analysis bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PibsCounters {
     /// Most use beyond a grant: how late the budget was enforced.
@@ -111,7 +111,7 @@ impl Pibs {
         self.period
     }
 
-    /// What was observed.
+    /// Returns the observed maxima.
     #[must_use]
     pub const fn counters(&self) -> PibsCounters {
         self.counters
@@ -130,7 +130,7 @@ impl Pibs {
         Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
     }
 
-    /// There is work now, of which the most urgent is for a beneficiary with `period` (P1).
+    /// Wakes the server: its most urgent work is for a beneficiary with `period` (P1).
     pub fn wake(&mut self, now: Nanos, period: Nanos) {
         if self.active {
             return self.inherit(now, period);
@@ -140,7 +140,7 @@ impl Pibs {
         self.start(now);
     }
 
-    /// The most urgent pending work is now for a beneficiary with `period` (P3).
+    /// Notes that the most urgent pending work is now for a beneficiary with `period` (P3).
     pub fn inherit(&mut self, now: Nanos, period: Nanos) {
         if period < self.period {
             self.settle();
@@ -151,13 +151,13 @@ impl Pibs {
         }
     }
 
-    /// No work is left (P2). Charge the use up to now first.
+    /// Stops the server because no work is left (P2). Charge the use up to now first.
     pub fn stop(&mut self) {
         self.active = false;
         self.settle();
     }
 
-    /// What may be used now.
+    /// Returns the budget that can be used now.
     #[must_use]
     pub fn available(&self, now: Nanos) -> Nanos {
         if self.left > Nanos::ZERO {
@@ -169,13 +169,13 @@ impl Pibs {
         }
     }
 
-    /// When there is or will be budget.
+    /// Returns the time from which the server has budget.
     #[must_use]
     pub fn eligible_at(&self) -> Nanos {
         if self.left > Nanos::ZERO { Nanos::ZERO } else { self.eligible }
     }
 
-    /// `e`: what was used so far is paid for by then.
+    /// Returns `e`, by which the use so far is paid for.
     #[must_use]
     pub const fn eligibility(&self) -> Nanos {
         self.eligible
@@ -188,7 +188,7 @@ impl Pibs {
         if self.left > Nanos::ZERO { self.due } else { self.eligible + self.period }
     }
 
-    /// The processor was used for the `used` before `now` without a break.
+    /// Charges the `used` nanoseconds before `now`, which were used without a break.
     pub fn charge(&mut self, used: Nanos, now: Nanos) {
         if used == Nanos::ZERO {
             return;
@@ -216,7 +216,7 @@ impl Pibs {
         }
     }
 
-    /// Another share and cap from now on: nothing is granted that was not due anyway.
+    /// Sets share and cap from now on. Nothing is granted that was not due anyway.
     pub fn set(&mut self, share: u32, cap: Nanos) {
         self.settle();
         self.share = share.min(MILLION);

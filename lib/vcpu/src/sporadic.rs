@@ -48,7 +48,7 @@ impl Chunk {
     const NONE: Chunk = Chunk { eligible: Nanos::ZERO, amount: Nanos::ZERO };
 }
 
-/// What the analysis assumes, observed: maxima since creation.
+/// Observed maxima since creation of the quantities that the analysis bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SporadicCounters {
     /// Most use in advance of eligibility: how late the budget was enforced.
@@ -127,7 +127,7 @@ impl SporadicServer {
         self.period
     }
 
-    /// What was observed.
+    /// Returns the observed maxima.
     #[must_use]
     pub const fn counters(&self) -> SporadicCounters {
         self.counters
@@ -139,7 +139,7 @@ impl SporadicServer {
         self.backlogged
     }
 
-    /// The queue became non-empty (S2). Nothing if it was not empty.
+    /// Wakes the server: its queue became non-empty (S2). Does nothing if it was not empty.
     pub fn wake(&mut self, now: Nanos) {
         if self.backlogged {
             return;
@@ -158,7 +158,7 @@ impl SporadicServer {
         }
     }
 
-    /// The queue became empty. Charge the use up to now first.
+    /// Blocks the server: its queue became empty. Charge the use up to now first.
     pub fn block(&mut self, now: Nanos) {
         self.backlogged = false;
         if self.head().eligible <= now {
@@ -166,7 +166,7 @@ impl SporadicServer {
         }
     }
 
-    /// What may be used now, from all eligible chunks: for fixed priorities.
+    /// Returns the budget of all eligible chunks, for fixed priorities.
     #[must_use]
     pub fn available(&self, now: Nanos) -> Nanos {
         let mut sum = Nanos::ZERO;
@@ -180,19 +180,19 @@ impl SporadicServer {
         sum - self.used
     }
 
-    /// What may be used now at the present [`deadline`](Self::deadline): for EDF.
+    /// Returns the budget that can be used at the current [`deadline`](Self::deadline), for EDF.
     #[must_use]
     pub fn available_by_deadline(&self, now: Nanos) -> Nanos {
         if self.head().eligible <= now { self.left_of_head() } else { Nanos::ZERO }
     }
 
-    /// What is left of the head, eligible or not.
+    /// Returns the unused part of the head chunk, eligible or not.
     #[must_use]
     pub fn left_of_head(&self) -> Nanos {
         self.head().amount - self.used
     }
 
-    /// When there is or will be budget.
+    /// Returns the time from which the server has budget.
     #[must_use]
     pub fn eligible_at(&self) -> Nanos {
         if self.budget == Nanos::ZERO { Nanos::FOREVER } else { self.head().eligible }
@@ -204,7 +204,7 @@ impl SporadicServer {
         self.eligible_at() + self.period
     }
 
-    /// The processor was used for the `used` before `now` without a break (S3, overrun).
+    /// Charges the `used` nanoseconds before `now`, used without a break (S3, overrun).
     pub fn charge(&mut self, used: Nanos, now: Nanos) {
         if self.budget == Nanos::ZERO {
             return;
@@ -212,7 +212,7 @@ impl SporadicServer {
         if self.head().eligible <= now - used {
             self.ahead = Nanos::ZERO;
         }
-        // What is far beyond the budget moves every chunk by whole periods: so this loop is
+        // An overrun far beyond the budget moves every chunk by whole periods, so this loop is
         // bounded.
         let rounds = (used.0 / self.budget.0).saturating_sub(1);
         let beyond = Nanos(rounds * self.budget.0);
@@ -230,7 +230,8 @@ impl SporadicServer {
         self.counters.overrun_max = self.counters.overrun_max.max(self.ahead);
     }
 
-    /// Charge what of the `left` before `now` the head can bear; what is left then.
+    /// Charges the head with as much of the `left` before `now` as it can bear, and returns the
+    /// rest.
     fn charge_head(&mut self, left: Nanos, now: Nanos) -> Nanos {
         let head = self.head();
         let start = now - left;
@@ -267,10 +268,10 @@ impl SporadicServer {
         }
     }
 
-    /// Another budget and period from now on. What is taken away is the budget furthest away; what
-    /// is added comes one new period from now, so that changing to and fro gains nothing, and
-    /// nothing used returns before it. The first supply after a change is that of a merge, `T + kT
-    /// + R(r)`.
+    /// Sets budget and period from now on. A smaller budget removes the part furthest in the
+    /// future. Added budget comes one new period from now, so that changing to and fro gains
+    /// nothing, and nothing used returns before it. The first supply after a change is that of a
+    /// merge, `T + kT + R(r)`.
     pub fn set(&mut self, budget: Nanos, period: Nanos, now: Nanos) {
         self.give_back();
         let latest = now + period;
@@ -350,7 +351,7 @@ impl SporadicServer {
         (0..self.len).map(|i| self.chunk(i))
     }
 
-    /// Whether the list is what it must be: sorted, not too long, together the budget.
+    /// Returns whether the list is sorted, not too long, and adds up to the budget.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let sum: u64 = self.chunks().map(|chunk| chunk.amount.0).sum();

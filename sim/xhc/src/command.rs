@@ -18,7 +18,7 @@ pub(crate) struct CommandRing {
     pub due: Nanos,
 }
 
-/// What a command answers: how it ended, the slot it is about.
+/// The answer of a command: its completion, and the slot it is about.
 pub(crate) type Reply = (Completion, u8);
 
 impl CommandRing {
@@ -35,7 +35,7 @@ impl CommandRing {
         if self.running { command_ring::RUNNING } else { 0 }
     }
 
-    /// The controller halted.
+    /// Notes that the controller halted.
     pub fn halt(&mut self) {
         (self.running, self.current, self.due) = (false, None, Nanos::FOREVER);
     }

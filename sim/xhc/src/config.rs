@@ -1,4 +1,4 @@
-//! What kind of controller it is.
+//! The configuration of the controller.
 
 use crate::debug::DebugConfig;
 use diapason_abi::Nanos;
@@ -17,7 +17,7 @@ pub enum Protocol {
 /// and low speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// What they speak.
+    /// The protocol of the ports.
     pub protocol: Protocol,
     /// How many they are.
     pub ports: u8,
@@ -44,7 +44,7 @@ pub struct Times {
     pub training: Nanos,
 }
 
-/// A controller.
+/// The configuration of a controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Device slots, at least 1.

@@ -28,7 +28,7 @@ impl Xhc {
         self.load_words::<WORDS>(memory, address).map(Words)
     }
 
-    /// What an input context adds and drops, and its slot context.
+    /// Returns the contexts that an input context adds and drops, and its slot context.
     pub(crate) fn input(
         &mut self,
         memory: &mut dyn Memory,

@@ -86,7 +86,7 @@ pub(crate) struct Resume {
 pub(crate) struct Control {
     pub setup: Option<Setup>,
     pub data: Vec<u8>,
-    /// What the device answered.
+    /// The answer of the device.
     pub answer: Option<Result<Vec<u8>, Stall>>,
     /// Bytes of the answer that were sent.
     pub sent: usize,
@@ -195,7 +195,7 @@ impl Endpoint {
         packet_time(self.speed, coding, transfer(self.kind), self.direction(), bytes)
     }
 
-    /// What it takes of the slots in which it is served.
+    /// Returns its use of the slots in which it is served.
     pub fn cost(&self, coding: Coding) -> Picos {
         let (whole, rest) =
             (self.payload / u64::from(self.packet), self.payload % u64::from(self.packet));

@@ -1,4 +1,4 @@
-//! What a simulator can break.
+//! The faults that a simulator can cause.
 
 use crate::interrupter::Disturbance;
 use crate::{Memory, Xhc};

@@ -25,7 +25,7 @@ pub struct Interrupt {
     pub vector: u16,
 }
 
-/// What happens to an interrupt on its way.
+/// A disturbance of an interrupt on its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disturbance {
     /// It never arrives.

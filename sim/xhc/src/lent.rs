@@ -1,7 +1,7 @@
 //! Memory that the driver has given away: what its transfers carry, from the doorbell that
-//! announces them until their end is told, or their endpoint stops. What the controller writes
-//! elsewhere, it writes behind the driver's back; and what is given away a second time, the driver
-//! took back too soon. Hardware would do both without a word, so the model only notes them.
+//! announces them until their end is told, or their endpoint stops. A write of the controller
+//! elsewhere happens behind the driver's back. Memory that is lent a second time was taken back too
+//! soon. Hardware would do both without a word, so the model only notes them.
 
 use crate::endpoint::Endpoint;
 use crate::ring::{BLOCKS_MAX, Cursor, LINKS_MAX};
@@ -11,7 +11,7 @@ use diapason_usb::context::EndpointKind;
 use diapason_usb::trb::{Kind, Trb, bit};
 use std::collections::BTreeSet;
 
-/// What is wrong with an access to memory, or with what memory was given for.
+/// A misuse of memory, or of the purpose it was lent for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Misuse {
     /// The controller wrote where no transfer is any more, or never was.
@@ -43,7 +43,7 @@ impl Loan {
 #[derive(Default)]
 pub(crate) struct Lent {
     loans: Vec<Loan>,
-    /// What was last given back by a transfer from a device: address and length.
+    /// The memory that a transfer from a device gave back last: address and length.
     last: Option<(u64, u64)>,
     misuses: Vec<(Misuse, u64)>,
     /// All there ever were: each is told once.
@@ -149,7 +149,7 @@ impl Xhc {
         }
     }
 
-    /// What was wrong since the last call, and where.
+    /// Returns the misuses since the last call, and their addresses.
     pub fn take_misuses(&mut self) -> Vec<(Misuse, u64)> {
         core::mem::take(&mut self.lent.misuses)
     }

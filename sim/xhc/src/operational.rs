@@ -62,7 +62,7 @@ impl Operational {
         self.ready == Nanos::FOREVER
     }
 
-    /// Halted: no events.
+    /// Returns whether the controller is halted; then there are no events.
     pub fn is_halted(&self) -> bool {
         self.halted
     }
@@ -80,7 +80,7 @@ impl Operational {
         Nanos((now.0 / length + 1) * length)
     }
 
-    /// The microframe counter.
+    /// Returns the microframe counter.
     pub fn microframe(&self, now: Nanos) -> u32 {
         let count = if self.halted { self.microframe } else { now.0 / MICROFRAME };
         (count % MICROFRAMES) as u32

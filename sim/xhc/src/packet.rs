@@ -23,7 +23,7 @@ impl Xhc {
         follow(port.partner()?, known.words.route())
     }
 
-    /// What the next packet of an endpoint carries; `None` if memory refuses.
+    /// Returns the bytes of the next packet of an endpoint; `None` if memory refuses.
     pub(crate) fn load_packet(
         &mut self,
         memory: &mut dyn Memory,
@@ -118,7 +118,7 @@ impl Xhc {
         self.conclude(memory, place, outcome, bytes);
         let not_now = matches!(load, Load::In(Answer::Nak, _));
         if not_now && self.advances(place.0) != asked {
-            // What it said may no longer be so.
+            // Its last answer may no longer be true.
             self.wake(memory, place.0);
         }
     }
@@ -217,7 +217,7 @@ impl Xhc {
         result
     }
 
-    /// What follows from a packet's end for its endpoint and for the schedule.
+    /// Applies the end of a packet to its endpoint and to the schedule.
     fn conclude(&mut self, memory: &mut dyn Memory, place: Place, outcome: Outcome, bytes: u32) {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let isochronous = endpoint.kind.is_isochronous();

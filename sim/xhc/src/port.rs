@@ -7,7 +7,7 @@ use diapason_usb::Speed;
 use diapason_usb::register::port::{self as bit, link};
 use diapason_usb::register::speed;
 
-/// What a port waits for.
+/// The event that a port waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wait {
     Nothing,
@@ -122,13 +122,13 @@ impl Port {
         self.device.as_ref().is_some_and(|device| device.is_there()) != self.there
     }
 
-    /// Its device has.
+    /// Notes a change of its device.
     pub fn notice(&mut self, now: Nanos, times: &Times) {
         self.there = !self.there;
         if self.there { self.look(now, times) } else { self.disconnect() }
     }
 
-    /// Pull the plug.
+    /// Pulls the plug.
     pub fn detach(&mut self) -> Option<Box<dyn Device>> {
         let device = self.device.take();
         self.there = false;

@@ -15,7 +15,7 @@ pub(crate) struct Cursor {
     pub cycle: bool,
 }
 
-/// What stands there.
+/// The block found there.
 pub(crate) enum Found {
     /// A block for the controller, and where; the cursor is behind it.
     Block(Cursor, Trb),

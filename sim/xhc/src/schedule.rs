@@ -17,10 +17,10 @@ pub(crate) type Place = (u8, u8);
 
 pub(crate) const NEVER: Picos = Picos(u64::MAX);
 
-/// What a packet under way carries.
+/// The content of a packet under way.
 #[derive(Debug)]
 pub(crate) enum Load {
-    /// What the device answered, and its bytes.
+    /// The answer of the device, and its bytes.
     In(Answer, Vec<u8>),
     /// Bytes for the device.
     Out(Vec<u8>),
@@ -60,7 +60,7 @@ pub(crate) struct Bus {
     pub wake: Picos,
 }
 
-/// What became of a periodic endpoint's turn.
+/// The result of a periodic endpoint's turn.
 enum Turn {
     Started,
     Later(Picos),

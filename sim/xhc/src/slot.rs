@@ -45,7 +45,7 @@ impl Slot {
     }
 }
 
-/// What a speed number means.
+/// Returns the meaning of a speed number.
 pub(crate) fn speed_of(number: u32) -> Option<Speed> {
     match number {
         speed::FULL => Some(Speed::Full),

@@ -1,9 +1,8 @@
-//! What transfers carried, from their first block to their last packet, for whoever keeps a
-//! capture.
+//! The content of transfers, from their first block to their last packet, for captures.
 //!
 //! A transfer begins when the controller takes it in hand: when it was put on the ring nobody but
-//! the driver knows. What a transfer to the device carries is known when it ends, so its beginning
-//! is told late; [`Tape::settled`] is the time before which everything has been told.
+//! the driver knows. The content of a transfer to the device is known when it ends, so its
+//! beginning is told late. [`Tape::settled`] is the time before which everything has been told.
 
 use crate::Xhc;
 use crate::endpoint::Td;
@@ -22,7 +21,7 @@ pub struct Transfer {
     pub time: Nanos,
     /// Where its first block is: tells it from others under way.
     pub id: u64,
-    /// Whose device.
+    /// The slot of the device.
     pub slot: u8,
     /// The endpoint's address, with the direction of the data in the highest bit.
     pub endpoint: u8,
@@ -159,7 +158,7 @@ impl Tape {
         }
     }
 
-    /// Whatever happens from now on to what is told later, it is not before this.
+    /// Returns a time before which nothing will be told any more.
     fn settled(&self, now: Nanos) -> Nanos {
         let late = self.open.values().filter(|open| !open.told);
         late.map(|open| open.begun).min().unwrap_or(now)

@@ -1,4 +1,4 @@
-//! What was on the buses, packet by packet, for whoever wants to draw it.
+//! The packets on the buses, for drawings.
 
 use diapason_bus::Picos;
 use diapason_usb::context::EndpointKind;
@@ -27,7 +27,7 @@ pub struct Record {
     pub end: Picos,
     /// Which bus instance.
     pub bus: usize,
-    /// Whose device.
+    /// The slot of the device.
     pub slot: u8,
     /// Context index of the endpoint.
     pub endpoint: u8,
@@ -39,7 +39,7 @@ pub struct Record {
     pub outcome: Outcome,
 }
 
-/// What a driver did that it must not, and what got lost.
+/// Counts of a driver's misdeeds and of losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Register writes while the controller was not ready.

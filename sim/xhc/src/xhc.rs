@@ -181,7 +181,7 @@ impl Xhc {
         interrupter.map_or(0, |it| it.read(offset % runtime::INTERRUPTER_STRIDE, now))
     }
 
-    /// Write a register.
+    /// Writes a register.
     pub fn write(&mut self, offset: u64, value: u32, now: Nanos, memory: &mut dyn Memory) {
         self.advance(now, memory);
         match region(offset) {
@@ -373,7 +373,7 @@ impl Xhc {
         self.busy.extend(ports.filter(|(_, port)| port.is_busy()).map(|(number, _)| number));
     }
 
-    /// Plug a device into a port, from 1. What was there is pulled.
+    /// Plug a device into a port, from 1. The device that was there is pulled.
     pub fn attach(
         &mut self,
         port: u8,
@@ -425,7 +425,7 @@ impl Xhc {
         &self.denials
     }
 
-    /// What was counted since the beginning.
+    /// Returns the counts since the beginning.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts

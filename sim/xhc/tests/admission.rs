@@ -1,4 +1,4 @@
-//! Who gets bandwidth, who does not, and that a refusal changes nothing.
+//! The admission of bandwidth, and a proof that a refusal changes nothing.
 
 mod support;
 

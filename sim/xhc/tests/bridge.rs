@@ -18,7 +18,7 @@ const MESSAGES: usize = 60;
 /// Bytes of a transfer from the device: longer than any message.
 const TRANSFER: u32 = 4096;
 
-/// What a host saw: when which message came or was through.
+/// The messages that a host saw: when each came or was through.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Seen {
     came: Vec<(Nanos, Vec<u8>)>,

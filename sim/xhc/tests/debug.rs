@@ -307,7 +307,7 @@ fn a_controller_reset_takes_it_along() {
     assert_eq!(cable.get(CONTROL) & (ENABLE | RUNS), 0);
 }
 
-/// What either machine saw, and when, while both sent blocks of all sizes.
+/// Returns the messages that each machine saw, and when, while both sent blocks of all sizes.
 fn seen_by_both(delay: Nanos, target_first: bool) -> Vec<String> {
     let mut cable = Cable::slow(delay);
     // From here on both have the same time, and something is under way from neither.

@@ -1,4 +1,4 @@
-//! What a capture is told of transfers, and that telling it changes nothing.
+//! The story that a capture tells of transfers, and a proof that telling it changes nothing.
 
 mod support;
 

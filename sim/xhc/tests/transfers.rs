@@ -334,8 +334,8 @@ fn not_now_leaves_the_round_until_the_device_changes() {
     assert_eq!(settle(&mut driver, slot, OUT), [(OUT, Completion::Success, 0)]);
 }
 
-/// The device is asked when a packet begins, and says "not now". What comes to it before that
-/// packet ends is asked for by the next packet, not at its next change, which may never be.
+/// The device is asked when a packet begins, and says "not now". The next packet asks for data that
+/// comes to the device before that packet ends. Its next change may never happen.
 #[test]
 fn what_a_device_gets_while_it_says_not_now_is_fetched_by_the_next_packet() {
     let (mut driver, gadget, slot) = pair();

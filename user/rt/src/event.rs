@@ -51,7 +51,7 @@ impl Event {
     /// As [`Event::wait`]; `hint` is locked next.
     ///
     /// # Errors
-    /// As for [`Event::wait`].
+    /// Waits like [`Event::wait`], with a hint.
     #[inline(always)]
     pub fn wait_then(&self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
         call3(CallNumber::EventWait, self.0, deadline.0, hint.raw())
@@ -76,8 +76,8 @@ impl Doorbell {
         Doorbell(Key::new(name))
     }
 
-    /// Ring it. What was written to shared memory before is seen by whoever is woken. Rings that
-    /// nobody has heard yet may be heard as one.
+    /// Ring it. A thread that is woken sees everything that was written to shared memory before.
+    /// Rings that nobody has heard yet may be heard as one.
     ///
     /// # Errors
     /// None for a doorbell that the description grants; without the grant the process ends.
@@ -92,7 +92,7 @@ impl Drop for Event {
     }
 }
 
-/// A timer.
+/// A timer that raises an event.
 #[derive(Debug)]
 pub struct Timer(Event);
 
@@ -140,8 +140,8 @@ impl Timer {
     }
 }
 
-/// What EMERALDS calls a routine: a function that runs at each occurrence of an event. It runs on a
-/// thread of its own, at that thread's priority.
+/// A routine in the sense of EMERALDS: a function that runs at each occurrence of an event. It runs
+/// on a thread of its own, at that thread's priority.
 pub trait Routine {
     /// The event has occurred `count` times since the last run. `Break` ends the routine, its
     /// thread and its event.

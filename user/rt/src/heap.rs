@@ -30,7 +30,7 @@ impl ProgramHeap {
         ProgramHeap { bytes, holes: Locked::new(Heap::empty()) }
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     ///
     /// # Errors
     /// As of [`Locked::lock`].

@@ -1,4 +1,4 @@
-//! What a user program links: start-up, system calls and a safe, blocking-style API over them.
+//! The runtime of a user program: start-up, system calls and a safe, blocking-style API over them.
 //!
 //! ```ignore
 //! #![no_std]

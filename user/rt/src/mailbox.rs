@@ -5,20 +5,20 @@ use crate::hint::Hint;
 use crate::sys::{self, call1, call2};
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, decode_result};
 
-/// A declared mailbox.
+/// A mailbox that the description declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Mailbox(u64);
 
-/// A message received.
+/// A received message.
 pub struct Message {
     bytes: [u8; MESSAGE_BYTES],
     length: usize,
-    /// What it was sent with.
+    /// The priority that it was sent with.
     pub priority: u32,
 }
 
 impl Message {
-    /// Its contents.
+    /// Returns the content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&[])
@@ -103,7 +103,7 @@ impl Mailbox {
         answers: &Mailbox,
         deadline: Nanos,
     ) -> Result<(usize, u32), Errno> {
-        // What is too long stays too long: the kernel refuses it.
+        // A message that is too long stays too long: the kernel refuses it.
         let length = length.min(MESSAGE_BYTES + 1) as u64;
         let what = length << 32 | u64::from(priority);
         let receipt = with_buffer(CallNumber::MboxCall, buffer, |address| {

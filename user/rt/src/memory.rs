@@ -53,7 +53,7 @@ impl Segment {
         }
     }
 
-    /// Where it is.
+    /// Returns the address of the memory.
     #[must_use]
     pub fn address(&self) -> *mut u8 {
         self.address as *mut u8
@@ -68,7 +68,7 @@ impl Drop for Segment {
 
 /// Registers of a granted device, or a part of them.
 ///
-/// What a register does is the device's affair: nothing here can tell a harmless value from one
+/// The device defines the effect of a register. Nothing here can tell a harmless value from one
 /// that makes the device write where it should not. A driver is trusted with that.
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
@@ -210,7 +210,7 @@ impl Dma {
         self.read(offset)
     }
 
-    /// Write a word.
+    /// Writes a word.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -229,7 +229,7 @@ impl Dma {
         self.read(offset)
     }
 
-    /// Write a byte.
+    /// Writes a byte.
     ///
     /// # Panics
     /// If there is none at this offset.

@@ -10,7 +10,7 @@ use core::hint::black_box;
 use core::ptr;
 use diapason_abi::settings::{MARK, Settings, WORDS};
 
-/// Room for settings in a program's image; there is one at most. Whoever builds the boot archive
+/// Room for settings in a program's image; there is one at most. The builder of the boot archive
 /// fills it.
 #[repr(C)]
 pub struct Room {
@@ -25,7 +25,7 @@ impl Room {
         Room { mark: MARK, words: [0; WORDS] }
     }
 
-    /// What is there in the image that was booted.
+    /// Returns the settings in the image that was booted.
     pub fn read(&'static self) -> Settings {
         // The image is not what the compiler made: it must not know what it put there.
         // SAFETY: it is read through a reference, as what it is.

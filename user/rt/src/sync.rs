@@ -39,7 +39,7 @@ impl Mutex {
         self.0
     }
 
-    /// What a blocking call passes if this mutex is locked next.
+    /// Returns the hint for a blocking call after which this mutex is locked next.
     #[must_use]
     #[inline(always)]
     pub const fn hint(&self) -> Hint {
@@ -56,10 +56,10 @@ impl Mutex {
         Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
     }
 
-    /// Hold it.
+    /// Locks the mutex.
     ///
     /// # Errors
-    /// `Gone` or `Deadlock`.
+    /// Returns `Gone` or `Deadlock`.
     #[inline(always)]
     pub fn lock(&self) -> Result<Guard<'_>, Errno> {
         self.lock_until(Nanos::FOREVER)
@@ -90,7 +90,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// A counting semaphore.
+/// A counting semaphore that programs share.
 #[derive(Clone, Copy, Debug)]
 pub struct Semaphore(u64);
 
@@ -147,7 +147,7 @@ impl Semaphore {
     }
 }
 
-/// A condition variable.
+/// A condition variable that programs share.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition(u64);
 
@@ -195,7 +195,7 @@ impl Condition {
         Ok(())
     }
 
-    /// End it.
+    /// Deletes it.
     ///
     /// # Errors
     /// `Gone` if it was deleted before.

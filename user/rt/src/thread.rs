@@ -11,7 +11,7 @@ use diapason_abi::{CallNumber, Errno, Nanos, decode_result};
 #[derive(Debug)]
 pub struct JoinHandle(u64);
 
-/// What a thread runs: a function, with the number it was started with. It never returns by
+/// The body of a thread: a function, with the number it was started with. It never returns by
 /// falling off its stack: [`spawn`] passes an entry that exits with what the function returns.
 pub trait Body {
     /// The thread's work; what it returns is its exit code.

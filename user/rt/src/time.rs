@@ -5,7 +5,7 @@ use crate::sys::call2;
 use core::arch::asm;
 use diapason_abi::{CallNumber, Nanos};
 
-/// Nanoseconds since boot.
+/// Returns the nanoseconds since boot.
 #[must_use]
 #[inline(always)]
 pub fn now() -> Nanos {
@@ -15,7 +15,7 @@ pub fn now() -> Nanos {
     Nanos(now)
 }
 
-/// Block until `time`.
+/// Blocks until `time`.
 pub fn sleep_until(time: Nanos) {
     sleep_until_then(time, Hint::NONE);
 }
@@ -25,7 +25,7 @@ pub fn sleep_until_then(time: Nanos, hint: Hint) {
     let _ = call2(CallNumber::SleepUntil, time.0, hint.raw());
 }
 
-/// Block for `span`.
+/// Blocks for `span`.
 pub fn sleep(span: Nanos) {
     sleep_then(span, Hint::NONE);
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask mutants`: bugs that are planted one at a time, each of which a search in the
-//! simulator must find within as many seeds as its patch says. One that nobody notices is a promise
-//! that is missing.
+//! simulator must find within as many seeds as its patch says, or a test of the host. One that
+//! nobody notices is a promise that is missing.
 //!
 //! The bugs never touch the checkout: they are planted in a copy below the target folder. Without
-//! any, the same searches must find nothing.
+//! any, the same searches must find nothing and the same tests pass.
 
 pub mod patch;
 
@@ -131,6 +131,13 @@ impl Scratch {
                 sound = false;
             }
         }
+        let tests: BTreeSet<&String> = patches.iter().flat_map(|patch| &patch.tests).collect();
+        for test in tests {
+            if let Found::Broken(why) = self.test(test)? {
+                println!("without a planted bug, `cargo test {test}`: {why}");
+                sound = false;
+            }
+        }
         Ok(sound)
     }
 
@@ -141,7 +148,21 @@ impl Scratch {
                 return Ok(Some(format!("{why}\n{:24} by `sim {search}`", "")));
             }
         }
+        for test in &patch.tests {
+            if let Found::Broken(why) = self.test(test)? {
+                return Ok(Some(format!("{why}\n{:24} by `cargo test {test}`", "")));
+            }
+        }
         Ok(None)
+    }
+
+    /// A test that runs none of its cases proves nothing, so it counts as broken too.
+    fn test(&self, test: &str) -> Result<Found, Failure> {
+        let mut command = Command::new("timeout");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let command = self.inside(&mut command).arg(PATIENCE).arg(cargo).arg("test");
+        let output = run(command.args(test.split_whitespace()).stdin(Stdio::null()))?;
+        Ok(judge_test(output.status.code(), &String::from_utf8_lossy(&output.stdout)))
     }
 
     fn search(&self, search: &str, seeds: u64) -> Result<Found, Failure> {
@@ -179,6 +200,18 @@ fn judge(code: Option<i32>, said: &str, complained: &str) -> Found {
     }
 }
 
+/// What a run of `cargo test` found.
+fn judge_test(code: Option<i32>, said: &str) -> Found {
+    let failed = || said.lines().find(|line| line.starts_with("test ") && line.ends_with("FAILED"));
+    let passed = said.lines().any(|line| line.starts_with("test ") && line.ends_with("... ok"));
+    match code {
+        Some(0) if passed => Found::Nothing,
+        Some(0) => Found::Broken(String::from("no test has this name")),
+        Some(HANGS) => Found::Broken(String::from("the test hangs")),
+        _ => Found::Broken(failed().unwrap_or("it does not build").to_owned()),
+    }
+}
+
 fn run(command: &mut Command) -> Result<Output, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.output().map_err(|error| Failure::io(format!("start {name}"), &error))
@@ -210,5 +243,16 @@ mod tests {
         let expected = String::from("at seed 4: ended with 6 alarm place");
         assert_eq!(judge(Some(3), "", died), Found::Broken(expected));
         assert_eq!(judge(Some(124), "", ""), Found::Broken(String::from("the search hangs")));
+    }
+
+    #[test]
+    fn a_test_finds_by_failing_and_one_that_is_not_there_finds_too() {
+        let broken = |why: &str| Found::Broken(String::from(why));
+        assert_eq!(judge_test(Some(0), "test a ... ok\n"), Found::Nothing);
+        assert_eq!(judge_test(Some(0), "running 0 tests\n"), broken("no test has this name"));
+        let said = "test a ... ok\ntest b ... FAILED\n";
+        assert_eq!(judge_test(Some(101), said), broken("test b ... FAILED"));
+        assert_eq!(judge_test(Some(101), ""), broken("it does not build"));
+        assert_eq!(judge_test(Some(124), ""), broken("the test hangs"));
     }
 }

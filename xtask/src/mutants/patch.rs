@@ -16,24 +16,32 @@ pub struct Patch {
     pub path: PathBuf,
     /// What it breaks.
     pub breaks: String,
-    /// Within how many seeds a search must find it.
+    /// Within how many seeds a search must find it; 0 without a search.
     pub seeds: u64,
     /// Arguments of `diapason sim`, the description first; one search for each.
     pub searches: Vec<String>,
+    /// Arguments of `cargo test`; one of these tests must fail with the bug, all pass without it.
+    pub tests: Vec<String>,
 }
 
 impl Patch {
-    /// Lines `Breaks: …`, `Seeds: N` and one or more `Sim: …`, up to the difference itself.
+    /// Lines `Breaks: …`, and `Seeds: N` with one or more `Sim: …`, or one or more `Test: …`, up to
+    /// the difference itself.
     fn parse(path: &Path, text: &str) -> Result<Patch, String> {
         let head = || text.lines().take_while(|line| !line.starts_with("diff "));
         let all = |key: &'static str| head().filter_map(move |line| line.strip_prefix(key));
         let one = |key| all(key).next().map(str::trim).ok_or(format!("it has no line `{key} …`"));
-        let seeds = one("Seeds:")?;
-        let seeds = seeds.parse().ok().filter(|count| *count > 0);
-        let searches: Vec<String> = all("Sim:").map(|line| line.trim().to_owned()).collect();
-        if searches.is_empty() {
-            return Err(String::from("it has no line `Sim: SYSTEM …`"));
+        let lines = |key| all(key).map(|line| line.trim().to_owned()).collect();
+        let (searches, tests): (Vec<String>, Vec<String>) = (lines("Sim:"), lines("Test:"));
+        if searches.is_empty() && tests.is_empty() {
+            return Err(String::from(
+                "it has neither a line `Sim: SYSTEM …` nor `Test: -p PACKAGE …`",
+            ));
         }
+        let seeds = match searches.is_empty() {
+            true => Some(0),
+            false => one("Seeds:")?.parse().ok().filter(|count| *count > 0),
+        };
         let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("it has no name")?;
         Ok(Patch {
             name: name.to_owned(),
@@ -41,6 +49,7 @@ impl Patch {
             breaks: one("Breaks:")?.to_owned(),
             seeds: seeds.ok_or("`Seeds:` is no number from 1 on")?,
             searches,
+            tests,
         })
     }
 
@@ -109,6 +118,12 @@ mod tests {
         let without = |line: &str| Patch::parse(Path::new("n"), &text.replace(line, ""));
         assert!(without("Breaks: a").is_err() && without("3").is_err());
         assert!(without("Sim: b.toml --faults\nSim: c.toml").is_err());
+        let text = "Breaks: a\nTest: -p b --test c d\n\ndiff x\n";
+        let patch = Patch::parse(Path::new("n"), text).unwrap();
+        assert_eq!(
+            (patch.seeds, patch.searches.len(), &*patch.tests[0]),
+            (0, 0, "-p b --test c d")
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A storm of random system calls: the kernel survives, and the neighbour is never late.
 
 use super::{Observed, QemuTest};
-use diapason::bench::targets::PATH_INSTRUCTIONS_MAX;
 use diapason::console::Line;
 use diapason::qemu::Ending;
 use diapason::words;
 use diapason_abi::record::Record;
+use diapason_costs::targets::PATH_INSTRUCTIONS_MAX;
 
 /// The description; its warden's first argument is the number of calls.
 pub const STORM: &str = "examples/storm.toml";

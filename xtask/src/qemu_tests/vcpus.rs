@@ -2,7 +2,7 @@
 
 use super::{Observed, QemuTest};
 use diapason::console::Line;
-use diapason::reproduce::fig12::{ERROR_MAX, Looks, SYSTEM, TASKS};
+use diapason_papers::fig12::{ERROR_MAX, Looks, SYSTEM, TASKS};
 
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[QemuTest {

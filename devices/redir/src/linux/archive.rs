@@ -1,6 +1,6 @@
 //! The initial file system as the kernel unpacks it: cpio, "newc".
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A folder.
@@ -34,7 +34,7 @@ impl Archive {
         self.entry(name, kind.mode(), kind == Kind::Console, content);
     }
 
-    /// The whole archive.
+    /// Returns the whole archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, false, &[]);
         self.0

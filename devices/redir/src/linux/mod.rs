@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a program may include.
+/// The header that a program may include.
 const HEADER: &str = include_str!("../../linux/can.h");
 /// A PC without anything that runs in host time or is random: no host clock behind the real-time
 /// clock, no random instructions, no seed for the kernel (machines from 7.2 on pass one), one
@@ -47,10 +47,10 @@ pub struct Program {
     pub source: &'static str,
 }
 
-/// What boots.
+/// The parts that boot.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// What the kernel calls itself.
+    /// The kernel's own release name.
     pub release: String,
     /// The package's version.
     pub version: String,
@@ -63,7 +63,7 @@ impl Guest {
     /// Gets and builds everything, into a folder that the next run finds again.
     ///
     /// # Errors
-    /// What cannot be had.
+    /// Returns an error that names the missing part.
     pub fn prepare(cache: &Path, program: Program) -> Result<Guest, String> {
         fs::create_dir_all(cache)
             .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;

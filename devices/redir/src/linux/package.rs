@@ -67,7 +67,8 @@ pub fn unpack(package: &Path, release: &str, folder: &Path) -> Result<(), String
     names.extend(MODULES.iter().map(|m| format!("./lib/modules/{release}/kernel/{m}")));
     run(Command::new("tar").arg("-C").arg(&half).arg("-xf").arg(&tar).args(names))?;
     let _ = fs::remove_file(tar);
-    // What an older run left may lack something; what another run made meanwhile is as good.
+    // The remains of an older run may lack something. Files that another run made meanwhile are as
+    // good.
     let _ = fs::remove_dir_all(folder);
     fs::rename(half, folder).map_err(|error| format!("cannot rename: {error}"))
 }

@@ -118,7 +118,7 @@ impl Fields<'_> {
         self.byte().map(Status::decode)
     }
 
-    /// What is left: nothing, or as many bytes as announced.
+    /// Returns the rest: nothing, or as many bytes as announced.
     fn rest(&mut self, announced: usize) -> Result<Vec<u8>, Malformed> {
         let rest = std::mem::take(&mut self.0);
         if rest.is_empty() || rest.len() == announced {

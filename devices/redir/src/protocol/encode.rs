@@ -5,7 +5,7 @@ use super::number as n;
 use super::{Data, Message, Packet, VERSION_BYTES};
 use diapason_usb::Setup;
 
-/// What a hello says who we are.
+/// The version text of our hello.
 const VERSION: &[u8] = b"diapason device server";
 
 /// Appends a packet to `out`.

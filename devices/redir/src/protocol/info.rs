@@ -1,4 +1,4 @@
-//! What the host tells the guest about a device: identity, interfaces, endpoints.
+//! The description of a device that the host sends to the guest: identity, interfaces, endpoints.
 
 use super::decode::{Fields, Malformed};
 
@@ -19,7 +19,7 @@ pub enum TransferType {
     Control = 0,
     /// Guaranteed time, no retries.
     Isochronous = 1,
-    /// What is left.
+    /// Every other transfer.
     Bulk = 2,
     /// Guaranteed time.
     Interrupt = 3,
@@ -42,7 +42,7 @@ impl TransferType {
     }
 }
 
-/// One endpoint.
+/// The description of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointInfo {
     /// Kind.
@@ -59,7 +59,7 @@ pub struct EndpointInfo {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Interfaces(pub Vec<[u8; 4]>);
 
-/// Who the device is.
+/// The identity of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Connect {
     /// 0 low, 1 full, 2 high, 3 super.

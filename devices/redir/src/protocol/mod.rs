@@ -14,10 +14,10 @@ pub use info::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
 
 use diapason_usb::Setup;
 
-/// What we announce: device version, filter, acknowledged disconnect, packet sizes, long
-/// identifiers, long bulk transfers.
+/// The capabilities that we announce: device version, filter, acknowledged disconnect, packet
+/// sizes, long identifiers, long bulk transfers.
 pub const CAPABILITIES: u32 = 0x7e;
-/// What the other side must announce: the same, but for the filter.
+/// The capabilities that the other side must announce: the same, but for the filter.
 pub const CAPABILITIES_NEEDED: u32 = 0x7a;
 /// Most bytes of one packet; more is taken for damage.
 pub const LENGTH_MAX: usize = 16 << 20;
@@ -73,7 +73,7 @@ pub struct Data {
     pub bytes: Vec<u8>,
 }
 
-/// What a packet says.
+/// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet {
     /// The first packet in both directions: capabilities.

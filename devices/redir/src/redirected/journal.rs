@@ -1,4 +1,4 @@
-//! What a device and its guest said to each other, as one number; word by word, if it is wanted.
+//! The packets between a device and its guest as one number, and word by word if requested.
 
 use crate::protocol::Message;
 use diapason_abi::Nanos;
@@ -23,7 +23,7 @@ pub struct Spoken {
     pub time: Nanos,
     /// Which way.
     pub way: Way,
-    /// What.
+    /// The message.
     pub message: Message,
 }
 

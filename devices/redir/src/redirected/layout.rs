@@ -1,4 +1,4 @@
-//! What a device says it is made of, as the guest's side wants to hear it.
+//! The parts of a device in the form that the guest's side expects.
 
 use super::Trouble;
 use crate::protocol::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
@@ -65,7 +65,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Asks the device.
+    /// Reads the layout from the device.
     pub fn of(device: &mut (impl Device + ?Sized), now: Nanos) -> Result<Layout, Trouble> {
         let speed = device.speed();
         let mut ask = |kind, index, length| {
@@ -83,7 +83,7 @@ impl Layout {
         Ok(Layout { speed, device: about, configurations, active: 0, alternates: Vec::new() })
     }
 
-    /// Who it is.
+    /// Returns the identity of the device.
     pub fn connect(&self) -> Connect {
         let d = &self.device;
         Connect {
@@ -106,7 +106,7 @@ impl Layout {
         self.alternates.clear();
     }
 
-    /// Another alternate setting.
+    /// Selects another alternate setting.
     pub fn choose(&mut self, interface: u8, setting: u8) {
         self.alternates.retain(|known| known.0 != interface);
         self.alternates.push((interface, setting));

@@ -104,7 +104,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         Ok(redirected)
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.device
@@ -115,7 +115,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         &mut self.device
     }
 
-    /// What was said so far.
+    /// Returns the journal so far.
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.journal

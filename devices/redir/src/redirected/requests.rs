@@ -1,4 +1,4 @@
-//! What each packet of the guest's does.
+//! The effect of each packet from the guest.
 
 use super::stream::Stream;
 use super::transfer::Transfer;

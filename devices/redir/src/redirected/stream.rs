@@ -1,5 +1,5 @@
-//! What goes on by itself once the guest has started it: polling an interrupt endpoint, and
-//! isochronous packets both ways, one per service interval.
+//! Streams that continue by themselves once the guest has started them: polling an interrupt
+//! endpoint, and isochronous packets both ways, one per service interval.
 
 use super::layout::Endpoint;
 use super::transfer::Transfer;
@@ -32,7 +32,7 @@ impl Stream {
         Some(Stream { endpoint, interval, due, waiting: VecDeque::new(), number: 0 })
     }
 
-    /// Its endpoint.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
     }

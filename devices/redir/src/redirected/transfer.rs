@@ -8,9 +8,9 @@ use diapason_devices::{Answer, Device, Handshake};
 /// A transfer that is under way.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Who asked.
+    /// The id of the request.
     pub id: u64,
-    /// What kind was asked for; the answer is of the same.
+    /// The requested transfer type. The answer has the same type.
     pub kind: TransferType,
     /// To be repeated in the answer.
     pub stream: u32,
@@ -104,7 +104,7 @@ impl Transfer {
     }
 }
 
-/// What came of one packet.
+/// The result of one packet.
 enum Step {
     More,
     Wait,

@@ -28,7 +28,7 @@ pub struct Stop {
     pub idle: Nanos,
 }
 
-/// The connection.
+/// The connection to the clock.
 pub struct Clock(UnixStream);
 
 impl Clock {

@@ -30,7 +30,7 @@ pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream,
     Err(Failure::Silent(Nanos::ZERO))
 }
 
-/// Why reading failed.
+/// The reason why reading failed.
 pub enum ReadFailure {
     Io(io::Error),
     Trouble(Trouble),
@@ -45,7 +45,7 @@ impl ReadFailure {
     }
 }
 
-/// The connection.
+/// The connection to the guest's controller.
 pub struct Link(UnixStream);
 
 impl Link {

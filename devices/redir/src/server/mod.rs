@@ -69,7 +69,7 @@ pub enum Ending {
     Guest,
 }
 
-/// What a run was.
+/// The report of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// How it ended.
@@ -292,7 +292,7 @@ impl<D: Device + ?Sized> Server<D> {
 
 /// Names of sockets in the run's folder.
 const CLOCK: &str = "clock.sock";
-/// What the controller is called that the devices are plugged into.
+/// The name of the controller that the devices are plugged into.
 pub const CONTROLLER: &str = "redirected";
 
 fn socket(index: usize) -> String {

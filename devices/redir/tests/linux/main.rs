@@ -147,7 +147,7 @@ fn check(run: &Run) {
     }
 }
 
-/// What the guest prints if it has received exactly these frames.
+/// Returns the line that the guest prints if it has received exactly these frames.
 fn line(channel: usize, frames: Option<&[Frame]>) -> String {
     let Some(frames @ [first, ..]) = frames else { return "never".into() };
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -21,12 +21,13 @@ pub const ISOCHRONOUS_OUT: u8 = 0x06;
 pub const INTERRUPT_INTERVAL: Nanos = Nanos::from_millis(1);
 /// The device reports on its interrupt endpoint so often.
 pub const REPORT_EVERY: Nanos = Nanos::from_millis(5);
-/// What goes in comes out after so long.
+/// The delay from input to output.
 pub const DELAY: Nanos = Nanos::from_micros(300);
 /// Transfers to the device that fit.
 pub const ROOM: usize = 8;
 
-/// What goes in on bulk comes out on bulk, later; reports and isochronous packets carry their time.
+/// A device that returns on bulk what came in on bulk, later. Reports and isochronous packets carry
+/// their time.
 pub struct Bench {
     standard: Standard,
     now: Nanos,
@@ -224,7 +225,7 @@ pub fn out(bytes: &[u8]) -> Packet {
     Packet::Bulk(data(BULK_OUT, bytes.len() as u32, bytes))
 }
 
-/// One from it.
+/// Returns a packet request of this length.
 pub fn wanted(length: u32) -> Packet {
     Packet::Bulk(data(BULK_IN, length, &[]))
 }

@@ -98,8 +98,8 @@ fn io(campaign: &Campaign, random: &mut Random, system: &System) -> IoVcpu {
     io
 }
 
-/// What happens to a system: one of several plans, with kernel sections of at most `section` ticks,
-/// and top halves.
+/// Returns the arrivals of one run, by one of several plans, with kernel sections of at most
+/// `section` ticks, and top halves.
 pub fn world(system: &System, section: u64, random: &mut Random) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     let mut moment = random.below(20);

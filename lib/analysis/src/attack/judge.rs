@@ -141,7 +141,7 @@ fn any(table: &Table, jobs: &[&Job], merged: bool, block_first: bool) -> Vec<Bac
     backlogs
 }
 
-/// What was demanded since a VCPU woke up.
+/// The demand since a VCPU woke up.
 struct Backlog {
     delay: Nanos,
     bound: Nanos,

@@ -20,7 +20,7 @@ use diapason_vcpu::sim::Random;
 /// A kind of system and of world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Campaign {
-    /// What it is called in reports.
+    /// The name in reports.
     pub name: &'static str,
     /// Number of DP queues above the FP queue.
     pub dp_queues: u8,

@@ -19,7 +19,7 @@ pub struct PaperPibs {
 }
 
 impl PaperPibs {
-    /// A stopped server.
+    /// Returns a stopped server.
     #[must_use]
     pub fn new(share: Share) -> PaperPibs {
         let (period, eligible) = (Nanos::FOREVER, Nanos::ZERO);

@@ -1,4 +1,4 @@
-//! What an attack found.
+//! The findings of an attack.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
 
-/// A promise.
+/// A promise that an attack checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
     /// Each chunk is used up at most R(C) after it became eligible.
@@ -26,7 +26,7 @@ pub enum Which {
 pub struct Violation {
     /// Which one.
     pub which: Which,
-    /// What was observed and what was promised.
+    /// The observed and the promised value.
     pub observed: Nanos,
     /// The bound.
     pub bound: Nanos,
@@ -69,7 +69,7 @@ impl Ratios {
     }
 }
 
-/// What a campaign found.
+/// The findings of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Admitted systems that were run.

@@ -25,7 +25,7 @@ pub enum Failure {
     Overfull {
         /// Length of the window.
         window: Nanos,
-        /// What must be done in it.
+        /// The work that must be done in the window.
         demand: Nanos,
     },
     /// In the long run its queue and those above want more than the whole processor.
@@ -43,7 +43,7 @@ pub struct Refusal {
     pub queue: Queue,
     /// Its period, by which it must have had its budget.
     pub limit: Nanos,
-    /// What fails.
+    /// The failure.
     pub failure: Failure,
     /// The largest budget at its period with which the whole system holds; `None`: not even 1 ns.
     pub largest_budget: Option<Nanos>,
@@ -65,7 +65,8 @@ pub enum Unfit {
 /// The exact test for the FP queue, the demand test for each DP queue.
 ///
 /// # Errors
-/// What makes no sense, or the first VCPU that does not get its budget in every period.
+/// Returns an error if the system makes no sense, or names the first VCPU that does not get its
+/// budget in every period.
 pub fn admit(system: &System) -> Result<Admission, Unfit> {
     system.check().map_err(Unfit::Nonsense)?;
     let order = system.precedence();

@@ -22,7 +22,7 @@ impl Share {
         self.0
     }
 
-    /// ⌊U · time⌋.
+    /// Returns ⌊U · time⌋.
     #[must_use]
     pub fn of(self, time: u64) -> u64 {
         let ppm = u64::from(self.0);

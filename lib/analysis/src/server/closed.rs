@@ -8,14 +8,14 @@ use diapason_vcpu::admission;
 /// Both sides of an inequality in parts of [`ONE`]: the left rounded up, the right rounded down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClosedForm {
-    /// What is wanted.
+    /// The left side of the test.
     pub wanted: u64,
-    /// What there is.
+    /// The right side of the test.
     pub bound: u64,
 }
 
 impl ClosedForm {
-    /// Whether it fits.
+    /// Returns whether the sum is within its bound.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.wanted <= self.bound
@@ -51,10 +51,10 @@ pub fn equation_one(system: &System) -> ClosedForm {
     ClosedForm { wanted, bound: liu_layland(system.mains.len()) }
 }
 
-/// The wider closed form: for each i, Σ C_j/T_j + Σ U(1 − U) + (B + interrupts in T_i)/T_i ≤
-/// (1 − Σ U)·i·(2^(1/i) − 1) over the i VCPUs down to it. Without kernel costs the last i decides.
-/// The first i that fails, or the last. Sufficient for fixed priorities. What makes no sense does
-/// not fit.
+/// The wider closed form: for each i, Σ C_j/T_j + Σ U(1 − U) + (B + interrupts in T_i)/T_i ≤ (1 − Σ
+/// U)·i·(2^(1/i) − 1) over the i VCPUs down to it. Without kernel costs the last i decides. The
+/// first i that fails, or the last. Sufficient for fixed priorities. A system that makes no sense
+/// does not fit.
 #[must_use]
 pub fn wide(system: &System) -> ClosedForm {
     if system.check().is_err() {

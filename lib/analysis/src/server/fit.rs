@@ -1,4 +1,4 @@
-//! What would fit: budgets, periods and margins, by bisection on the same test.
+//! The nearest system that fits: budgets, periods and margins, by bisection on the same test.
 
 use super::admit::test;
 use super::model::{PERIOD_MAX, System};

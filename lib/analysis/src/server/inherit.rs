@@ -1,4 +1,4 @@
-//! What mutexes cost under bandwidth inheritance: the time of others that a VCPU pays for.
+//! The cost of mutexes under bandwidth inheritance: the time of others that a VCPU pays for.
 //!
 //! A VCPU whose thread waits for a mutex runs the holder in the waiter's place and on the waiter's
 //! budget. Servers keep their guarantees, since none gets more than its budget; what changes is the
@@ -142,7 +142,7 @@ fn inner_first(sections: &[Section]) -> Result<Vec<usize>, Unbounded> {
     Ok(order)
 }
 
-/// Who may be helped by one VCPU, and how often for each time it takes a mutex.
+/// The threads that one VCPU may help, and how often for each time it takes a mutex.
 struct Help<'a> {
     sections: &'a [Section],
     helper: usize,
@@ -174,7 +174,7 @@ impl<'a> Help<'a> {
         Help { sections, helper, lower, ends: ends.collect() }
     }
 
-    /// What may be run for others on the helper's budget when `waiter` takes `mutex`.
+    /// Returns the time that may run for others on the helper's budget when `waiter` takes `mutex`.
     fn waiting(&self, chains: &[u64], mutex: usize, waiter: usize) -> u64 {
         let mut longest = 0;
         let mut above = 0u64;

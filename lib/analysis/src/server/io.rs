@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 /// Busy periods are followed for so many releases; beyond, the period is the bound.
 const RELEASES_MAX: u32 = 2_000;
 
-/// What an I/O VCPU gives to work for one beneficiary.
+/// The supply of an I/O VCPU to work for one beneficiary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoSupply {
     quantum: Nanos,
@@ -18,7 +18,7 @@ pub struct IoSupply {
     /// T of the beneficiary.
     limit: Nanos,
     own: Grants,
-    /// What is above it; `None` in a DP queue, where the limit is all that is known.
+    /// The interference from above; `None` in a DP queue, where only the limit is known.
     above: Option<Interference>,
 }
 
@@ -125,7 +125,8 @@ fn cycle(server: &IoVcpu, quantum: Nanos) -> Nanos {
     Nanos(whole.saturating_add(wakeups.min(quantum.0)))
 }
 
-/// What delays work for `vcpu`: Main VCPUs that are truly above it, and the other I/O VCPUs.
+/// Returns the delays of work for `vcpu`: Main VCPUs that are truly above it, and the other I/O
+/// VCPUs.
 fn above(system: &System, io: usize, vcpu: usize) -> Interference {
     let main = &system.mains[vcpu];
     let order = system.precedence();

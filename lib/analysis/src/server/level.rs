@@ -1,4 +1,4 @@
-//! What stands above a level of priority, and how long work at that level takes.
+//! The interference above a level of priority, and the response time of work at that level.
 
 use super::arith::{self, Share};
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What shares one core: Main VCPUs, I/O VCPUs, the kernel, and interrupts.
+//! The users of one core: Main VCPUs, I/O VCPUs, the kernel, and interrupts.
 
 use super::arith::Share;
 use alloc::vec::Vec;
@@ -66,8 +66,8 @@ pub struct System {
     pub sources: Vec<Source>,
     /// κ: cost of one context switch.
     pub switch: Nanos,
-    /// ω: most by which a budget is exceeded before its end is enforced. What is used too much is
-    /// taken from the next replenishment, so it counts once for each VCPU.
+    /// ω: most by which a budget is exceeded before its end is enforced. An overrun is taken from
+    /// the next replenishment, so it counts once for each VCPU.
     pub overrun: Nanos,
     /// Cost of a timer interrupt on behalf of a VCPU that cannot run now. Zero for a kernel that
     /// sets its timer only for events that can change who runs.
@@ -100,6 +100,17 @@ pub enum Nonsense {
 /// Longest period of a VCPU that is taken seriously.
 pub const PERIOD_MAX: Nanos = Nanos(1 << 61);
 
+/// The analysis covers every period that a server can have.
+const _: () = assert!(diapason_vcpu::PERIOD_MAX.0 <= PERIOD_MAX.0);
+
+/// The queue by deadline of each of these VCPUs, or `None`.
+pub fn dp_queues(mains: &[MainVcpu]) -> impl Iterator<Item = Option<u8>> + '_ {
+    mains.iter().map(|main| match main.queue {
+        Queue::Dp(queue) => Some(queue),
+        Queue::Fp => None,
+    })
+}
+
 impl MainVcpu {
     /// A VCPU in the FP queue, with the usual list of eight replenishments.
     #[must_use]
@@ -127,7 +138,7 @@ impl IoVcpu {
         window.0.div_ceil(self.wake_gap.0.max(1)).saturating_mul(self.wakes.into())
     }
 
-    /// What two of its wake-ups are apart at least.
+    /// Returns the least distance of two of its wake-ups.
     #[must_use]
     pub fn least_gap(&self) -> Nanos {
         if self.wakes == 1 { self.wake_gap } else { Nanos(1) }
@@ -193,8 +204,8 @@ impl System {
         periods.map(|main| io.quantum(main.period)).min()
     }
 
-    /// What a VCPU takes from others in one period: its budget, and two context switches for each
-    /// replenishment.
+    /// Returns the time that a VCPU takes from others in one period: its budget, and two context
+    /// switches for each replenishment.
     pub(super) fn cost(&self, main: &MainVcpu) -> u64 {
         let switches = self.switch.0.saturating_mul(2).saturating_mul(u64::from(main.chunks));
         main.budget.0.saturating_add(switches)

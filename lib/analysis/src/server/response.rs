@@ -41,7 +41,7 @@ impl System {
         level.add_once(self.overrun.0);
     }
 
-    /// What delays the VCPU that comes at `place` in `order`, itself not counted.
+    /// Returns the interference with the VCPU at `place` in `order`, itself not counted.
     pub(super) fn above(&self, order: &[usize], place: usize) -> Interference {
         let mut level = self.interrupts();
         for index in &order[..place] {
@@ -52,8 +52,9 @@ impl System {
         level
     }
 
-    /// What delays a VCPU of the FP queue, itself not counted. Of a VCPU in a DP queue: what comes
-    /// from the queues above and from VCPUs of its own queue with shorter periods.
+    /// Returns the interference with a VCPU of the FP queue, itself not counted. Of a VCPU in a DP
+    /// queue: what comes from the queues above and from VCPUs of its own queue with shorter
+    /// periods.
     ///
     /// # Panics
     /// If there is no such VCPU.
@@ -103,7 +104,8 @@ impl System {
         }
     }
 
-    /// What R(C) is computed for: the budget, its own context switches and overrun.
+    /// Returns the work that R(C) is computed for: the budget, its own context switches and
+    /// overrun.
     pub(super) fn own_work(&self, vcpu: usize) -> u64 {
         self.cost(&self.mains[vcpu]).saturating_add(self.overrun.0)
     }

@@ -145,7 +145,7 @@ fn clamped(value: u128) -> Nanos {
     Nanos(u64::try_from(value).unwrap_or(u64::MAX))
 }
 
-/// What a Main VCPU gives to the threads that run on it.
+/// The supply of a Main VCPU to the threads that run on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Supply {
     budget: Nanos,
@@ -153,7 +153,7 @@ pub struct Supply {
     chunks: u32,
     /// Context switches of its own replenishments, and its overrun.
     switches: Nanos,
-    /// What is above it; `None` in a DP queue, where the period is all that is known.
+    /// The interference from above; `None` in a DP queue, where only the period is known.
     above: Option<Interference>,
 }
 

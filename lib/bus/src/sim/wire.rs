@@ -191,7 +191,7 @@ impl<'a> Wire<'a> {
 
     /// A packet of `index` has ended: count it, or let it fail.
     fn sent(&mut self, index: usize, at: u64, random: &mut Random) {
-        // Whoever has asked by now has seen this packet fail.
+        // Every endpoint that asked by now has seen this packet fail.
         for other in 0..self.asyncs.len() {
             self.has_work(other, at);
         }

@@ -1,4 +1,4 @@
-//! What nodes are told, and what their controllers count.
+//! The events that nodes receive, and the counts of their controllers.
 
 use crate::decode::WireError;
 use crate::frame::Frame;
@@ -33,11 +33,11 @@ pub struct Event {
     pub time: Nanos,
     /// Where.
     pub node: NodeId,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The node's frame is through: the last bit of end of frame was right.
@@ -77,7 +77,7 @@ pub enum EventKind {
     },
 }
 
-/// What a controller counted since it was made.
+/// The counts of a controller since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames sent.
@@ -133,7 +133,7 @@ pub enum Fault {
     Flip {
         /// Which bit.
         bit: u32,
-        /// Who sees it wrong.
+        /// The nodes that see it wrong, as bits.
         seen_by: u64,
     },
     /// The transmitters of the next frame do not see its acknowledgement.

@@ -265,7 +265,7 @@ impl Bus {
         self.events.pop_front()
     }
 
-    /// What the controller counted.
+    /// Returns the counts of the node's controller.
     #[must_use]
     pub fn counts(&self, node: NodeId) -> Counts {
         self.nodes.get(node.0).map_or_else(Counts::default, |node| node.counts)

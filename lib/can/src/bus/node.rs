@@ -17,6 +17,8 @@ use diapason_abi::Nanos;
 const IDLE_BITS: u8 = 11;
 /// How many such runs end bus-off.
 const RECOVERY_RUNS: u16 = 128;
+/// Where bus-off begins.
+const SILENT: Phase = Phase::Recovering { runs: 0, bits: 0 };
 const FLAG_BITS: u8 = 6;
 const DELIMITER_BITS: u8 = 8;
 const PASSIVE_ABOVE: u16 = 127;
@@ -32,8 +34,6 @@ pub struct Setup {
     pub in_order: bool,
     /// Sees everything and sends nothing, not even acknowledgements.
     pub listen_only: bool,
-    /// Stays bus-off until switched off and on.
-    pub stay_bus_off: bool,
     /// Frames kept for [`super::Port`]; 0 means that events are enough.
     pub inbox: usize,
     /// Overload frames it asks for in a row while its inbox is full, to have no more frames
@@ -55,7 +55,7 @@ pub(super) enum Signal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Switched off, or bus-off for good.
+    /// Switched off.
     Off,
     /// Bus-off, counting idle runs.
     Recovering {
@@ -207,7 +207,8 @@ impl Node {
         }
     }
 
-    /// What it sees of `level` under `fault`, in bit `position` of the frame.
+    /// Returns the level that the node sees of `level` under `fault`, in bit `position` of the
+    /// frame.
     pub fn view(&self, level: bool, fault: Option<Fault>, position: Option<u32>) -> bool {
         match fault {
             Some(Fault::Flip { bit, seen_by }) if position == Some(bit) => {
@@ -278,7 +279,7 @@ impl Node {
             }
             _ => {}
         }
-        // What a transmitter sent and saw is a frame; only its place matters.
+        // The bits that a transmitter sent and saw form a frame; only its place matters.
         let _ = self.decoder.push(level);
         if ended {
             self.succeed(out);
@@ -367,7 +368,7 @@ impl Node {
     fn signal(&mut self, signal: Signal) {
         self.uncharged = false;
         self.phase = match signal {
-            _ if self.transmit_errors > BUS_OFF_ABOVE => self.silence(),
+            _ if self.transmit_errors > BUS_OFF_ABOVE => SILENT,
             Signal::Overload if self.setup.listen_only => Phase::Echo { signal, bits: 0 },
             signal => Phase::Flag { signal, bits: 0, last: RECESSIVE },
         };
@@ -380,12 +381,8 @@ impl Node {
         }
         self.sending = None;
         self.transmit_errors = BUS_OFF_ABOVE + 1;
-        self.phase = self.silence();
+        self.phase = SILENT;
         self.note_health(&mut Out { time, node: self.id, events });
-    }
-
-    fn silence(&self) -> Phase {
-        if self.setup.stay_bus_off { Phase::Off } else { Phase::Recovering { runs: 0, bits: 0 } }
     }
 
     fn charge(&mut self, amount: u16) {
@@ -443,7 +440,7 @@ impl Node {
 
     fn end_if_bus_off(&mut self) {
         if self.transmit_errors > BUS_OFF_ABOVE {
-            self.phase = self.silence();
+            self.phase = SILENT;
         }
     }
 

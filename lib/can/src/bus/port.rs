@@ -32,7 +32,7 @@ impl embedded_can::Error for PortError {
 }
 
 impl Bus {
-    /// `node` at `now`.
+    /// Returns the port of `node` at `now`.
     pub fn port(&mut self, now: Nanos, node: NodeId) -> Port<'_> {
         Port { bus: self, node, now }
     }

@@ -15,7 +15,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// A whole number.
+    /// Returns a whole number.
     #[must_use]
     pub const fn whole(number: i128) -> Decimal {
         Decimal { digits: number, places: 0 }
@@ -31,7 +31,7 @@ impl Decimal {
         Decimal { digits, places }
     }
 
-    /// Is it 0?
+    /// Returns whether the number is 0.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.digits == 0

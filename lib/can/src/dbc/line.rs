@@ -49,7 +49,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// What is left of a line, and how it should look.
+/// The unread rest of a line, with the expected syntax.
 pub struct Cursor<'a> {
     /// The line's number.
     pub line: usize,
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         rest.is_some()
     }
 
-    /// Passes this character.
+    /// Skips this character.
     pub fn pass(&mut self, c: char, what: &'static str) -> Result<(), DbcError> {
         if self.skip(c) { Ok(()) } else { self.expected(what) }
     }

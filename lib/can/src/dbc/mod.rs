@@ -32,7 +32,7 @@ use crate::frame::BYTES_MAX;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a file says.
+/// The content of a DBC file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dbc {
     /// In the order of the file.
@@ -52,7 +52,7 @@ pub struct Message {
     pub signals: Vec<Signal>,
 }
 
-/// What the bits of a signal are.
+/// The interpretation of a signal's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
     /// A whole number.
@@ -81,7 +81,7 @@ pub struct Signal {
     pub place: Place,
     /// Is its highest bit a sign?
     pub signed: bool,
-    /// What the bits are.
+    /// The interpretation of the bits.
     pub number: Number,
     /// One step of the bits.
     pub scale: Decimal,
@@ -95,7 +95,7 @@ pub struct Signal {
     pub when: Option<Selection>,
 }
 
-/// What a signal says in one frame.
+/// The value of a signal in one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A number.
@@ -118,7 +118,7 @@ pub struct Reading<'a> {
 }
 
 impl Dbc {
-    /// Reads a file.
+    /// Parses a DBC file.
     ///
     /// # Errors
     /// The first line that cannot be used, and why.
@@ -183,8 +183,8 @@ impl Signal {
 }
 
 impl Message {
-    /// What the signals say that are in this data, in the order of the file. Those that reach
-    /// beyond the data, or are not selected, are left out.
+    /// Returns the values of the signals that this data contains, in the order of the file. Those
+    /// that reach beyond the data, or are not selected, are left out.
     #[must_use]
     pub fn decode<'a>(&'a self, data: &[u8]) -> Vec<Reading<'a>> {
         let there = self.signals.iter().filter(|signal| self.is_there(signal, data));

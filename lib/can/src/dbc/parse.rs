@@ -37,7 +37,7 @@ struct Draft {
     pending: Vec<Pending>,
 }
 
-/// What was read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reader {
     drafts: Vec<Draft>,
@@ -282,7 +282,7 @@ fn scaling(line: &mut Cursor<'_>) -> Result<(Decimal, Decimal), DbcError> {
     Ok((scale, offset))
 }
 
-/// What is marked `m` and not spoken of elsewhere is selected by the one signal that is marked `M`.
+/// A signal marked `m` without a rule of its own is selected by the one signal marked `M`.
 fn finish(draft: Draft) -> Result<Message, DbcError> {
     let Draft { mut message, selectors, pending, .. } = draft;
     for Pending { signal, line, value } in pending {

@@ -1,4 +1,4 @@
-//! What is wrong with a DBC file or with values to be encoded, and what to do.
+//! The mistakes in a DBC file or in values to be encoded, and the remedies.
 
 use alloc::string::String;
 use core::fmt;
@@ -12,14 +12,14 @@ pub struct DbcError {
     pub what: DbcTrouble,
 }
 
-/// What is wrong.
+/// The kind of mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DbcTrouble {
     /// Something else is expected here.
     Expected {
-        /// What.
+        /// The expected element.
         what: &'static str,
-        /// What is there instead.
+        /// The text found in its place.
         found: String,
         /// How the whole line should look.
         like: &'static str,

@@ -59,7 +59,7 @@ pub enum Class {
 pub enum MtsRefusal {
     /// A code, priority or number beyond what the class holds.
     TooMany {
-        /// What was given.
+        /// The given value.
         given: u16,
         /// How many the class holds, counted from 0.
         holds: u16,
@@ -117,7 +117,7 @@ pub fn non_real_time_id(number: u16) -> Result<StandardId, MtsRefusal> {
     within(number, NON_REAL_TIME).map(|number| id(0x600 | number))
 }
 
-/// What `id` says; nothing if CAN forbids it.
+/// Returns the class of `id`, or `None` if CAN forbids it.
 #[must_use]
 pub fn classify(id: StandardId) -> Option<Class> {
     let raw = id.as_raw();

@@ -14,7 +14,7 @@ pub fn hints(body: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with a function with this body, each as message and remedy.
+/// Returns the problems of a function with this body, each as message and remedy.
 pub fn problems(body: &str) -> Vec<String> {
     let mut function = syn::parse_str(&format!("fn task() {{ {body} }}")).expect(body);
     match analyse(&mut function) {

@@ -1,4 +1,4 @@
-//! What the attribute writes.
+//! The code that the attribute writes.
 
 use diapason_hints_logic::{expand, listing};
 use proc_macro2::TokenStream;

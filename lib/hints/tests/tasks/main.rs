@@ -1,4 +1,4 @@
-//! What the code parser makes of tasks: decisions, refusals, rewritten functions, random ones.
+//! The parser's results for tasks: decisions, refusals, rewritten functions, random ones.
 
 mod common;
 mod expansion;

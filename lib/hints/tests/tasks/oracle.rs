@@ -140,7 +140,7 @@ struct Runner<'a> {
     flags: [bool; FLAGS],
     /// Turns left of the counted loops that run, by line.
     left: HashMap<usize, usize>,
-    /// What the last wait said comes next.
+    /// The next lock that the last wait announced.
     announced: Option<Option<usize>>,
     events: usize,
     text: &'a str,
@@ -154,7 +154,7 @@ impl Runner<'_> {
         self.events += 1;
     }
 
-    /// What a hint means here and now: it is read as a person would read the listing.
+    /// Returns the meaning of a hint here and now, read as a person would read the listing.
     fn meaning(&self, hint: &str) -> Option<usize> {
         if let Some(mutex) = hint.strip_prefix("lock `m") {
             return mutex.strip_suffix('`').map(|digits| digits.parse().unwrap());
@@ -264,7 +264,7 @@ fn alternatives(text: &str) -> (&str, &str) {
     }
 }
 
-/// What a campaign has seen.
+/// The findings of a campaign.
 #[derive(Default, Debug)]
 struct Seen {
     accepted: usize,

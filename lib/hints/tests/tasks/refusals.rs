@@ -1,4 +1,4 @@
-//! What cannot be decided is said, with the place and the remedy; it is never guessed.
+//! An undecidable case is reported with its place and remedy; it is never guessed.
 
 use crate::common::{hints, problems};
 

@@ -1,7 +1,7 @@
 //! When a server's list of replenishments is never full.
 //!
 //! D_sync needs that. A list with room for all wake-ups of a period is not enough: who waits for
-//! budget keeps the parts of it apart for ever. The theorem is in `docs/pipes.md`, under
+//! budget keeps the parts of it apart for ever. The theorem is in `docs/pipes-proofs.md`, under
 //! "Replenishments that merge".
 
 use super::service::Service;
@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 /// Steps to a fixed point before it is given up.
 const STEPS_MAX: u32 = 1_024;
 
-/// What comes to a server, as it really comes, jitter included.
+/// The demand on a server as it really comes, jitter included.
 pub struct Coming<W, D> {
     /// Most wake-ups in a closed window.
     pub wakeups: W,

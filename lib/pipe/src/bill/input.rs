@@ -34,7 +34,7 @@ pub fn input(stages: &Stages<'_>, traffic: &Traffic<'_>) -> Result<Bill, Refusal
     input.bill(&rounds, Basis::Round { queued, needed, round: rounds.round })
 }
 
-/// What is computed with.
+/// The inputs of the computation.
 struct Input<'a> {
     stages: &'a Stages<'a>,
     channels: &'a [&'a [Bucket]],
@@ -196,12 +196,12 @@ impl<'a> Input<'a> {
         let (stream, batches) = match stage.telling {
             Telling::Each => (self.stream(handling, Nanos::ZERO), 1),
             Telling::All => {
-                // What has ended when it begins was there, or came until then.
+                // The transfers that have ended when it begins were there, or came until then.
                 let begun = self.stream(handling, handling.varies);
                 (begun.and_then(|begun| self.stream(handling, handling.varies + begun.value)), 2)
             }
         };
-        // Whatever was before: no more transfers are open than were queued, in each batch.
+        // In every case, no more transfers are open than were queued, in each batch.
         let bus = self.stages.bus;
         let open = bus.queued.saturating_mul(batches);
         let window = handling.round.0.saturating_mul(batches);

@@ -4,7 +4,7 @@ use super::refusal::Time;
 use core::fmt;
 use diapason_abi::Nanos;
 
-/// What a message waits for.
+/// A stage that a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum What {
     /// The driver to take it out of the ring: for the driver to look, and for room behind the ring.
@@ -44,7 +44,7 @@ impl What {
         What::Back,
     ];
 
-    /// A few words.
+    /// Returns the name of the stage.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl What {
         }
     }
 
-    /// What the value rests on and a running system has to watch.
+    /// Returns the assumption that the value rests on and that a running system has to watch.
     #[must_use]
     pub const fn assumption(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ pub enum Basis {
     Conformant,
     /// Bursts wait for budget, on a server that nothing else drains.
     Backlog,
-    /// Whatever drained the server, no more than this can be before it: so many transfers are
+    /// No more than this can be before it, whatever drained the server: so many transfers are
     /// queued, or so much was taken at once.
     Outstanding,
     /// The pipe may be full: so many messages are under way, this one included.
@@ -120,7 +120,7 @@ pub enum Basis {
 /// One line of a bill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// What is waited for.
+    /// The stage.
     pub what: What,
     /// How long at most.
     pub value: Nanos,

@@ -9,7 +9,7 @@
 //! those that take the newest once in a period.
 //!
 //! Everything is integer arithmetic that saturates: what cannot be computed is too long, never
-//! short. `docs/pipes.md` of the workspace has the theorems.
+//! short. `docs/pipes-proofs.md` of the workspace has the theorems.
 //!
 //! ```
 //! use diapason_abi::Nanos;

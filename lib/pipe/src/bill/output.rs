@@ -108,7 +108,7 @@ fn sender(sender: &Sender<'_>, all: &Messages<'_>, told: Nanos) -> Result<(Nanos
             let delay = delay.map_err(|overload| Refusal::of(What::Driver, overload))?;
             Ok((delay + merged, waits || merged > Nanos::ZERO))
         };
-        // What it submits together was written until it began.
+        // The messages that it submits together were written until it began.
         let (begun, _) = delay(Nanos::ZERO)?;
         let (sent, waits) = delay(begun)?;
         if sent + told <= late {

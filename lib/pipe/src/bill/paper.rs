@@ -1,4 +1,4 @@
-//! Equation 9 of the papers, to be shown beside a bill. It is no bound: see `docs/pipes.md`.
+//! Equation 9 of the papers, to be shown beside a bill. It is no bound: see `docs/pipes-proofs.md`.
 
 use super::stages::Stages;
 use diapason_abi::Nanos;

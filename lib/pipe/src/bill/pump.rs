@@ -3,7 +3,7 @@
 //!
 //! The driver takes messages out of the ring as long as the device has room for them, those of
 //! several channels in turn, and keeps a number of transfers open. So a writer that writes as much
-//! as the ring takes breaks no assumption: it waits for itself. The theorem is in `docs/pipes.md`.
+//! as the ring takes breaks no assumption: it waits for itself. The theorem is in `docs/pipes-proofs.md`.
 
 use super::item::{Basis, Bill, What};
 use super::output::Drain;
@@ -12,8 +12,8 @@ use super::steps::{self, Demand, Messages};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
-/// The driver's thread that is woken by a write into an empty ring. Whatever was written before it
-/// looks is one job: it does not matter how often it is woken.
+/// The driver's thread that is woken by a write into an empty ring. All messages written before it
+/// looks are one job: it does not matter how often it is woken.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     /// It rests so long after each look.
@@ -24,10 +24,10 @@ pub struct Look<'a> {
     pub service: &'a dyn Service,
 }
 
-/// What is between the ring and the device's bus.
+/// The way from the ring to the device's bus.
 #[derive(Clone, Copy)]
 pub struct Pump<'a> {
-    /// Who takes the first message.
+    /// The thread that takes the first message.
     pub look: Look<'a>,
     /// Messages of the channel that the ring holds.
     pub slots: u64,

@@ -11,7 +11,7 @@ pub(super) struct Rate {
 }
 
 const NARROW: u128 = u64::MAX as u128;
-/// What a rate is rounded to: parts of an amount.
+/// The parts of an amount that a rate is rounded to.
 const COARSE: u128 = 1 << 40;
 
 impl Rate {

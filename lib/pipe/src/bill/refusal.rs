@@ -25,9 +25,9 @@ pub enum Refusal {
     TooSlow {
         /// Which.
         what: What,
-        /// What it needs, rounded up.
+        /// The needed amount, rounded up.
         wanted: u64,
-        /// What it gets, rounded down.
+        /// The supplied amount, rounded down.
         given: u64,
     },
     /// Rounds of requests, or batches of the user, become longer without end, although no stage is
@@ -35,7 +35,7 @@ pub enum Refusal {
     Endless {
         /// Which.
         what: What,
-        /// What was reached when the search was given up.
+        /// The value reached when the search was given up.
         beyond: Nanos,
     },
     /// More transfers to the device may be open than the driver can have.
@@ -47,9 +47,9 @@ pub enum Refusal {
     },
     /// The device can hold fewer messages than may wait in it.
     DeviceBuffer {
-        /// What it can hold.
+        /// The room of the buffer.
         holds: u64,
-        /// What may wait.
+        /// The amount that may wait.
         needed: u64,
     },
 }

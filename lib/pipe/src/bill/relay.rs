@@ -3,7 +3,7 @@
 //!
 //! A chain falls into *legs* at the threads that sample. In a leg messages are passed on one by
 //! one, and its contract is that of what enters it: of the device, or one message in each period of
-//! the thread that samples. The theorem is in `docs/pipes.md`.
+//! the thread that samples. The theorem is in `docs/pipes-proofs.md`.
 
 use super::chain::{Link, chain};
 use super::refusal::Refusal;
@@ -34,7 +34,7 @@ pub struct Before {
     pub first: Nanos,
 }
 
-/// What holds at a thread of a chain.
+/// The bounds that hold at a thread of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
     /// A message, or a newer one, has passed it so long after it arrived at the device, at most.
@@ -43,7 +43,7 @@ pub struct Reach {
     pub waiting: u64,
 }
 
-/// What holds of a whole chain.
+/// The bounds that hold for a whole chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Relay {
     reaches: [Reach; HOPS],
@@ -117,7 +117,7 @@ pub fn relay(hops: &[Hop<'_>], contract: &[Bucket], before: Before) -> Result<Re
         if let Some(period) = hop.sampled.filter(|_| index > 0) {
             let (shortest, longest) = (Nanos::ZERO, Nanos::ZERO);
             let before = Before { shortest, longest, first: Nanos::FOREVER };
-            // What is published just after a look waits for the next.
+            // A value that is published just after a look waits for the next look.
             leg = Leg { entered: done + period, before, first: index, sampled: hop.sampled };
         }
         let periodic = leg.sampled.map(|period| [Bucket::periodic(period)]);

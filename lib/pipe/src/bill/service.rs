@@ -1,4 +1,4 @@
-//! What a stage of a pipe gets from a processor, as far as a bill must know it.
+//! The supply that a stage of a pipe gets from a processor, as far as a bill must know it.
 
 use diapason_abi::Nanos;
 
@@ -22,8 +22,8 @@ pub trait Service {
     fn wakeups(&self) -> u64;
 }
 
-/// What a running system knows of a VCPU that a closed form admitted: each part of its budget is
-/// used within one period of becoming eligible. R := T, whatever the queue.
+/// The supply that a running system knows of a VCPU that a closed form admitted: each part of its
+/// budget is used within one period of becoming eligible. R := T, whatever the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promised {
     /// C.

@@ -1,4 +1,4 @@
-//! What a pipe is made of, as its bill needs it.
+//! The stages of a pipe, as its bill needs them.
 
 use super::service::Service;
 use crate::size::Bucket;
@@ -67,7 +67,8 @@ pub const fn top_half(section: Nanos, sources: &[Source]) -> Option<Nanos> {
     }
 }
 
-/// Longest execution times of a stage. What a holder of its locks runs meanwhile belongs in them.
+/// Longest execution times of a stage. Work that a holder of its locks runs meanwhile belongs to
+/// these times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
     /// Of being woken, once whatever is found.
@@ -98,7 +99,7 @@ pub enum Telling {
 /// A thread of the driver on a server of its own, that handles all channels of the endpoint.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
-    /// What it does.
+    /// The work of the stage.
     pub work: Work,
     /// When it passes that on.
     pub telling: Telling,
@@ -135,15 +136,16 @@ pub struct Stages<'a> {
     pub bus: Transfers,
     /// Their interrupts.
     pub interrupts: Interrupts,
-    /// What handles ended transfers.
+    /// The stage that handles ended transfers.
     pub bottom_half: Stage<'a>,
     /// The thread that distributes messages and queues requests, if that is not the bottom half.
     pub receiver: Option<Stage<'a>>,
-    /// Who takes the messages.
+    /// The thread that takes the messages.
     pub user: User<'a>,
 }
 
-/// What may arrive: a contract for each channel of the endpoint, of which all limits hold.
+/// The traffic that may arrive: a contract for each channel of the endpoint. All limits hold
+/// together.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'a> {
     /// Of each channel.

@@ -1,4 +1,4 @@
-//! What all pipes of an endpoint get together: a pure function of what they ask for.
+//! The terms that all pipes of an endpoint get together: a pure function of their requests.
 
 use super::claim::{Claim, Part, Wish, traffic};
 use super::refused::Reason;
@@ -14,7 +14,7 @@ use diapason_abi::pipe::Envelope;
 /// The search for a period ends when it is known up to this part of it.
 const PRECISION: u64 = 32;
 
-/// What a pipe gets.
+/// The terms of one pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
     /// C of its thread.
@@ -44,14 +44,14 @@ impl Terms {
     }
 }
 
-/// What an endpoint and its pipes get.
+/// The terms of an endpoint and its pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreement<const N: usize> {
     /// Share of its I/O VCPU in millionths.
     pub share: u32,
     /// C of the driver's thread; zero if there is none.
     pub receiver: Nanos,
-    /// What each pipe gets.
+    /// The terms of each pipe.
     pub pipes: [Option<Terms>; N],
 }
 
@@ -66,7 +66,7 @@ impl<const N: usize> Agreement<N> {
 /// Why there is no agreement: for which pipe, and what.
 pub(super) type Failure = (usize, Reason);
 
-/// What `wishes` get, if there is anything that serves them all beside what arrives anyway.
+/// Returns terms that serve all `wishes` beside the other arrivals, if there are any.
 pub(super) fn agree<const N: usize>(
     driver: &Driver,
     wishes: &[Option<Wish>; N],
@@ -79,7 +79,7 @@ pub(super) fn agree<const N: usize>(
     check(driver, wishes, &claims)?;
     check_envelopes(driver, wishes)?;
     let mut agreement = Agreement::idle(driver);
-    // What the driver's threads wait for does not depend on the threads of pipes.
+    // The delays of the driver's threads do not depend on the threads of pipes.
     while !drivers_conform(driver, &agreement, wishes, &claims) && grow(driver, &mut agreement) {}
     let pipes = all_terms(driver, &agreement, wishes, &claims)?;
     Ok(Agreement { pipes, ..agreement })
@@ -277,7 +277,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What it gets with this period if it reads: its buffer and the device's are large enough.
+    /// Returns the terms with this period for a reader, if its buffer and the device's are large
+    /// enough.
     pub(super) fn read(&self, period: Nanos) -> Result<Terms, Reason> {
         let Search { driver, qos, .. } = self;
         let (slots, holds) = (qos.slots(&driver.attributes), driver.attributes.buffer);

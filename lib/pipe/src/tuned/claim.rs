@@ -1,5 +1,5 @@
-//! What arrives on the channels of an endpoint, by what is said of them: several pipes may listen
-//! to one channel, and then what comes on it comes once for all of them.
+//! The arrivals on the channels of an endpoint, by the claims on them. Several pipes may listen to
+//! one channel; its messages then count once for all of them.
 
 use super::wish::{Driver, Qos};
 use crate::size::Bucket;
@@ -12,11 +12,11 @@ pub(super) struct Wish {
     pub channel: Option<u8>,
     pub part: Part,
     pub qos: Qos,
-    /// What it may be at most, if that is declared.
+    /// The most that it may be, if that is declared.
     pub envelope: Option<Envelope>,
 }
 
-/// What a pipe does with its channel.
+/// The use that a pipe makes of its channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     /// It reads.
@@ -29,7 +29,7 @@ pub(super) enum Part {
     Carries,
 }
 
-/// What somebody says of a channel.
+/// A statement about a channel's traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Claim {
     pub channel: Option<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Claim {
 }
 
 impl Wish {
-    /// What comes from its channel: acknowledgements, if that is written.
+    /// Returns the arrivals from its channel: acknowledgements, if the channel is written.
     pub fn claim(&self, driver: &Driver) -> Claim {
         let contract = match (self.part, driver.output) {
             (Part::Writes | Part::Carries, Some(output)) => output.acknowledged,
@@ -56,8 +56,8 @@ impl Claim {
 /// Nothing comes for a pipe that is not there.
 const SILENT: Bucket = Bucket { burst: 0, messages: 0, per: Nanos(1), jitter: Nanos::ZERO };
 
-/// What arrives, in a list for each pipe: what comes on a channel is with the pipe `own` if that
-/// listens to it, else with the first that does.
+/// Returns the arrivals as a list for each pipe. The messages of a channel count for the pipe `own`
+/// if it listens to the channel, else for the first that does.
 pub(super) fn traffic<const N: usize>(claims: &[Option<Claim>; N], own: usize) -> [[Bucket; 1]; N] {
     core::array::from_fn(|pipe| {
         let Some(claim) = claims[pipe] else { return [SILENT] };

@@ -16,13 +16,13 @@ pub type Admission<'a, const N: usize> = dyn FnMut(&Agreement<N>) -> bool + 'a;
 pub struct Endpoint<const N: usize> {
     driver: Driver,
     wishes: [Option<Wish>; N],
-    /// What arrives for pipes of the description, in the last places.
+    /// The arrivals for pipes of the description, in the last places.
     standing: [Option<Claim>; N],
     agreement: Agreement<N>,
 }
 
 impl<const N: usize> Endpoint<N> {
-    /// Without pipes.
+    /// Returns an endpoint without pipes.
     #[must_use]
     pub fn new(driver: Driver) -> Endpoint<N> {
         let agreement = Agreement::idle(&driver);
@@ -41,13 +41,13 @@ impl<const N: usize> Endpoint<N> {
         endpoint
     }
 
-    /// What is agreed at the moment.
+    /// Returns the current agreement.
     #[must_use]
     pub fn agreement(&self) -> &Agreement<N> {
         &self.agreement
     }
 
-    /// What a pipe asked for.
+    /// Returns the request of a pipe.
     #[must_use]
     pub fn qos(&self, pipe: usize) -> Option<Qos> {
         self.wishes.get(pipe)?.map(|wish| wish.qos)
@@ -67,7 +67,7 @@ impl<const N: usize> Endpoint<N> {
     /// it comes once.
     ///
     /// # Errors
-    /// As of [`Endpoint::open`].
+    /// Opens a pipe on a channel, like [`Endpoint::open`].
     pub fn open_on(
         &mut self,
         route: Route,
@@ -80,7 +80,7 @@ impl<const N: usize> Endpoint<N> {
     /// One more pipe on this route that never is more than what is declared of it.
     ///
     /// # Errors
-    /// As of [`Endpoint::open`].
+    /// Opens a pipe within an envelope, like [`Endpoint::open`].
     pub fn open_within(
         &mut self,
         envelope: &Envelope,
@@ -149,8 +149,8 @@ impl<const N: usize> Endpoint<N> {
         self.change(pipe, Wish { qos, ..wish }, admits)
     }
 
-    /// A pipe less. What others have becomes less or stays: nobody is asked. False if there is no
-    /// such pipe.
+    /// A pipe less. The terms of the others shrink or stay, so nobody is asked. False if there is
+    /// no such pipe.
     pub fn close(&mut self, pipe: usize) -> bool {
         let carries = |wish: &&mut Option<Wish>| wish.is_some_and(|it| it.part == Part::Carries);
         let place = self.wishes.get_mut(pipe).filter(|wish| !carries(wish));
@@ -160,7 +160,7 @@ impl<const N: usize> Endpoint<N> {
         }
         match agree(&self.driver, &self.wishes, &self.standing) {
             Ok(agreement) if self.is_no_more(&agreement) => self.agreement = agreement,
-            // What was enough for all is enough for the rest.
+            // Terms that were enough for all are enough for the rest.
             _ => self.agreement.pipes[pipe] = None,
         }
         true

@@ -1,4 +1,4 @@
-//! What a program and the driver of an endpoint tell each other about a pipe, in short messages.
+//! The short messages that a program and the driver of an endpoint exchange about a pipe.
 //!
 //! A program asks for a pipe, for other terms, or that it is closed; each question has a number,
 //! and its answer the same. Neither side trusts the other: what makes no sense is `None`.
@@ -14,7 +14,7 @@ pub const REQUEST_BYTES: usize = 48;
 /// Bytes of an answer.
 pub const ANSWER_BYTES: usize = 64;
 
-/// What a program wants.
+/// A request of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// A pipe on this route.
@@ -30,7 +30,7 @@ pub enum Wanted {
 pub struct Request {
     /// The number.
     pub token: u32,
-    /// What is wanted.
+    /// The request.
     pub wanted: Wanted,
 }
 
@@ -56,7 +56,7 @@ pub struct Granted {
     pub slots: u16,
 }
 
-/// What becomes of a question.
+/// The fate of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The pipe is open on these terms.
@@ -67,17 +67,17 @@ pub enum Outcome {
     Closed,
 }
 
-/// An answer.
+/// The answer to a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// The number of the question.
     pub token: u32,
-    /// What became of it.
+    /// The fate of the question.
     pub outcome: Outcome,
 }
 
 impl Granted {
-    /// What pipe number `pipe` of an endpoint has, if it is open.
+    /// Returns the terms of pipe number `pipe` of an endpoint, if it is open.
     #[must_use]
     pub fn of<const N: usize>(endpoint: &Endpoint<N>, pipe: usize) -> Option<Granted> {
         let terms = (*endpoint.agreement().pipes.get(pipe)?)?;
@@ -94,7 +94,7 @@ impl Granted {
     }
 }
 
-/// Writes numbers one behind the other. What does not fit is a mistake of this file.
+/// Writes numbers one behind the other. A value that does not fit is a mistake of this file.
 struct Pen<const N: usize>([u8; N], usize);
 
 impl<const N: usize> Pen<N> {
@@ -133,7 +133,7 @@ impl Eyes<'_> {
 }
 
 impl Request {
-    /// As a message.
+    /// Encodes the question as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
         let none =
@@ -178,7 +178,7 @@ impl Request {
 }
 
 impl Answer {
-    /// As a message.
+    /// Encodes the answer as a message.
     #[must_use]
     pub fn bytes(&self) -> [u8; ANSWER_BYTES] {
         let pen = Pen([0; ANSWER_BYTES], 0).put(self.token.to_le_bytes());

@@ -1,7 +1,7 @@
 //! `tpipe` as a decision: what a pipe asks for, what its thread gets, or why not.
 //!
 //! A driver states what its device can do ([`Attributes`]) and what its threads cost ([`Driver`]).
-//! Who wants a pipe states a quality of service ([`Qos`]). An [`Endpoint`] holds the pipes that
+//! A request for a pipe states a quality of service ([`Qos`]). An [`Endpoint`] holds the pipes that
 //! are open: to open, change or close one it computes everything anew, asks whether the processor
 //! has room for it, and either changes as a whole or not at all.
 //!

@@ -8,7 +8,7 @@ use crate::size::{Bucket, arrivals};
 use diapason_abi::Nanos;
 
 impl Search<'_> {
-    /// What it gets with this period if it writes: its ring never has more than its buffer.
+    /// Returns the terms with this period for a writer: its ring never holds more than its buffer.
     pub(super) fn written(&self, period: Nanos) -> Result<Terms, Reason> {
         let output = self.output(self.channel)?;
         let written = self.qos.written(period, &self.driver.attributes);
@@ -22,8 +22,8 @@ impl Search<'_> {
         Ok(Terms { taken: bill.value(What::Taken), ..self.terms_with(period, bill) })
     }
 
-    /// What it gets with this period if it passes on what it reads, in place `own` of the endpoint:
-    /// whatever is late on the way in is paid for once.
+    /// Returns the terms with this period for a pipe that passes on what it reads, in place `own`
+    /// of the endpoint. A delay on the way in is paid for once.
     pub(super) fn passed(&self, period: Nanos, to: u8, own: usize) -> Result<Terms, Reason> {
         let output = self.output(to)?;
         let read = self.read(period)?;

@@ -4,7 +4,7 @@ use crate::bill::{Refusal, Time};
 use core::fmt;
 use diapason_abi::Nanos;
 
-/// What stands in the way.
+/// The reason for the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// All channels are in use.
@@ -43,14 +43,14 @@ pub enum Reason {
     },
     /// The pipes together, or one to a channel, want more than the device can do, in bits a second.
     Device {
-        /// What they want.
+        /// The requested rate.
         wanted: u64,
-        /// What it can.
+        /// The possible rate.
         given: u64,
     },
     /// Latency less than what it takes whatever period the thread may have.
     Latency {
-        /// What was asked for.
+        /// The requested time.
         wanted: Nanos,
         /// The sum of the fixed parts.
         fixed: Nanos,
@@ -64,9 +64,9 @@ pub enum Reason {
     },
     /// The device can hold fewer messages than may wait in it.
     DeviceBuffer {
-        /// What it holds.
+        /// The room of the buffer.
         holds: u64,
-        /// What may wait.
+        /// The amount that may wait.
         needed: u64,
     },
     /// The description lets this pipe not listen to the channel, or not write to it.
@@ -76,21 +76,21 @@ pub enum Reason {
     },
     /// More messages a second than the description lets it have.
     Rate {
-        /// What was asked for, rounded up.
+        /// The requested amount, rounded up.
         wanted: u64,
         /// The most.
         declared: u64,
     },
     /// More messages at once than the description lets it have.
     Burst {
-        /// What was asked for.
+        /// The requested amount.
         wanted: u64,
         /// The most.
         declared: u64,
     },
     /// A larger C than the description lets its thread have.
     Budget {
-        /// What was asked for.
+        /// The requested time.
         wanted: Nanos,
         /// The most.
         declared: Nanos,
@@ -125,7 +125,7 @@ pub struct Refused {
     pub pipe: usize,
     /// Why.
     pub reason: Reason,
-    /// What instead.
+    /// The nearest request that fits.
     pub would_fit: WouldFit,
 }
 

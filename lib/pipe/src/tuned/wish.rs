@@ -1,10 +1,10 @@
-//! What a device can do, what its driver costs, and what a user asks for.
+//! The abilities of a device, the costs of its driver, and the requests of users.
 
 use crate::bill::{Drain, Interrupts, Telling, Transfers, Work};
 use crate::size::Bucket;
 use diapason_abi::Nanos;
 
-/// What a device can do: the entry of the driver's information base.
+/// The abilities of a device: the entry of the driver's information base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attributes {
     /// Most pipes at a time.
@@ -26,7 +26,7 @@ pub struct Attributes {
 pub struct Shares {
     /// With few pipes.
     pub least: u32,
-    /// What the device may take.
+    /// The most that the device may take.
     pub most: u32,
     /// T of the Main VCPUs it works for, all the same.
     pub period: Nanos,
@@ -35,7 +35,7 @@ pub struct Shares {
 /// A driver's own thread between bottom half and pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receiver {
-    /// What it does.
+    /// The work of the thread.
     pub work: Work,
     /// When it passes messages on.
     pub telling: Telling,
@@ -45,7 +45,7 @@ pub struct Receiver {
     pub budget: (Nanos, Nanos),
 }
 
-/// What is known of the threads of pipes.
+/// The knowledge about the threads of pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reader {
     /// Longest time of a wake-up.
@@ -54,8 +54,8 @@ pub struct Reader {
     pub chunks: u32,
 }
 
-/// What becomes of messages to the device: those of each pipe have a ring, out of which a thread of
-/// the driver takes them ([`crate::bill::Pump`]).
+/// The way of messages to the device: those of each pipe have a ring, out of which a thread of the
+/// driver takes them ([`crate::bill::Pump`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outward {
     /// That thread rests so long after each look, of so much work.
@@ -72,22 +72,22 @@ pub struct Outward {
     pub slots: u64,
     /// How the device sends.
     pub drain: Drain,
-    /// What comes back from a channel that is written.
+    /// The messages that come back from a written channel.
     pub acknowledged: Bucket,
 }
 
 /// An endpoint: its device, and what its driver costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Driver {
-    /// What the device can do.
+    /// The abilities of the device.
     pub attributes: Attributes,
     /// Its transfers.
     pub bus: Transfers,
     /// Their interrupts.
     pub interrupts: Interrupts,
-    /// What the bottom half does, and when it passes that on.
+    /// The work of the bottom half, and when it passes results on.
     pub bottom_half: (Work, Telling),
-    /// What it runs on.
+    /// The shares that it runs on.
     pub io: Shares,
     /// The driver's thread, if it has one.
     pub receiver: Option<Receiver>,
@@ -128,7 +128,7 @@ impl Route {
     }
 }
 
-/// What a pipe is asked for.
+/// The quality of service that a pipe is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Qos {
     /// Longest time from arrival at the device until the thread is done with a message; to a
@@ -161,7 +161,7 @@ impl Qos {
         self.buffer.checked_div(attributes.packet.1).unwrap_or(0)
     }
 
-    /// What arrives: all of the smallest size.
+    /// Returns the contract of the arrivals: all of the smallest size.
     #[must_use]
     pub const fn contract(&self, attributes: &Attributes) -> Bucket {
         let packet = attributes.packet.0;
@@ -191,8 +191,8 @@ impl Qos {
         little(self.burst, messages, per)
     }
 
-    /// What a thread writes that runs once in each `period`, at any time in it: not more than the
-    /// rate in the long run, and at once what it owes of one period.
+    /// Returns the contract of a writing thread that runs once in each `period`, at any time in it.
+    /// It writes at most the rate in the long run, and at once at most its debt of one period.
     pub(super) fn written(&self, period: Nanos, attributes: &Attributes) -> Bucket {
         let contract = self.contract(attributes);
         let owed = u128::from(period.0) * u128::from(contract.messages);

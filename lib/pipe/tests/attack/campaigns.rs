@@ -137,7 +137,7 @@ fn a_thread_that_is_too_slow_harms_no_other_pipe() {
 
 /// `cargo test --release -p diapason-pipe --test attack -- --ignored --nocapture`
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_admitted_sets() {
     campaign("within contract", 2, 10_000, 20, false);
     campaign("one too slow", 4, 2_000, 20, true);

@@ -126,7 +126,7 @@ fn chains_keep_their_bound() {
 }
 
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_chains() {
     campaign(2, 10_000, 20);
 }

@@ -260,7 +260,7 @@ fn output_pipes_keep_their_bound() {
 }
 
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_output_pipes() {
     campaign(2, 10_000, 20);
 }

@@ -283,7 +283,7 @@ fn what_chains_write_keeps_its_bound() {
 }
 
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_pipes_behind_chains() {
     held_campaign(4, 10_000, 10);
 }
@@ -294,7 +294,7 @@ fn filled_pipes_keep_their_bound() {
 }
 
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_filled_pipes() {
     campaign(2, 10_000, 10);
 }

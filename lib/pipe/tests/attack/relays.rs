@@ -235,7 +235,7 @@ fn relays_keep_their_bound() {
 }
 
 #[test]
-#[ignore = "minutes: the campaigns of docs/pipes.md"]
+#[ignore = "minutes: the campaigns of docs/pipes-proofs.md"]
 fn ten_thousand_relays() {
     campaign(2, 10_000, 20);
 }

@@ -1,7 +1,7 @@
 //! Runs the real code of this crate under every interleaving of its shared accesses.
 //!
-//! Two threads hand a baton to each other at each `Step::step`, so exactly one of them runs. Who
-//! gets the baton is a list of choices; the explorer runs the program again and again until it
+//! Two threads hand a baton to each other at each `Step::step`, so exactly one of them runs. A list
+//! of choices decides who gets the baton. The explorer runs the program again and again until it
 //! has taken every list.
 
 use std::cell::RefCell;

@@ -24,7 +24,7 @@ impl Task {
     pub const ABSENT: Task = Task { period: 1, work: 0, deadline: 1, jitter: 0, section: (0, 0) };
 }
 
-/// Who may run in a slot.
+/// The threads that may run in a slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
     /// One core, the ready task of the smallest rank.

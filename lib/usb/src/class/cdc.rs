@@ -1,5 +1,5 @@
-//! What communication devices share (CDC): how their interfaces belong together, and what they say
-//! by themselves.
+//! The descriptors that communication devices (CDC) share: how their interfaces belong together,
+//! and the notifications that they send.
 
 use super::Fault;
 use super::flow::Inlet;
@@ -41,7 +41,7 @@ pub(super) fn data_of<'a>(
     })
 }
 
-/// What a device said by itself.
+/// A notification that a device sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Notice<'a> {
     pub kind: u8,

@@ -52,7 +52,7 @@ impl LineCoding {
     }
 }
 
-/// What the other side says about its line.
+/// The line state that the other side reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SerialState(pub u16);
 
@@ -65,7 +65,7 @@ impl SerialState {
     pub const OVERRUN: u16 = 1 << 6;
 }
 
-/// What it tells.
+/// An event of the serial line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// The line is set up.
@@ -93,7 +93,7 @@ enum Step {
 pub struct CdcAcm {
     interface: u8,
     step: Step,
-    /// What is to be set, if it is not yet.
+    /// The coding to set, if it is not set yet.
     coding: Option<LineCoding>,
     lines: Option<u16>,
     errand: Errand,

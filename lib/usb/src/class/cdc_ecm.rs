@@ -37,7 +37,7 @@ const FILTER: u16 = 1 << 2 | 1 << 3 | 1 << 1;
 const CONNECTION: u8 = 0;
 const SPEED: u8 = 0x2a;
 
-/// What it tells.
+/// An event of the network device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Frames flow from now on.
@@ -61,7 +61,7 @@ pub enum Event {
         /// Of the frame.
         bytes: u32,
     },
-    /// What came was no frame; its memory is lent on.
+    /// The received bytes were no frame; their memory is lent again.
     Damaged,
     /// The frame in this place is with the device.
     Sent {
@@ -97,7 +97,7 @@ pub struct Ethernet {
     receive: Lane,
     /// Frames; a length of 0 is the empty packet behind the one before.
     send: Lane,
-    /// What comes is the rest of something longer than any frame.
+    /// The bytes that arrive now are the rest of something longer than any frame.
     spilling: bool,
 }
 
@@ -229,7 +229,7 @@ fn address(text: &[u8]) -> Option<[u8; 6]> {
     (whole && address[0] & 1 == 0).then_some(address)
 }
 
-/// What a notification says, if that means something here.
+/// Returns the meaning of a notification, if it has one here.
 fn said(notice: &Notice<'_>) -> Option<Event> {
     match (notice.kind, notice.data) {
         (CONNECTION, _) => Some(Event::Connected(notice.value != 0)),

@@ -23,7 +23,7 @@ const SET_PROTOCOL: u8 = 0x0b;
 /// Type of the report that sets lights.
 const OUTPUT_REPORT: u16 = 2 << 8;
 
-/// What it tells.
+/// An event of the keyboard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The keyboard is listened to.

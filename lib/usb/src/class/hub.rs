@@ -44,7 +44,7 @@ const SUPER_CHANGES: [(u16, u16); 5] =
     [(1, 16), (1 << 3, 19), (1 << 4, 20), (1 << 5, 29), (1 << 6, 25)];
 const SUPER_CONFIG_ERROR: (u16, u16) = (1 << 7, 26);
 
-/// What it tells; ports count from 1.
+/// An event of the hub; ports count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The hub works.
@@ -80,7 +80,7 @@ pub enum Event {
     Failed,
 }
 
-/// What is at a port.
+/// The state of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Port {
     Empty,
@@ -97,7 +97,7 @@ enum Port {
     Working,
 }
 
-/// What the errand is about.
+/// The request that the errand makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Depth,
@@ -232,7 +232,7 @@ impl Hub {
         self.errand.begin(setup, &[]);
     }
 
-    /// What this kind of hub can report.
+    /// Returns the changes that this kind of hub can report.
     fn changes(&self) -> impl Iterator<Item = (u16, u16)> + use<> {
         let superspeed = self.speed == Speed::Super;
         let table = if superspeed { SUPER_CHANGES } else { CHANGES };

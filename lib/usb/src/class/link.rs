@@ -1,9 +1,9 @@
 //! A link to another computer: a cable that is a device to both (PL27A1 and its relatives), or the
 //! debug device that the other one shows (xHCI debug capability).
 //!
-//! Messages stay in memory that is shared with a client, one transfer each; nobody copies them.
-//! What is in them is the clients' affair (`diapason_frame`). The device takes a short packet for
-//! the end of a message, so one whose last packet is full must fill the memory it goes to.
+//! Messages stay in memory that is shared with a client, one transfer each; nobody copies them. The
+//! clients define their content (`diapason_frame`). The device takes a short packet for the end of
+//! a message, so one whose last packet is full must fill the memory it goes to.
 
 use super::flow::{Errand, Lane, Span};
 use super::{Class, Completion, Landed, Request};
@@ -26,7 +26,7 @@ const CABLE: u8 = 0xff;
 /// pipes, and that somebody is here.
 const SET_FEATURES: Setup = Setup { kind: 0x40, request: 3, value: 0x99, index: 0, length: 0 };
 
-/// What it tells.
+/// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A message came to this place.
@@ -54,11 +54,11 @@ pub enum Event {
     Failed,
 }
 
-/// What is known of the other side.
+/// Knowledge about the other side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Gone {
     No,
-    /// What it did not take is to be cancelled.
+    /// Cancels the transfers that it did not take.
     Cancel,
     /// It is being cancelled.
     Cancelling,

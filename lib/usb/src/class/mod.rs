@@ -42,7 +42,7 @@ use diapason_abi::Nanos;
 
 /// A driver of one function of a device. It owns all its memory.
 pub trait Class: 'static {
-    /// What it tells; may borrow what was received.
+    /// The event that the class reports. It may borrow received bytes.
     type Event<'a>;
 
     /// The next transfer it wants now, if any.
@@ -68,9 +68,9 @@ pub trait Class: 'static {
 pub enum Request<'a> {
     /// A control transfer. `data` goes to the device; it is empty if the device answers.
     Control {
-        /// What is asked.
+        /// The request.
         setup: Setup,
-        /// What goes with it.
+        /// The data of the request.
         data: &'a [u8],
     },
     /// As many bytes from an endpoint, or fewer. Of an isochronous one: what one interval brings.

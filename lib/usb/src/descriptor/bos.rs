@@ -1,9 +1,9 @@
-//! What a device can do besides (binary object store).
+//! Further capabilities of a device (binary object store).
 
 use super::{Raw, Reason, Refusal, Walk};
 use crate::setup::descriptor_type::BOS;
 
-/// Kinds of capabilities.
+/// The capability types that the specifications define.
 pub mod capability {
     /// Type of a capability's descriptor.
     pub const DESCRIPTOR: u8 = 16;
@@ -24,12 +24,12 @@ pub struct Bos<'a> {
     bytes: &'a [u8],
 }
 
-/// One of them.
+/// One capability descriptor of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capability<'a> {
     /// Its kind, see [`capability`].
     pub kind: u8,
-    /// What follows.
+    /// The bytes that follow.
     pub data: &'a [u8],
 }
 
@@ -46,7 +46,7 @@ impl<'a> Bos<'a> {
         }
     }
 
-    /// Reads the whole.
+    /// Parses the binary object store in `bytes`.
     ///
     /// # Errors
     /// It is cut, or holds something else than what it says.
@@ -66,7 +66,7 @@ impl<'a> Bos<'a> {
         Ok(Bos { bytes })
     }
 
-    /// Its capabilities.
+    /// Returns the capabilities in order.
     pub fn capabilities(&self) -> impl Iterator<Item = Capability<'a>> + use<'a> {
         let all = Walk::new(self.bytes).skip(1).map_while(Result::ok);
         all.map(|raw| Capability { kind: raw.byte(2), data: raw.bytes.get(3..).unwrap_or(&[]) })

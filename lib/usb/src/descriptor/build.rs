@@ -13,8 +13,8 @@
 //! assert_eq!(parsed.interfaces().next().unwrap().endpoints().count(), 2);
 //! ```
 //!
-//! A builder makes what it is told, also what no device should say: hostile models need that. What
-//! it made is judged by [`super::Configuration::parse`].
+//! A builder makes what it is told, also what no device should say: hostile models need that.
+//! [`super::Configuration::parse`] judges the result.
 
 use super::HUB_PORTS_MAX;
 use crate::Speed;
@@ -66,7 +66,7 @@ impl super::Device {
 }
 
 impl super::Hub {
-    /// Its descriptor.
+    /// Returns the descriptor as bytes.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::from([self.ports]);
@@ -85,7 +85,7 @@ impl super::Hub {
     }
 }
 
-/// What a device can do besides, from the capabilities' kinds and data.
+/// Returns the binary object store that holds these capability types and their data.
 #[must_use]
 pub fn bos(capabilities: &[(u8, &[u8])]) -> Vec<u8> {
     let rest: Vec<u8> = capabilities
@@ -129,13 +129,13 @@ const fn endpoint(address: u8, attributes: u8, packet: u16, interval: u8) -> End
     Endpoint { address, attributes, packet, interval, burst, mult, streams, interval_bytes }
 }
 
-/// A bulk endpoint.
+/// Returns a bulk endpoint.
 #[must_use]
 pub const fn bulk(address: u8, packet: u16) -> Endpoint {
     endpoint(address, 2, packet, 0)
 }
 
-/// An interrupt endpoint.
+/// Returns an interrupt endpoint.
 #[must_use]
 pub const fn interrupt(address: u8, packet: u16, interval: u8) -> Endpoint {
     endpoint(address, 3, packet, interval)
@@ -171,7 +171,7 @@ impl Endpoint {
     }
 }
 
-/// What an interface holds, in order.
+/// A part of an interface, in order.
 #[derive(Clone, Debug)]
 enum Part {
     Extra(Vec<u8>),
@@ -232,7 +232,7 @@ impl Interface {
     #[must_use]
     pub fn hid(self, version: u16, country: u8, report: u16) -> Interface {
         let ([v0, v1], [r0, r1]) = (version.to_le_bytes(), report.to_le_bytes());
-        self.extra(0x21, &[v0, v1, country, 1, kind::HID_REPORT, r0, r1])
+        self.extra(kind::HID, &[v0, v1, country, 1, kind::HID_REPORT, r0, r1])
     }
 
     fn put(&self, bytes: &mut Vec<u8>, speed: Speed) {
@@ -250,7 +250,7 @@ impl Interface {
     }
 }
 
-/// A configuration.
+/// A configuration descriptor under construction.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     value: u8,

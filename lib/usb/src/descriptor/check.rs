@@ -17,7 +17,7 @@ struct Setting<'a> {
     endpoints: u32,
 }
 
-/// What was seen so far.
+/// The descriptors seen so far.
 struct Seen<'a> {
     header: &'a Header,
     speed: Speed,
@@ -25,7 +25,7 @@ struct Seen<'a> {
     alternates: [u64; INTERFACES_MAX],
     /// Bit n: interface n belongs to an association.
     associated: u32,
-    /// Whose the endpoint with this index is.
+    /// The interface that owns the endpoint with this index.
     owners: [Option<u8>; 32],
     setting: Option<Setting<'a>>,
 }

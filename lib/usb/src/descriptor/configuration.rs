@@ -14,7 +14,7 @@ pub struct Header {
     pub total: u16,
     /// How many interfaces.
     pub interfaces: u8,
-    /// What to say to choose it.
+    /// The value that selects it.
     pub value: u8,
     /// Text index; 0 is none.
     pub text: u8,
@@ -28,7 +28,7 @@ impl Header {
     /// Bytes of the descriptor.
     pub const BYTES: usize = 9;
 
-    /// Reads it.
+    /// Parses the first descriptor of a configuration.
     ///
     /// # Errors
     /// It is no configuration, or one that cannot have an interface.
@@ -88,7 +88,7 @@ impl<'a> Configuration<'a> {
         Configuration::parse(Header::parse(bytes)?, bytes, speed)
     }
 
-    /// Its first descriptor.
+    /// Returns the first descriptor.
     #[must_use]
     pub const fn header(&self) -> Header {
         self.header
@@ -189,12 +189,12 @@ impl<'a> Interface<'a> {
         Walk::at(self.body, self.offset).map_while(Result::ok)
     }
 
-    /// What is neither an endpoint nor its companion.
+    /// Returns the descriptors that are neither endpoints nor companions.
     pub fn extras(&self) -> impl Iterator<Item = Raw<'a>> + use<'a> {
         self.descriptors().filter(|raw| !matches!(raw.kind(), ENDPOINT | SUPERSPEED_COMPANION))
     }
 
-    /// Its endpoints.
+    /// Returns the endpoints in order.
     pub fn endpoints(&self) -> impl Iterator<Item = Endpoint> + use<'a> {
         let speed = self.speed;
         let mut all = self.descriptors().peekable();

@@ -4,7 +4,7 @@ use super::{Raw, Reason, Refusal};
 use crate::Speed;
 use crate::setup::descriptor_type::DEVICE;
 
-/// What the device is as a whole.
+/// The device descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Device {
     /// Version of USB, two digits each: 0x0210 is 2.1.
@@ -17,9 +17,9 @@ pub struct Device {
     pub protocol: u8,
     /// Bytes of a packet of the control endpoint.
     pub packet: u16,
-    /// Who made it.
+    /// The vendor id.
     pub vendor: u16,
-    /// What the vendor calls it.
+    /// The product id that the vendor assigned.
     pub product: u16,
     /// Its version.
     pub version: u16,
@@ -36,7 +36,7 @@ impl Device {
     /// Reads it, from a device at this speed.
     ///
     /// # Errors
-    /// What no device of this speed says.
+    /// A value that no device of this speed may state is refused.
     pub fn parse(bytes: &[u8], speed: Speed) -> Result<Device, Refusal> {
         let raw = Raw::first(bytes)?.expect(DEVICE, Device::BYTES)?;
         let packet = Device::packet(bytes, speed)?;

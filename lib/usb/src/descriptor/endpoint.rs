@@ -13,7 +13,7 @@ const STREAMS_MAX: u8 = 16;
 pub struct Endpoint {
     /// Number, and [`IN`] if its data goes to the host.
     pub address: u8,
-    /// What it transfers; never control.
+    /// The transfer type; never control.
     pub transfer: Transfer,
     /// How fast its device is.
     pub speed: Speed,
@@ -112,14 +112,14 @@ impl Endpoint {
         if self.is_in() { Direction::In } else { Direction::Out }
     }
 
-    /// To the host?
+    /// Returns whether the endpoint transfers to the host.
     #[must_use]
     pub const fn is_in(&self) -> bool {
         self.address & IN != 0
     }
 }
 
-/// What these attributes mean at this speed.
+/// Decodes the attributes at this speed.
 fn transfer(attributes: u8, speed: Speed) -> Result<Transfer, Reason> {
     let transfer = match attributes & 3 {
         1 => Transfer::Isochronous,

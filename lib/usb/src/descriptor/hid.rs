@@ -10,7 +10,7 @@ const BITS_MAX: u64 = 8 << 16;
 /// Most collections inside each other.
 const DEPTH_MAX: u32 = 64;
 
-/// What a human interface device says in its interface.
+/// The descriptor that a human interface device has in its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hid {
     /// Version, two digits each.

@@ -4,7 +4,7 @@ use super::{HUB_PORTS_MAX, Raw, Reason, Refusal};
 use crate::setup::descriptor_type::{HUB, SUPERSPEED_HUB};
 use diapason_abi::Nanos;
 
-/// A hub.
+/// A hub descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hub {
     /// Of super speed?
@@ -25,7 +25,7 @@ impl Hub {
     /// Most bytes of the descriptor of a USB 2 hub that is accepted.
     pub const BYTES_MAX: usize = 7 + 2 * (HUB_PORTS_MAX as usize / 8 + 1);
 
-    /// Reads it.
+    /// Parses a hub descriptor.
     ///
     /// # Errors
     /// It is no hub, or one with more ports than a route can name.

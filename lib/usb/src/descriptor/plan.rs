@@ -76,8 +76,8 @@ impl Endpoint {
         context
     }
 
-    /// What the schedule reserves for it, at its own period or up to `stretch` times that;
-    /// `None` if it is bulk or switched off.
+    /// Returns the bus reservation of the endpoint, at its own period or up to `stretch` times
+    /// that. Returns `None` if it is bulk or switched off.
     #[must_use]
     pub fn periodic(
         &self,

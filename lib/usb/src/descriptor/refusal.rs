@@ -7,25 +7,25 @@ use core::fmt;
 pub struct Refusal {
     /// Where the descriptor begins that is wrong, from the first byte given.
     pub offset: usize,
-    /// What is wrong.
+    /// The reason of the refusal.
     pub reason: Reason,
 }
 
-/// What is wrong with a descriptor.
+/// The reason why a descriptor is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Its length is less than its kind needs.
     Short {
-        /// What it says.
+        /// The stated length.
         length: usize,
-        /// What it needs.
+        /// The needed length.
         needed: usize,
     },
     /// It goes on after the end of what was read.
     PastEnd {
-        /// What it says.
+        /// The stated length.
         length: usize,
-        /// What is there.
+        /// The bytes that are left.
         left: usize,
     },
     /// Another kind belongs here.
@@ -38,7 +38,7 @@ pub enum Reason {
     InterfaceNumber(u8),
     /// The interfaces are not as many as the configuration says.
     InterfacesMissing {
-        /// What it says.
+        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,
@@ -51,7 +51,7 @@ pub enum Reason {
     Orphan,
     /// The endpoints are not as many as the interface says.
     EndpointCount {
-        /// What it says.
+        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,
@@ -78,7 +78,7 @@ pub enum Reason {
     Text(u8),
     /// The capabilities are not as many as said.
     Capabilities {
-        /// What it says.
+        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,

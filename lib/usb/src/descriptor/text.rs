@@ -9,7 +9,7 @@ use core::fmt;
 pub struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
-    /// Reads it.
+    /// Parses a string descriptor.
     ///
     /// # Errors
     /// It is no text, or ends within a character.
@@ -48,7 +48,7 @@ impl<'a> Languages<'a> {
         Ok(Languages(list))
     }
 
-    /// Their numbers.
+    /// Returns the language numbers.
     pub fn iter(&self) -> impl Iterator<Item = u16> + use<'a> {
         halves(self.0)
     }

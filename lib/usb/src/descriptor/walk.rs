@@ -89,7 +89,7 @@ impl<'a> Iterator for Walk<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (offset, rest) = (self.offset, self.rest);
         let length = usize::from(*rest.first()?);
-        // Whatever happens, the next step begins later or not at all.
+        // Therefore the next step always begins later or not at all.
         self.rest = rest.get(length.max(2)..).unwrap_or(&[]);
         self.offset += length;
         let refuse = |reason| Some(Err(Refusal { offset, reason }));

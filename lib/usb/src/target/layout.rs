@@ -1,4 +1,4 @@
-//! What is where in the memory that the debug capability reads: context, texts, rings.
+//! The layout of the memory that the debug capability reads: context, texts, rings.
 
 use super::Way;
 use crate::setup::descriptor_type::STRING;
@@ -26,7 +26,7 @@ pub(super) const fn ring_at(way: Way) -> u64 {
     RINGS + way as u64 * BLOCKS as u64 * BLOCK as u64
 }
 
-/// What the other computer reads about this one.
+/// The identity that the other computer reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Vendor.
@@ -35,7 +35,7 @@ pub struct Identity {
     pub product: u16,
     /// Version.
     pub version: u16,
-    /// What is spoken: 0 is the vendor's own.
+    /// The protocol number: 0 is the vendor's own.
     pub protocol: u8,
     /// Manufacturer, product and serial number: 31 characters of each.
     pub texts: [&'static str; 3],

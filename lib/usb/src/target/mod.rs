@@ -9,7 +9,8 @@
 //! | `rings.rs` | blocks of both rings, and what became of them |
 //! | `layout.rs` | what is where in the memory shared with the controller |
 //!
-//! What was queued stays queued when the other computer goes away, and goes on when it is back.
+//! Queued data stays queued when the other computer goes away, and transfers resume when it is
+//! back.
 
 mod layout;
 mod rings;
@@ -31,7 +32,7 @@ pub enum Way {
     In,
 }
 
-/// What it tells.
+/// An event of the debug target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
     /// The other computer has chosen the configuration: messages go both ways.
@@ -77,10 +78,10 @@ mod control {
 
 /// Most extended capabilities that are looked at.
 const WALK: usize = 50;
-/// What every register of a removed controller reads as.
+/// The value that every register of a removed controller reads as.
 const GONE: u32 = u32::MAX;
 
-/// The driver.
+/// The driver of a debug capability.
 #[derive(Debug)]
 pub struct Target<M, D> {
     mmio: M,

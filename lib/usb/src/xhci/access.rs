@@ -1,10 +1,10 @@
-//! What the driver needs of a machine: registers, memory that both sides see, and nothing else.
+//! The driver's view of a machine: registers, and memory that both sides see.
 
 use super::limits::Window;
 use crate::register::{capability, interrupter, operational, runtime};
 use crate::trb::{BYTES, Trb};
 
-/// The controller's registers.
+/// Access to the controller's registers.
 ///
 /// A `write32` takes effect after every [`Dma::store`] and [`Dma::write`] that came before it.
 pub trait Mmio {
@@ -46,7 +46,7 @@ pub struct Buffer {
     pub length: u32,
 }
 
-/// What every register of a removed controller reads as.
+/// The value that every register of a removed controller reads as.
 pub(super) const GONE: u32 = u32::MAX;
 
 /// Registers by region, and blocks in memory.

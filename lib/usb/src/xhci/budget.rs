@@ -1,5 +1,5 @@
-//! Who may use the buses: every endpoint goes through `diapason_bus::Scheduler` before the
-//! controller hears of it.
+//! Access to the buses: every endpoint passes `diapason_bus::Scheduler` before the controller
+//! learns of it.
 
 use crate::Speed;
 use crate::descriptor::Endpoint;
@@ -85,7 +85,7 @@ pub(super) const fn name(device: u8, index: u8) -> EndpointId {
     EndpointId((device as u32) << 5 | index as u32)
 }
 
-/// Whose it is.
+/// Returns the owner of the reservation.
 pub(super) const fn owner(id: EndpointId) -> (u8, u8) {
     ((id.0 >> 5) as u8, (id.0 & 0x1f) as u8)
 }

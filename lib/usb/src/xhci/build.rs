@@ -16,7 +16,7 @@ pub enum When {
     Frame(u16),
 }
 
-/// What the blocks of one transfer have in common.
+/// The common parts of all blocks of one transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build<'a> {
     pub buffers: &'a [Buffer],

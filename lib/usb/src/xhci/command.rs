@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 /// How long a command may take before it is aborted, and an abort before the controller is dead.
 pub(super) const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// What the driver wants.
+/// A command that the driver wants to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     EnableSlot,

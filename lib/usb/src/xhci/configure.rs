@@ -1,4 +1,4 @@
-//! What a client asks of a device as a whole: configuration, alternate settings, hubs.
+//! Requests of a client for a whole device: configuration, alternate settings, hubs.
 
 use super::access::{Dma, Mmio};
 use super::budget::EndpointPlan;
@@ -11,8 +11,8 @@ use crate::trb::context_index;
 use crate::{Speed, descriptor};
 
 impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// Chooses a configuration with these endpoints (of the alternate settings 0, usually). What
-    /// has no place on the bus is refused at once; the rest is answered by a notice.
+    /// Chooses a configuration with these endpoints (of the alternate settings 0, usually). An
+    /// endpoint without room on the bus is refused at once. A notice answers all other requests.
     ///
     /// # Errors
     /// Why not; nothing changes then.
@@ -58,7 +58,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// The device is a hub: from now on children can be attached to it.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the cause of a refusal.
     pub fn set_hub(&mut self, device: DeviceId, hub: HubPlan) -> Result<(), Refused> {
         if hub.ports == 0 || hub.ports > descriptor::HUB_PORTS_MAX || hub.think_time > 3 {
             return Err(Refused::Nonsense);
@@ -100,7 +100,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.new_device(place, speed, false).map(|_| ())
     }
 
-    /// Whatever was at a hub's port is gone.
+    /// Removes every device at the hub's port.
     ///
     /// # Errors
     /// There is no such hub, or nothing at its port.

@@ -20,7 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
-/// An xHCI controller.
+/// A driver of one xHCI controller.
 ///
 /// The caller forwards interrupts to [`Controller::handle_interrupt`], calls [`Controller::poll`]
 /// no later than [`Controller::next_wake`] says, and takes what is finished and what is new.
@@ -53,7 +53,7 @@ pub struct Controller<M, D> {
     /// The first deadline of a command, a port or a device: set by [`Controller::work`], since only
     /// there are any made.
     due: Nanos,
-    /// Who is asked first for the next command.
+    /// The device that is asked first for the next command.
     pub(super) turn: usize,
     /// When a start is looked at again.
     pub(super) glance: Nanos,
@@ -112,25 +112,25 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         })
     }
 
-    /// What it is doing.
+    /// Returns the state of the controller.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it can do; zeros before the first start.
+    /// Returns the capabilities; all zero before the first start.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// What went wrong so far.
+    /// Returns the counts of errors so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What is left of the pools.
+    /// Returns the remaining room of the pools.
     #[must_use]
     pub fn pools(&self) -> Pools {
         let controls = self.devices.len();
@@ -283,7 +283,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.moderation(interrupter)
     }
 
-    /// That bound.
+    /// Returns that bound.
     ///
     /// # Errors
     /// There is no such interrupter.

@@ -10,7 +10,7 @@ use diapason_abi::Nanos;
 /// Tiers of hubs below a root port.
 pub(super) const DEPTH_MAX: u8 = 5;
 
-/// What a hub is, for those behind it.
+/// The hub's properties that matter to devices behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HubPlan {
     /// Ports.
@@ -35,7 +35,7 @@ pub(super) struct Place {
     pub translator: Option<(u8, u8, bool)>,
 }
 
-/// What is done about a device.
+/// The step that is under way for a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// No device.

@@ -4,7 +4,7 @@ use super::access::{Dma, Hardware, Mmio};
 use crate::register::interrupter;
 use crate::trb::{BYTES, Trb};
 
-/// What a call of [`handle_interrupt`](super::Controller::handle_interrupt) did.
+/// The result of a call of [`handle_interrupt`](super::Controller::handle_interrupt).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
     /// Events taken off the ring.

@@ -8,7 +8,7 @@ use crate::context::EndpointKind;
 use crate::trb::{Completion, Trb, bit, endpoint_address};
 use diapason_abi::Nanos;
 
-/// What an event says about a block that is under way.
+/// The statement of an event about a block that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     pipe: u16,
@@ -79,7 +79,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             Completion::RingUnderrun | Completion::RingOverrun if pipe.kind.is_isochronous() => {
                 self.counters.starved += 1;
             }
-            // What was missed is found when the next event names a later transfer.
+            // A missed transfer is found when the next event names a later one.
             Completion::MissedService if pipe.kind.is_isochronous() => {}
             Completion::Stopped
             | Completion::StoppedLengthInvalid
@@ -93,7 +93,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         let pipe = &mut self.pipes[usize::from(said.pipe)];
         let (isochronous, control) =
             (pipe.kind.is_isochronous(), pipe.kind == EndpointKind::Control);
-        // Whatever it says, the controller has passed the tail.
+        // In every case, the controller has passed the tail.
         pipe.tail = None;
         let queued = &mut pipe.queue[said.position];
         let (length, before_end) = (queued.length, !said.last);
@@ -134,7 +134,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             | Completion::SplitTransaction => Phase::Reset,
             // The endpoint is in its Error state, from which only a new place in the ring leads.
             Completion::Trb => Phase::Move,
-            // Whatever state it is in, it will be stopped before the ring changes.
+            // In any state, it is stopped before the ring changes.
             _ => Phase::Stop,
         };
         pipe.tell = pipe.kind != EndpointKind::Control && phase == Phase::Reset;

@@ -77,7 +77,7 @@ impl Limits {
     /// Do they make sense?
     ///
     /// # Errors
-    /// What does not.
+    /// Returns an error that names the unusable limit.
     pub fn check(&self) -> Result<(), Unusable> {
         let none = [self.pipes, self.transfers, self.interrupters].contains(&0)
             || [self.devices, self.ports, self.windows].contains(&0)

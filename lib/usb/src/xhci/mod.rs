@@ -5,7 +5,7 @@
 //! Policies (which configuration, which endpoints, how much they matter) are the client's;
 //! mechanism (rings, contexts, ports, enumeration, recovery, admission) is here.
 //!
-//! What the controller writes is believed only as far as it names something that is under way.
+//! The driver believes the controller only as far as it names something that is under way.
 
 mod access;
 mod budget;

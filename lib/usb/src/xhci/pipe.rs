@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use diapason_bus::Refusal;
 
-/// Whose transfer it is.
+/// The owner of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
     /// Reported to the client.
@@ -31,15 +31,16 @@ pub(super) struct Queued {
     pub last: u16,
     /// Bytes of the whole.
     pub length: u32,
-    /// What the controller said of the data before the end.
+    /// The controller's count of the data before the end.
     pub actual: Option<u32>,
-    /// What it said went wrong in the middle, while it goes on to the end (isochronous).
+    /// The failure that the controller reported in the middle, while it continues to the end
+    /// (isochronous).
     pub failed: Option<Outcome>,
     /// To be taken off the ring, and what is then reported.
     pub cancelled: Option<Outcome>,
 }
 
-/// What a block of the ring is about.
+/// The transfer that a block of the ring belongs to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     /// Bytes of the transfer before it.
@@ -48,7 +49,7 @@ pub(super) struct Span {
     pub length: u32,
 }
 
-/// What an endpoint needs before its doorbell may be rung again.
+/// The steps that an endpoint needs before its doorbell may be rung again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Nothing.
@@ -63,7 +64,7 @@ pub(super) enum Phase {
     Clear,
 }
 
-/// What is to become of an endpoint at the next Configure Endpoint.
+/// The change of an endpoint at the next Configure Endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wish {
     /// It runs.
@@ -82,10 +83,10 @@ pub(super) struct Pipe {
     pub kind: EndpointKind,
     pub packet: u16,
     pub burst: u8,
-    /// What the client wants of it; `None` for control endpoints.
+    /// The plan that the client wants; `None` for control endpoints.
     pub plan: Option<EndpointPlan>,
     pub wish: Wish,
-    /// What the controller has of it, while a change of it is under way.
+    /// The plan that the controller has while a change is under way.
     pub old: Option<EndpointPlan>,
     /// The controller knows it.
     pub configured: bool,
@@ -174,7 +175,7 @@ impl Pipe {
         self.queue.front().map_or(self.ring.enqueue(), |queued| queued.first)
     }
 
-    /// What is in front of the queue is the driver's again, but for the tail.
+    /// The part in front of the queue belongs to the driver again, except for the tail.
     pub fn release(&mut self) {
         let head = self.tail.unwrap_or(self.head());
         self.ring.release_to(head);

@@ -19,7 +19,7 @@ const AGAIN: Nanos = Nanos::from_millis(100);
 /// Attempts to make a device work.
 pub(super) const ATTEMPTS: u8 = 3;
 
-/// What a port is doing.
+/// The state of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Nothing is plugged in.
@@ -32,7 +32,7 @@ pub(super) enum Phase {
     Recover,
     /// It has a device.
     InUse,
-    /// What is plugged in does not work.
+    /// The device at the port does not work.
     Broken,
     /// Too much current.
     OverCurrent,
@@ -177,7 +177,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.hw.set_port(number, word & port::NEUTRAL | order);
     }
 
-    /// What is plugged in failed: once more from the beginning, or never.
+    /// Starts the failed device at the port again, or gives it up.
     pub(super) fn retry_port(&mut self, number: u8, cause: Cause, now: Nanos) {
         let port = self.port(number);
         port.attempts += 1;
@@ -207,7 +207,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
     }
 
-    /// Whatever was at this port, and behind it, is gone.
+    /// Removes the device at this port and everything behind it.
     fn unplug(&mut self, number: u8) {
         if let Some(index) = self.ports[usize::from(number) - 1].device {
             self.lose_device(index, None);

@@ -1,4 +1,4 @@
-//! What is due next: one command at a time for all, one request at a time for each device.
+//! Chooses the next action: one command at a time for all, one request at a time for each device.
 
 use super::access::{Dma, Mmio};
 use super::command::{Command, PATIENCE};

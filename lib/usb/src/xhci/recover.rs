@@ -75,7 +75,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.attention = true;
     }
 
-    /// What the controller wrote about an endpoint's state.
+    /// Returns the endpoint's state as the controller wrote it.
     fn endpoint_state(&self, device: u8, index: u8) -> Option<EndpointState> {
         let place = self.layout.devices[usize::from(device)].context;
         let at = place + u64::from(index) * self.capabilities.context;

@@ -1,4 +1,4 @@
-//! What the driver says: finished transfers, what became of devices, refusals and counters.
+//! Reports of the driver: finished transfers, news of devices, refusals and counters.
 
 use crate::trb::Completion;
 use crate::{Setup, Speed};
@@ -12,7 +12,7 @@ pub struct DeviceId {
     pub(super) generation: u32,
 }
 
-/// A transfer.
+/// The number of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct TransferId(pub u64);
 
@@ -41,7 +41,7 @@ pub enum Outcome {
     Died,
     /// A later transfer ended before the controller said a word about this one.
     Lost,
-    /// What the controller called it.
+    /// The controller's completion code.
     Failed(Completion),
 }
 
@@ -50,9 +50,9 @@ pub enum Outcome {
 pub struct Finished {
     /// Which.
     pub transfer: TransferId,
-    /// What the client called it.
+    /// The number that the client chose for it.
     pub cookie: u64,
-    /// Whose.
+    /// The device of the transfer.
     pub device: DeviceId,
     /// Endpoint address; 0 for control transfers.
     pub endpoint: u8,
@@ -125,13 +125,13 @@ pub enum Notice {
     },
     /// Another configuration of a device was read, as the client asked.
     Read(DeviceId),
-    /// What the client asked for (configuration, alternate setting, hub) is done.
+    /// The client's request (configuration, alternate setting, hub) is done.
     Configured(DeviceId),
-    /// What the client asked for was refused by controller or device; the endpoints are as before.
+    /// The controller or the device refused the client's request; the endpoints are unchanged.
     Refused(DeviceId, Cause),
     /// An endpoint was stopped to make room for another device. It runs again when there is room.
     Stopped {
-        /// Whose.
+        /// The device of the port.
         device: DeviceId,
         /// Its address.
         endpoint: u8,
@@ -181,7 +181,7 @@ pub enum Refused {
     Unfit(Unfit),
 }
 
-/// What went wrong so far and was dealt with.
+/// Counts of errors that the driver dealt with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Events handled.
@@ -206,7 +206,7 @@ pub struct Counters {
     pub notices_lost: u64,
 }
 
-/// What is left of the pools.
+/// The remaining room of the pools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pools {
     /// Devices.

@@ -7,7 +7,7 @@ use super::report::{Death, Notice};
 use crate::register::{capability, command, command_ring, extended, operational, port, status};
 use diapason_abi::Nanos;
 
-/// What a start waits for.
+/// The event that a start waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
     /// The firmware lets go.
@@ -22,7 +22,7 @@ pub enum Waiting {
     Run,
 }
 
-/// What the controller is doing.
+/// The state of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Nothing: it was never started.
@@ -37,7 +37,7 @@ pub enum State {
     Dead(Death),
 }
 
-/// What the controller can do.
+/// The capabilities of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities {
     /// Version, 0x110 for 1.1.
@@ -84,7 +84,7 @@ mod legacy {
 }
 
 impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// Starts, or starts again after a death. Whatever was under way is reported as
+    /// Starts, or starts again after a death. Every transfer that was under way is reported as
     /// [`Outcome::Died`](super::Outcome::Died).
     pub fn start(&mut self, now: Nanos) {
         let located = self.hw.locate();

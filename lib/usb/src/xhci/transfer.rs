@@ -1,4 +1,4 @@
-//! What a client does with a configured device: queue transfers and take them back.
+//! Transfers of a configured device: a client queues them and takes them back.
 
 use super::access::{Buffer, Dma, Mmio};
 use super::build::{Build, When, blocks, total};
@@ -12,14 +12,14 @@ use crate::setup::{Setup, request};
 /// A bulk, interrupt or isochronous transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Whose.
+    /// The device to transfer with.
     pub device: DeviceId,
     /// Endpoint address.
     pub endpoint: u8,
     /// Where the data is or goes; none at all is a packet without bytes. The memory is the
     /// controller's until the transfer is reported.
     pub buffers: &'a [Buffer],
-    /// Who reports it.
+    /// The interrupter that reports it.
     pub interrupter: u16,
     /// No interrupt for it; it is found when another one causes one.
     pub quiet: bool,
@@ -32,7 +32,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The usual one.
+    /// Returns a request with the usual settings.
     #[must_use]
     pub const fn new(device: DeviceId, endpoint: u8, buffers: &'a [Buffer]) -> Request<'a> {
         Request {
@@ -49,7 +49,7 @@ impl<'a> Request<'a> {
 }
 
 impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// Queues a transfer.
+    /// Queues a transfer and returns its number.
     ///
     /// # Errors
     /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.

@@ -227,6 +227,29 @@ fn damage_spoils_the_frame_it_is_in() {
     assert_eq!((counts.missed, counts.malformed, counts.broken), (1, 3, 6));
 }
 
+/// A head has 2 bytes, and with both time stamps 12 (UVC 1.5 §2.4.3.3): no more, no less.
+#[test]
+fn a_head_longer_than_all_its_fields_is_malformed() {
+    let headed = |head: u8, flags: u8| {
+        let mut bytes = vec![0; usize::from(head) + 20];
+        (bytes[0], bytes[1]) = (head, flags);
+        bytes
+    };
+    for (head, is_head) in [(1, false), (2, true), (11, true), (12, true), (13, false), (14, false)]
+    {
+        let mut shell = streaming(true);
+        let mut heard = end(&mut shell, 0x81, Ok(&payload(0, 20)));
+        heard.extend(end(&mut shell, 0x81, Ok(&headed(head, 0))));
+        heard.extend(end(&mut shell, 0x81, Ok(&payload(2, 20))));
+        let (middle, last) = (is_head.then_some("data 20"), ["end 40 false", "end 60 true"]);
+        let last = last[usize::from(is_head)];
+        let wanted: Vec<&str> =
+            ["data 20"].into_iter().chain(middle).chain(["data 20", last]).collect();
+        assert_eq!(heard, wanted, "{head}");
+        assert_eq!(shell.class.counts().malformed, u64::from(!is_head), "{head}");
+    }
+}
+
 #[test]
 fn a_stream_stops() {
     let mut shell = streaming(false);

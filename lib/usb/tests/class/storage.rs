@@ -82,6 +82,48 @@ fn blocks_are_read_and_written() {
     assert_eq!(disk.class.write(0, &[0; BUFFER + 512]), Err(Refused::Blocks));
 }
 
+/// A status that was late says nothing of the command that waits for its own.
+#[test]
+fn the_status_of_an_earlier_command_is_not_believed() {
+    let mut disk = ready();
+    disk.class.write(1, &[5; 512]).unwrap();
+    let (earlier, _) = command(&mut disk);
+    end(&mut disk, 2, Ok(&[5; 512]));
+    end(&mut disk, 0x81, Ok(&status(earlier, 0, 0)));
+    disk.class.write(2, &[6; 512]).unwrap();
+    let (tag, _) = command(&mut disk);
+    assert_ne!(tag, earlier);
+    end(&mut disk, 2, Ok(&[6; 512]));
+    assert_eq!(end(&mut disk, 0x81, Ok(&status(earlier, 0, 0))), [""; 0], "nothing is written");
+    assert_eq!(reset(&mut disk), ["Failed(Confused)"]);
+}
+
+/// The residue counts, whatever the data stage brought: a device may fill up with anything (BOT
+/// §5.3.3), and what the buffer held before is no answer.
+#[test]
+fn what_the_residue_leaves_out_is_no_data() {
+    let mut disk = ready();
+    for residue in [1, 512, 1024] {
+        disk.class.read(0, 2).unwrap();
+        let (tag, _) = command(&mut disk);
+        end(&mut disk, 0x81, Ok(&[9; 1024]));
+        assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, residue, 0))), ["Failed(Short)"]);
+        disk.class.write(0, &[5; 1024]).unwrap();
+        let (tag, _) = command(&mut disk);
+        end(&mut disk, 2, Ok(&[5; 1024]));
+        assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, residue, 0))), ["Failed(Short)"]);
+    }
+    disk.class.read(0, 2).unwrap();
+    let (tag, _) = command(&mut disk);
+    end(&mut disk, 0x81, Ok(&[9; 1024]));
+    end(&mut disk, 0x81, Ok(&status(tag, 1025, 0)));
+    assert_eq!(reset(&mut disk), ["Failed(Confused)"], "more is left out than was asked for");
+    disk.class.begin(Command::ReadCapacity).unwrap();
+    let (tag, _) = command(&mut disk);
+    end(&mut disk, 0x81, Ok(&[0, 0, 3, 0xe7, 0, 0, 2, 0]));
+    assert_eq!(end(&mut disk, 0x81, Ok(&status(tag, 4, 0))), ["Failed(Short)"]);
+}
+
 #[test]
 fn a_refused_command_is_explained() {
     let mut disk = ready();

@@ -1,5 +1,5 @@
 //! What is between the driver and a class: memory for transfers, and one change at a time. After
-//! what the server does (`user/servers/usbd`), with a guard behind the memory of each transfer.
+//! what the server does (`lib/usbd`), with a guard behind the memory of each transfer.
 
 use crate::machine::Machine;
 use crate::work::Work;

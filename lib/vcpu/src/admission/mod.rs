@@ -13,10 +13,10 @@
 //!
 //! **Theorem (fixed priorities).** If `Wide` holds and priorities are by period, every chunk of a
 //! main VCPU is used by `e + T`. *Proof.* In a level-i busy period the I/O VCPUs take at most
-//! `U·L + (1 − U)·U·T_i` each, top halves `S·L + Σh`, kernel paths `B`, overruns `ω` per VCPU. What
-//! is constant counts as part of `C_i`, which adds at most `ΣU(1 − U) + F` because `T_i ≥ T_min`;
-//! what grows with `L` slows the processor to `1 − ΣU − S`. Liu and Layland's theorem does the
-//! rest, and `LL` falls with `n`, so the test for all covers the test for the first `i`. ∎ `Paper`
+//! `U·L + (1 − U)·U·T_i` each, top halves `S·L + Σh`, kernel paths `B`, overruns `ω` per VCPU. The
+//! constant parts count as part of `C_i` and add at most `ΣU(1 − U) + F`, because `T_i ≥ T_min`.
+//! The parts that grow with `L` slow the processor to `1 − ΣU − S`. Liu and Layland's theorem does
+//! the rest, and `LL` falls with `n`, so the test for all covers the test for the first `i`. ∎ `Paper`
 //! implies `Wide`, because `LL ≤ 1`.
 //!
 //! **Theorem (CSD).** If `Wide` holds and the queues are in the order of periods, the same is true
@@ -55,7 +55,7 @@ pub enum Test {
     Deadline,
 }
 
-/// What a main VCPU asks for.
+/// The budget and period that a main VCPU asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
     /// `C`.
@@ -94,7 +94,7 @@ pub struct Refusal<N> {
     pub fits: N,
 }
 
-/// What the kernel itself takes from a core.
+/// Time that the kernel itself takes from a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overheads {
     /// `B`: the longest path that cannot be preempted.
@@ -127,7 +127,7 @@ impl Overheads {
     }
 }
 
-/// What is promised on a core: the running sums of the tests.
+/// The promises made on a core, as running sums of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     overheads: Overheads,
@@ -176,7 +176,7 @@ impl Load {
         }
     }
 
-    /// Whether what is promised can be kept.
+    /// Returns whether all promises can be kept.
     #[must_use]
     pub fn holds(&self, test: Test) -> bool {
         let (load, bound) = self.sides(test);
@@ -280,8 +280,8 @@ impl Load {
     }
 
     /// The sums without one of the main VCPUs; `shortest` is the smallest period of the others, or
-    /// [`Nanos::FOREVER`]. What it gives back is free only when its last chunk cannot matter any
-    /// more: a period of the slowest VCPU later, or at an instant when nothing reserved is ready.
+    /// [`Nanos::FOREVER`]. The released share is free after a period of the slowest VCPU, or at an
+    /// instant when nothing reserved is ready: its last chunk cannot matter any more then.
     #[must_use]
     pub fn without_main(&self, leaving: Reservation, shortest: Nanos) -> Load {
         Load {

@@ -15,7 +15,7 @@ struct Pending {
     queue: usize,
 }
 
-/// Who runs now, as what.
+/// The VCPU that runs now, and in which mode.
 #[derive(Clone, Copy)]
 struct Choice {
     who: Who,
@@ -142,7 +142,7 @@ impl<M: MainServer, I: IoServer> Engine<M, I> {
         Pending { job: self.jobs.len() - 1, left: units, period, queue }
     }
 
-    /// Servers whose queues ran empty hear of it.
+    /// Tells servers whose queues ran empty.
     fn tell_empty(&mut self) {
         for (i, awake) in self.main_awake.iter_mut().enumerate() {
             if *awake && self.main_work[i].is_empty() {
@@ -152,7 +152,7 @@ impl<M: MainServer, I: IoServer> Engine<M, I> {
         }
     }
 
-    /// From now to the next event, at most to `next`.
+    /// Runs from now to the next event, at most to `next`.
     fn step(&mut self, next: Nanos) {
         if self.section_end.is_some_and(|end| end <= self.now) {
             self.section_end = None;
@@ -222,7 +222,7 @@ impl<M: MainServer, I: IoServer> Engine<M, I> {
         background.then_some((true, queue, key, is_main, index))
     }
 
-    /// When the next of those who wait for budget gets some.
+    /// Returns when the next VCPU that waits for budget gets some.
     fn next_eligibility(&self) -> Nanos {
         let at = |who: Who| match who {
             Who::Main(i) if !self.main_work[i].is_empty() => {
@@ -295,7 +295,8 @@ impl<M: MainServer, I: IoServer> Engine<M, I> {
         }
     }
 
-    /// How long it may run until another chunk is used; of what is not eligible in a section only.
+    /// Returns how long a VCPU may run on its current chunk. A section may use what is not yet
+    /// eligible.
     fn one_chunk(&self, who: Who) -> Nanos {
         match (who, self.available(who)) {
             (Who::Main(i), Nanos::ZERO) => self.system.mains[i].server.left_of_head(),
@@ -311,7 +312,7 @@ impl<M: MainServer, I: IoServer> Engine<M, I> {
         }
     }
 
-    /// The work done is taken off; an I/O VCPU whose work changes hears of it.
+    /// Subtracts finished work and tells an I/O VCPU whose work changes.
     fn progress(&mut self, who: Who, used: Nanos) {
         let now = self.now;
         let Some(first) = self.work(who).front_mut() else { return };

@@ -41,7 +41,7 @@ use crate::{Pibs, SporadicServer};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
-/// Which VCPU: an index of [`System::mains`] or [`System::ios`].
+/// A VCPU, as an index of [`System::mains`] or [`System::ios`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Who {
     /// A main VCPU.
@@ -107,8 +107,8 @@ impl<M, I> System<M, I> {
 }
 
 impl<M: MainServer, I: IoServer> System<M, I> {
-    /// Run from 0 to `horizon`. `arrivals` are sorted by time; those of one instant happen in the
-    /// order of the list. An arrival that names a VCPU that does not exist is ignored.
+    /// Simulates from 0 to `horizon`. `arrivals` are sorted by time; those of one instant happen
+    /// in the order of the list. An arrival that names a VCPU that does not exist is ignored.
     #[must_use]
     pub fn run(self, arrivals: &[Arrival], horizon: Nanos) -> Run<M, I> {
         engine::Engine::new(self, horizon).run(arrivals)
@@ -132,7 +132,7 @@ impl Arrival {
     }
 }
 
-/// What an [`Arrival`] brings.
+/// The event that an [`Arrival`] brings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
     /// Work for a main VCPU, done in the order of arrival.
@@ -151,7 +151,7 @@ pub enum Happening {
         /// Index of the main VCPU it is done for.
         beneficiary: usize,
     },
-    /// Whoever runs next cannot be preempted for this long.
+    /// The next VCPU to run cannot be preempted for this long.
     Section(Nanos),
     /// The processor is taken for this long.
     TopHalf(Nanos),
@@ -160,7 +160,7 @@ pub enum Happening {
 /// A part of time in which one VCPU used one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Who had the processor.
+    /// The VCPU that had the processor.
     pub who: Who,
     /// From here …
     pub from: Nanos,
@@ -188,7 +188,7 @@ impl Slice {
 /// A piece of work and what became of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// Who had to do it.
+    /// The VCPU that does it.
     pub who: Who,
     /// For whom: the VCPU itself, or a bottom half's beneficiary.
     pub beneficiary: usize,
@@ -200,7 +200,7 @@ pub struct Job {
     pub done: Option<Nanos>,
 }
 
-/// What happened.
+/// The result of a simulation.
 #[derive(Clone, Debug)]
 pub struct Run<M = SporadicServer, I = Pibs> {
     /// All use of the processor by VCPUs, in order.

@@ -1,4 +1,5 @@
-//! What the simulated processor asks of a server, so that other rules can be put in its place.
+//! The operations that the simulated processor needs of a server. Tests replace a server's rules
+//! through them.
 
 use crate::{Pibs, SporadicServer};
 use diapason_abi::Nanos;
@@ -7,7 +8,7 @@ use diapason_abi::Nanos;
 pub trait MainServer {
     /// `T`.
     fn period(&self) -> Nanos;
-    /// What the head chunk allows now.
+    /// Returns the budget that the head chunk allows now.
     fn available(&self, now: Nanos) -> Nanos;
     /// When the head chunk may be used.
     fn eligible_at(&self) -> Nanos;
@@ -19,7 +20,7 @@ pub trait MainServer {
     fn block(&mut self, now: Nanos);
     /// The processor was used.
     fn charge(&mut self, used: Nanos, now: Nanos);
-    /// What the head chunk can bear, eligible or not: no slice is longer.
+    /// Returns how much the head chunk can bear, eligible or not. No slice is longer.
     fn left_of_head(&self) -> Nanos {
         Nanos::FOREVER
     }
@@ -33,7 +34,7 @@ pub trait MainServer {
 pub trait IoServer {
     /// The inherited period.
     fn period(&self) -> Nanos;
-    /// What may be used now.
+    /// Returns the budget that can be used now.
     fn available(&self, now: Nanos) -> Nanos;
     /// When there is or will be budget.
     fn eligible_at(&self) -> Nanos;

@@ -1,4 +1,4 @@
-//! What must be true of every run, told from its trace and not from the servers.
+//! Properties that every run must have, read from its trace and not from the servers.
 
 use crate::case::{Case, Ranking};
 use diapason_abi::Nanos;
@@ -164,7 +164,7 @@ fn top_half_time_before(run: &Run, at: Nanos) -> Nanos {
     run.top_halves.iter().find(|(_, to)| *to == at).map_or(Nanos::ZERO, |(from, to)| *to - *from)
 }
 
-/// What the servers counted is what the trace shows, and within what was assumed.
+/// Compares the servers' counters with the trace and with the assumed limits.
 fn counters(case: &Case, run: &Run) {
     for (i, main) in run.system.mains.iter().enumerate() {
         let counters = main.server.counters();

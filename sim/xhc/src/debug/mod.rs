@@ -23,7 +23,7 @@ pub(crate) const WORDS: u64 = 16;
 /// How long a reset of the port is visible.
 const RESETTING: Nanos = Nanos::from_millis(1);
 
-/// What kind of debug capability it is.
+/// The configuration of a debug capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DebugConfig {
     /// The number of its port.
@@ -60,7 +60,7 @@ enum State {
 pub(crate) struct Debug {
     config: DebugConfig,
     cable: Rc<RefCell<Cable>>,
-    /// What the host finds, while it is on.
+    /// The device that the host finds while it is on.
     face: Option<Rc<Face>>,
     /// The host's count of resets and configurations, as far as it came through.
     count: u64,
@@ -161,9 +161,9 @@ impl Debug {
 }
 
 impl Xhc {
-    /// The other end of the debug cable, to be plugged into another controller's port. What happens
-    /// at one end is known at the other after `delay`. The port finds a device while the debug
-    /// capability is switched on. `None` without one. There is one cable.
+    /// The other end of the debug cable, to be plugged into another controller's port. Returns the
+    /// partner, which notices actions of the other end after `delay`. The port finds a device while
+    /// the debug capability is switched on. `None` without one. There is one cable.
     #[must_use]
     pub fn debug_partner(&self, delay: Nanos) -> Option<Box<dyn Device>> {
         let debug = self.debug.as_ref()?;

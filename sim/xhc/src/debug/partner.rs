@@ -1,4 +1,4 @@
-//! What the other host sees of a debug capability: a super-speed device with a bulk pair.
+//! The host's view of a debug capability: a SuperSpeed device with a bulk pair.
 //!
 //! Target and partner belong to two controllers, and share nothing but messages under way, each
 //! with the time at which it arrives. So one host may be simulated ahead of the other by the
@@ -25,7 +25,7 @@ const SET_ISOCH_DELAY: u8 = 0x31;
 /// Bytes of a packet.
 pub(crate) const PACKET: usize = 1024;
 
-/// What the host does, and the target has to look at.
+/// An action of the host that the target has to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Happening {
     /// With the new count.
@@ -40,7 +40,7 @@ pub(crate) enum Happening {
     Unplugged,
 }
 
-/// What the target lets the host know.
+/// News from the target to the host.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
     /// It answers as this device, or does not answer.
@@ -49,7 +49,7 @@ pub(crate) enum News {
     Packet(u64, Vec<u8>),
     /// So many more packets may come.
     Room(u64, usize),
-    /// What was under way is not any more.
+    /// The pending transfer is void.
     Void(u64),
     /// It halted this ring.
     Halted(usize),
@@ -77,13 +77,13 @@ impl Cable {
         self.to_target.front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }
 
-    /// What the host did, as far as the target can know by now.
+    /// Returns the host's next action, as far as the target can know by now.
     pub fn take_happening(&mut self, now: Nanos) -> Option<Happening> {
         self.to_target.pop_front_if(|(at, _)| *at <= now).map(|(_, happening)| happening)
     }
 }
 
-/// What the device says it is.
+/// The identity of the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Face {
     /// Language table, manufacturer, product, serial number.
@@ -138,7 +138,7 @@ const BOS: [u8; 22] =
 /// The device at the other end of the cable. Dropped, it is unplugged, as of its last call.
 pub(crate) struct Partner {
     cable: Rc<RefCell<Cable>>,
-    /// What it answers as, if it answers.
+    /// The identity that it answers with, if it answers.
     face: Option<Rc<Face>>,
     configured: bool,
     halted: [bool; 2],

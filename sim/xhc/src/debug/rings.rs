@@ -64,8 +64,8 @@ impl Debug {
         }
     }
 
-    /// Let the host send as many packets as there are places for. What a short packet left of a
-    /// block was granted, too; packets that come for it wait for the next one.
+    /// Let the host send as many packets as there are places for. The rest of a block after a short
+    /// packet was granted, too. Packets that come for it wait for the next one.
     fn grant(&mut self, now: Nanos) {
         let under_way = self.received.len() + self.granted;
         let more = self.pipes[IN].packets().saturating_sub(under_way);

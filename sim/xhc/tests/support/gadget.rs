@@ -7,16 +7,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// What the test sees and sets.
+/// The state that the test sees and sets.
 pub struct Gadget {
     pub speed: Speed,
     /// Packets for each IN endpoint; longer ones than asked babble.
     pub packets: BTreeMap<u8, VecDeque<Vec<u8>>>,
     /// IN endpoints that always have a full packet.
     pub endless: Vec<u8>,
-    /// What an OUT endpoint says, if not "taken".
+    /// The answer of an OUT endpoint, if not "taken".
     pub says: BTreeMap<u8, Handshake>,
-    /// What an IN endpoint says, before its packets.
+    /// The answers of an IN endpoint, before its packets.
     pub answers: BTreeMap<u8, VecDeque<Answer>>,
     /// Packets received.
     pub received: Vec<(Nanos, u8, Vec<u8>)>,

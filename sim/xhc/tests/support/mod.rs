@@ -34,7 +34,7 @@ pub struct Events {
     pub cycle: bool,
 }
 
-/// What an endpoint is configured with.
+/// The configuration of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub index: u8,

@@ -10,7 +10,7 @@
 
 use diapason_bench::{Way, stamp, way};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::{sensor, times};
+use diapason_usblib::{sensor, times};
 
 entry!(main);
 

@@ -15,7 +15,7 @@
 
 use diapason_frame::{Arrival, HEAD, Numbering, Order};
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
+use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
+use diapason_usblib::link::{DONE, Done, FILL, Link, MESSAGE_MAX, UNIT};
 
 entry!(main);
 

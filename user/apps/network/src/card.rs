@@ -1,7 +1,7 @@
 //! Slots of the USB server as a device of `smoltcp`'s.
 
 use diapason_rt::{Errno, Nanos, log};
-use diapason_usbd::network::{BACK, CAME, FRAME_MAX, GONE, Network, News, SLOTS, STATE};
+use diapason_usblib::network::{BACK, CAME, FRAME_MAX, GONE, Network, News, SLOTS, STATE};
 use smoltcp::phy::{self, Device, DeviceCapabilities};
 use smoltcp::time::Instant;
 

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::camera::{END, Inlet, Piece, RECORDS, WHOLE, inlet};
+use diapason_usblib::camera::{END, Inlet, Piece, RECORDS, WHOLE, inlet};
 
 entry!(main);
 
@@ -72,7 +72,7 @@ fn drain(inlet: &mut Inlet, tally: &mut Tally) {
 
 /// Each eight bytes of a frame are its number and their place in it.
 fn look(inlet: &Inlet, piece: &Piece, tally: &mut Tally) {
-    let start = piece.place as usize * diapason_usbd::camera::PLACE + piece.from as usize;
+    let start = piece.place as usize * diapason_usblib::camera::PLACE + piece.from as usize;
     let data = &inlet.data;
     if tally.bytes == 0 {
         tally.number = data.read32(start);

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::disk::{Answer, Ask, BYTES_MAX, DONE, Disk, READ, SIZE, WRITE};
+use diapason_usblib::disk::{Answer, Ask, BYTES_MAX, DONE, Disk, READ, SIZE, WRITE};
 
 entry!(main);
 

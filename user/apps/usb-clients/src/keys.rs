@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::keyboard::{Inlet, Key, RECORDS, inlet};
+use diapason_usblib::keyboard::{Inlet, Key, RECORDS, inlet};
 
 entry!(main);
 

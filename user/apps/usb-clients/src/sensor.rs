@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_rt::{Arguments, Errno, Nanos, entry, log, time};
-use diapason_usbd::sensor::{Inlet, PACKET, Packet, RECORDS, inlet};
+use diapason_usblib::sensor::{Inlet, PACKET, Packet, RECORDS, inlet};
 
 entry!(main);
 

@@ -1,5 +1,5 @@
 //! The debug target server: shows this computer to another as a USB device with a pair of pipes,
-//! and serves it as link 0 (`diapason_usbd::link`).
+//! and serves it as link 0 (`diapason_usblib::link`).
 //!
 //! It drives the debug capability of a host controller, which never interrupts: one thread looks at
 //! it in a fixed interval, and whenever a client asks for something. Messages stay in the memory
@@ -14,7 +14,9 @@ use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::target::{Identity, Target, Told, Way};
 use diapason_usb::xhci::Buffer;
-use diapason_usbd::link::{Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter};
+use diapason_usblib::link::{
+    Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter,
+};
 
 entry!(main);
 // Never used: `diapason_usb` wants one to be named.
@@ -82,7 +84,7 @@ impl Server {
     fn attend(&mut self) {
         let Server { target, counter, held, fresh } = self;
         while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
-            if !ask.is_sane(&counter.data) {
+            if !ask.is_sane(counter.data.bus_address(0), counter.data.bytes() as u64) {
                 *fresh |= tell(counter, ask.what, ask.place, (0, NONSENSE));
             } else if !submit(target, counter, &ask) {
                 *held = Some(ask);

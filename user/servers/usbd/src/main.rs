@@ -1,6 +1,7 @@
-//! The USB server: drives the host controller, and serves what is plugged into it.
+//! The process of the USB server: its start, its threads, and what they wait for. What is done is
+//! decided in `diapason-usbd`.
 //!
-//! Its threads share the server under one mutex. One manages: commands, ports, time. The others are
+//! The threads share the server under one mutex. One manages: commands, ports, time. The others are
 //! bottom halves, one for each service: it runs on a VCPU of its own for those who wait for what
 //! its devices send, and wakes them. All do the same: lock, whatever is due, unlock, wake.
 
@@ -10,38 +11,26 @@
 
 extern crate alloc;
 
-mod change;
-mod channels;
-mod client;
-mod listing;
-mod places;
-mod policy;
-mod served;
-mod server;
-mod services;
-mod slots;
+mod ground;
 mod times;
-mod told;
-mod tuned;
+mod tune;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use diapason_hardware::{Bar, Shared};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
-use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::settings::Room;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::xhci::{Buses, Controller, Window};
-use policy::Home;
-use server::{Cause, Fresh, Server};
-use services::{Offers, Service};
-use slots::Pool;
+use diapason_usbd::policy::{self, Home};
+use diapason_usbd::{Cause, Fresh, Offers, Pipes, Told, offered};
+use ground::Ground;
 use times::Watch;
-use told::{Pipes, Told};
+
+/// The server of this process.
+type Server = diapason_usbd::Server<Ground>;
 
 entry!(main);
 heap!(128 * 1024);
@@ -103,34 +92,32 @@ fn main(_: Arguments) {
 }
 
 fn serve(told: &Told) -> Result<(), Errno> {
-    let Told { tell, clients, .. } = *told;
-    let message = |number: u16| Event::message(policy::DEVICE, number as u8);
     let managing = message(policy::MANAGING)?;
     if !told.is_can_alone() {
         HEAP.grow(policy::HEAP_MORE)?;
     }
-    let writes = clients != 0 || told.pipes.may_write();
-    let mailboxes = if writes { Some(Event::new()?) } else { None };
-    let asking = mailboxes.as_ref().map(|event| (clients, event));
-    let offers = services::offered(told, asking)?;
-    let homes = offers.iter().filter_map(|(service, home)| home.map(|h| (h, service.asked())));
-    let homes: Vec<(&'static Home, Option<Semaphore>)> = homes.collect();
-    let (server, bells) = build(offers, tell)?;
+    let ground = Ground::new(told.hears_clients())?;
+    let offers = offered(&ground, told)?;
+    let homes = homes(&offers)?;
+    let server = diapason_usbd::Server::open(&ground, offers, told.tell, time::now())?;
+    let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
+    let bells: Bells = bells.leak();
+    let server: &'static Locked<Server> = Box::leak(Box::new(Locked::new(server)));
     for (interrupter, (home, asked)) in (1..).zip(homes) {
-        let (duty, work) = (Duty::Receive, home.work);
-        let pace = home.pace;
         let start = |source, name| {
-            let half = Box::leak(Box::new(Half { server, source, duty, pace, work, bells }));
-            thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, half)
+            let Home { pace, work, .. } = *home;
+            let half = Half { server, source, duty: Duty::Receive, pace, work, bells };
+            thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, Box::leak(Box::new(half)))
         };
         start(Source::Message(interrupter, message(interrupter)?), home.thread)?;
         if let Some(asked) = asked {
             start(Source::Asked(asked), "asked")?;
         }
     }
-    if let Some(event) = mailboxes {
+    let Ground { sending, .. } = ground;
+    if let Some(event) = sending {
         let (source, duty) = (Source::Mailboxes(event), Duty::Receive);
-        let policy::Home { pace, work, .. } = policy::SENDING;
+        let Home { pace, work, .. } = policy::SENDING;
         let half = Half { server, source, duty, pace, work, bells };
         let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
         thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
@@ -138,46 +125,31 @@ fn serve(told: &Told) -> Result<(), Errno> {
     if !told.pipes.places.is_empty() {
         tune(server, told.pipes.clone(), bells)?;
     }
-    let (source, work) = (Source::Message(policy::MANAGING, managing), "usbd.manage");
+    let (source, work) = (Source::Message(policy::MANAGING, managing), policy::MANAGES);
     let (duty, pace) = (Duty::Manage, policy::PACE);
     Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
     Ok(())
 }
 
+/// An interrupter's message.
+fn message(number: u16) -> Result<Event, Errno> {
+    Event::message(policy::DEVICE, number as u8)
+}
+
+/// Where bottom halves are at home, and what clients of each give when they want something.
+fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore>)>, Errno> {
+    let homes = offers.iter().filter_map(|(service, home)| home.map(|home| (home, service)));
+    let homes =
+        homes.map(|(home, service)| Ok((home, service.asked().map(Semaphore::open).transpose()?)));
+    homes.collect()
+}
+
 /// Answer those who want tuned pipes.
 fn tune(server: &'static Locked<Server>, pipes: Pipes, bells: Bells) -> Result<(), Errno> {
-    let broker = tuned::Broker { server, asked: Event::new()?, pipes, bells };
-    let policy::Home { vcpu, thread, .. } = policy::TUNING;
+    let broker = tune::Broker { server, pipes, bells };
+    let Home { vcpu, thread, .. } = policy::TUNING;
     thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
     Ok(())
-}
-
-/// The server, its controller being started, and all its bells.
-fn build(offers: Offers, tell: u64) -> Result<(&'static Locked<Server>, Bells), Errno> {
-    let own = offers.iter().filter(|(_, home)| home.is_some()).count();
-    let shared: Vec<Window> = offers.iter().filter_map(|(service, _)| window(&**service)).collect();
-    let limits = policy::limits(offers.len(), own, shared.len());
-    let registers = Registers::map(policy::DEVICE)?;
-    let rings = Shared(Dma::attach(policy::RINGS)?);
-    let pool = Pool::new(Dma::attach(policy::BUFFERS)?, limits.devices.into());
-    let article = tell & policy::tell::ARTICLE != 0;
-    let buses = if article { Buses::article() } else { Buses::default() };
-    let made = Controller::new(Bar(registers), rings, limits, &buses);
-    let granted = made.map_err(|why| log!("the limits: {why:?}")).and_then(|mut driver| {
-        let mut windows = shared.iter().copied().chain([pool.window()]);
-        let granted = windows.try_for_each(|window| driver.grant(window));
-        granted.map(|()| driver).map_err(|why| log!("memory of transfers: {why:?}"))
-    });
-    let driver = granted.map_err(|()| Errno::Exhausted)?;
-    let server = Server::new(driver, pool, (offers, tell), time::now());
-    let bells = server.bells().leak();
-    Ok((Box::leak(Box::new(Locked::new(server))), bells))
-}
-
-/// Memory that a service shares with clients and the controller.
-fn window(service: &dyn Service) -> Option<Window> {
-    let (memory, _) = service.shared()?;
-    Some(Window { base: memory.bus_address(0), length: memory.bytes() as u64 })
 }
 
 impl Task for Half {

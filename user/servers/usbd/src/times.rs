@@ -2,7 +2,7 @@
 //! but the question.
 
 use diapason_rt::time;
-use diapason_usbd::times::{Outlet, Times, outlet};
+use diapason_usblib::times::{Outlet, Times, outlet};
 
 /// The activation under way.
 pub struct Watch {

@@ -46,7 +46,7 @@ impl Lane {
         room
     }
 
-    /// The next to be asked for. Whoever waits for none is left alone.
+    /// The next to be asked for. A lane that needs no transfer is left alone.
     pub(in crate::class) fn request(&mut self) -> Option<Request<'static>> {
         if let Some(recovery) = self.pipe.recovery() {
             return Some(recovery);

@@ -1,4 +1,5 @@
-//! What all classes do: keep transfers to the host pending, send, and ask one thing at a time.
+//! Work common to all classes: keep transfers to the host pending, send, and ask one question at a
+//! time.
 
 mod errand;
 mod lane;

@@ -58,7 +58,8 @@ impl Pipe {
         Some(Request::Recover { endpoint: self.endpoint })
     }
 
-    /// A transfer ended; `Some` if it did what it should. What nobody asked for is ignored.
+    /// A transfer ended; `Some` if it did what it should. A completion that nobody asked for is
+    /// ignored.
     pub(in crate::class) fn end<'a>(
         &mut self,
         result: Result<&'a [u8], Fault>,

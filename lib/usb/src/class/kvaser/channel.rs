@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 /// Most slots of a channel, whatever the device says.
 pub(super) const SLOTS_MAX: u16 = 128;
 
-/// Where a channel is. What waits for an answer knows until when.
+/// Where a channel is. Each phase that waits for an answer knows its deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     Closed,

@@ -122,7 +122,7 @@ impl Received<'_> {
         if self.is_extended() { self.byte(6) } else { self.byte(0) }
     }
 
-    /// Whom it is from.
+    /// Returns the sender.
     pub(super) fn source(&self) -> u8 {
         (self.byte(1) & 0xc0) >> 2 | (self.half(2) >> 12) as u8
     }

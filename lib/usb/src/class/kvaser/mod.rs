@@ -2,7 +2,7 @@
 //!
 //! [`Kvaser`] probes the device, then opens and closes channels, sends frames and tells what comes.
 //! Each channel has as many slots for frames on their way as the device grants; a slot is free
-//! again when the frame was acknowledged on the CAN bus. What is lost is said: the device flags the
+//! again when the frame was acknowledged on the CAN bus. Losses are reported: the device flags the
 //! first frame after an overrun.
 //!
 //! | file | topic |
@@ -42,7 +42,7 @@ use stream::Stream;
 
 /// Most channels of a device.
 pub const CHANNELS_MAX: usize = 5;
-/// Who makes them.
+/// The vendor id of the makers.
 pub const VENDOR: u16 = 0x0bfd;
 /// First and last product number of the family.
 pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
@@ -75,7 +75,7 @@ pub const HELD: usize = channel::SLOTS_MAX as usize;
 const BULK_IN: u8 = 0x82;
 const BULK_OUT: u8 = 0x02;
 
-/// Something that happened.
+/// An event of the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The device is known, its channels can be opened.
@@ -110,11 +110,11 @@ pub enum Event {
     Acknowledged {
         /// Of which channel.
         channel: u8,
-        /// What [`Kvaser::send`] said.
+        /// The slot that [`Kvaser::send`] returned.
         slot: u8,
         /// When, by the device's clock; 0 if it does not say.
         time: Nanos,
-        /// What became of it.
+        /// The fate of the frame.
         outcome: Outcome,
     },
     /// The controller saw an error on its bus.
@@ -134,7 +134,7 @@ pub enum Event {
         time: Nanos,
         /// Its error counters: transmit, receive.
         counters: (u8, u8),
-        /// What follows from them and from the bus status.
+        /// The health that follows from the counters and the bus status.
         health: Health,
     },
     /// Something did not work.
@@ -146,7 +146,7 @@ pub enum Event {
     },
 }
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Somebody acknowledged it on the bus.
@@ -157,7 +157,7 @@ pub enum Outcome {
     ArbitrationLost,
 }
 
-/// What is asked while probing.
+/// A question of the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Nothing yet.
@@ -172,7 +172,7 @@ pub enum Step {
     Details,
     /// Serial number and channels.
     Card,
-    /// What channels can do.
+    /// Asks for the capabilities of the channels.
     Capability(u8),
     /// Nothing any more.
     Done,
@@ -236,7 +236,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What the device sent that was not used, and why.
+/// Counts of received data that was not used, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Commands of unknown number, or at the wrong time.
@@ -305,13 +305,13 @@ impl Kvaser {
         new
     }
 
-    /// What it is, once it is ready.
+    /// Returns the identity of the interface once it is ready.
     #[must_use]
     pub fn identity(&self) -> Option<Identity> {
         (self.state == State::Ready).then_some(self.probe.identity)
     }
 
-    /// What was not used so far.
+    /// Returns the counts of data that was not used.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -415,7 +415,7 @@ impl Kvaser {
         }
     }
 
-    /// What came after an answer to a question of the probe.
+    /// Takes the next step after an answer to a question of the probe.
     fn proceed(&mut self, next: Next, tell: &mut dyn FnMut(Event)) {
         match next {
             Next::Wait => self.counts.skipped += 1,

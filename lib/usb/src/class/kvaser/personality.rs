@@ -1,4 +1,4 @@
-//! What kinds of interfaces there are: clocks, ticks and what the CAN controllers take.
+//! The kinds of interfaces: clocks, ticks, and the limits of their CAN controllers.
 
 use diapason_abi::Nanos;
 use diapason_can::timing::{BitRate, BitTiming, Limits, TimingRefusal};
@@ -53,7 +53,7 @@ impl Personality {
         }
     }
 
-    /// What the controllers' registers hold.
+    /// Returns the limits of the controllers' registers.
     #[must_use]
     pub const fn limits(self) -> Limits {
         let (prescaler, before_sample, phase2, jump_max) = match self {

@@ -13,7 +13,7 @@ const MAP_DEBUG: u16 = 0x61;
 /// Sub-commands of the question about capabilities.
 const CAPABILITIES: [u16; 3] = [2, 5, 6];
 
-/// What the device said about itself.
+/// The identity that the device reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Clocks and limits.
@@ -45,7 +45,7 @@ pub(super) struct Probe {
     pub(super) identity: Identity,
 }
 
-/// What comes after an answer.
+/// The step after an answer.
 pub(super) enum Next {
     /// It was about something else.
     Wait,

@@ -26,7 +26,7 @@ mod flag {
 const BUS_OFF: u8 = 0x40;
 const ERROR_PASSIVE: u8 = 0x20;
 
-/// What a bus status and two counters mean.
+/// Returns the health that a bus status and two counters mean.
 fn health(status: u8, (transmit, receive): (u8, u8)) -> Health {
     let counter = transmit.max(receive);
     if status & BUS_OFF != 0 {
@@ -252,7 +252,7 @@ impl Kvaser {
         self.channels[index].enter(Phase::Stopping { deadline: now + ANSWER_TIME, cause });
     }
 
-    /// A channel's answer did not come. Whatever may be running is stopped.
+    /// A channel's answer did not come. Stops every channel that may be running.
     pub(super) fn late(&mut self, now: Nanos, index: usize, tell: &mut dyn FnMut(Event)) {
         let channel = index as u8;
         tell(Event::Failed { channel: Some(channel), reason: Reason::Late });

@@ -1,8 +1,8 @@
 //! Disks over USB: the bulk-only transport with the few SCSI commands that a disk needs.
 //!
-//! One command at a time: a command block, its data, a status block. What the transport prescribes
-//! for errors is done here, up to the reset of the device; the caller learns how a command ended,
-//! once. Blocks go through a buffer of [`BUFFER`] bytes, so that data is told only when its status
+//! One command at a time: a command block, its data, a status block. This module handles the errors
+//! that the transport defines, up to the reset of the device. The caller learns once how a command
+//! ended. Blocks go through a buffer of [`BUFFER`] bytes, so that data is told only when its status
 //! was good; or they stay in memory that is shared with a client ([`MassStorage::read_to`],
 //! [`MassStorage::write_from`]), who believes them when the command was good.
 //!
@@ -27,10 +27,10 @@ pub const TRANSFER_TIME: Nanos = Nanos::from_secs(5);
 /// Mass storage, SCSI, bulk-only.
 const CLASS: [u8; 3] = [8, 6, 0x50];
 
-/// What it tells: how the command ended.
+/// The end of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// What the device is.
+    /// The answer to an inquiry.
     Inquiry(Inquiry),
     /// The medium can be used.
     Ready,
@@ -169,7 +169,7 @@ impl MassStorage {
         }
     }
 
-    /// Reads `count` blocks.
+    /// Reads `count` blocks from `block` on.
     ///
     /// # Errors
     /// It is not begun.
@@ -196,7 +196,7 @@ impl MassStorage {
         self.start(Command::Write { block, count }, Some(place))
     }
 
-    /// Writes whole blocks.
+    /// Writes `data`, which is whole blocks, from `block` on.
     ///
     /// # Errors
     /// It is not begun.

@@ -12,7 +12,7 @@ const SENSE_BYTES: u8 = 18;
 /// A command to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// What are you?
+    /// Asks for the identity of the device.
     Inquiry,
     /// Can the medium be used?
     TestUnitReady,
@@ -110,16 +110,16 @@ pub(super) fn status(bytes: &[u8], tag: u32, length: usize) -> Option<(Status, u
     }
 }
 
-/// What the device is.
+/// The identity of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inquiry {
     /// 0 is a disk.
     pub kind: u8,
     /// Can the medium be taken out?
     pub removable: bool,
-    /// Who made it, padded with spaces.
+    /// The vendor, padded with spaces.
     pub vendor: [u8; 8],
-    /// What it is, padded with spaces.
+    /// The product, padded with spaces.
     pub product: [u8; 16],
 }
 
@@ -155,7 +155,7 @@ impl Capacity {
 /// Why a command failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sense {
-    /// What kind of trouble: 2 not ready, 3 medium, 5 illegal request, 6 something changed.
+    /// The kind of trouble: 2 not ready, 3 medium, 5 illegal request, 6 state changed.
     pub key: u8,
     /// More about it.
     pub code: u8,

@@ -34,7 +34,7 @@ pub enum Piece<'a> {
     },
 }
 
-/// What happened so far.
+/// Counts of pictures and pieces so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Whole frames.
@@ -76,7 +76,7 @@ impl Assembler {
         self.counts
     }
 
-    /// What an interval should have brought did not arrive.
+    /// Notes that the data of an interval did not arrive.
     pub(super) fn miss(&mut self) {
         self.counts.missed += 1;
         self.spoil();
@@ -88,15 +88,15 @@ impl Assembler {
         }
     }
 
-    /// What an interval brought.
+    /// Takes the payload of an interval.
     pub(super) fn take(&mut self, payload: &[u8], tell: &mut dyn FnMut(Piece<'_>)) {
         let data =
             |from: usize, count: usize| Piece::Data(payload.get(from..from + count).unwrap_or(&[]));
         self.judge(payload, payload.len(), &data, tell);
     }
 
-    /// What it brought to shared memory, `length` bytes with this head. True if some of it was
-    /// told: the place is the client's then.
+    /// Takes the payload of an interval from shared memory: `length` bytes with this head. True if
+    /// some of it was told: the place is the client's then.
     pub(super) fn take_shared(
         &mut self,
         place: u32,

@@ -35,7 +35,7 @@ const GET_CURRENT: u8 = 0x81;
 const PROBE: u16 = 1 << 8;
 const COMMIT: u16 = 2 << 8;
 
-/// What it tells.
+/// An event of the camera.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// Frames will come: most bytes of one, and bytes reserved in each interval.
@@ -149,7 +149,7 @@ impl Camera {
         before > 0 && wanted
     }
 
-    /// What was lost so far.
+    /// Returns the counts of lost data.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.assembler.counts()

@@ -16,7 +16,7 @@ const FRAME_MJPEG: u8 = 7;
 /// Subtype of the header of the control interface.
 const HEADER: u8 = 1;
 
-/// What a camera can send.
+/// A format that a camera can send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode {
     /// Number of the format.
@@ -78,7 +78,7 @@ pub(super) fn block_bytes(configuration: &Configuration<'_>) -> usize {
     }
 }
 
-/// What is negotiated.
+/// The block of numbers that host and camera negotiate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Block(pub [u8; BLOCK_MAX]);
 

@@ -1,0 +1,51 @@
+//! A camera: its frames stay where the controller put them, in pieces.
+//!
+//! The pipe says which bytes of the shared memory come next in a frame, and where frames end. A
+//! place that was told is the client's until it gives it back by its number.
+
+use diapason_state::plain;
+
+/// The pipe of pieces, and the one of places that come back.
+pub const PIECES: &str = "camera";
+/// The pipe of places that come back.
+pub const RETURNED: &str = "camera.back";
+/// The memory with the places.
+pub const DATA: &str = "camera.data";
+/// The semaphore that is given after pieces.
+pub const READY: &str = "camera.ready";
+
+/// Pieces in the pipe; there are more than places.
+pub const RECORDS: usize = 256;
+/// Bytes of a place: most of an interval.
+pub const PLACE: usize = 4096;
+
+/// In [`Piece::flags`]: the frame ends; no bytes go with it.
+pub const END: u32 = 1 << 0;
+/// In [`Piece::flags`] with [`END`]: nothing of it is missing.
+pub const WHOLE: u32 = 1 << 1;
+
+plain! {
+    /// Bytes of a frame, or its end.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Piece {
+        /// When the server took it from the controller, in ns since boot.
+        pub taken: u64,
+        /// The place it is in.
+        pub place: u32,
+        /// The first byte in it.
+        pub from: u32,
+        /// How many; at the end, of the whole frame.
+        pub bytes: u32,
+        /// [`END`], [`WHOLE`].
+        pub flags: u32,
+    }
+}
+
+plain! {
+    /// A place that is given back.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Back {
+        /// Which.
+        pub place: u64,
+    }
+}

@@ -1,0 +1,58 @@
+//! CAN channels: pipes, semaphores and mailboxes, by name and by size. What is in them:
+//! `diapason_can::exchange`.
+//!
+//! A channel is received from with its pipe alone. A client that also writes, and says how and
+//! when the channel takes part in its bus, has the rest, too; the server is told which channels
+//! have such a client.
+
+/// CAN channels that are served.
+pub const CHANNELS: usize = 5;
+
+/// Records in the pipe of a channel. The fastest bus of the examples has 3,194 frames a second:
+/// this is room for 80 ms of it.
+pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
+
+/// Frames in the pipe to a channel.
+pub const DEPARTURES: usize = diapason_abi::pipe::OUT_SLOTS;
+
+/// Reports that may wait. The server writes at most one for each bottom half.
+pub const REPORTS: usize = 64;
+/// Of these, so many are kept for what a client may be waiting for.
+pub const REPORTS_KEPT: usize = 8;
+
+/// What a channel's objects are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The pipe from the channel.
+    pub arrivals: &'static str,
+    /// Given when something was put into a pipe to the client.
+    pub ready: &'static str,
+    /// The pipe to the channel.
+    pub departures: &'static str,
+    /// The pipe of reports.
+    pub reports: &'static str,
+    /// The mailbox of requests.
+    pub requests: &'static str,
+}
+
+/// The names of one channel.
+macro_rules! names {
+    ($name:literal) => {
+        Names {
+            arrivals: $name,
+            ready: concat!($name, ".ready"),
+            departures: concat!($name, ".out"),
+            reports: concat!($name, ".report"),
+            requests: concat!($name, ".control"),
+        }
+    };
+}
+
+const NAMES: [Names; CHANNELS] =
+    [names!("can0"), names!("can1"), names!("can2"), names!("can3"), names!("can4")];
+
+/// The names of a channel, if there is one of this number.
+#[must_use]
+pub fn names(channel: usize) -> Option<&'static Names> {
+    NAMES.get(channel)
+}

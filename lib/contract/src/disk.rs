@@ -1,0 +1,66 @@
+//! A disk: blocks between the medium and memory that the client shares with the controller.
+//!
+//! A client writes what it wants into the pipe of asks and gives `disk.ask`; it is answered in the
+//! same order. From the ask to its answer the memory it names is the device's.
+
+use diapason_state::plain;
+
+/// The pipe of asks.
+pub const ASKS: &str = "disk.asks";
+/// The pipe of answers.
+pub const ANSWERS: &str = "disk.answers";
+/// The memory that is shared.
+pub const DATA: &str = "disk.data";
+/// The semaphore that is given after an ask.
+pub const ASKED: &str = "disk.ask";
+/// The semaphore that is given after an answer.
+pub const READY: &str = "disk.ready";
+
+/// Asks that may wait.
+pub const RECORDS: usize = 16;
+/// Most bytes of an ask.
+pub const BYTES_MAX: usize = 65_536;
+
+/// In [`Ask::what`]: how large is the disk?
+pub const SIZE: u32 = 0;
+/// In [`Ask::what`]: blocks from the medium.
+pub const READ: u32 = 1;
+/// In [`Ask::what`]: blocks to the medium.
+pub const WRITE: u32 = 2;
+
+/// In [`Answer::status`]: it was done.
+pub const DONE: u32 = 0;
+/// In [`Answer::status`]: the device would not, or could not.
+pub const FAILED: u32 = 1;
+/// In [`Answer::status`]: there is no disk.
+pub const GONE: u32 = 2;
+/// In [`Answer::status`]: no such blocks, too many at once, or memory that is not shared.
+pub const NONSENSE: u32 = 3;
+
+plain! {
+    /// What a client wants.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Ask {
+        /// [`SIZE`], [`READ`] or [`WRITE`].
+        pub what: u32,
+        /// The first block.
+        pub block: u32,
+        /// How many.
+        pub count: u32,
+        /// Where their bytes are or go, from the beginning of the shared memory.
+        pub place: u32,
+    }
+}
+
+plain! {
+    /// What became of it.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Answer {
+        /// How many blocks the disk has, if there is one.
+        pub blocks: u64,
+        /// Bytes of each.
+        pub block_bytes: u32,
+        /// [`DONE`], [`FAILED`], [`GONE`] or [`NONSENSE`].
+        pub status: u32,
+    }
+}

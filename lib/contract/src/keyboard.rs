@@ -1,0 +1,24 @@
+//! A keyboard: keys that go down and come up.
+
+use diapason_state::plain;
+
+/// The pipe of keys.
+pub const KEYS: &str = "keyboard";
+/// The semaphore that is given after keys.
+pub const READY: &str = "keyboard.ready";
+
+/// Keys in the pipe.
+pub const RECORDS: usize = 64;
+
+plain! {
+    /// What happened to a key.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Key {
+        /// When the server learned of it, in ns since boot.
+        pub taken: u64,
+        /// Its usage on the keyboard page: 4 is A.
+        pub usage: u32,
+        /// 1 if it went down, 0 if it came up.
+        pub down: u32,
+    }
+}

@@ -1,0 +1,27 @@
+//! What the USB server, its clients, descriptions and the planner agree on: names, layouts and
+//! limits. Each is written here once.
+//!
+//! | module | segments | semaphores |
+//! |---|---|---|
+//! | [`can`] | `can0`, `can0.out`, `can0.report`, … | `can0.ready`, … |
+//! | [`tuned`] | `tpipe0`, `tpipe0.out`, `tpipe0.report`, … | `tpipe0.ready`, … |
+//! | [`sensor`] | `sensor` | `sensor.ready` |
+//! | [`keyboard`] | `keyboard` | `keyboard.ready` |
+//! | [`disk`] | `disk.asks`, `disk.answers`, `disk.data` (for devices) | `disk.ask`, `disk.ready` |
+//! | [`camera`] | `camera`, `camera.back`, `camera.data` (for devices) | `camera.ready` |
+//! | [`link`] | `link0.asks`, `link0.done`, …, `link.data` | `link0.ask`, …, `link.ready` |
+//! | [`network`] | `network.asks`, `network.news`, `network.data` (for devices) | `network.ask`, …|
+//! | [`times`] of the first of these services | `usb-times` | |
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod camera;
+pub mod can;
+pub mod disk;
+pub mod keyboard;
+pub mod link;
+pub mod network;
+pub mod sensor;
+pub mod times;
+pub mod tuned;

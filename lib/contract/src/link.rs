@@ -1,0 +1,88 @@
+//! A link to another computer: messages in memory that clients, servers and controllers share, so
+//! that nobody copies them. Whether `usbd` serves it (a bridge cable, a debug device) or `dbcd`
+//! (this computer as a debug device) makes no difference here.
+//!
+//! A client lends memory for messages and gives messages. From then on that memory is the link's,
+//! until it is told as done. All links of a computer share one segment and one client, which may
+//! send on one what came from another.
+
+use diapason_state::plain;
+
+/// Most links of a computer.
+pub const LINKS: usize = 4;
+/// Asks that may wait or be under way; answers that may wait.
+pub const RECORDS: usize = 64;
+/// Places are counted in so many bytes.
+pub const UNIT: usize = 1024;
+/// Most bytes of a message. It must not cross a multiple of this as devices count
+///.
+pub const MESSAGE_MAX: usize = 65_536;
+
+/// In [`Ask::what`] and [`Done::what`]: memory for a message.
+pub const FILL: u32 = 0;
+/// In [`Ask::what`] and [`Done::what`]: a message.
+pub const SEND: u32 = 1;
+
+/// In [`Done::status`]: it moved.
+pub const DONE: u32 = 0;
+/// In [`Done::status`]: nobody took it, or it was lost.
+pub const DROPPED: u32 = 1;
+/// In [`Done::status`]: no such memory.
+pub const NONSENSE: u32 = 2;
+
+/// The pipes of asks and of answers, and the semaphore that is given after asks, by the number of
+/// the link.
+pub const NAMES: [[&str; 3]; LINKS] = [
+    ["link0.asks", "link0.done", "link0.ask"],
+    ["link1.asks", "link1.done", "link1.ask"],
+    ["link2.asks", "link2.done", "link2.ask"],
+    ["link3.asks", "link3.done", "link3.ask"],
+];
+/// The memory of all links.
+pub const DATA: &str = "link.data";
+/// The semaphore that is given after answers of any link.
+pub const READY: &str = "link.ready";
+
+plain! {
+    /// What a client wants.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Ask {
+        /// [`FILL`] or [`SEND`].
+        pub what: u32,
+        /// Where the memory begins, in units of [`UNIT`].
+        pub place: u32,
+        /// Its bytes, or those of the message.
+        pub bytes: u32,
+        /// Not 0: nothing is given when it moved, since its client does not wait for that.
+        pub quiet: u32,
+    }
+}
+
+plain! {
+    /// What became of it.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Done {
+        /// When the server learned of it, in ns since boot.
+        pub taken: u64,
+        /// [`FILL`] or [`SEND`].
+        pub what: u32,
+        /// As it was asked for.
+        pub place: u32,
+        /// Bytes of the message.
+        pub bytes: u32,
+        /// [`DONE`], [`DROPPED`] or [`NONSENSE`].
+        pub status: u32,
+    }
+}
+
+impl Ask {
+    /// Whether it names memory that exists, and that one block of a controller can describe. The
+    /// memory has `length` bytes from `base` on, as devices count.
+    #[must_use]
+    pub fn is_sane(&self, base: u64, length: u64) -> bool {
+        let (at, bytes) = (u64::from(self.place) * UNIT as u64, u64::from(self.bytes));
+        let inside = at + bytes <= length && bytes > 0;
+        let whole = (base + at) % MESSAGE_MAX as u64 + bytes <= MESSAGE_MAX as u64;
+        self.what <= SEND && inside && whole
+    }
+}

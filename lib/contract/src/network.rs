@@ -1,0 +1,84 @@
+//! A network device: whole Ethernet frames in memory that the client shares with the controller.
+//!
+//! A client lends slots for frames that come and gives frames. From then on the slot is the
+//! server's, until it is told as come or back. Without a device every slot comes back at once, so a
+//! client begins when it hears of one ([`STATE`]), and after [`GONE`] waits for the next.
+
+use diapason_state::plain;
+
+/// The pipe of asks.
+pub const ASKS: &str = "network.asks";
+/// The pipe of news.
+pub const TOLD: &str = "network.news";
+/// The memory that is shared.
+pub const DATA: &str = "network.data";
+/// The semaphore that is given after an ask.
+pub const ASKED: &str = "network.ask";
+/// The semaphore that is given after news.
+pub const READY: &str = "network.ready";
+
+/// Frames that lie in the memory at a time.
+pub const SLOTS: u32 = 32;
+/// Bytes from one to the next: more than a frame has, and whole packets.
+pub const SLOT_BYTES: u32 = 2048;
+/// Most bytes of a frame, without its checksum.
+pub const FRAME_MAX: usize = 1514;
+/// Asks and news that may wait.
+pub const RECORDS: usize = 64;
+
+/// In [`Ask::what`]: a slot for a frame that comes.
+pub const LEND: u16 = 0;
+/// In [`Ask::what`]: a frame.
+pub const SEND: u16 = 1;
+
+/// In [`News::what`]: a frame came to this slot, which is the client's again.
+pub const CAME: u32 = 0;
+/// In [`News::what`]: this slot is the client's again.
+pub const BACK: u32 = 1;
+/// In [`News::what`]: there is a device, and this is known of it.
+pub const STATE: u32 = 2;
+/// In [`News::what`]: there is no device any more.
+pub const GONE: u32 = 3;
+
+/// In [`News::status`]: the frame is with the device.
+pub const DONE: u32 = 0;
+/// In [`News::status`]: there is no device, or it went with the frame.
+pub const DROPPED: u32 = 1;
+/// In [`News::status`]: no such slot, or it is the server's already; no such frame.
+pub const NONSENSE: u32 = 2;
+
+plain! {
+    /// What a client wants.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Ask {
+        /// Which slot.
+        pub slot: u32,
+        /// [`LEND`] or [`SEND`].
+        pub what: u16,
+        /// Bytes of the frame.
+        pub bytes: u16,
+    }
+}
+
+plain! {
+    /// What happened.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct News {
+        /// When the server learned of it, in ns since boot.
+        pub taken: u64,
+        /// [`CAME`], [`BACK`], [`STATE`] or [`GONE`].
+        pub what: u32,
+        /// Which slot.
+        pub slot: u32,
+        /// Bytes of the frame.
+        pub bytes: u32,
+        /// Of a slot that is back: [`DONE`], [`DROPPED`] or [`NONSENSE`].
+        pub status: u32,
+        /// Bits per second from and to the network, as the device says; 0 if it does not.
+        pub speed: [u32; 2],
+        /// The device's address.
+        pub address: [u8; 6],
+        /// 1 unless the device says that there is no network.
+        pub connected: u16,
+    }
+}

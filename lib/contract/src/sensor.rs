@@ -1,0 +1,28 @@
+//! A sensor on a serial line: what it sends, packet by packet.
+
+use diapason_state::plain;
+
+/// The pipe of packets.
+pub const PACKETS: &str = "sensor";
+/// The semaphore that is given after packets.
+pub const READY: &str = "sensor.ready";
+
+/// Most bytes of a packet.
+pub const PACKET: usize = 512;
+/// Packets in the pipe: 160 ms of a packet every 2.5 ms.
+pub const RECORDS: usize = 64;
+
+plain! {
+    /// What came in one packet.
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Packet {
+        /// When the server took it from the controller, in ns since boot.
+        pub taken: u64,
+        /// How many of its bytes mean something.
+        pub length: u32,
+        /// How often the sensor was found before.
+        pub session: u32,
+        /// The bytes.
+        pub data: [u8; PACKET],
+    }
+}

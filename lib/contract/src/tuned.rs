@@ -1,0 +1,56 @@
+//! Places for tuned pipes: names and sizes. What is said in their mailboxes:
+//! `diapason_pipe::tuned::{Request, Answer}`; what is in their rings: `diapason_can::exchange`.
+//!
+//! A place for a pipe is a ring, a semaphore, two mailboxes and a VCPU, shared by the server and
+//! one program. The server writes the ring, gives the semaphore, and sets the VCPU.
+
+use diapason_abi::pipe::PLACES;
+
+/// Records in the ring of a place.
+pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
+
+/// What a place's objects are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The ring.
+    pub ring: &'static str,
+    /// Given when something was put into the ring.
+    pub ready: &'static str,
+    /// The mailbox of questions, from the program.
+    pub questions: &'static str,
+    /// The mailbox of answers.
+    pub answers: &'static str,
+    /// What the pipe's thread runs on.
+    pub vcpu: &'static str,
+    /// The ring of a pipe to a device.
+    pub out: &'static str,
+    /// The server's reports about it.
+    pub reports: &'static str,
+    /// The mailbox that wakes the server.
+    pub control: &'static str,
+}
+
+/// The names of one place.
+macro_rules! names {
+    ($name:literal) => {
+        Names {
+            ring: $name,
+            ready: concat!($name, ".ready"),
+            questions: concat!($name, ".ask"),
+            answers: concat!($name, ".answer"),
+            vcpu: concat!($name, ".vcpu"),
+            out: concat!($name, ".out"),
+            reports: concat!($name, ".report"),
+            control: concat!($name, ".control"),
+        }
+    };
+}
+
+const NAMES: [Names; PLACES] =
+    [names!("tpipe0"), names!("tpipe1"), names!("tpipe2"), names!("tpipe3"), names!("tpipe4")];
+
+/// The names of a place, if there is one of this number.
+#[must_use]
+pub fn names(place: usize) -> Option<&'static Names> {
+    NAMES.get(place)
+}

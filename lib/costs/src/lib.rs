@@ -1,0 +1,29 @@
+//! What the kernel costs, once.
+//!
+//! Four rooms need these numbers: the kernel admits VCPUs by them, the planner promises by them, the
+//! simulator charges them, and the benchmark holds the kernel to them. They are of three kinds:
+//!
+//! | kind | what it means | where |
+//! |---|---|---|
+//! | counted | the longest path that was seen, by what causes it | [`counted`] |
+//! | limit | what `plan` assumes; no count may be above it | [`limits`], [`targets`] |
+//! | grace | time of a kernel path that no budget pays, so `plan` must | [`grace`] |
+//!
+//! Constant assertions tie them: a grace is never above its limit, a count never above its limit.
+//!
+//! Rule of this room: numbers and sums. No description, no clock, no allocation.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod counted;
+pub mod grace;
+pub mod limits;
+pub mod overheads;
+pub mod targets;
+
+pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
+pub use limits::{Counts, KERNEL, KernelTimes};
+pub use overheads::Prices;
+
+/// Whatever the archive may declare, the servers of the kernel can count.
+const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -1,0 +1,238 @@
+//! A client that writes to a channel: its frames, what it wants, and what it is told.
+//!
+//! The client's frames stay in its pipe until the interface has room; between the pipe and an
+//! acknowledgement they are *flying*. Whatever becomes of a frame, one count of the report grows.
+//!
+//! A client of a place for tuned pipes has a channel for as long as its pipe is open. It has no say
+//! in how the channel takes part in its bus.
+//!
+//! Reports are written whenever there is something new, but the client is woken only for what it
+//! may wait for: an answer, another phase, room for half a pipe, or that all frames are through.
+
+use crate::platform::{Mailbox, Platform, Wakes};
+use alloc::collections::VecDeque;
+use core::sync::atomic::{Ordering, fence};
+use diapason_abi::pipe::{OUT_RECORD_BYTES, REPORT_BYTES};
+use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
+use diapason_can::Frame;
+use diapason_can::exchange::{Answer, Departure, Phase, Report, Request};
+use diapason_contract::can::{DEPARTURES, Names, REPORTS, REPORTS_KEPT};
+use diapason_contract::tuned;
+use diapason_pipe::{Reader, Writer};
+use diapason_usb::class::kvaser::{Event, HELD, Outcome};
+
+// Buffers are as large as descriptions make them.
+const _: () = assert!(128 + size_of::<Report>() * REPORTS <= REPORT_BYTES as usize);
+const _: () = assert!(size_of::<Departure>() <= OUT_RECORD_BYTES);
+
+/// A pipe with so few frames has room enough to wake who waits for it.
+const ROOMY: usize = DEPARTURES / 2;
+
+/// The server's end of what a client that writes has.
+struct Desk<P: Platform> {
+    /// Frames to be sent.
+    departures: Reader<'static, Departure, DEPARTURES>,
+    /// How the channel is.
+    reports: Writer<'static, Report, REPORTS>,
+    /// What the client wants.
+    requests: P::Mailbox,
+}
+
+/// One of them.
+pub struct Client<P: Platform> {
+    desk: Desk<P>,
+    report: Report,
+    /// There is something to report, and the client may be waiting for it.
+    due: bool,
+    wake: bool,
+    /// It was told that there is room, and that nothing is under way.
+    roomy: bool,
+    settled: bool,
+    /// When each frame between pipe and acknowledgement was written.
+    flying: VecDeque<Nanos>,
+    /// A status was asked for by this request, and from the controller.
+    owed: Option<(u32, bool)>,
+}
+
+impl<P: Platform> Client<P> {
+    /// The client of a channel with these names.
+    pub fn new(platform: &P, names: &Names) -> Result<Client<P>, Errno> {
+        let departures = platform.reader(names.departures)?;
+        let reports = platform.writer(names.reports)?;
+        let requests = platform.mailbox(names.requests, Wakes::Sending)?;
+        Ok(Client::with(Desk { departures, reports, requests }))
+    }
+
+    /// The client of a place for tuned pipes.
+    pub fn of_place(platform: &P, place: usize) -> Result<Client<P>, Errno> {
+        let names = tuned::names(place).ok_or(Errno::Absent)?;
+        let departures = platform.reader(names.out)?;
+        let reports = platform.writer(names.reports)?;
+        let requests = platform.mailbox(names.control, Wakes::Sending)?;
+        Ok(Client::with(Desk { departures, reports, requests }))
+    }
+
+    fn with(desk: Desk<P>) -> Client<P> {
+        let (report, due, wake) = (Report::default(), false, false);
+        let (roomy, settled, owed) = (true, true, None);
+        let flying = VecDeque::with_capacity(HELD);
+        Client { desk, report, due, wake, roomy, settled, flying, owed }
+    }
+
+    /// The next thing it wants.
+    pub fn hear(&mut self) -> Option<Request> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        loop {
+            let length = self.desk.requests.receive(&mut bytes)?;
+            match bytes.get(..length).and_then(Request::parse) {
+                Some(request) => return Some(request),
+                None => self.answer(self.report.token, Answer::Nonsense),
+            }
+        }
+    }
+
+    /// Its request is being done, or cannot be.
+    pub fn answer(&mut self, token: u32, answer: Answer) {
+        (self.report.token, self.report.answer) = (token, answer as u8);
+        (self.due, self.wake) = (true, true);
+    }
+
+    /// It wants its pipe to be looked at, or a report for which there was no room.
+    pub fn look(&mut self) {
+        self.wake |= self.due;
+    }
+
+    /// The bit rate it wanted is none of the interface.
+    pub fn refuse_rate(&mut self) {
+        self.answer(self.report.token, Answer::NoSuchRate);
+    }
+
+    /// It wants to know how its controller is.
+    pub fn owe(&mut self, token: u32) {
+        self.owed = Some((token, false));
+    }
+
+    /// Must its controller be asked?
+    pub fn must_ask(&self) -> bool {
+        matches!(self.owed, Some((_, false)))
+    }
+
+    /// Its controller was asked.
+    pub fn asked(&mut self) {
+        self.owed = self.owed.map(|(token, _)| (token, true));
+    }
+
+    /// What is known of its controller is all there is.
+    pub fn settle_debt(&mut self) {
+        if let Some((token, _)) = self.owed.take() {
+            self.answer(token, Answer::Heard);
+        }
+    }
+
+    /// The next frame, and when it was written; what is none is given up. The fence goes with that
+    /// of the client, who wakes the server only if the pipe was empty: one of the two sees what the
+    /// other did.
+    pub fn next(&mut self, now: Nanos) -> Option<(Frame, Nanos)> {
+        let departures = &mut self.desk.departures;
+        self.roomy &= departures.len().is_ok_and(|waiting| waiting <= ROOMY);
+        loop {
+            let departure = departures.pop().or_else(|| {
+                fence(Ordering::SeqCst);
+                departures.pop()
+            })?;
+            let written = Nanos(departure.written);
+            self.report.taking = self.report.taking.max((now - written).0);
+            match departure.frame() {
+                Some(frame) => return Some((frame, written)),
+                None => (self.report.given_up, self.due) = (self.report.given_up + 1, true),
+            }
+        }
+    }
+
+    /// The frame that was written then was queued, or could not be.
+    pub fn took(&mut self, queued: bool, written: Nanos) {
+        self.settled = false;
+        if queued {
+            self.flying.push_back(written);
+        } else {
+            (self.report.given_up, self.due) = (self.report.given_up + 1, true);
+        }
+    }
+
+    /// Frames that wait in the pipe will not be sent.
+    pub fn give_up(&mut self) {
+        // At most what fits: a writer that never stops must not keep it here.
+        for _ in 0..DEPARTURES {
+            if self.desk.departures.pop().is_none() {
+                return;
+            }
+            self.settled = false;
+            (self.report.given_up, self.due) = (self.report.given_up + 1, true);
+        }
+    }
+
+    /// Frames that fly will not be acknowledged any more.
+    pub fn lose_flying(&mut self) {
+        self.report.given_up += self.flying.len() as u64;
+        self.flying.clear();
+        self.settled = false;
+        (self.report.transmit_errors, self.report.receive_errors) = (0, 0);
+        self.due = true;
+        self.settle_debt();
+    }
+
+    /// What an interface tells about its channel.
+    pub fn note(&mut self, event: &Event, now: Nanos) {
+        let report = &mut self.report;
+        match *event {
+            Event::Acknowledged { time, outcome, .. } => {
+                // What an earlier owner of the channel wrote is not this one's.
+                let Some(written) = self.flying.pop_front() else { return };
+                match outcome {
+                    Outcome::Sent => {
+                        report.whole = report.whole.max((now - written).0);
+                        report.through += 1;
+                        (report.time, report.taken) = (time.0, now.0);
+                    }
+                    Outcome::NotAcknowledged | Outcome::ArbitrationLost => report.given_up += 1,
+                }
+            }
+            Event::BusError { counters, .. } => {
+                report.errors = report.errors.wrapping_add(1);
+                (report.transmit_errors, report.receive_errors) = counters;
+            }
+            Event::ChipState { counters, .. } => {
+                (report.transmit_errors, report.receive_errors) = counters;
+                self.settle_debt();
+            }
+            Event::Overrun { .. } => report.overruns = report.overruns.wrapping_add(1),
+            Event::Closed { .. } => self.lose_flying(),
+            Event::Opened { .. } => {}
+            Event::Frame { .. } | Event::Ready(_) | Event::Failed { .. } => return,
+        }
+        self.due = true;
+    }
+
+    /// Write a report if one is due and there is room; true if the client must be woken. Some of
+    /// the room is for what it may wait for; what finds none stays due, and its reader, once awake,
+    /// asks again when it has read.
+    pub fn report(&mut self, phase: Phase) -> bool {
+        if self.report.phase != phase as u8 {
+            (self.report.phase, self.due) = (phase as u8, true);
+            self.wake |= phase != Phase::Changing;
+        }
+        let waiting = self.desk.departures.len().unwrap_or(0);
+        if !self.roomy && waiting <= ROOMY {
+            (self.roomy, self.wake) = (true, true);
+        }
+        if !self.settled && self.flying.is_empty() && waiting == 0 {
+            (self.settled, self.wake) = (true, true);
+        }
+        let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
+        let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
+        if self.due && room && self.desk.reports.push(&self.report).is_ok() {
+            (self.due, self.report.taking, self.report.whole) = (false, 0, 0);
+        }
+        core::mem::take(&mut self.wake)
+    }
+}

@@ -1,0 +1,106 @@
+//! What the server stands on: memory, pipes and mailboxes by name, and a log. On the metal these
+//! are the kernel's; in tests a program of the host has them.
+
+use core::fmt;
+use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
+use diapason_pipe::{Reader, Writer};
+use diapason_state::Plain;
+use diapason_usb::xhci::{Dma, Mmio};
+
+/// The thread that a message in a mailbox wakes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wakes {
+    /// No thread of the server.
+    Nobody,
+    /// The one that hears clients.
+    Sending,
+    /// The one that answers questions about tuned pipes.
+    Tuning,
+}
+
+/// Opens what the description grants, and takes what the server has to say.
+pub trait Platform: Sized + 'static {
+    /// Registers of the host controller.
+    type Registers: Mmio + Send;
+    /// Memory that the host controller reads and writes.
+    type Memory: Dma + Send;
+    /// A mailbox.
+    type Mailbox: Mailbox;
+
+    /// Maps the registers of a device.
+    ///
+    /// # Errors
+    /// `Absent` if the machine lacks the device.
+    fn registers(&self, device: &str) -> Result<Self::Registers, Errno>;
+
+    /// Attaches memory for devices.
+    ///
+    /// # Errors
+    /// The memory is not there.
+    fn memory(&self, name: &str) -> Result<Self::Memory, Errno>;
+
+    /// Opens the writing end of a pipe.
+    ///
+    /// # Errors
+    /// The segment is not there.
+    fn writer<T: Plain, const N: usize>(
+        &self,
+        name: &str,
+    ) -> Result<Writer<'static, T, N>, Errno>;
+
+    /// Opens the reading end of a pipe.
+    ///
+    /// # Errors
+    /// The segment is not there.
+    fn reader<T: Plain, const N: usize>(
+        &self,
+        name: &str,
+    ) -> Result<Reader<'static, T, N>, Errno>;
+
+    /// Opens a mailbox whose messages wake a thread.
+    ///
+    /// # Errors
+    /// The mailbox is not there.
+    fn mailbox(&self, name: &str, wakes: Wakes) -> Result<Self::Mailbox, Errno>;
+
+    /// Writes a line to the log.
+    fn log(line: fmt::Arguments<'_>);
+
+    /// Returns the bytes of the heap that are in use.
+    fn heap_used() -> usize;
+}
+
+/// A mailbox.
+pub trait Mailbox: Send {
+    /// Takes the next message and returns its bytes; does not wait.
+    fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize>;
+
+    /// Sends a message if there is room; does not wait.
+    fn send(&mut self, message: &[u8]);
+}
+
+/// Processor time of the threads of tuned pipes, each known by its place.
+pub trait Reserve {
+    /// Returns the largest budget in each `period` that the core still has.
+    fn fit(&mut self, period: Nanos) -> Nanos;
+
+    /// Sets budget and period of the VCPU of a place.
+    ///
+    /// # Errors
+    /// `Busy` if what others gave back is not free yet, and others if the core has no room.
+    fn set(&mut self, place: usize, budget: Nanos, period: Nanos) -> Result<(), Errno>;
+
+    /// Returns the time.
+    fn now(&mut self) -> Nanos;
+
+    /// Lets time pass.
+    fn rest(&mut self, time: Nanos);
+}
+
+/// Writes a line to the log of a platform.
+macro_rules! log {
+    ($platform:ty, $($line:tt)*) => {
+        <$platform as $crate::platform::Platform>::log(format_args!($($line)*))
+    };
+}
+pub(crate) use log;

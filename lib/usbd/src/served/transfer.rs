@@ -1,0 +1,263 @@
+//! From what a class wants to transfers of the driver.
+
+use super::Served;
+use crate::change::Change;
+use crate::platform::{Platform, log};
+use crate::policy::MANAGING;
+use crate::server::Driver;
+use crate::services::Service;
+use crate::slots::Pool;
+use diapason_abi::Nanos;
+use diapason_usb::Setup;
+use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
+use diapason_usb::trb::context_index;
+use diapason_usb::xhci::{self, Buffer, DeviceId, Dma, Outcome, Refused};
+
+/// A transfer whose bytes are already where the controller finds them.
+struct Todo {
+    endpoint: u8,
+    memory: Memory,
+    length: usize,
+}
+
+/// Where they are.
+#[derive(Clone, Copy)]
+pub(super) enum Memory {
+    /// In the device's own piece of the pool.
+    Slot(usize),
+    /// Shared with a client.
+    Shared(u32),
+}
+
+impl Memory {
+    /// What the driver calls a transfer with it.
+    const fn cookie(self) -> u64 {
+        match self {
+            Memory::Slot(slot) => slot as u64,
+            Memory::Shared(place) => SHARED | place as u64,
+        }
+    }
+
+    pub(super) const fn of(cookie: u64) -> Memory {
+        if cookie & SHARED != 0 {
+            Memory::Shared(cookie as u32)
+        } else {
+            Memory::Slot(cookie as usize)
+        }
+    }
+}
+
+/// In the name of a transfer: its memory is shared.
+const SHARED: u64 = 1 << 63;
+
+/// What became of a request at once.
+enum Step {
+    /// It is to be queued.
+    Transfer(Todo),
+    /// It is over.
+    Answered(u8, Result<&'static [u8], Fault>),
+    /// It is under way, or nothing comes of it.
+    Begun,
+}
+
+impl Served {
+    /// All transfers the class wants now. One is held until the next is known, so that a doorbell
+    /// rings for a batch and not for each.
+    pub(super) fn transfer<P: Platform>(
+        &mut self,
+        service: &mut dyn Service<P>,
+        driver: &mut Driver<P>,
+        pool: &mut Pool<P>,
+        now: Nanos,
+    ) {
+        let mut held = None::<Todo>;
+        loop {
+            let next = service.request(now).map(|request| self.prepare(request, driver, pool));
+            if let Some(todo) = held.take() {
+                let more =
+                    matches!(&next, Some(Step::Transfer(next)) if next.endpoint == todo.endpoint);
+                if !self.submit(service, driver, pool, &todo, more) {
+                    refuse(service, &todo, now);
+                }
+            }
+            match next {
+                None => return,
+                Some(Step::Transfer(todo)) => held = Some(todo),
+                Some(Step::Answered(endpoint, result)) => {
+                    service.complete(Completion { endpoint, result }, now);
+                }
+                Some(Step::Begun) => {}
+            }
+        }
+    }
+
+    /// Puts the bytes of a request into a place of their own, or does what it asks for.
+    fn prepare<P: Platform>(
+        &mut self,
+        request: Request<'_>,
+        driver: &mut Driver<P>,
+        pool: &mut Pool<P>,
+    ) -> Step {
+        let (endpoint, length, data) = match request {
+            Request::In { endpoint, length } => (endpoint, length, &[][..]),
+            Request::Out { endpoint, data } => (endpoint, data.len(), data),
+            Request::Shared { endpoint, place, length } => {
+                return Step::Transfer(Todo { endpoint, memory: Memory::Shared(place), length });
+            }
+            Request::Control { setup, data } => return self.control(setup, data, driver, pool),
+            Request::Alternate { interface, alternate } => {
+                self.changes.want(Change::Alternate { interface, alternate });
+                return Step::Begun;
+            }
+            Request::Recover { endpoint } => return self.recover(endpoint),
+            Request::Cancel { endpoint } => {
+                let _ = driver.cancel_all(self.device, endpoint);
+                return Step::Begun;
+            }
+        };
+        let Some(slot) = self.slots.take(length) else {
+            return Step::Answered(endpoint, Err(Fault::Gone));
+        };
+        self.slots.fill(pool, slot, data);
+        Step::Transfer(Todo { endpoint, memory: Memory::Slot(slot), length })
+    }
+
+    /// After a fault the driver has done that, or is doing it: transfers behind wait for it.
+    fn recover(&mut self, endpoint: u8) -> Step {
+        let bit = 1 << context_index(endpoint);
+        if self.halted & bit != 0 {
+            self.halted &= !bit;
+            return Step::Answered(endpoint, Ok(&[]));
+        }
+        self.changes.want(Change::Renew { endpoint });
+        Step::Begun
+    }
+
+    fn control<P: Platform>(
+        &mut self,
+        setup: Setup,
+        data: &[u8],
+        driver: &mut Driver<P>,
+        pool: &mut Pool<P>,
+    ) -> Step {
+        let length = usize::from(setup.length);
+        let Some(slot) = self.slots.take(length) else {
+            return Step::Answered(0, Err(Fault::Gone));
+        };
+        self.slots.fill(pool, slot, data);
+        let buffer = self.slots.buffer(pool, slot, length);
+        match driver.control(self.device, setup, buffer, MANAGING, slot as u64) {
+            Ok(_) => Step::Begun,
+            Err(_) => {
+                self.slots.give_back(slot);
+                Step::Answered(0, Err(Fault::Gone))
+            }
+        }
+    }
+
+    /// Queues a transfer; if that is refused, its place is free again.
+    fn submit<P: Platform>(
+        &mut self,
+        service: &mut dyn Service<P>,
+        driver: &mut Driver<P>,
+        pool: &mut Pool<P>,
+        todo: &Todo,
+        more: bool,
+    ) -> bool {
+        let buffer = match todo.memory {
+            Memory::Slot(slot) => Some(self.slots.buffer(pool, slot, todo.length)),
+            Memory::Shared(place) => shared(service, place, todo.length),
+        };
+        let Some(buffer) = buffer else {
+            log!(P, "{}: no such place in its memory", service.name());
+            return false;
+        };
+        let request = xhci::Request {
+            interrupter: service.interrupter(todo.endpoint),
+            more,
+            cookie: todo.memory.cookie(),
+            ..xhci::Request::new(self.device, todo.endpoint, core::slice::from_ref(&buffer))
+        };
+        let queued = driver.submit(&request);
+        match (todo.memory, queued.is_ok()) {
+            (Memory::Shared(place), true) => {
+                self.sharing += 1;
+                service.lent(place);
+            }
+            (Memory::Slot(slot), false) => self.slots.give_back(slot),
+            _ => {}
+        }
+        if let Err(refused) = queued
+            && !matches!(refused, Refused::NoDevice | Refused::Unscheduled(_))
+        {
+            log!(P, "{}: no transfer: {refused:?}", service.name());
+        }
+        queued.is_ok()
+    }
+}
+
+/// A transfer that could not be queued.
+fn refuse<P: Platform>(service: &mut dyn Service<P>, todo: &Todo, now: Nanos) {
+    let endpoint = todo.endpoint;
+    match todo.memory {
+        Memory::Slot(_) => {
+            let result = Err(Fault::Gone);
+            service.complete(Completion { endpoint, result }, now);
+        }
+        Memory::Shared(place) => {
+            let result = Err(Fault::Gone);
+            service.landed(Landed { endpoint, place, result, head: &[] }, now);
+        }
+    }
+}
+
+/// A piece of the memory a service shares, if it is all in there.
+fn shared<P: Platform>(service: &dyn Service<P>, place: u32, length: usize) -> Option<Buffer> {
+    let (memory, unit) = service.shared()?;
+    let at = (place as usize).checked_mul(unit)?;
+    let end = at.checked_add(length)?;
+    let inside = length > 0 && end <= memory.length() as usize;
+    inside.then(|| Buffer { address: memory.base() + at as u64, length: length as u32 })
+}
+
+/// The first bytes of what came to shared memory.
+pub(super) fn head_of<'a, P: Platform>(
+    service: &dyn Service<P>,
+    endpoint: u8,
+    place: u32,
+    moved: Result<usize, Fault>,
+    into: &'a mut [u8; HEAD],
+) -> &'a [u8] {
+    let count = moved.unwrap_or(0).min(HEAD);
+    match service.shared().filter(|_| endpoint & 0x80 != 0) {
+        Some((memory, unit)) => {
+            memory.read((place as usize * unit) as u64, &mut into[..count]);
+            &into[..count]
+        }
+        None => &[],
+    }
+}
+
+pub(super) fn is_isochronous<P: Platform>(
+    driver: &Driver<P>,
+    device: DeviceId,
+    endpoint: u8,
+) -> bool {
+    use diapason_usb::context::EndpointKind::{IsochIn, IsochOut};
+    matches!(driver.endpoint_kind(device, endpoint), Some(IsochIn | IsochOut))
+}
+
+/// What a class calls an outcome; `None` if it is none to speak of.
+pub(super) const fn fault(outcome: Outcome) -> Option<Fault> {
+    match outcome {
+        Outcome::Done | Outcome::Short => None,
+        Outcome::Stalled => Some(Fault::Stall),
+        Outcome::Cancelled | Outcome::Unscheduled => Some(Fault::Cancelled),
+        Outcome::Gone | Outcome::Died => Some(Fault::Gone),
+        Outcome::Babble
+        | Outcome::Transaction
+        | Outcome::Missed
+        | Outcome::Lost
+        | Outcome::Failed(_) => Some(Fault::Damaged),
+    }
+}

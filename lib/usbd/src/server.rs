@@ -1,0 +1,353 @@
+//! The server: the controller, what is plugged into it, and what becomes of both.
+
+use crate::listing;
+use crate::places::Order;
+use crate::platform::{Platform, log};
+use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
+use crate::served::{Place, Served};
+use crate::services::{Child, Found, Offers, Service};
+use crate::slots::Pool;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use diapason_abi::{Errno, Nanos};
+use diapason_usb::Speed;
+use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
+
+/// Why the server is attended to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// This interrupter interrupted.
+    Interrupt(u16),
+    /// Something is due.
+    Time,
+    /// A client wants something.
+    Asked,
+}
+
+/// The driver on this machine.
+pub type Driver<P> = Controller<<P as Platform>::Registers, <P as Platform>::Memory>;
+
+/// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
+/// at address 0.
+pub type Turn = Option<(DeviceId, u8)>;
+
+/// Bells to be rung: bit n stands for the bell with number n, over all services.
+pub type Fresh = u64;
+
+/// A device that nobody serves so far.
+#[derive(Clone, Copy)]
+struct Unserved {
+    device: DeviceId,
+    speed: Speed,
+    place: Place,
+    /// Which of its configurations was read last, or is being read.
+    number: u8,
+}
+
+/// All of it. Whoever holds it does whatever is due.
+pub struct Server<P: Platform> {
+    driver: Driver<P>,
+    pool: Pool<P>,
+    services: Vec<Box<dyn Service<P>>>,
+    served: Vec<Served>,
+    turn: Turn,
+    /// Devices of which another configuration is being read.
+    unserved: Vec<Unserved>,
+    /// Since when interrupters have had events, but no interrupt.
+    waiting: Vec<Option<Nanos>>,
+    /// A device is gone since the pools were last looked at.
+    left: bool,
+    /// What is to be said, as bits of [`policy::tell`].
+    tell: u64,
+    /// When a controller that died is started again, and how long the next pause is.
+    again_at: Nanos,
+    pause: Nanos,
+}
+
+impl<P: Platform> Server<P> {
+    /// Opens the controller and starts it.
+    ///
+    /// # Errors
+    /// The registers or the memory are not there, or the controller does not take them.
+    pub fn open(
+        platform: &P,
+        offers: Offers<P>,
+        tell: u64,
+        now: Nanos,
+    ) -> Result<Server<P>, Errno> {
+        let own = offers.iter().filter(|(_, home)| home.is_some()).count();
+        let shared: Vec<Window> =
+            offers.iter().filter_map(|(service, _)| window(&**service)).collect();
+        let limits = policy::limits(offers.len(), own, shared.len());
+        let registers = platform.registers(policy::DEVICE)?;
+        let rings = platform.memory(policy::RINGS)?;
+        let pool = Pool::new(platform.memory(policy::BUFFERS)?, limits.devices.into());
+        let article = tell & tell::ARTICLE != 0;
+        let buses = if article { Buses::article() } else { Buses::default() };
+        let made = Controller::new(registers, rings, limits, &buses);
+        let granted = made.map_err(|why| log!(P, "the limits: {why:?}")).and_then(|mut driver| {
+            let mut windows = shared.iter().copied().chain([pool.window()]);
+            let granted = windows.try_for_each(|window| driver.grant(window));
+            granted.map(|()| driver).map_err(|why| log!(P, "memory of transfers: {why:?}"))
+        });
+        let driver = granted.map_err(|()| Errno::Exhausted)?;
+        Ok(Server::new(driver, pool, offers, tell, now))
+    }
+
+    /// A server whose controller is being started.
+    fn new(
+        mut driver: Driver<P>,
+        pool: Pool<P>,
+        offers: Offers<P>,
+        tell: u64,
+        now: Nanos,
+    ) -> Server<P> {
+        let _ = driver.moderate(policy::MANAGING, MANAGED);
+        let homes: Vec<_> = offers.iter().filter_map(|(_, home)| *home).collect();
+        for (interrupter, home) in (1..).zip(&homes) {
+            let _ = driver.moderate(interrupter, home.moderation);
+        }
+        driver.start(now);
+        Server {
+            driver,
+            pool,
+            served: Vec::with_capacity(offers.len()),
+            turn: None,
+            unserved: Vec::with_capacity(offers.len()),
+            waiting: vec![None; homes.len() + 1],
+            left: false,
+            tell,
+            services: offers.into_iter().map(|(service, _)| service).collect(),
+            again_at: Nanos::FOREVER,
+            pause: PAUSES.0,
+        }
+    }
+
+    /// All bells, in the order of their numbers.
+    pub fn bells(&self) -> Vec<&'static str> {
+        self.services.iter().flat_map(|service| service.bells()).copied().collect()
+    }
+
+    /// Do whatever is due. Bells to be rung when nobody holds the server.
+    pub fn attend(&mut self, cause: Cause, now: Nanos) -> Fresh {
+        for number in 0..self.waiting.len() as u16 {
+            if cause == Cause::Interrupt(number) || cause == Cause::Time && self.lost(number, now) {
+                while self.driver.handle_interrupt(number, BATCH, now).more {}
+                self.waiting[usize::from(number)] = None;
+            }
+        }
+        if now >= self.again_at {
+            self.again_at = Nanos::FOREVER;
+            self.driver.start(now);
+        }
+        self.driver.poll(now);
+        while let Some(notice) = self.driver.take_notice() {
+            self.hear(notice, now);
+        }
+        self.collect(now);
+        if cause == Cause::Asked {
+            self.services.iter_mut().for_each(|service| service.heed(now));
+        }
+        self.serve(now);
+        // What was asked for meanwhile is begun.
+        self.driver.poll(now);
+        self.fresh()
+    }
+
+    /// Has an interrupter had events for so long that its interrupt must be lost?
+    fn lost(&mut self, number: u16, now: Nanos) -> bool {
+        let waiting = &mut self.waiting[usize::from(number)];
+        let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
+        *waiting = since;
+        since.is_some_and(|since| now >= since + LOST)
+    }
+
+    /// Is there a device with tuned pipes?
+    pub fn has_pipes(&self) -> bool {
+        self.services.iter().any(|service| service.has_pipes())
+    }
+
+    /// Somebody listens to a channel, or no more.
+    pub fn order(&mut self, order: &Order, now: Nanos) {
+        self.services.iter_mut().for_each(|service| service.order(order, now));
+    }
+
+    /// Is this to be told?
+    pub fn tells(&self, what: u64) -> bool {
+        self.tell & what != 0
+    }
+
+    /// When something is due if nothing else happens.
+    pub fn next_wake(&self) -> Nanos {
+        let served = self.served.iter().map(Served::next_wake);
+        let services = self.services.iter().map(|service| service.next_wake());
+        served.chain(services).fold(self.driver.next_wake().min(self.again_at), Nanos::min)
+    }
+
+    /// Transfers that ended, and devices that have none left.
+    fn collect(&mut self, now: Nanos) {
+        for number in 0..self.waiting.len() as u16 {
+            while let Some(done) = self.driver.take_finished(number) {
+                let whose = self.served.iter_mut().find(|served| served.device == done.device);
+                let Some(served) = whose else { continue };
+                let service = &mut *self.services[served.service];
+                served.finish(service, &mut self.driver, &mut self.pool, &done, now);
+            }
+        }
+        while let Some(index) = self.served.iter().position(Served::is_over) {
+            self.pool.give_back(self.served.swap_remove(index).into_slots());
+        }
+        if core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
+            listing::pools(&self.driver, &self.pool);
+        }
+    }
+
+    /// What devices and clients want.
+    fn serve(&mut self, now: Nanos) {
+        for served in &mut self.served {
+            served.revive(&mut *self.services[served.service], &self.driver, now);
+        }
+        for service in &mut self.services {
+            service.wake(now);
+        }
+        for served in &mut self.served {
+            let service = &mut *self.services[served.service];
+            served.drive(service, &mut self.driver, &mut self.pool, &mut self.turn, now);
+        }
+    }
+
+    fn fresh(&mut self) -> Fresh {
+        let (mut fresh, mut first) = (0, 0);
+        for service in &mut self.services {
+            fresh |= Fresh::from(service.take_fresh()) << first;
+            first += service.bells().len();
+        }
+        fresh
+    }
+
+    fn hear(&mut self, notice: Notice, now: Nanos) {
+        match notice {
+            Notice::Found { device, speed, port, route } => {
+                let place = Place { port, route };
+                self.tell_hub(place, Child::Found);
+                self.consider(Unserved { device, speed, place, number: 0 });
+            }
+            Notice::Read(device) => {
+                let at = self.unserved.iter().position(|unserved| unserved.device == device);
+                if let Some(at) = at {
+                    let unserved = self.unserved.swap_remove(at);
+                    self.consider(unserved);
+                }
+            }
+            Notice::Configured(device) => {
+                if let Some(served) = here(&mut self.served, device) {
+                    self.pause = PAUSES.0;
+                    if self.tell & tell::DEVICES != 0 {
+                        listing::schedule::<P>(&self.driver, served.speed());
+                    }
+                    served.settled(&mut *self.services[served.service], &self.driver, now);
+                }
+            }
+            Notice::Refused(device, cause) => {
+                log!(P, "not configured: {cause:?}");
+                if let Some(served) = here(&mut self.served, device) {
+                    let service = &mut *self.services[served.service];
+                    if !served.refused(service, now) {
+                        served.leave(service, now);
+                    }
+                }
+            }
+            Notice::Gone(device) => {
+                self.left = true;
+                self.turn.take_if(|(hub, _)| *hub == device);
+                self.unserved.retain(|unserved| unserved.device != device);
+                if let Some(served) = here(&mut self.served, device) {
+                    let service = &mut *self.services[served.service];
+                    served.leave(service, now);
+                    log!(P, "{} is gone", service.name());
+                }
+            }
+            Notice::Failed { port, route, cause } => {
+                log!(P, "port {port}, route {route:x}: does not work: {cause:?}");
+                self.tell_hub(Place { port, route }, Child::Failed);
+            }
+            Notice::OverCurrent(port) => log!(P, "port {port}: too much current"),
+            Notice::Stopped { endpoint, .. } => log!(P, "endpoint {endpoint:#x} was stopped"),
+            Notice::Died(death) => self.bury(death, now),
+        }
+    }
+
+    /// What became of a device behind a hub; the next one may come.
+    fn tell_hub(&mut self, place: Place, child: Child) {
+        let Some((above, port)) = place.hub() else { return };
+        let hub = self.served.iter().find(|served| served.place == above && !served.is_gone());
+        if let Some(hub) = hub {
+            self.services[hub.service].child(port, child);
+            let device = hub.device;
+            self.turn.take_if(|turn| *turn == (device, port));
+        }
+    }
+
+    /// A device with one of its configurations: it is served, or shows the next one.
+    fn consider(&mut self, unserved: Unserved) {
+        let Unserved { device, speed, place, number } = unserved;
+        let what = self.adopt(device, speed, place);
+        let next = Unserved { number: number + 1, ..unserved };
+        if what.is_none()
+            && next.number < policy::CONFIGURATIONS
+            && self.driver.read_configuration(device, next.number).is_ok()
+        {
+            self.unserved.push(next);
+            return;
+        }
+        let (Place { port, route }, what) = (place, what.unwrap_or("a device nobody serves"));
+        log!(P, "port {port}, route {route:x}: {what}, {speed:?} speed");
+        if self.tell & tell::DEVICES != 0 {
+            listing::device::<P>(&self.driver, device, speed, place);
+        }
+    }
+
+    /// A device was found: what it is to the first service that is free and knows it.
+    fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
+        let mut bytes = [0; policy::CONFIGURATION];
+        let found = Found::read::<P>(&self.driver, device, (speed, place), &mut bytes)?;
+        let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
+        let mut free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
+        let (number, service) = free.find(|(_, service)| service.fits(&found))?;
+        let (driver, pool) = (&mut self.driver, &mut self.pool);
+        let of = (number, &**service);
+        let served = Served::adopt((device, speed, place), of, &found, driver, pool)?;
+        self.served.push(served);
+        Some(service.name())
+    }
+
+    /// The controller died, and everything with it. It is started again after a pause.
+    fn bury(&mut self, death: Death, now: Nanos) {
+        log!(
+            P,
+            "the controller died: {death:?}; started again after {} ms",
+            self.pause.0 / 1_000_000
+        );
+        self.turn = None;
+        self.unserved.clear();
+        for served in &mut self.served {
+            served.leave(&mut *self.services[served.service], now);
+        }
+        if matches!(self.driver.state(), State::Dead(_)) {
+            self.again_at = now + self.pause;
+            self.pause = Nanos(self.pause.0 * 2).min(PAUSES.1);
+        }
+    }
+}
+
+/// Memory that a service shares with clients and the controller.
+fn window<P: Platform>(service: &dyn Service<P>) -> Option<Window> {
+    let (memory, _) = service.shared()?;
+    Some(Window { base: memory.base(), length: memory.length() })
+}
+
+/// A device that is served and still there.
+fn here(served: &mut [Served], device: DeviceId) -> Option<&mut Served> {
+    served.iter_mut().find(|served| served.device == device && !served.is_gone())
+}

@@ -1,0 +1,130 @@
+//! Cameras: pieces of frames stay where the controller put them, and are told by a pipe.
+
+use super::{Found, Kind, Next};
+use crate::platform::{Platform, log};
+use crate::policy::CAMERA_PIXELS;
+use crate::slots::Shape;
+use diapason_abi::Errno;
+use diapason_abi::Nanos;
+use diapason_contract::camera::{
+    self, Back, DATA, END, PIECES, PLACE, READY, RECORDS, RETURNED, WHOLE,
+};
+use diapason_pipe::{Reader, Writer};
+use diapason_usb::class::uvc::{Camera, Event, Mode, PLACES, Piece, modes};
+use diapason_usb::xhci::Dma;
+
+/// The pipes and the places.
+pub struct Video<P: Platform> {
+    pieces: Writer<'static, camera::Piece, RECORDS>,
+    returned: Reader<'static, Back, RECORDS>,
+    data: P::Memory,
+    /// Places that the client has.
+    told: u128,
+    /// Places that go back to the class.
+    back: u128,
+    fresh: bool,
+}
+
+impl<P: Platform> Video<P> {
+    /// Without a camera.
+    ///
+    /// # Errors
+    /// A pipe, the semaphore or the shared memory is not there.
+    pub fn new(platform: &P) -> Result<Video<P>, Errno> {
+        Ok(Video {
+            pieces: platform.writer(PIECES)?,
+            returned: platform.reader(RETURNED)?,
+            data: platform.memory(DATA)?,
+            told: 0,
+            back: 0,
+            fresh: false,
+        })
+    }
+
+    /// All places there are.
+    fn places(&self) -> u128 {
+        let count = (self.data.length() as usize / PLACE).min(PLACES as usize);
+        u128::MAX.checked_shr(PLACES - count as u32).unwrap_or(0)
+    }
+
+    fn tell(&mut self, piece: Piece<'_>, now: Nanos) {
+        let (place, from, bytes, flags) = match piece {
+            Piece::Place { place, from, bytes } => (place, from, bytes, 0),
+            Piece::End { bytes, whole } => (0, 0, bytes, END | if whole { WHOLE } else { 0 }),
+            Piece::Data(_) => return,
+        };
+        let taken = now.0;
+        let told = self.pieces.push(&camera::Piece { taken, place, from, bytes, flags });
+        if flags & END == 0 {
+            let bit = 1 << (place % PLACES);
+            // What a full pipe dropped nobody gives back.
+            if told.is_ok() { self.told |= bit } else { self.back |= bit }
+        }
+        self.fresh = true;
+    }
+}
+
+/// The largest picture that is not too large; what the camera sends by itself first among equals.
+fn mode(found: &Found<'_>) -> Option<Mode> {
+    let pixels = |mode: &Mode| u32::from(mode.width) * u32::from(mode.height);
+    let fitting = modes(&found.set).filter(|mode| pixels(mode) <= CAMERA_PIXELS);
+    fitting.reduce(|best, mode| if pixels(&mode) > pixels(&best) { mode } else { best })
+}
+
+impl<P: Platform> Kind<P> for Video<P> {
+    type Class = Camera;
+
+    const NAME: &'static str = "a camera";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 2 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Camera> {
+        let mut camera = Camera::find(&found.set, mode(found)?)?;
+        camera.share();
+        Some(camera)
+    }
+
+    fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+        match event {
+            Event::Started { frame_bytes, interval_bytes } if interval_bytes as usize <= PLACE => {
+                log!(P, "camera: frames of {frame_bytes} bytes, {interval_bytes} an interval");
+                self.back = self.places() & !self.told;
+            }
+            Event::Piece(piece) => self.tell(piece, now),
+            event => {
+                log!(P, "camera: {event:?}");
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn attend(&mut self, class: Option<&mut Camera>, _: Nanos) {
+        while let Some(back) = self.returned.pop() {
+            let bit = u32::try_from(back.place).ok().and_then(|place| 1u128.checked_shl(place));
+            let bit = bit.unwrap_or(0) & self.told;
+            self.told &= !bit;
+            self.back |= bit;
+        }
+        let Some(class) = class else { return };
+        while self.back != 0 {
+            class.lend(self.back.trailing_zeros());
+            self.back &= self.back - 1;
+        }
+    }
+
+    fn forget(&mut self, _: Nanos) {
+        self.back = 0;
+    }
+
+    fn shared(&self) -> Option<(&P::Memory, usize)> {
+        Some((&self.data, PLACE))
+    }
+
+    fn bells(&self) -> &[&'static str] {
+        &[READY]
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        core::mem::take(&mut self.fresh).into()
+    }
+}

@@ -1,0 +1,192 @@
+//! Disks: blocks between the medium and memory that a client shares with the controller.
+
+use super::{Found, Kind, Next};
+use crate::platform::{Platform, log};
+use crate::slots::Shape;
+use diapason_abi::Errno;
+use diapason_abi::Nanos;
+use diapason_contract::disk::{
+    ANSWERS, ASKED, ASKS, Answer, Ask, DATA, DONE, FAILED, GONE, NONSENSE, READ, READY, RECORDS,
+    SIZE, WRITE,
+};
+use diapason_pipe::{Reader, Writer};
+use diapason_usb::class::mass_storage::{Capacity, Command, Event, MassStorage, Refused};
+use diapason_usb::xhci::Dma;
+
+/// A medium may say so often that it is not ready.
+const TRIES: u8 = 10;
+
+/// What the disk is at.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// There is none.
+    Away,
+    /// This command is to be begun.
+    Next(Command),
+    /// It has not ended.
+    Waiting(Command),
+    /// It waits for clients.
+    Idle,
+    /// It does what a client asked for.
+    Busy,
+}
+
+/// The disk and its client.
+pub struct Disk<P: Platform> {
+    asks: Reader<'static, Ask, RECORDS>,
+    answers: Writer<'static, Answer, RECORDS>,
+    data: P::Memory,
+    stage: Stage,
+    capacity: Option<Capacity>,
+    tries: u8,
+    fresh: bool,
+}
+
+impl<P: Platform> Disk<P> {
+    /// Without a disk.
+    ///
+    /// # Errors
+    /// A pipe, a semaphore or the shared memory is not there.
+    pub fn new(platform: &P) -> Result<Disk<P>, Errno> {
+        Ok(Disk {
+            asks: platform.reader(ASKS)?,
+            answers: platform.writer(ANSWERS)?,
+            data: platform.memory(DATA)?,
+            stage: Stage::Away,
+            capacity: None,
+            tries: 0,
+            fresh: false,
+        })
+    }
+
+    fn answer(&mut self, status: u32) {
+        let blocks = self.capacity.map_or(0, |capacity| capacity.blocks);
+        let block_bytes = self.capacity.map_or(0, |capacity| capacity.block_bytes);
+        // There is room for as many answers as asks; a client that asks more loses some.
+        let _ = self.answers.push(&Answer { blocks, block_bytes, status });
+        self.fresh = true;
+    }
+
+    /// The command that found out about the medium has ended.
+    fn learn(&mut self, command: Command, event: &Event<'_>) -> Next {
+        let (stage, next) = match (command, event) {
+            (_, Event::Dead) => (Stage::Away, Next::End),
+            (Command::TestUnitReady, Event::Ready) => {
+                (Stage::Next(Command::ReadCapacity), Next::On)
+            }
+            (Command::ReadCapacity, Event::Capacity(capacity)) => {
+                self.capacity = Some(*capacity);
+                log!(P, "disk: {} blocks of {} bytes", capacity.blocks, capacity.block_bytes);
+                (Stage::Idle, Next::On)
+            }
+            (Command::RequestSense, _) => (Stage::Next(Command::TestUnitReady), Next::On),
+            _ if self.tries == TRIES => {
+                log!(P, "disk: not ready");
+                (Stage::Away, Next::End)
+            }
+            _ => {
+                self.tries += 1;
+                (Stage::Next(Command::RequestSense), Next::On)
+            }
+        };
+        self.stage = stage;
+        next
+    }
+
+    /// What a client wants, if it makes sense.
+    fn begin(&mut self, class: &mut MassStorage, ask: &Ask) {
+        let room = self.data.length();
+        let bytes = self.capacity.map_or(0, |capacity| u64::from(capacity.block_bytes));
+        let end = u64::from(ask.place) + u64::from(ask.count) * bytes;
+        let count = u16::try_from(ask.count).ok().filter(|_| end <= room);
+        let begun = match (ask.what, count) {
+            (SIZE, _) => return self.answer(DONE),
+            (READ, Some(count)) => class.read_to(ask.block, count, ask.place),
+            (WRITE, Some(count)) => class.write_from(ask.block, count, ask.place),
+            _ => Err(Refused::Blocks),
+        };
+        match begun {
+            Ok(()) => self.stage = Stage::Busy,
+            Err(Refused::Blocks | Refused::Length) => self.answer(NONSENSE),
+            Err(_) => self.answer(FAILED),
+        }
+    }
+}
+
+impl<P: Platform> Kind<P> for Disk<P> {
+    type Class = MassStorage;
+
+    const NAME: &'static str = "a disk";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 4 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<MassStorage> {
+        MassStorage::find(&found.set)
+    }
+
+    fn hear(&mut self, event: Event<'_>, _: Nanos) -> Next {
+        match (self.stage, event) {
+            (Stage::Waiting(command), event) => self.learn(command, &event),
+            (Stage::Busy, Event::ReadTo { .. } | Event::Written { .. }) => {
+                self.stage = Stage::Idle;
+                self.answer(DONE);
+                Next::On
+            }
+            (Stage::Busy, Event::Failed(failure)) => {
+                log!(P, "disk: {failure:?}");
+                self.stage = Stage::Idle;
+                self.answer(FAILED);
+                Next::On
+            }
+            (_, Event::Dead) => {
+                log!(P, "disk: dead");
+                Next::End
+            }
+            _ => Next::On,
+        }
+    }
+
+    fn attend(&mut self, class: Option<&mut MassStorage>, _: Nanos) {
+        let Some(class) = class else {
+            while self.asks.pop().is_some() {
+                self.answer(GONE);
+            }
+            return;
+        };
+        if let Stage::Away = self.stage {
+            (self.stage, self.tries) = (Stage::Next(Command::TestUnitReady), 0);
+        }
+        if let Stage::Next(command) = self.stage
+            && class.begin(command).is_ok()
+        {
+            self.stage = Stage::Waiting(command);
+        }
+        while let Stage::Idle = self.stage {
+            let Some(ask) = self.asks.pop() else { return };
+            self.begin(class, &ask);
+        }
+    }
+
+    fn forget(&mut self, _: Nanos) {
+        self.capacity = None;
+        if let Stage::Busy = self.stage {
+            self.answer(GONE);
+        }
+        self.stage = Stage::Away;
+    }
+
+    fn shared(&self) -> Option<(&P::Memory, usize)> {
+        Some((&self.data, 1))
+    }
+
+    fn bells(&self) -> &[&'static str] {
+        &[READY]
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        core::mem::take(&mut self.fresh).into()
+    }
+
+    fn asked(&self) -> Option<&'static str> {
+        Some(ASKED)
+    }
+}

@@ -1,0 +1,201 @@
+//! Hubs: what is plugged into them is reset, one device at a time, and attached to the driver.
+
+use super::{Child, Found, Kind, Next};
+use crate::platform::{Platform, log};
+use crate::server::{Driver, Turn};
+use crate::slots::Shape;
+use diapason_abi::Nanos;
+use diapason_usb::Speed;
+use diapason_usb::class::hub::{Event, Hub};
+use diapason_usb::descriptor::HUB_PORTS_MAX;
+use diapason_usb::xhci::{DeviceId, HubPlan, Refused};
+
+/// A device that does not work is reset so often in all.
+const TRIES: u8 = 3;
+const PORTS: usize = HUB_PORTS_MAX as usize + 1;
+
+/// What is at a port.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Port {
+    #[default]
+    Empty,
+    /// It is to be reset, for the so-manieth time.
+    Waiting(u8),
+    /// It is being reset.
+    Reset(u8),
+    /// It is to be attached.
+    Enabled(u8, Speed),
+    /// The driver has it.
+    Attached(u8),
+    /// It is off until it is plugged again.
+    Dead,
+}
+
+/// Whether the driver knows that it is a hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    No,
+    /// It is to be told.
+    Plan(HubPlan),
+    Told,
+    Yes,
+}
+
+/// The ports of one hub.
+pub struct Ports {
+    known: Known,
+    ports: [Port; PORTS],
+    /// Ports whose device the driver still has and that have none: bit n stands for port n.
+    lost: u16,
+    /// Ports to be switched off.
+    off: u16,
+}
+
+impl Ports {
+    /// Without a hub.
+    pub fn new() -> Ports {
+        let ports = [Port::Empty; PORTS];
+        Ports { known: Known::No, ports, lost: 0, off: 0 }
+    }
+
+    fn port(&mut self, port: u8) -> &mut Port {
+        &mut self.ports[usize::from(port) % PORTS]
+    }
+
+    /// A device failed to come up: once more, or not at all.
+    fn failed(&mut self, port: u8, tries: u8) {
+        *self.port(port) = if tries < TRIES { Port::Waiting(tries) } else { Port::Dead };
+        self.off |= u16::from(tries >= TRIES) << (port % 16);
+    }
+
+    /// Whoever waits is next, if it is the turn of nobody.
+    fn begin(&mut self, class: &mut Hub, device: DeviceId, turn: &mut Turn) {
+        for port in 1..PORTS as u8 {
+            let Port::Waiting(tries) = *self.port(port) else { continue };
+            if turn.is_some() {
+                return;
+            }
+            let there = class.reset(port);
+            *self.port(port) = if there { Port::Reset(tries + 1) } else { Port::Empty };
+            *turn = there.then_some((device, port));
+        }
+    }
+
+    /// Attaches what was reset; the driver may still be at what was there before.
+    fn attach<P: Platform>(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
+        for port in 1..PORTS as u8 {
+            let Port::Enabled(tries, speed) = *self.port(port) else { continue };
+            match driver.attach_child(device, port, speed) {
+                Ok(()) => *self.port(port) = Port::Attached(tries),
+                Err(Refused::Busy) => {}
+                Err(refused) => {
+                    log!(P, "hub, port {port}: not attached: {refused:?}");
+                    self.failed(port, TRIES);
+                    release(turn, device, port);
+                }
+            }
+        }
+    }
+}
+
+/// It is the turn of the next.
+fn release(turn: &mut Turn, device: DeviceId, port: u8) {
+    turn.take_if(|held| *held == (device, port));
+}
+
+impl<P: Platform> Kind<P> for Ports {
+    type Class = Hub;
+
+    const NAME: &'static str = "a hub";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 4 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Hub> {
+        Hub::find(&found.set, found.tier)
+    }
+
+    fn hear(&mut self, event: Event, _: Nanos) -> Next {
+        match event {
+            Event::Ready(hub) => {
+                log!(P, "hub: {} ports", hub.ports);
+                let (ports, think_time) = (hub.ports, hub.think_time() as u8);
+                // Setting 0 of a hub has one translator for all ports.
+                self.known = Known::Plan(HubPlan { ports, think_time, multi_tt: false });
+                // What a hub that failed had before is not there any more.
+                self.lost = u16::MAX;
+            }
+            Event::Connected { port } => *self.port(port) = Port::Waiting(0),
+            Event::Enabled { port, speed } => {
+                if let Port::Reset(tries) = *self.port(port) {
+                    *self.port(port) = Port::Enabled(tries, speed);
+                }
+            }
+            Event::NotEnabled { port } => {
+                if let Port::Reset(tries) = *self.port(port) {
+                    self.failed(port, tries);
+                    self.lost |= 1 << port;
+                }
+            }
+            Event::Disconnected { port } => {
+                *self.port(port) = Port::Empty;
+                self.lost |= 1 << port;
+            }
+            Event::OverCurrent { port } => log!(P, "hub, port {port}: too much current"),
+            Event::Failed => {
+                log!(P, "hub: failed");
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn steer(
+        &mut self,
+        class: &mut Hub,
+        driver: &mut Driver<P>,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) -> Next {
+        for port in 1..PORTS as u8 {
+            if self.lost >> port & 1 != 0 {
+                // Most have none.
+                let _ = driver.detach_child(device, port);
+                release(turn, device, port);
+            }
+            if self.off >> port & 1 != 0 {
+                class.disable(port);
+            }
+        }
+        (self.lost, self.off) = (0, 0);
+        if let Known::Plan(plan) = self.known {
+            match driver.set_hub(device, plan) {
+                Ok(()) => self.known = Known::Told,
+                Err(Refused::Busy) => {}
+                Err(refused) => {
+                    log!(P, "hub: refused: {refused:?}");
+                    return Next::End;
+                }
+            }
+        }
+        if self.known == Known::Yes {
+            self.attach::<P>(driver, device, turn);
+            self.begin(class, device, turn);
+        }
+        Next::On
+    }
+
+    fn settled(&mut self) {
+        if self.known == Known::Told {
+            self.known = Known::Yes;
+        }
+    }
+
+    fn child(&mut self, port: u8, child: Child) {
+        if let (Port::Attached(tries), Child::Failed) = (*self.port(port), child) {
+            self.failed(port, tries);
+        }
+    }
+
+    fn forget(&mut self, _: Nanos) {
+        *self = Ports::new();
+    }
+}

@@ -1,0 +1,153 @@
+//! Links to other computers: bridge cables and debug devices. Messages stay in memory that clients
+//! share with the controller.
+//!
+//! What a client lent or gave outlives the device: it is asked of the next one.
+
+use super::{Found, Kind, Next};
+use crate::platform::{Platform, log};
+use crate::slots::Shape;
+use alloc::vec::Vec;
+use diapason_abi::Errno;
+use diapason_abi::Nanos;
+use diapason_contract::link::{
+    Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, READY, RECORDS, SEND, UNIT,
+};
+use diapason_pipe::{Reader, Writer};
+use diapason_usb::class::link::{Event, Link as Class};
+use diapason_usb::descriptor::Endpoint;
+use diapason_usb::xhci::Dma;
+use diapason_usb::xhci::{EndpointPlan, Guarantee};
+
+/// A link and its client.
+pub struct Link<P: Platform> {
+    number: usize,
+    asks: Reader<'static, Ask, RECORDS>,
+    done: Writer<'static, Done, RECORDS>,
+    data: P::Memory,
+    /// The root port it is for; 0: any.
+    port: u8,
+    /// What is promised of each direction.
+    guarantee: Option<Guarantee>,
+    /// What clients wait for, in order.
+    asked: Vec<Ask>,
+    /// So many of them the class knows.
+    given: usize,
+    fresh: bool,
+}
+
+impl<P: Platform> Link<P> {
+    /// Number `number`, for whatever is at this root port (0: at any).
+    ///
+    /// # Errors
+    /// A pipe, a semaphore or the shared memory is not there.
+    pub fn new(
+        platform: &P,
+        number: usize,
+        port: u8,
+        guarantee: Option<Guarantee>,
+    ) -> Result<Link<P>, Errno> {
+        let [asks, done, _] = NAMES[number % LINKS];
+        Ok(Link {
+            number,
+            asks: platform.reader(asks)?,
+            done: platform.writer(done)?,
+            data: platform.memory(DATA)?,
+            port,
+            guarantee,
+            asked: Vec::with_capacity(2 * RECORDS),
+            given: 0,
+            fresh: false,
+        })
+    }
+
+    fn answer(&mut self, ask: &Ask, bytes: u32, status: u32, now: Nanos) {
+        let Ask { what, place, .. } = *ask;
+        // A client that lets more answers wait than there is room for loses some.
+        let _ = self.done.push(&Done { taken: now.0, what, place, bytes, status });
+        self.fresh |= ask.quiet == 0 || status != DONE;
+    }
+
+    /// Something the class knew is over.
+    fn over(&mut self, what: u32, place: u32, (bytes, status): (Option<u32>, u32), now: Nanos) {
+        let mut known = self.asked[..self.given].iter();
+        let at = known.position(|ask| (ask.what, ask.place) == (what, place));
+        let Some(at) = at else { return };
+        let ask = self.asked.remove(at);
+        self.given -= 1;
+        self.answer(&ask, bytes.unwrap_or(ask.bytes), status, now);
+    }
+}
+
+impl<P: Platform> Kind<P> for Link<P> {
+    type Class = Class;
+
+    const NAME: &'static str = "a link to another computer";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 1 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Class> {
+        let here = self.port == 0 || self.port == found.port;
+        Class::find(&found.set).filter(|_| here)
+    }
+
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan { guarantee: self.guarantee, ..EndpointPlan::new(endpoint) }
+    }
+
+    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+        let number = self.number;
+        match event {
+            Event::Came { place, bytes } => self.over(FILL, place, (Some(bytes), DONE), now),
+            Event::Sent { place } => self.over(SEND, place, (None, DONE), now),
+            Event::Dropped { place } => self.over(SEND, place, (None, DROPPED), now),
+            Event::PeerGone => log!(P, "link {number}: the other side takes nothing"),
+            Event::PeerBack => log!(P, "link {number}: the other side is there again"),
+            Event::Failed => {
+                log!(P, "link {number}: failed");
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn attend(&mut self, class: Option<&mut Class>, now: Nanos) {
+        while self.asked.len() < self.asked.capacity()
+            && let Some(ask) = self.asks.pop()
+        {
+            if ask.is_sane(self.data.base(), self.data.length()) {
+                self.asked.push(ask);
+            } else {
+                self.answer(&ask, 0, NONSENSE, now);
+            }
+        }
+        let Some(class) = class else { return };
+        while let Some(ask) = self.asked.get(self.given) {
+            let Ask { what, place, bytes, .. } = *ask;
+            let known =
+                if what == SEND { class.send(place, bytes) } else { class.fill(place, bytes) };
+            if !known {
+                return;
+            }
+            self.given += 1;
+        }
+    }
+
+    fn forget(&mut self, _: Nanos) {
+        self.given = 0;
+    }
+
+    fn shared(&self) -> Option<(&P::Memory, usize)> {
+        Some((&self.data, UNIT))
+    }
+
+    fn bells(&self) -> &[&'static str] {
+        &[READY]
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        core::mem::take(&mut self.fresh).into()
+    }
+
+    fn asked(&self) -> Option<&'static str> {
+        Some(NAMES[self.number % LINKS][2])
+    }
+}

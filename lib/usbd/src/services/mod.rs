@@ -1,0 +1,333 @@
+//! What devices are served by: a class of `lib/usb`, and what becomes of its events for clients.
+//!
+//! A service lives as long as the server, its clients attached to it; devices of its kind come and
+//! go. It serves one at a time. Each is a [`Kind`]; [`Offered`] makes a [`Service`] of it, which is
+//! what the server sees.
+
+mod camera;
+mod can;
+mod disk;
+mod hub;
+mod keyboard;
+mod link;
+mod network;
+mod offered;
+mod sensor;
+mod stream;
+
+use crate::places::Order;
+use crate::platform::Platform;
+use crate::policy::{self, Home};
+use crate::served::Place;
+use crate::server::{Driver, Turn};
+use crate::slots::Shape;
+use crate::told::Told;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use diapason_abi::Errno;
+use diapason_abi::Nanos;
+use diapason_usb::Speed;
+use diapason_usb::class::{Class, Completion, Landed, Request};
+use diapason_usb::descriptor::{Configuration, Device, Endpoint};
+use diapason_usb::xhci::{DeviceId, EndpointPlan};
+use offered::Offered;
+pub use stream::Terms;
+
+/// What a device says it is.
+pub struct Found<'a> {
+    /// Its device descriptor.
+    pub about: Device,
+    /// One of its configurations.
+    pub set: Configuration<'a>,
+    /// Hubs between it and the controller.
+    pub tier: u8,
+    /// The controller's port.
+    pub port: u8,
+}
+
+impl<'a> Found<'a> {
+    /// What the driver has read of a device, its configuration in `bytes`.
+    pub fn read<P: Platform>(
+        driver: &Driver<P>,
+        device: DeviceId,
+        (speed, place): (Speed, Place),
+        bytes: &'a mut [u8; policy::CONFIGURATION],
+    ) -> Option<Found<'a>> {
+        let about = driver.device_descriptor(device).ok()?;
+        let about = Device::parse(&about, speed).ok()?;
+        let length = driver.configuration(device, bytes).ok()?;
+        let set = Configuration::parse_once(bytes.get(..length)?, speed).ok()?;
+        Some(Found { about, set, tier: place.tier(), port: place.port })
+    }
+}
+
+/// What became of a device behind a hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// Its descriptors are read.
+    Found,
+    /// It does not work.
+    Failed,
+}
+
+/// What a class's event means for its device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    On,
+    /// It is of no use; it is asked anew after a while.
+    End,
+}
+
+/// A kind of devices, and those it is for.
+pub trait Kind<P: Platform>: Send + 'static {
+    /// What speaks to its devices.
+    type Class: Class + Send;
+
+    /// What its devices are called.
+    const NAME: &'static str;
+
+    /// Memory for transfers of one device.
+    const MEMORY: &'static [Shape];
+
+    /// The class for a device, if it is of this kind.
+    fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
+
+    /// Is it?
+    fn fits(&self, found: &Found<'_>) -> bool {
+        self.find(found, Nanos::ZERO).is_some()
+    }
+
+    /// What its first settings ask of the bus for an endpoint.
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan::new(endpoint)
+    }
+
+    /// What a setting that the class chose asks for.
+    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
+        EndpointPlan::critical(endpoint)
+    }
+
+    /// Another device is there.
+    fn welcome(&mut self) {}
+
+    /// Something happened.
+    fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
+
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// Does it carry tuned pipes?
+    fn has_pipes(&self) -> bool {
+        false
+    }
+
+    /// Somebody listens to a channel, or no more.
+    fn order(&mut self, order: &Order, now: Nanos) {
+        let _ = (order, now);
+    }
+
+    /// What clients want of the class; there may be none.
+    fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
+        let _ = (class, now);
+    }
+
+    /// What it wants of the driver.
+    fn steer(
+        &mut self,
+        class: &mut Self::Class,
+        driver: &mut Driver<P>,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) -> Next {
+        let _ = (class, driver, device, turn);
+        Next::On
+    }
+
+    /// The driver did what it was asked for here.
+    fn settled(&mut self) {}
+
+    /// News of a device behind this one, at this port.
+    fn child(&mut self, port: u8, child: Child) {
+        let _ = (port, child);
+    }
+
+    /// A place in shared memory is the controller's.
+    fn lent(&mut self, place: u32) {
+        let _ = place;
+    }
+
+    /// It is not any more; if the class still listens, it hears of it next.
+    fn returned(&mut self, place: u32, now: Nanos) {
+        let _ = (place, now);
+    }
+
+    /// The device is gone, or of no use for a while.
+    fn forget(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// When clients' wishes are due.
+    fn next_wake(&self) -> Nanos {
+        Nanos::FOREVER
+    }
+
+    /// Memory it shares with a client, and the bytes from one place in it to the next.
+    fn shared(&self) -> Option<(&P::Memory, usize)> {
+        None
+    }
+
+    /// What it gives to clients that have something new.
+    fn bells(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Which of its bells are to be rung: bit n stands for number n. Asking takes them back.
+    fn take_fresh(&mut self) -> u32 {
+        0
+    }
+
+    /// What clients give when they want something.
+    fn asked(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A kind with its class, as the server sees it.
+pub trait Service<P: Platform>: Send {
+    /// What its devices are called.
+    fn name(&self) -> &'static str;
+
+    /// Is this one of its devices?
+    fn fits(&self, found: &Found<'_>) -> bool;
+
+    /// Memory for transfers of one device.
+    fn memory(&self) -> &'static [Shape];
+
+    /// As of [`Kind::plan`].
+    fn plan(&self, endpoint: Endpoint) -> EndpointPlan;
+
+    /// As of [`Kind::chosen`].
+    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
+
+    /// Who reports transfers of an endpoint.
+    fn interrupter(&self, endpoint: u8) -> u16;
+
+    /// As of [`Kind::welcome`].
+    fn welcome(&mut self);
+
+    /// A device is configured, or failed a while ago: its class begins. False if it cannot.
+    fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool;
+
+    /// Its device is gone, or of no use for a while.
+    fn end(&mut self, now: Nanos);
+
+    /// Has the class given up since it began?
+    fn has_failed(&self) -> bool;
+
+    /// What the class wants.
+    fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
+
+    /// How it went.
+    fn complete(&mut self, done: Completion<'_>, now: Nanos);
+
+    /// As of [`Kind::lent`].
+    fn lent(&mut self, place: u32);
+
+    /// As of [`Kind::returned`].
+    fn returned(&mut self, place: u32, now: Nanos);
+
+    /// How it went with shared memory.
+    fn landed(&mut self, done: Landed<'_>, now: Nanos);
+
+    /// When it wants to be woken.
+    fn next_wake(&self) -> Nanos;
+
+    /// Clients have put something into a mailbox.
+    fn heed(&mut self, now: Nanos);
+
+    /// Time has passed, or clients have asked for something.
+    fn wake(&mut self, now: Nanos);
+
+    /// As of [`Kind::steer`].
+    fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn);
+
+    /// As of [`Kind::settled`].
+    fn settled(&mut self);
+
+    /// As of [`Kind::child`].
+    fn child(&mut self, port: u8, child: Child);
+
+    /// As of [`Kind::shared`].
+    fn shared(&self) -> Option<(&P::Memory, usize)>;
+
+    /// Has it a device with tuned pipes?
+    fn has_pipes(&self) -> bool;
+
+    /// As of [`Kind::order`].
+    fn order(&mut self, order: &Order, now: Nanos);
+
+    /// As of [`Kind::bells`].
+    fn bells(&self) -> &[&'static str];
+
+    /// As of [`Kind::take_fresh`].
+    fn take_fresh(&mut self) -> u32;
+
+    /// As of [`Kind::asked`].
+    fn asked(&self) -> Option<&'static str>;
+}
+
+/// Services, and where the bottom half of each is at home; `None`: with the managing thread.
+pub type Offers<P> = Vec<Offer<P>>;
+
+/// A service, and where its bottom half is at home.
+pub type Offer<P> = (Box<dyn Service<P>>, Option<&'static Home>);
+
+/// CAN channels with a client that asks, one bit each, if a thread hears clients.
+pub type Asking = Option<u8>;
+
+/// The services that are wanted.
+///
+/// # Errors
+/// What they need is not there.
+pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
+    let asking = told.hears_clients().then_some(told.clients);
+    let (mut all, wanted) = (Offers::new(), told.services);
+    if wanted & policy::wanted::CAN != 0 {
+        offer(&mut all, can::Can::new(platform, asking, &told.pipes)?, Some(&policy::CAN));
+    }
+    if wanted & policy::wanted::SENSOR != 0 {
+        offer(&mut all, sensor::Sensor::new(platform)?, Some(&policy::SENSOR));
+    }
+    if wanted & policy::wanted::KEYBOARD != 0 {
+        offer(&mut all, keyboard::Keys::new(platform)?, Some(&policy::KEYBOARD));
+    }
+    if wanted & policy::wanted::DISK != 0 {
+        offer(&mut all, disk::Disk::new(platform)?, Some(&policy::DISK));
+    }
+    if wanted & policy::wanted::CAMERA != 0 {
+        offer(&mut all, camera::Video::new(platform)?, Some(&policy::CAMERA));
+    }
+    if wanted & policy::wanted::NETWORK != 0 {
+        offer(&mut all, network::Network::new(platform)?, Some(&policy::NETWORK));
+    }
+    for (number, (port, home)) in told.links.iter().copied().zip(&policy::LINKS).enumerate() {
+        offer(&mut all, link::Link::new(platform, number, port, told.guarantee)?, Some(home));
+    }
+    for (number, (terms, home)) in told.streams.iter().copied().zip(&policy::STREAMS).enumerate() {
+        offer(&mut all, stream::Stream::new(platform, number, terms)?, Some(home));
+    }
+    if wanted & policy::wanted::HUBS != 0 {
+        (0..policy::HUBS).for_each(|_| offer(&mut all, hub::Ports::new(), None));
+    }
+    Ok(all)
+}
+
+/// One more; its interrupter is the next that nobody has.
+fn offer<P: Platform, K: Kind<P>>(all: &mut Offers<P>, kind: K, home: Option<&'static Home>) {
+    let before = all.iter().filter(|(_, home)| home.is_some()).count() as u16;
+    let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
+    all.push((Box::new(Offered::new(kind, interrupter)), home));
+}

@@ -1,0 +1,201 @@
+//! A network device: Ethernet frames in slots that a client shares with the controller.
+//!
+//! A slot is the client's or the server's, and of the latter some are the controller's. When a
+//! device goes, a slot comes back once the controller has let go of it.
+
+use super::{Found, Kind, Next};
+use crate::platform::{Platform, log};
+use crate::slots::Shape;
+use diapason_abi::Errno;
+use diapason_abi::Nanos;
+use diapason_contract::network::{
+    ASKED, ASKS, Ask, BACK, CAME, DATA, DONE, DROPPED, FRAME_MAX, GONE, NONSENSE, News, READY,
+    RECORDS, SEND, SLOT_BYTES, SLOTS, STATE, TOLD,
+};
+use diapason_pipe::{Reader, Writer};
+use diapason_usb::class::cdc_ecm::{self, Ethernet, Event};
+
+// The class takes what clients may give.
+const _: () = assert!(FRAME_MAX == cdc_ecm::FRAME_MAX as usize);
+
+/// What is known of a device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    address: [u8; 6],
+    speed: [u32; 2],
+    connected: bool,
+}
+
+/// The network and its client. Slots are bits of words.
+pub struct Network<P: Platform> {
+    asks: Reader<'static, Ask, RECORDS>,
+    news: Writer<'static, News, RECORDS>,
+    data: P::Memory,
+    state: Option<State>,
+    /// Slots that are the server's.
+    held: u32,
+    /// Those that are the controller's.
+    pending: u32,
+    /// Those whose device is gone.
+    left: u32,
+    /// What came from the device and was no frame.
+    damaged: u64,
+    fresh: bool,
+}
+
+/// The bit of a slot; none of what is no slot.
+const fn bit(slot: u32) -> u32 {
+    if slot < SLOTS { 1 << slot } else { 0 }
+}
+
+impl<P: Platform> Network<P> {
+    /// Without a device.
+    ///
+    /// # Errors
+    /// A pipe, a semaphore or the shared memory is not there.
+    pub fn new(platform: &P) -> Result<Network<P>, Errno> {
+        Ok(Network {
+            asks: platform.reader(ASKS)?,
+            news: platform.writer(TOLD)?,
+            data: platform.memory(DATA)?,
+            state: None,
+            held: 0,
+            pending: 0,
+            left: 0,
+            damaged: 0,
+            fresh: false,
+        })
+    }
+
+    /// News about a slot, or about the device.
+    fn tell(&mut self, what: u32, (slot, bytes, status): (u32, u32, u32), now: Nanos) {
+        let State { address, speed, connected } =
+            self.state.unwrap_or(State { address: [0; 6], speed: [0; 2], connected: false });
+        let (taken, connected) = (now.0, connected.into());
+        let news = News { taken, what, slot, bytes, status, speed, address, connected };
+        // A client that lets more wait than there is room for loses some.
+        let _ = self.news.push(&news);
+        self.fresh = true;
+    }
+
+    /// A slot is the client's again.
+    fn free(&mut self, what: u32, of: (u32, u32, u32), now: Nanos) {
+        self.held &= !bit(of.0);
+        self.tell(what, of, now);
+    }
+
+    /// More is known of the device.
+    fn learn(&mut self, now: Nanos, change: impl FnOnce(&mut State)) {
+        let Some(known) = self.state else { return };
+        let mut state = known;
+        change(&mut state);
+        if state != known {
+            self.state = Some(state);
+            self.tell(STATE, (0, 0, DONE), now);
+        }
+    }
+
+    fn opened(&mut self, address: [u8; 6], now: Nanos) {
+        let [a, b, c, d, e, f] = address;
+        log!(P, "network: {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+        self.state = Some(State { address, speed: [0; 2], connected: true });
+        self.tell(STATE, (0, 0, DONE), now);
+    }
+
+    /// Does what a client wants; what cannot be done comes back.
+    fn begin(&mut self, class: Option<&mut Ethernet>, ask: &Ask) -> Result<(), u32> {
+        let (slot, mine) = (ask.slot, bit(ask.slot));
+        if mine == 0 || self.held & mine != 0 {
+            return Err(NONSENSE);
+        }
+        let class = class.ok_or(DROPPED)?;
+        let known = match ask.what {
+            SEND => class.send(slot, ask.bytes.into()),
+            _ => class.lend(slot, SLOT_BYTES),
+        };
+        if !known {
+            return Err(NONSENSE);
+        }
+        self.held |= mine;
+        Ok(())
+    }
+}
+
+impl<P: Platform> Kind<P> for Network<P> {
+    type Class = Ethernet;
+
+    const NAME: &'static str = "a network device";
+    const MEMORY: &'static [Shape] = &[Shape { bytes: 64, count: 4 }];
+
+    fn find(&self, found: &Found<'_>, _: Nanos) -> Option<Ethernet> {
+        Ethernet::find(&found.set)
+    }
+
+    fn hear(&mut self, event: Event, now: Nanos) -> Next {
+        match event {
+            Event::Opened { address } => self.opened(address, now),
+            Event::Connected(connected) => self.learn(now, |state| state.connected = connected),
+            Event::Speed { down, up } => self.learn(now, |state| state.speed = [down, up]),
+            Event::Came { place, bytes } => self.free(CAME, (place, bytes, DONE), now),
+            Event::Sent { place } => self.free(BACK, (place, 0, DONE), now),
+            Event::Damaged => self.damaged += 1,
+            Event::Failed => {
+                log!(P, "network: the device does not work");
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    fn attend(&mut self, mut class: Option<&mut Ethernet>, now: Nanos) {
+        while let Some(ask) = self.asks.pop() {
+            if let Err(status) = self.begin(class.as_deref_mut(), &ask) {
+                // Who holds it has not changed.
+                self.tell(BACK, (ask.slot, 0, status), now);
+            }
+        }
+    }
+
+    fn lent(&mut self, place: u32) {
+        self.pending |= bit(place);
+    }
+
+    fn returned(&mut self, place: u32, now: Nanos) {
+        self.pending &= !bit(place);
+        if self.left & bit(place) != 0 {
+            self.left &= !bit(place);
+            self.free(BACK, (place, 0, DROPPED), now);
+        }
+    }
+
+    fn forget(&mut self, now: Nanos) {
+        self.left = self.held & self.pending;
+        let at_once = self.held & !self.left;
+        for slot in (0..SLOTS).filter(|slot| at_once & bit(*slot) != 0) {
+            self.free(BACK, (slot, 0, DROPPED), now);
+        }
+        if self.state.take().is_some() {
+            self.tell(GONE, (0, 0, DONE), now);
+        }
+        match core::mem::take(&mut self.damaged) {
+            0 => {}
+            damaged => log!(P, "network: {damaged} things came that were no frames"),
+        }
+    }
+
+    fn shared(&self) -> Option<(&P::Memory, usize)> {
+        Some((&self.data, SLOT_BYTES as usize))
+    }
+
+    fn bells(&self) -> &[&'static str] {
+        &[READY]
+    }
+
+    fn take_fresh(&mut self) -> u32 {
+        core::mem::take(&mut self.fresh).into()
+    }
+
+    fn asked(&self) -> Option<&'static str> {
+        Some(ASKED)
+    }
+}

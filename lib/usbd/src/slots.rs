@@ -1,0 +1,154 @@
+//! Memory of transfers: each device has a piece of the pool, with a fixed place for every transfer
+//! that may be pending.
+
+use crate::platform::Platform;
+use alloc::vec::Vec;
+use diapason_usb::xhci::{Buffer, Dma, Window};
+
+/// Places begin at multiples of this, so that two never share a line of the cache.
+const ALIGN: usize = 64;
+
+/// So many places of the same size.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Of each.
+    pub bytes: usize,
+    /// How many.
+    pub count: u8,
+}
+
+impl Shape {
+    const fn stride(self) -> usize {
+        self.bytes.next_multiple_of(ALIGN)
+    }
+
+    const fn total(self) -> usize {
+        self.stride() * self.count as usize
+    }
+}
+
+/// The memory of all devices.
+pub struct Pool<P: Platform> {
+    memory: P::Memory,
+    /// Pieces that are taken, by their beginning: where, and how long.
+    taken: Vec<(usize, usize)>,
+}
+
+impl<P: Platform> Pool<P> {
+    /// Nothing is taken; room for the notes about so many devices.
+    pub fn new(memory: P::Memory, devices: usize) -> Pool<P> {
+        Pool { memory, taken: Vec::with_capacity(devices) }
+    }
+
+    /// All of the memory.
+    pub fn window(&self) -> Window {
+        Window { base: self.memory.base(), length: self.memory.length() }
+    }
+
+    /// How many pieces are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// A piece with places of these shapes, the smallest first.
+    pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots> {
+        let length = shapes.iter().map(|shape| shape.total()).sum();
+        let mut base = 0;
+        let gap = self.taken.iter().position(|(from, taken)| {
+            let fits = from - base >= length;
+            if !fits {
+                base = from + taken;
+            }
+            fits
+        });
+        if base + length > self.memory.length() as usize
+            || self.taken.len() == self.taken.capacity()
+        {
+            return None;
+        }
+        self.taken.insert(gap.unwrap_or(self.taken.len()), (base, length));
+        Some(Slots { base, shapes, busy: 0 })
+    }
+
+    /// A piece whose transfers have all ended goes back.
+    pub fn give_back(&mut self, slots: Slots) {
+        self.taken.retain(|(from, _)| *from != slots.base);
+    }
+}
+
+/// The places of one device. One that was taken is the controller's until it is given back.
+pub struct Slots {
+    base: usize,
+    shapes: &'static [Shape],
+    busy: u64,
+}
+
+impl Slots {
+    /// A free place for `bytes`, of the smallest size that is enough.
+    pub fn take(&mut self, bytes: usize) -> Option<usize> {
+        let mut first = 0;
+        for shape in self.shapes {
+            let all = first..first + usize::from(shape.count);
+            if shape.bytes >= bytes {
+                let slot = all.into_iter().find(|slot| self.busy >> slot & 1 == 0)?;
+                self.busy |= 1 << slot;
+                return Some(slot);
+            }
+            first = all.end;
+        }
+        None
+    }
+
+    /// A place is free again.
+    pub fn give_back(&mut self, slot: usize) {
+        self.busy &= !(1 << (slot % 64));
+    }
+
+    /// Are all of them free?
+    pub fn are_free(&self) -> bool {
+        self.busy == 0
+    }
+
+    /// Bytes of the largest.
+    pub fn largest(&self) -> usize {
+        self.shapes.last().map_or(0, |shape| shape.bytes)
+    }
+
+    /// What the controller is told.
+    pub fn buffer<P: Platform>(&self, pool: &Pool<P>, slot: usize, bytes: usize) -> Buffer {
+        let (at, _) = self.place(slot);
+        Buffer { address: pool.memory.base() + at as u64, length: bytes as u32 }
+    }
+
+    /// Put in what is sent.
+    pub fn fill<P: Platform>(&self, pool: &mut Pool<P>, slot: usize, bytes: &[u8]) {
+        pool.memory.write(self.place(slot).0 as u64, bytes);
+    }
+
+    /// What is in a place now.
+    pub fn copy<'a, P: Platform>(
+        &self,
+        pool: &Pool<P>,
+        slot: usize,
+        bytes: usize,
+        into: &'a mut [u8],
+    ) -> &'a [u8] {
+        let (at, most) = self.place(slot);
+        let count = bytes.min(most).min(into.len());
+        let into = &mut into[..count];
+        pool.memory.read(at as u64, into);
+        into
+    }
+
+    /// Where a place begins, and its bytes.
+    fn place(&self, slot: usize) -> (usize, usize) {
+        let (mut at, mut left) = (self.base, slot);
+        for shape in self.shapes {
+            match left.checked_sub(shape.count.into()) {
+                None => return (at + left * shape.stride(), shape.bytes),
+                Some(rest) => (at, left) = (at + shape.total(), rest),
+            }
+        }
+        (self.base, 0)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the description tells the server by name (`diapason_abi::usbd`), and what it is told of
+//! pipes: their contracts, what programs may ask for while the system runs, and what the driver
+//! costs. If they may ask for anything, a channel without a contract has no pipe of its own.
+
+use crate::policy::{self, LINKS, STREAMS};
+use crate::services::Terms;
+use alloc::vec::Vec;
+use diapason_abi::pipe::{
+    CONTRACTS, COSTS, Contract, Contracts, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
+    OutputCosts, PLACES,
+};
+use diapason_abi::settings::Settings;
+use diapason_abi::usbd;
+use diapason_pipe::meter::Meter;
+use diapason_pipe::size::Bucket;
+use diapason_usb::xhci::Guarantee;
+
+/// All of it.
+#[derive(Clone)]
+pub struct Told {
+    /// Services.
+    pub services: u64,
+    /// What is to be said.
+    pub tell: u64,
+    /// CAN channels whose clients open and write them, one bit each.
+    pub clients: u8,
+    /// What is known of pipes.
+    pub pipes: Pipes,
+    /// What links are promised.
+    pub guarantee: Option<Guarantee>,
+    /// The root port of each link; 0 is any.
+    pub links: Vec<u8>,
+    /// How each stream is scheduled.
+    pub streams: Vec<Terms>,
+}
+
+/// Places for tuned pipes, what the pipes of the description carry, and what it costs.
+#[derive(Clone)]
+pub struct Pipes {
+    /// What may be asked for in each place.
+    pub places: Vec<Envelope>,
+    /// What the pipes of the description carry at most.
+    contracts: Contracts,
+    /// What the plan computes with.
+    pub costs: Option<DriverCosts>,
+    /// The same for what goes to the device, if anything does.
+    pub output: Option<OutputCosts>,
+}
+
+/// A bit for each number.
+fn bits(numbers: &[u64]) -> u64 {
+    numbers.iter().fold(0, |all, number| all | 1 << (number & 63))
+}
+
+impl Told {
+    /// Out of its settings.
+    pub fn read(settings: &Settings) -> Told {
+        let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
+        let services = match bits(settings.get(usbd::SERVES)) {
+            0 if links.is_empty() && streams.is_empty() => policy::wanted::CAN,
+            services => services,
+        };
+        let article = if settings.get(usbd::BUSES).is_empty() { 0 } else { policy::tell::ARTICLE };
+        let critical = bits(settings.get(usbd::CRITICAL));
+        let guarantee = match *settings.get(usbd::PROMISE) {
+            [period, bytes] => Some(Guarantee { bytes: bytes as u32, period: period as u32 }),
+            _ => None,
+        };
+        let stream = |(number, times): (usize, &u64)| Terms {
+            stretch: times.trailing_zeros() as u8,
+            critical: critical >> number & 1 != 0,
+        };
+        Told {
+            services,
+            tell: bits(settings.get(usbd::SAYS)) | article,
+            clients: bits(settings.get(usbd::CLIENTS)) as u8,
+            pipes: Pipes::read(settings),
+            guarantee,
+            links: links.iter().take(LINKS.len()).map(|port| *port as u8).collect(),
+            streams: streams.iter().take(STREAMS.len()).enumerate().map(stream).collect(),
+        }
+    }
+
+    /// Returns whether a thread hears what clients of CAN channels want.
+    pub fn hears_clients(&self) -> bool {
+        self.clients != 0 || self.pipes.may_write()
+    }
+
+    /// Nothing but CAN interfaces?
+    pub fn is_can_alone(&self) -> bool {
+        let alone = self.services == policy::wanted::CAN;
+        alone && self.links.is_empty() && self.streams.is_empty()
+    }
+}
+
+impl Pipes {
+    fn read(settings: &Settings) -> Pipes {
+        Pipes {
+            places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
+            contracts: Contracts::of(settings.get(CONTRACTS)),
+            costs: DriverCosts::of(settings.get(COSTS)),
+            output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
+        }
+    }
+
+    /// May anything be written in a place?
+    pub fn may_write(&self) -> bool {
+        self.places.iter().any(|place| place.to != 0)
+    }
+
+    /// Has this channel a pipe in the description? Without places for others all have one.
+    pub fn has(&self, channel: usize) -> bool {
+        self.places.is_empty() || self.contract(channel).is_some()
+    }
+
+    /// What the pipe of a channel carries at most.
+    pub fn contract(&self, channel: usize) -> Option<Bucket> {
+        let Contract { rate, burst, jitter } = (*self.contracts.0.get(channel)?)?;
+        Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
+    }
+
+    /// What measures it, by the clock of the interface.
+    pub fn meter(&self, channel: usize) -> Option<Meter> {
+        let contract = self.contract(channel)?;
+        Some(Meter::new(contract.with_jitter(contract.jitter + policy::CLOCK)))
+    }
+}

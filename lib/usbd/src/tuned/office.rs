@@ -1,0 +1,272 @@
+//! What is asked and answered: the pipes of an endpoint, and whose they are.
+
+use super::Interface;
+use super::base::{self, ATTRIBUTES};
+use super::reserve::{self, Move, Terms};
+use crate::places::Order;
+use crate::platform::{Mailbox, Platform, Reserve, Wakes, log};
+use crate::policy::CLOCK;
+use crate::told::Pipes;
+use alloc::vec::Vec;
+use diapason_abi::Errno;
+use diapason_abi::MESSAGE_BYTES;
+use diapason_abi::pipe::Envelope;
+use diapason_contract::can::CHANNELS;
+use diapason_contract::tuned::names;
+use diapason_pipe::size::Bucket;
+use diapason_pipe::tuned::{
+    Agreement, Answer, Endpoint, Granted, Outcome, Qos, Reason, Refused, Request, Route, Wanted,
+    WouldFit,
+};
+
+/// The endpoint of the interface.
+type Ends = Endpoint<CHANNELS>;
+type Agreed = Agreement<CHANNELS>;
+
+/// The server's side of a place: where the program asks, and where it is answered.
+struct Desk<P: Platform> {
+    questions: P::Mailbox,
+    answers: P::Mailbox,
+}
+
+/// A program's place.
+struct Place<P: Platform> {
+    desk: Desk<P>,
+    /// The most that its pipe may be.
+    envelope: Envelope,
+    /// Its pipe in the endpoint, and the route.
+    pipe: Option<(usize, Route)>,
+    /// What its VCPU has.
+    terms: Terms,
+}
+
+/// The endpoint beside the pipes of the description; `None` without what the driver costs.
+fn endpoint(pipes: &Pipes) -> Option<Ends> {
+    let costs = pipes.costs.as_ref()?;
+    let contract = |channel: usize| Some((channel as u8, pipes.contract(channel)?));
+    let mut standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
+    let output = pipes.output.as_ref();
+    if let Some(output) = output {
+        let written = (0..CHANNELS as u8).filter(|channel| output.described >> channel & 1 != 0);
+        standing.extend(written.map(|channel| (channel, base::acknowledged(output))));
+    }
+    Some(Endpoint::beside(base::driver(costs, output), &standing))
+}
+
+/// Who asks, and what was agreed.
+pub struct Office<P: Platform> {
+    endpoint: Ends,
+    places: Vec<Place<P>>,
+}
+
+impl<P: Platform> Office<P> {
+    /// Opens the places. `None` without what the driver costs: nothing can be promised then.
+    ///
+    /// # Errors
+    /// A mailbox of a place is not there.
+    pub fn new(
+        platform: &P,
+        pipes: &Pipes,
+        reserve: &mut impl Reserve,
+    ) -> Result<Option<Office<P>>, Errno> {
+        let Some(endpoint) = endpoint(pipes) else {
+            log!(P, "no tuned pipes: nobody said what they cost");
+            return Ok(None);
+        };
+        let mut all = Vec::with_capacity(pipes.places.len());
+        for (number, envelope) in pipes.places.iter().copied().enumerate() {
+            let names = names(number).ok_or(Errno::Absent)?;
+            let questions = platform.mailbox(names.questions, Wakes::Tuning)?;
+            let answers = platform.mailbox(names.answers, Wakes::Nobody)?;
+            let (desk, terms) = (Desk { questions, answers }, Terms::CLOSED);
+            // What an earlier server left is given back.
+            let _ = reserve.set(number, terms.budget, terms.period);
+            all.push(Place { desk, envelope, pipe: None, terms });
+        }
+        Ok(Some(Office { endpoint, places: all }))
+    }
+
+    /// Answer a question of each place; was there any?
+    pub fn attend(
+        &mut self,
+        server: &mut impl Interface,
+        reserve: &mut impl Reserve,
+    ) -> Result<bool, Errno> {
+        let mut any = false;
+        for number in 0..self.places.len() {
+            let mut bytes = [0; MESSAGE_BYTES];
+            let questions = &mut self.places[number].desk.questions;
+            let Some(length) = questions.receive(&mut bytes) else { continue };
+            any = true;
+            // Nobody knows the number of a question that makes no sense.
+            let Some(request) = bytes.get(..length).and_then(Request::parse) else { continue };
+            let outcome = self.answer(number, request.wanted, server, reserve)?;
+            let answer = Answer { token: request.token, outcome };
+            // Who asks without reading answers gets no more of them.
+            self.places[number].desk.answers.send(&answer.bytes());
+        }
+        Ok(any)
+    }
+
+    fn answer(
+        &mut self,
+        number: usize,
+        wanted: Wanted,
+        server: &mut impl Interface,
+        reserve: &mut impl Reserve,
+    ) -> Result<Outcome, Errno> {
+        let done = match (wanted, self.places[number].pipe) {
+            (Wanted::Close, _) => return self.close(number, server, reserve),
+            (Wanted::Open(..), Some(_)) => Err(self.refuse(number, Reason::AlreadyOpen)),
+            (Wanted::Open(route, qos), None) => self.open(number, (route, qos), server, reserve)?,
+            (Wanted::Change(_), None) => Err(self.refuse(number, Reason::NoPipe)),
+            (Wanted::Change(qos), Some((pipe, route))) => {
+                let changed = self.change(number, reserve, |ends, admits| {
+                    ends.renegotiate(pipe, qos, admits).map(|()| pipe)
+                });
+                self.begin(number, route, changed, server)?
+            }
+        };
+        match done {
+            Ok(granted) => {
+                let (bound, Granted { budget, period, .. }) = (granted.bound, granted);
+                log!(P, "tpipe{number}: {} in {} ns, bound {} ns", budget.0, period.0, bound.0);
+                Ok(Outcome::Granted(granted))
+            }
+            Err(refused) => Ok(Outcome::Refused(refused)),
+        }
+    }
+
+    fn refuse(&self, number: usize, reason: Reason) -> Refused {
+        let pipe = self.places[number].pipe.map_or(number, |(pipe, _)| pipe);
+        Refused { pipe, reason, would_fit: WouldFit::Nothing }
+    }
+
+    fn open(
+        &mut self,
+        number: usize,
+        (route, qos): (Route, Qos),
+        server: &mut impl Interface,
+        reserve: &mut impl Reserve,
+    ) -> Result<Result<Granted, Refused>, Errno> {
+        let mut channels = [route.comes_from(), route.goes_to()].into_iter().flatten();
+        if let Some(channel) = channels.find(|it| usize::from(*it) >= CHANNELS) {
+            let (channel, channels) = (channel.into(), CHANNELS as u32);
+            return Ok(Err(self.refuse(number, Reason::NoSuchChannel { channel, channels })));
+        }
+        if !server.has_device()? {
+            return Ok(Err(self.refuse(number, Reason::NoDevice)));
+        }
+        let envelope = self.places[number].envelope;
+        let opened = self.change(number, reserve, |ends, admits| {
+            ends.open_within(&envelope, (route, qos), admits)
+        });
+        self.begin(number, route, opened, server)
+    }
+
+    /// What was agreed, if it was: the channels are told.
+    fn begin(
+        &mut self,
+        number: usize,
+        route: Route,
+        agreed: Result<usize, Refused>,
+        server: &mut impl Interface,
+    ) -> Result<Result<Granted, Refused>, Errno> {
+        let pipe = match agreed {
+            Ok(pipe) => pipe,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let (granted, qos) = (Granted::of(&self.endpoint, pipe), self.endpoint.qos(pipe));
+        let Some((granted, qos)) = granted.zip(qos) else {
+            return Ok(Err(self.refuse(number, Reason::NoPipe)));
+        };
+        self.places[number].pipe = Some((pipe, route));
+        if let Some(channel) = route.comes_from() {
+            let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
+            server.order(&Order::Listen { place: number, channel, contract })?;
+        }
+        if let Some(channel) = route.goes_to() {
+            server.order(&Order::Write { place: number, channel })?;
+        }
+        Ok(Ok(granted))
+    }
+
+    /// Change the endpoint and all reservations, or nothing.
+    fn change(
+        &mut self,
+        number: usize,
+        reserve: &mut impl Reserve,
+        change: impl FnOnce(&mut Ends, &mut dyn FnMut(&Agreed) -> bool) -> Result<usize, Refused>,
+    ) -> Result<usize, Refused> {
+        let mut next = self.endpoint.clone();
+        let mut admits = |agreed: &Agreed| {
+            self.moves(number, agreed).is_some_and(|moves| reserve::fits(reserve, &moves))
+        };
+        let pipe = change(&mut next, &mut admits)?;
+        self.settle(number, next, reserve).map_err(|Terms { budget, period }| {
+            let reason = Reason::Processor { thread: (budget, period) };
+            Refused { pipe, reason, would_fit: WouldFit::Nothing }
+        })?;
+        Ok(pipe)
+    }
+
+    /// Make the reservations those of another endpoint, which is the endpoint then.
+    fn settle(
+        &mut self,
+        number: usize,
+        next: Ends,
+        reserve: &mut impl Reserve,
+    ) -> Result<(), Terms> {
+        let moves = self.moves(number, next.agreement()).ok_or(Terms::CLOSED)?;
+        let done = reserve::set(reserve, &moves);
+        let standing = done.standing.iter().zip(&moves).enumerate();
+        for (number, (has, it)) in standing {
+            self.places[number].terms = *has;
+            if done.refused.is_none() && *has != it.to {
+                let Terms { budget, period } = *has;
+                log!(P, "tpipe{number} keeps {} in {} ns for now", budget.0, period.0);
+            }
+        }
+        if let Some(terms) = done.refused {
+            return Err(terms);
+        }
+        self.endpoint = next;
+        Ok(())
+    }
+
+    /// What all places' VCPUs would have to be, in their order; a pipe that is new is that of place
+    /// `number`. `None` if the kernel has no such reservation.
+    fn moves(&self, number: usize, agreed: &Agreed) -> Option<Vec<Move>> {
+        let owned = |pipe: usize| self.places.iter().any(|it| it.pipe.is_some_and(|p| p.0 == pipe));
+        let new = || (0..CHANNELS).find(|pipe| agreed.pipes[*pipe].is_some() && !owned(*pipe));
+        let all = self.places.iter().enumerate().map(|(index, place)| {
+            let mine = place.pipe.map(|(pipe, _)| pipe);
+            let pipe = mine.or_else(|| if index == number { new() } else { None });
+            let to = match pipe.and_then(|pipe| agreed.pipes[pipe]) {
+                Some(terms) => Terms::possible(terms.budget, terms.period)?,
+                None => Terms::CLOSED,
+            };
+            Some(Move { place: index, from: place.terms, to })
+        });
+        all.collect()
+    }
+
+    fn close(
+        &mut self,
+        number: usize,
+        server: &mut impl Interface,
+        reserve: &mut impl Reserve,
+    ) -> Result<Outcome, Errno> {
+        let Some((pipe, _)) = self.places[number].pipe.take() else { return Ok(Outcome::Closed) };
+        server.order(&Order::Leave { place: number })?;
+        let mut next = self.endpoint.clone();
+        next.close(pipe);
+        if let Err(terms) = self.settle(number, next.clone(), reserve) {
+            // Less than before, and yet refused: the others keep what they have.
+            log!(P, "tpipe{number}: {} in {} ns is not set", terms.budget.0, terms.period.0);
+            self.endpoint = next;
+        }
+        log!(P, "tpipe{number}: closed");
+        Ok(Outcome::Closed)
+    }
+}

@@ -1,0 +1,105 @@
+//! Boots descriptions in QEMU for reproductions, and hands over what their programs log.
+
+use diapason::console::Line;
+use diapason::metal::{self, Built};
+use diapason::outcome::Verdict;
+use diapason::session::{Run, Session};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace};
+use diapason_system::{RunOptions, System};
+
+/// The built kernel and programs.
+pub struct Bench {
+    workspace: Workspace,
+    built: Built,
+}
+
+impl Bench {
+    /// Builds what boots.
+    ///
+    /// # Errors
+    /// If there is no emulator, or something does not compile.
+    pub fn new() -> Result<Bench, Failure> {
+        let workspace = Workspace::find()?;
+        QEMU.require(Missing::Say)?;
+        let built = build(&workspace)?;
+        Ok(Bench { workspace, built })
+    }
+
+    /// The description at `path` below the workspace's root.
+    ///
+    /// # Errors
+    /// If there is something wrong with it.
+    pub fn describe(&self, path: &str) -> Result<System, Failure> {
+        diapason::describe::describe(&self.workspace.root().join(path))
+    }
+
+    /// Boots `system` for `horizon_ns` of its own time. `hear` gets each line a process logs, and
+    /// the process's place in the description.
+    ///
+    /// # Errors
+    /// If it does not boot, or breaks a promise: then nothing it measured can be trusted.
+    pub fn run(
+        &self,
+        system: System,
+        horizon_ns: u64,
+        hear: &mut dyn FnMut(u16, &str),
+    ) -> Result<Run, Failure> {
+        let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
+        let session = Session::assemble(system, self.built.clone(), options)?;
+        let run = session.run(&self.workspace, &mut |line| {
+            if let Line::Log { process, text } = line {
+                hear(*process, text);
+            }
+        })?;
+        trusted(&session, run)
+    }
+}
+
+/// Builds what boots.
+///
+/// # Errors
+/// If something does not compile.
+pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
+    eprintln!("building the kernel and the programs");
+    metal::build(workspace)
+}
+
+/// A run that kept its promises.
+///
+/// # Errors
+/// If it broke one: then nothing it measured can be trusted.
+pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
+    let name = &session.system.name;
+    match session.judge(&run) {
+        Verdict::Holds => Ok(run),
+        Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
+        Verdict::Broken(findings) => {
+            Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
+        }
+    }
+}
+
+/// The numbers of a line `WORD number number …`.
+#[must_use]
+pub fn numbers<'a>(line: &'a str, word: &str) -> Option<Vec<u64>> {
+    let mut words = line.split_ascii_whitespace();
+    if words.next() != Some(word) {
+        return None;
+    }
+    words.map(|word: &'a str| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn lines_of_numbers() {
+        assert_eq!(numbers("TICK 1 23", "TICK"), Some(vec![1, 23]));
+        assert_eq!(numbers("TICK", "TICK"), Some(vec![]));
+        for bad in ["TOCK 1", "TICK 1 x", "TICK -1", ""] {
+            assert_eq!(numbers(bad, "TICK"), None);
+        }
+    }
+}

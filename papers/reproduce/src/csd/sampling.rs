@@ -1,0 +1,114 @@
+//! Average breakdown utilizations of random workloads: one point of a figure.
+
+use super::SEED;
+use crate::{Effort, Progress, parallel};
+use diapason::Failure;
+use diapason_csd::breakdown::{of_allocation, of_csd};
+use diapason_csd::workload::{self, CostDraw};
+use diapason_csd::{Allocation, Prices, Random, TaskSet, Test};
+
+/// The schedulers, in the order of all results.
+pub const SCHEDULERS: [&str; 5] = ["RM", "EDF", "CSD-2", "CSD-3", "CSD-4"];
+/// Places of the ends and of the best in [`SCHEDULERS`].
+pub const RM: usize = 0;
+pub const EDF: usize = 1;
+pub const CSD_2: usize = 2;
+pub const CSD_3: usize = 3;
+pub const CSD_4: usize = 4;
+
+/// Random workloads of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Workloads {
+    /// Tasks in each.
+    pub tasks: usize,
+    /// Periods are divided by it.
+    pub divisor: u64,
+    /// How execution times are drawn.
+    pub draw: CostDraw,
+}
+
+/// What came out for some workloads.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// Tasks in each workload.
+    pub tasks: usize,
+    /// Mean breakdown utilization of each of [`SCHEDULERS`].
+    pub means: [f64; 5],
+    /// Workloads in which CSD-4 is worse than RM or EDF. Must be 0.
+    pub worse: usize,
+}
+
+/// Workloads for one point.
+pub fn samples(effort: Effort) -> usize {
+    match effort {
+        Effort::Quick => 40,
+        Effort::Full | Effort::Long => 500,
+    }
+}
+
+/// Numbers of tasks for one curve.
+pub fn task_counts(effort: Effort) -> Vec<usize> {
+    match effort {
+        Effort::Quick => vec![5, 15, 25, 40, 50],
+        Effort::Full | Effort::Long => (1..=10).map(|step| 5 * step).collect(),
+    }
+}
+
+/// Breakdown utilizations of one workload under each of [`SCHEDULERS`].
+fn breakdowns(set: &TaskSet, prices: &Prices, test: Test) -> [f64; 5] {
+    let rm = of_allocation(set, prices, &Allocation::rm(set.len()), test);
+    let edf = of_allocation(set, prices, &Allocation::edf(set.len()), test);
+    let two = of_csd(set, prices, 2, test, if edf.scale > rm.scale { edf } else { rm });
+    let three = of_csd(set, prices, 3, test, two);
+    let four = of_csd(set, prices, 4, test, three);
+    [rm, edf, two, three, four].map(|breakdown| breakdown.utilization(set))
+}
+
+/// The mean over `samples` workloads. The i-th workload of as many tasks has the same base for
+/// every divisor and price.
+pub fn point(
+    kind: Workloads,
+    prices: &Prices,
+    test: Test,
+    samples: usize,
+    (progress, step): (&Progress, &str),
+) -> Result<Point, Failure> {
+    let Workloads { tasks, divisor, draw } = kind;
+    let one = |index: usize| {
+        let mut random = Random::stream(SEED + tasks as u64, index as u64);
+        let set = workload::random(tasks, divisor, draw, &mut random)?;
+        Ok(breakdowns(&set, prices, test))
+    };
+    let step = format!("{step}, n = {tasks}");
+    let all = parallel::map(samples, one, |done| progress.at(&step, done, samples));
+    let all: Result<Vec<[f64; 5]>, _> = all.into_iter().collect();
+    let all = all.map_err(|bad: diapason_csd::BadTask| Failure::Ours(bad.to_string()))?;
+    let mean = |place: usize| all.iter().map(|one| one[place]).sum::<f64>() / samples as f64;
+    let worse = all.iter().filter(|one| one[CSD_4] < one[RM].max(one[EDF])).count();
+    Ok(Point { tasks, means: std::array::from_fn(mean), worse })
+}
+
+/// How much less overhead (1 − breakdown utilization) one scheduler has than another, in percent.
+pub fn saving(point: &Point, of: usize, against: usize) -> f64 {
+    100.0 * (1.0 - (1.0 - point.means[of]) / (1.0 - point.means[against]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_csd::{Dissertation, Reading};
+
+    #[test]
+    fn a_point_is_the_same_every_time_and_in_order() {
+        let kind = Workloads { tasks: 12, divisor: 2, draw: CostDraw::Absolute };
+        let prices = Dissertation::prices(12, Reading::USUAL);
+        let progress = Progress::silent();
+        let draw = || point(kind, &prices, Test::Exact, 6, (&progress, "")).unwrap();
+        let point = draw();
+        assert_eq!(point, draw());
+        assert_eq!(point.worse, 0);
+        assert!(point.means.iter().all(|mean| (0.3..1.0).contains(mean)), "{point:?}");
+        assert!(point.means[CSD_4] >= point.means[CSD_3]);
+        assert!(saving(&point, CSD_4, RM) > 0.0 && saving(&point, RM, CSD_4) < 0.0);
+    }
+}

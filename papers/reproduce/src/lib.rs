@@ -1,0 +1,143 @@
+//! `diapason reproduce`: the tables and figures of the papers, theirs beside ours.
+//!
+//! A reproduction computes a [`Report`]: rows with the paper's number and ours, each of which holds
+//! or does not, tables for people, and pictures. Nothing here depends on the time of day, the
+//! speed of the host or its number of processors: every workload has a seed of its own.
+
+#![forbid(unsafe_code)]
+
+mod boot;
+mod concentrator;
+pub mod counts;
+mod csd;
+mod decisions;
+pub mod fig12;
+mod largest_rate;
+mod linux_twin;
+mod parallel;
+mod progress;
+mod report;
+mod semaphores;
+mod tuned_pipes;
+mod usb;
+
+pub use report::{Figure, Report, Row};
+
+use diapason::Failure;
+use diapason::failure::{BROKEN, HOLDS};
+use progress::Progress;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What `reproduce` was asked to do.
+#[derive(Clone, Debug)]
+pub struct ReproduceRequest {
+    /// What to reproduce; everything if empty.
+    pub names: Vec<String>,
+    /// How thoroughly.
+    pub effort: Effort,
+    /// Print JSON instead of tables?
+    pub json: bool,
+    /// Where to put the pictures, if they are wanted.
+    pub out: Option<PathBuf>,
+}
+
+/// How thoroughly to work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// Fewer workloads: seconds instead of minutes.
+    Quick,
+    /// As the papers, or enough to be sure.
+    Full,
+    /// Six times as long, where a run is long enough to be told by its length.
+    Long,
+}
+
+type Reproduction = fn(Effort, &Progress) -> Result<Report, Failure>;
+
+/// Everything that can be reproduced.
+const ALL: [(&str, Reproduction); 9] = [
+    ("csd", csd::reproduce),
+    ("semaphores", semaphores::reproduce),
+    ("decisions", decisions::reproduce),
+    ("fig12", fig12::reproduce),
+    ("largest-rate", largest_rate::reproduce),
+    ("linux-twin", linux_twin::reproduce),
+    ("tuned-pipes", tuned_pipes::reproduce),
+    ("usb-latency", usb::latency),
+    ("usb-throughput", usb::throughput),
+];
+
+/// Reproduces and reports.
+///
+/// # Errors
+/// If a name is unknown, or a picture cannot be written.
+pub fn reproduce(request: &ReproduceRequest) -> Result<u8, Failure> {
+    let chosen = chosen(&request.names)?;
+    let mut reports = Vec::new();
+    for (name, run) in chosen {
+        let report = run(request.effort, &Progress::new(name))?;
+        if let Some(folder) = &request.out {
+            save(folder, &report)?;
+        }
+        if !request.json {
+            say(&report.render(request.out.as_deref()));
+        }
+        reports.push(report);
+    }
+    if request.json {
+        let mut objects: Vec<serde_json::Value> = reports.iter().map(Report::to_json).collect();
+        let one = if objects.len() == 1 { objects.remove(0) } else { objects.into() };
+        say(&format!("{one:#}"));
+    }
+    Ok(if reports.iter().all(Report::holds) { HOLDS } else { BROKEN })
+}
+
+/// The reproductions of these names, each once, in the order of [`ALL`].
+fn chosen(names: &[String]) -> Result<Vec<(&'static str, Reproduction)>, Failure> {
+    let known = |name: &&String| !ALL.iter().any(|(known, _)| known == name);
+    if let Some(unknown) = names.iter().find(known) {
+        let all: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+        return Err(Failure::Input(format!(
+            "`{unknown}` cannot be reproduced; choose from: {}",
+            all.join(", ")
+        )));
+    }
+    let wanted =
+        |(name, _): &&(&str, Reproduction)| names.is_empty() || names.iter().any(|n| n == name);
+    Ok(ALL.iter().filter(wanted).copied().collect())
+}
+
+fn save(folder: &Path, report: &Report) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::io(format!("make the folder {}", folder.display()), &error))?;
+    for figure in &report.figures {
+        let path = folder.join(format!("{}.svg", figure.name));
+        std::fs::write(&path, &figure.svg)
+            .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+    }
+    Ok(())
+}
+
+/// A line on standard output. A reader who has seen enough does not end the command.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_refused_with_those_that_are_known() {
+        let refused = chosen(&["csd".into(), "cds".into()]).unwrap_err();
+        assert_eq!(refused.exit_code(), 2);
+        assert_eq!(
+            refused.to_string(),
+            "`cds` cannot be reproduced; choose from: csd, semaphores, decisions, fig12, \
+             largest-rate, linux-twin, tuned-pipes, usb-latency, usb-throughput"
+        );
+        assert_eq!(chosen(&[]).unwrap().len(), ALL.len());
+        assert_eq!(chosen(&["csd".into(), "csd".into()]).unwrap().len(), 1);
+    }
+}

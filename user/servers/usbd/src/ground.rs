@@ -1,0 +1,99 @@
+//! What the server stands on, as the kernel grants it.
+
+use crate::HEAP;
+use core::fmt;
+use diapason_abi::MESSAGE_BYTES;
+use diapason_hardware::{Bar, Shared};
+use diapason_pipe::{Reader, Writer};
+use diapason_rt::event::Event;
+use diapason_rt::memory::{Dma, Registers};
+use diapason_rt::{Errno, Nanos, log, mailbox, pipe};
+use diapason_state::Plain;
+use diapason_usbd::platform::{Mailbox, Platform, Wakes};
+
+/// Opens what the description grants.
+pub struct Ground {
+    /// Raised by clients of CAN channels, if a thread hears them.
+    pub sending: Option<Event>,
+    /// Raised by questions about tuned pipes, on the thread that answers them.
+    pub tuning: Option<Event>,
+}
+
+impl Ground {
+    /// What the server's threads share.
+    ///
+    /// # Errors
+    /// There is no event left.
+    pub fn new(hears_clients: bool) -> Result<Ground, Errno> {
+        let sending = if hears_clients { Some(Event::new()?) } else { None };
+        Ok(Ground { sending, tuning: None })
+    }
+
+    /// What the thread that answers questions has.
+    ///
+    /// # Errors
+    /// There is no event left.
+    pub fn of_tuning() -> Result<Ground, Errno> {
+        Ok(Ground { sending: None, tuning: Some(Event::new()?) })
+    }
+}
+
+/// A mailbox of the kernel.
+pub struct Letters(mailbox::Mailbox);
+
+impl Mailbox for Letters {
+    fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
+        self.0.receive_into(into, Nanos::ZERO).ok().map(|(length, _)| length)
+    }
+
+    fn send(&mut self, message: &[u8]) {
+        // Who asks without reading answers gets no more of them.
+        let _ = self.0.send(message, 0, Nanos::ZERO);
+    }
+}
+
+impl Platform for Ground {
+    type Registers = Bar;
+    type Memory = Shared;
+    type Mailbox = Letters;
+
+    fn registers(&self, device: &str) -> Result<Bar, Errno> {
+        Registers::map(device).map(Bar)
+    }
+
+    fn memory(&self, name: &str) -> Result<Shared, Errno> {
+        Dma::attach(name).map(Shared)
+    }
+
+    fn writer<T: Plain, const N: usize>(
+        &self,
+        name: &str,
+    ) -> Result<Writer<'static, T, N>, Errno> {
+        pipe::writer(name)
+    }
+
+    fn reader<T: Plain, const N: usize>(
+        &self,
+        name: &str,
+    ) -> Result<Reader<'static, T, N>, Errno> {
+        pipe::reader(name)
+    }
+
+    fn mailbox(&self, name: &str, wakes: Wakes) -> Result<Letters, Errno> {
+        let event = match wakes {
+            Wakes::Nobody => return mailbox::Mailbox::open(name).map(Letters),
+            Wakes::Sending => &self.sending,
+            Wakes::Tuning => &self.tuning,
+        };
+        let event = event.as_ref().ok_or(Errno::Absent)?;
+        mailbox::Mailbox::open_with(name, event).map(Letters)
+    }
+
+    fn log(line: fmt::Arguments<'_>) {
+        log!("{line}");
+    }
+
+    fn heap_used() -> usize {
+        HEAP.used().unwrap_or(0)
+    }
+}

@@ -1,0 +1,98 @@
+//! The thread that answers programs about tuned pipes. What it answers is decided by
+//! `diapason_usbd::tuned`.
+
+use crate::ground::Ground;
+use crate::{Bells, Server, ring, stop};
+use alloc::vec::Vec;
+use diapason_contract::tuned::names;
+use diapason_rt::locked::Locked;
+use diapason_rt::thread::Task;
+use diapason_rt::vcpu::Vcpu;
+use diapason_rt::{Errno, Nanos, time};
+use diapason_usbd::platform::Reserve;
+use diapason_usbd::tuned::{Interface, Office};
+use diapason_usbd::{Cause, Order, Pipes, policy};
+
+/// The thread that answers.
+pub struct Broker {
+    /// What its answers are about.
+    pub server: &'static Locked<Server>,
+    /// What is known of pipes.
+    pub pipes: Pipes,
+    /// Whom to wake.
+    pub bells: Bells,
+}
+
+impl Task for Broker {
+    fn run(&'static self) -> u64 {
+        match self.serve() {
+            Ok(()) => 0,
+            Err(errno) => stop(errno),
+        }
+    }
+}
+
+impl Broker {
+    fn serve(&self) -> Result<(), Errno> {
+        let ground = Ground::of_tuning()?;
+        let mut processor = Processor::open(self.pipes.places.len())?;
+        let office = Office::new(&ground, &self.pipes, &mut processor)?;
+        let (Some(mut office), Some(asked)) = (office, &ground.tuning) else { return Ok(()) };
+        let mut server = self;
+        loop {
+            // One question of each place in turn: nobody is kept waiting by another's many. And
+            // who asks without end is heard at a pace for which the VCPU's list has room.
+            while office.attend(&mut server, &mut processor)? {
+                time::sleep(policy::TUNING.pace);
+            }
+            asked.wait(Nanos::FOREVER)?;
+            time::sleep(policy::TUNING.pace);
+        }
+    }
+}
+
+impl Interface for &Broker {
+    fn has_device(&mut self) -> Result<bool, Errno> {
+        Ok(self.server.lock()?.has_pipes())
+    }
+
+    fn order(&mut self, order: &Order) -> Result<(), Errno> {
+        let mut server = self.server.lock()?;
+        let now = time::now();
+        let fresh = time::work(policy::TUNING.work, || {
+            server.order(order, now);
+            server.attend(Cause::Asked, now)
+        });
+        drop(server);
+        ring(self.bells, fresh);
+        Ok(())
+    }
+}
+
+/// The VCPUs of the places.
+struct Processor(Vec<Vcpu>);
+
+impl Processor {
+    fn open(places: usize) -> Result<Processor, Errno> {
+        let vcpu = |place| Vcpu::open(names(place).ok_or(Errno::Absent)?.vcpu);
+        (0..places).map(vcpu).collect::<Result<_, _>>().map(Processor)
+    }
+}
+
+impl Reserve for Processor {
+    fn fit(&mut self, period: Nanos) -> Nanos {
+        Vcpu::fit(period).unwrap_or(Nanos::ZERO)
+    }
+
+    fn set(&mut self, place: usize, budget: Nanos, period: Nanos) -> Result<(), Errno> {
+        self.0.get(place).ok_or(Errno::Absent)?.set(budget, period)
+    }
+
+    fn now(&mut self) -> Nanos {
+        time::now()
+    }
+
+    fn rest(&mut self, time: Nanos) {
+        time::sleep(time);
+    }
+}

@@ -1,0 +1,43 @@
+//! A camera: its frames stay where the controller put them, in pieces.
+//!
+//! The pipe says which bytes of the shared memory come next in a frame, and where frames end. A
+//! place that was told is the client's until it gives it back by its number.
+
+use diapason_abi::Errno;
+pub use diapason_contract::camera::*;
+use diapason_pipe::{Reader, Writer};
+use diapason_rt::memory::Dma;
+use diapason_rt::pipe;
+use diapason_rt::sync::Semaphore;
+
+/// The client's side.
+pub struct Inlet {
+    /// Pieces from the server.
+    pub pieces: Reader<'static, Piece, RECORDS>,
+    back: Writer<'static, Back, RECORDS>,
+    /// The places.
+    pub data: Dma,
+    /// Taken before looking.
+    pub ready: Semaphore,
+}
+
+/// The client's side.
+///
+/// # Errors
+/// None for what the description grants.
+pub fn inlet() -> Result<Inlet, Errno> {
+    Ok(Inlet {
+        pieces: pipe::reader(PIECES)?,
+        back: pipe::writer(RETURNED)?,
+        data: Dma::attach(DATA)?,
+        ready: Semaphore::open(READY)?,
+    })
+}
+
+impl Inlet {
+    /// The bytes of a piece were read: its place may be filled again.
+    pub fn give_back(&mut self, piece: &Piece) {
+        // There is room for more places than there are.
+        let _ = self.back.push(&Back { place: piece.place.into() });
+    }
+}

@@ -1,0 +1,157 @@
+//! A link to another computer: messages in memory that clients, servers and controllers share, so
+//! that nobody copies them. Whether `usbd` serves it (a bridge cable, a debug device) or `dbcd`
+//! (this computer as a debug device) makes no difference here.
+//!
+//! A client lends memory for messages ([`Link::fill`]) and gives messages ([`Link::send`]). From
+//! then on that memory is the link's, until it is told as done. All links of a computer share one
+//! segment and one client, which may send on one what came from another.
+
+use diapason_abi::{Errno, Nanos};
+pub use diapason_contract::link::*;
+use diapason_frame::{Crc, HEAD, Head};
+use diapason_pipe::{Reader, Writer};
+use diapason_rt::memory::Dma;
+use diapason_rt::pipe;
+use diapason_rt::sync::Semaphore;
+
+/// A server's side.
+pub struct Counter {
+    /// What is wanted.
+    pub asks: Reader<'static, Ask, RECORDS>,
+    /// What became of it.
+    pub done: Writer<'static, Done, RECORDS>,
+    /// The memory.
+    pub data: Dma,
+    /// Given after an ask.
+    pub ask: Semaphore,
+    /// Given after an answer.
+    pub ready: Semaphore,
+}
+
+/// The server's side of the link with this number, below [`LINKS`].
+///
+/// # Errors
+/// None for what the description grants.
+pub fn counter(number: usize) -> Result<Counter, Errno> {
+    let [asks, done, ask] = NAMES[number % LINKS];
+    Ok(Counter {
+        asks: pipe::reader(asks)?,
+        done: pipe::writer(done)?,
+        data: Dma::attach(DATA)?,
+        ask: Semaphore::open(ask)?,
+        ready: Semaphore::open(READY)?,
+    })
+}
+
+/// A client's side.
+pub struct Link {
+    asks: Writer<'static, Ask, RECORDS>,
+    done: Reader<'static, Done, RECORDS>,
+    ask: Semaphore,
+    /// Taken before looking for what is done.
+    pub ready: Semaphore,
+    /// The memory.
+    pub data: Dma,
+}
+
+impl Link {
+    /// The link with this number, below [`LINKS`].
+    ///
+    /// # Errors
+    /// None for what the description grants.
+    pub fn open(number: usize) -> Result<Link, Errno> {
+        let [asks, done, ask] = NAMES[number % LINKS];
+        Ok(Link {
+            asks: pipe::writer(asks)?,
+            done: pipe::reader(done)?,
+            ask: Semaphore::open(ask)?,
+            ready: Semaphore::open(READY)?,
+            data: Dma::attach(DATA)?,
+        })
+    }
+
+    /// Memory for a message of any length: piece `number` of as many as there are, one fewer than
+    /// fit into the segment.
+    #[must_use]
+    pub fn place(&self, number: u32) -> u32 {
+        let first = self.data.bus_address(0).next_multiple_of(MESSAGE_MAX as u64);
+        let skipped = (first - self.data.bus_address(0)) as usize;
+        (skipped / UNIT) as u32 + number * (MESSAGE_MAX / UNIT) as u32
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
+        self.asks.push(ask).map_err(|_| Errno::Full)
+    }
+
+    /// Lends memory for a message of at most so many bytes.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn fill(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
+        self.ask(&Ask { what: FILL, place, bytes, quiet: 0 })
+    }
+
+    /// Gives a message. One whose last packet is full must fill the memory it goes to.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn send(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
+        self.ask(&Ask { what: SEND, place, bytes, quiet: 0 })
+    }
+
+    /// The same; that it moved is told with other news only.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn send_quietly(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
+        self.ask(&Ask { what: SEND, place, bytes, quiet: 1 })
+    }
+
+    /// Lets the server know of what was asked since the last time.
+    pub fn ring(&self) {
+        // At its limit it has been given often enough.
+        let _ = self.ask.give();
+    }
+
+    /// What was done next.
+    pub fn pop(&mut self) -> Option<Done> {
+        self.done.pop()
+    }
+
+    /// Waits for news.
+    ///
+    /// # Errors
+    /// `TimedOut`, or `Gone` if the semaphore was deleted.
+    pub fn wait(&self, deadline: Nanos) -> Result<(), Errno> {
+        self.ready.take(deadline)
+    }
+
+    /// Writes the head of a message that begins at `place`, over what is behind it.
+    pub fn seal(&self, place: u32, head: Head) {
+        let (at, words) = (place as usize * UNIT, head.words());
+        let crc = self.sum(at, head);
+        for (offset, word) in (at..).step_by(4).zip(words.into_iter().chain([crc])) {
+            self.data.write32(offset, word);
+        }
+    }
+
+    /// The head of a message of so many bytes that came to `place`, if nothing of it is damaged.
+    #[must_use]
+    pub fn check(&self, place: u32, bytes: u32) -> Option<Head> {
+        let at = place as usize * UNIT;
+        if (bytes as usize) < HEAD {
+            return None;
+        }
+        let head = Head::of([self.data.read32(at), self.data.read32(at + 4)])?;
+        let whole = usize::from(head.bytes) + HEAD == bytes as usize;
+        (whole && self.sum(at, head) == self.data.read32(at + 8)).then_some(head)
+    }
+
+    fn sum(&self, at: usize, head: Head) -> u32 {
+        let (from, end) = (at + HEAD, at + HEAD + usize::from(head.bytes));
+        let words = from + (usize::from(head.bytes) & !3);
+        let crc = head.words().into_iter().fold(Crc::new(), Crc::word);
+        let crc = (from..words).step_by(4).fold(crc, |crc, at| crc.word(self.data.read32(at)));
+        (words..end).fold(crc, |crc, at| crc.byte(self.data.read8(at))).sum()
+    }
+}

@@ -1,0 +1,103 @@
+//! A network device: whole Ethernet frames in memory that the client shares with the controller.
+//!
+//! A client lends slots for frames that come ([`Network::lend`]) and gives frames
+//! ([`Network::send`]). From then on the slot is the server's, until it is told as come or back.
+//! Without a device every slot comes back at once, so a client begins when it hears of one
+//! ([`STATE`]), and after [`GONE`] waits for the next.
+
+use diapason_abi::{Errno, Nanos};
+pub use diapason_contract::network::*;
+use diapason_pipe::{Reader, Writer};
+use diapason_rt::memory::Dma;
+use diapason_rt::pipe;
+use diapason_rt::sync::Semaphore;
+
+/// A client's side.
+pub struct Network {
+    asks: Writer<'static, Ask, RECORDS>,
+    news: Reader<'static, News, RECORDS>,
+    data: Dma,
+    ask: Semaphore,
+    ready: Semaphore,
+}
+
+impl Network {
+    /// The network of the description.
+    ///
+    /// # Errors
+    /// None for what the description grants.
+    pub fn open() -> Result<Network, Errno> {
+        Ok(Network {
+            asks: pipe::writer(ASKS)?,
+            news: pipe::reader(TOLD)?,
+            data: Dma::attach(DATA)?,
+            ask: Semaphore::open(ASKED)?,
+            ready: Semaphore::open(READY)?,
+        })
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
+        self.asks.push(ask).map_err(|_| Errno::Full)
+    }
+
+    /// Lets the server know of what was asked since the last time.
+    pub fn ring(&self) {
+        // At its limit it has been given often enough.
+        let _ = self.ask.give();
+    }
+
+    /// Lends a slot, below [`SLOTS`], for a frame that comes.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn lend(&mut self, slot: u32) -> Result<(), Errno> {
+        self.ask(&Ask { what: LEND, slot, bytes: 0 })
+    }
+
+    /// Gives the frame of so many bytes in a slot.
+    ///
+    /// # Errors
+    /// `Full` if too many asks wait.
+    pub fn send(&mut self, slot: u32, bytes: u16) -> Result<(), Errno> {
+        self.ask(&Ask { what: SEND, slot, bytes })
+    }
+
+    /// What happened next.
+    pub fn pop(&mut self) -> Option<News> {
+        self.news.pop()
+    }
+
+    /// Waits for news.
+    ///
+    /// # Errors
+    /// `TimedOut`, or `Gone` if the semaphore was deleted.
+    pub fn wait(&self, deadline: Nanos) -> Result<(), Errno> {
+        self.ready.take(deadline)
+    }
+
+    /// Copies the beginning of a slot.
+    pub fn read(&self, slot: u32, frame: &mut [u8]) {
+        let at = (slot * SLOT_BYTES) as usize;
+        let (words, rest) = frame.as_chunks_mut();
+        let end = at + 4 * words.len();
+        for (at, word) in (at..).step_by(4).zip(words) {
+            *word = self.data.read32(at).to_le_bytes();
+        }
+        for (at, byte) in (end..).zip(rest) {
+            *byte = self.data.read8(at);
+        }
+    }
+
+    /// Writes the beginning of a slot.
+    pub fn write(&self, slot: u32, frame: &[u8]) {
+        let at = (slot * SLOT_BYTES) as usize;
+        let (words, rest) = frame.as_chunks();
+        let end = at + 4 * words.len();
+        for (at, word) in (at..).step_by(4).zip(words) {
+            self.data.write32(at, u32::from_le_bytes(*word));
+        }
+        for (at, byte) in (end..).zip(rest) {
+            self.data.write8(at, *byte);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! When a bottom half was where, activation by activation: what the way of a transfer through the
+//! server costs. The server tells it only if its description asks for it.
+
+use diapason_abi::Errno;
+pub use diapason_contract::times::*;
+use diapason_pipe::{Reader, Writer};
+use diapason_rt::pipe;
+
+/// The server's end.
+pub type Outlet = Writer<'static, Times, RECORDS>;
+/// The end of who wants to know.
+pub type Inlet = Reader<'static, Times, RECORDS>;
+
+/// The server's end.
+///
+/// # Errors
+/// None for what the description grants.
+pub fn outlet() -> Result<Outlet, Errno> {
+    pipe::writer(ACTIVATIONS)
+}
+
+/// The end of who wants to know.
+///
+/// # Errors
+/// None for what the description grants.
+pub fn inlet() -> Result<Inlet, Errno> {
+    pipe::reader(ACTIVATIONS)
+}
