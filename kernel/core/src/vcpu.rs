@@ -298,14 +298,11 @@ impl Kernel<'_> {
     pub(crate) fn settle(&mut self) {
         let (vcpu, now) = (self.scheduler.payer, self.now);
         let owed = core::mem::take(&mut self.scheduler.owed);
-        if owed > Nanos::ZERO {
-            self.levy(vcpu, owed);
-        }
         let elapsed = now - self.scheduler.paid_since;
-        if elapsed == Nanos::ZERO {
+        if elapsed + owed == Nanos::ZERO {
             return;
         }
-        self.scheduler.paid_since = now;
+        self.scheduler.paid_since = self.scheduler.paid_since.max(now);
         self.threads[self.scheduler.running].paid += elapsed;
         let v = &mut self.vcpus[vcpu];
         if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
@@ -313,6 +310,7 @@ impl Kernel<'_> {
             return;
         }
         v.charge(elapsed, now);
+        v.levy(owed);
         if v.by_deadline || v.available(now) == Nanos::ZERO {
             self.refresh(vcpu);
         }
@@ -326,6 +324,7 @@ impl Kernel<'_> {
         let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
         self.scheduler.paid_since = self.now;
         self.scheduler.call_at = Nanos::FOREVER;
+        self.scheduler.owed = Nanos::ZERO;
         if vcpu.is_none() {
             return;
         }

@@ -296,9 +296,14 @@ impl Storm<'_> {
         let mut number =
             if wild { self.random.below(WEIGHTS.len() as u64) } else { self.sensible(process) };
         let mut arguments = [0; 5];
+        let caller = self.shell.running();
         for (place, argument) in arguments.iter_mut().enumerate() {
             let odd = wild && self.random.one_in(2);
             *argument = if odd { self.anything() } else { self.plausible(process, number, place) };
+            if self.shell.running() != caller {
+                // It opened something first, and an alarm rang meanwhile.
+                return;
+            }
         }
         if number == Call::MboxCall as u64 && !wild {
             let known = &self.memos[process as usize].mailboxes;
@@ -312,7 +317,6 @@ impl Storm<'_> {
                 }
             }
         }
-        let caller = self.shell.running();
         self.last_calls[caller.index() as usize] = number;
         let quick = self.shell.call(number, arguments);
         if let Some(result) = quick

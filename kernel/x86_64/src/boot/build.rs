@@ -18,8 +18,8 @@ use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{
-    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process,
-    Segment, Semaphore, Sizes, Thread, Vcpu,
+    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
+    Semaphore, Sizes, Thread, Vcpu,
 };
 
 // What the pools are filled with. Named, so that the linker script can tell these constants from
