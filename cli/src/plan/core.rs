@@ -49,7 +49,8 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let prices = costs.prices(dp_queues(&core.system.mains));
     let cost = prices.top_half;
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
-    core.system.kernel_section = prices.path;
+    let devices = core.system.sources.len() as u64;
+    core.system.kernel_section = prices.with_early(prices.path, devices);
     // An alarm rings only when its VCPU could run, and that VCPU pays: a replenishment, too.
     core.system.lower_timer = Nanos::ZERO;
     core.system.overrun = prices.overrun();

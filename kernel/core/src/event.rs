@@ -57,11 +57,6 @@ impl Event {
         deadline: Nanos::FOREVER,
     };
 
-    /// Does a timer expire before who waits for it gives up?
-    pub(crate) fn rings_first(&self) -> bool {
-        matches!(self.source, Source::Timer { next, .. } if next <= self.deadline)
-    }
-
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so
     /// that no old handle becomes valid again.
     fn is_spare(&self) -> bool {
@@ -170,7 +165,8 @@ impl Kernel<'_> {
         }
         d.interrupts += 1;
         d.last = now;
-        if d.record.level {
+        d.held |= d.comes_too_soon(now);
+        if d.record.level || d.held {
             m.set_irq(&d.record, false);
         }
         let event = d.event;
@@ -214,19 +210,35 @@ impl Kernel<'_> {
         if self.events[id].pending > 0 {
             return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
         }
-        // Whoever asks again, if only to poll, has served the device.
-        if let Source::Irq(device) = self.events[id].source
-            && self.devices[Id::new(device)].record.level
-        {
-            m.set_irq(&self.devices[Id::new(device)].record, true);
-        }
+        self.let_through(m, id);
         self.may_wait(deadline)?;
         let (thread, after) = (self.running(), self.hinted(hint));
         let e = &mut self.events[id];
         (e.waiter, e.deadline) = (thread, deadline);
-        let due = if let Source::Timer { next, .. } = e.source { next } else { Nanos::FOREVER };
-        self.block(thread, Wait::Event(id), after, deadline.min(due));
+        let due = deadline.min(self.rings_at(id));
+        self.block(thread, Wait::Event(id), after, due);
         Ok(Flow::Away)
+    }
+
+    /// Whoever asks again, if only to poll, has served the device: its line is let through, unless
+    /// it is held because an interrupt came too soon.
+    fn let_through<M: Machine>(&mut self, m: &mut M, id: EventId) {
+        let Source::Irq(device) = self.events[id].source else { return };
+        let d = &mut self.devices[Id::new(device)];
+        if (d.record.level || d.held) && (!d.held || self.now >= d.next) {
+            d.held = false;
+            m.set_irq(&d.record, true);
+        }
+    }
+
+    /// When an event rings by itself: a timer that expires, and a device whose line is held. Then
+    /// its thread asks again, and the line is let through.
+    pub(crate) fn rings_at(&self, id: EventId) -> Nanos {
+        match self.events[id].source {
+            Source::Plain => Nanos::FOREVER,
+            Source::Timer { next, .. } => next,
+            Source::Irq(device) => self.devices[Id::new(device)].held_until(),
+        }
     }
 
     /// `EventDelete(event)`.
@@ -272,8 +284,14 @@ impl Kernel<'_> {
         let Flow::Done(handle) = self.event_create(Source::Irq(id.index()))? else {
             return Ok(Flow::Away);
         };
-        self.devices[id].event = Id::new(handle as u16);
-        m.set_irq(&self.devices[id].record, true);
+        let device = &mut self.devices[id];
+        device.event = Id::new(handle as u16);
+        // Who begins anew does not get around a line that is held.
+        if device.held && self.now < device.next {
+            return Ok(Flow::Done(handle));
+        }
+        device.held = false;
+        m.set_irq(&device.record, true);
         Ok(Flow::Done(handle))
     }
 

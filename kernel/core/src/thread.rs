@@ -322,7 +322,7 @@ impl Kernel<'_> {
             self.leave_chain(thread);
             self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
         } else if let Wait::Event(event) = self.threads[thread].wait
-            && self.events[event].rings_first()
+            && self.rings_at(event) <= self.events[event].deadline
         {
             self.expires(event);
             self.raise(event, 0);

@@ -438,3 +438,58 @@ fn only_doorbells_that_are_granted_can_be_rung() {
         sys.misuses(FaultCause::BadGrant, Call::Ring, &[key("here")]);
     });
 }
+
+#[test]
+fn an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come() {
+    const MS: u64 = 1_000_000;
+    let plan = lab::plan().device("gong", 6, false, EVERYBODY).every(MS);
+    lab::with(&plan, |sys| {
+        let me = sys.running();
+        let isr = sys.await_bell("gong");
+        let open = |sys: &support::Sys<'_>| sys.host.machine.irqs.contains(&6);
+        // A little early is what a busy kernel makes of it.
+        for at in [MS, 2 * MS - 2_000, 3 * MS - 2_000] {
+            sys.until(at);
+            sys.ring(1);
+            assert_eq!(sys.result(me), Some(Ok(1)));
+            sys.blocks(Call::EventWait, &[isr, FOREVER]);
+            assert!(open(sys), "at {at}");
+        }
+        // This one takes the place of the fourth.
+        sys.until(3 * MS + 900_000);
+        sys.ring(1);
+        assert_eq!(sys.result(me), Some(Ok(1)), "it is heard");
+        assert!(!open(sys), "no more of them");
+        sys.blocks(Call::EventWait, &[isr, FOREVER]);
+        assert!(!open(sys), "asking does not help");
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(5 * MS - 2_000 + 2_000));
+        sys.until(5 * MS);
+        assert_eq!(sys.result(me), Some(Ok(0)), "it asks again");
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(open(sys));
+    });
+}
+
+#[test]
+fn who_begins_anew_does_not_get_around_a_line_that_is_held() {
+    const MS: u64 = 1_000_000;
+    let plan = lab::plan().device("gong", 6, true, EVERYBODY).every(MS);
+    lab::with(&plan, |sys| {
+        let isr = sys.await_bell("gong");
+        for at in [MS, MS + 10_000] {
+            sys.until(at);
+            sys.ring(1);
+            if at == MS {
+                sys.blocks(Call::EventWait, &[isr, FOREVER]);
+            }
+        }
+        sys.ok(Call::EventDelete, &[isr]);
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        assert!(!sys.host.machine.irqs.contains(&6));
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(!sys.host.machine.irqs.contains(&6));
+        sys.until(3 * MS);
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(sys.host.machine.irqs.contains(&6), "it may come again");
+    });
+}
