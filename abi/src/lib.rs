@@ -22,7 +22,6 @@ pub mod record;
 pub mod recorder;
 pub mod settings;
 pub mod time;
-pub mod usbd;
 
 pub use call::CallNumber;
 pub use error::{Errno, decode_result, encode_result};

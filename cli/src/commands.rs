@@ -3,10 +3,11 @@
 use crate::capture::Request;
 use crate::console::Splitter;
 use crate::describe::describe;
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::{live, say};
 use crate::names::Names;
 use crate::outcome::{Verdict, render_chains, render_pipes, render_tuned, render_written};
+use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -31,6 +32,8 @@ pub struct RunRequest {
     pub captures: Request,
     /// What to do about a missing emulator.
     pub missing: Missing,
+    /// Boot it even if its plan does not hold.
+    pub unproved: Option<Unproved>,
 }
 
 /// Boots a system in QEMU and reports.
@@ -39,7 +42,8 @@ pub struct RunRequest {
 /// If there was no run to report on.
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
-    plan::insist(&system)?;
+    let plan = Plan::of(&system, system.clock_hz);
+    plan::cleared(&plan, request.unproved)?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     eprintln!("building the kernel and the programs");
@@ -50,7 +54,8 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
         watch: request.watch,
     };
     let captures = request.captures.clone();
-    let session = Session { captures, ..Session::assemble(system, built, options)? };
+    let session = Session::planned(plan, built, options, request.unproved)?;
+    let session = Session { captures, ..session };
     let promises = session.promises();
     let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;
     save_record(request.record.as_deref(), &run)?;
@@ -91,7 +96,7 @@ pub(crate) fn report(
     } else {
         say(&format!("\n{}", as_tables(session, run, &judged, addition)));
     }
-    code(judged)
+    code(session, judged)
 }
 
 /// How a run went, for people: tables, then what is broken, then the verdict.
@@ -113,7 +118,7 @@ pub(crate) fn as_tables(
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
-    text + &sentence(&session.system.name, verdict, run)
+    text + &sentence(session, verdict, run)
 }
 
 /// How a run went, for programs.
@@ -129,6 +134,7 @@ pub(crate) fn as_json(
     let findings = verdict.findings();
     let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
     if let Some(object) = json.as_object_mut() {
+        object.insert("proved".into(), session.proved.into());
         object.extend(addition.json);
     }
     json
@@ -138,16 +144,22 @@ pub(crate) fn as_json(
 ///
 /// # Errors
 /// If the run shows a bug of ours.
-pub(crate) fn code(verdict: Verdict) -> Result<u8, Failure> {
+pub(crate) fn code(session: &Session, verdict: Verdict) -> Result<u8, Failure> {
     match verdict {
-        Verdict::Holds => Ok(HOLDS),
+        Verdict::Holds if session.proved => Ok(HOLDS),
+        Verdict::Holds => Ok(UNPROVED),
         Verdict::Broken(_) => Ok(BROKEN),
         Verdict::Bug(text) => Err(Failure::Ours(text)),
     }
 }
 
 /// The verdict in a sentence.
-fn sentence(system: &str, verdict: &Verdict, run: &Run) -> String {
+fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
+    let system = &session.system.name;
+    if !session.proved {
+        let found = if *verdict == Verdict::Holds { "nothing was broken" } else { "does not hold" };
+        return format!("{system}: unproved; {found}");
+    }
     let pipes = &run.outcome.pipes;
     let messages: u64 = pipes.iter().map(|pipe| pipe.messages).sum();
     match verdict {

@@ -1,5 +1,7 @@
 //! Lengths of time as people write them (`10s`, `1.5ms`) and as they read them.
 
+use diapason_abi::Nanos;
+
 /// Units, longest suffix first where one ends in another.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
@@ -57,13 +59,7 @@ pub fn seconds(ns: u64) -> String {
 /// A length of time in the unit that suits it, three decimals: `412.300 us`.
 #[must_use]
 pub fn human(ns: u64) -> String {
-    let (scale, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (1_000, "us"),
-        1_000_000..1_000_000_000 => (1_000_000, "ms"),
-        _ => (1_000_000_000, "s"),
-    };
-    format!("{}.{:03} {unit}", ns / scale, ns % scale * 1_000 / scale)
+    Nanos(ns).to_string()
 }
 
 #[cfg(test)]

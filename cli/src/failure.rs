@@ -6,6 +6,9 @@ use std::fmt;
 pub const HOLDS: u8 = 0;
 /// A deadline, a promise or a target was broken: exit code 1.
 pub const BROKEN: u8 = 1;
+/// Nothing was broken, but nothing is proved either: a description that promises nothing, or a run
+/// that was wanted unproved. Exit code 5.
+pub const UNPROVED: u8 = 5;
 
 /// Why a command stopped before it had a verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,9 +64,9 @@ mod tests {
     fn blame_has_its_own_exit_code() {
         let kinds: [fn(String) -> Failure; 3] = [Failure::Input, Failure::Ours, Failure::World];
         let mut codes: Vec<u8> = kinds.iter().map(|k| k(String::new()).exit_code()).collect();
-        codes.extend([HOLDS, BROKEN]);
+        codes.extend([HOLDS, BROKEN, UNPROVED]);
         codes.sort_unstable();
-        assert_eq!(codes, [0, 1, 2, 3, 4]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
         assert_eq!(Failure::NotAdmitted(String::new()).exit_code(), BROKEN);
     }
 }

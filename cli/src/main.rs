@@ -7,7 +7,7 @@ use diapason::capture::Request;
 use diapason::commands::{self, RunRequest};
 use diapason::duration;
 use diapason::hints;
-use diapason::plan::{self, PlanRequest};
+use diapason::plan::{self, PlanRequest, Unproved};
 use diapason::report::{self, ReportRequest};
 use diapason::signals::{self, SignalsRequest};
 use diapason::simulate::{self, Seeds, SimRequest};
@@ -25,7 +25,7 @@ struct Arguments {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or another promise was \
-    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something.";
+    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something; 5 nothing was broken, but nothing is proved.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -161,6 +161,15 @@ struct Length {
     /// How long the system runs, in its own time.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     horizon: u64,
+    /// Boot it even if its plan does not hold; every report then says that it is unproved.
+    #[arg(long)]
+    unproved: bool,
+}
+
+impl Length {
+    fn unproved(&self) -> Option<Unproved> {
+        self.unproved.then_some(Unproved)
+    }
 }
 
 /// Whether a simulation draws lots.
@@ -213,10 +222,12 @@ fn execute(command: Command) -> Result<u8, Failure> {
                 watch,
                 captures: captures.request(),
                 missing: Missing::Say,
+                unproved: length.unproved(),
             })
         }
-        Command::Report { system, length: Length { horizon }, chance: Chance { seed }, out } => {
-            report::report(&ReportRequest { system, horizon_ns: horizon, seed, out })
+        Command::Report { system, length, chance: Chance { seed }, out } => {
+            let (horizon_ns, unproved) = (length.horizon, length.unproved());
+            report::report(&ReportRequest { system, horizon_ns, seed, out, unproved })
         }
         Command::Hints { paths } => hints::hints(&paths),
         Command::Reproduce { arguments } => beside::reproduce(&arguments),
@@ -270,5 +281,6 @@ fn sim(command: Command) -> Result<u8, Failure> {
         captures: captures.request(),
         histogram,
         svg,
+        unproved: length.unproved(),
     })
 }

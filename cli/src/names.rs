@@ -1,5 +1,6 @@
 //! Names for the numbers in the kernel's records.
 
+use diapason_abi::Key;
 use diapason_system::System;
 
 /// What a system consists of, by its place in the description.
@@ -8,6 +9,19 @@ pub struct Names {
     processes: Vec<String>,
     vcpus: Vec<String>,
     devices: Vec<String>,
+    /// Everything that a program may ask the kernel for by name.
+    grants: Vec<String>,
+}
+
+/// The names that the system declares, and those that servers know by themselves.
+fn grants(system: &System) -> Vec<String> {
+    let declared = system.processes.iter().flat_map(|process| process.uses.iter().cloned());
+    let segments = system.segments.iter().map(|segment| segment.name.clone());
+    let semaphores = system.semaphores.iter().map(|semaphore| semaphore.name.clone());
+    let mailboxes = system.mailboxes.iter().map(|mailbox| mailbox.name.clone());
+    let vcpus = system.vcpus.iter().map(|vcpu| vcpu.name.clone());
+    let known = diapason_contract::needs::all().map(str::to_owned);
+    declared.chain(segments).chain(semaphores).chain(mailboxes).chain(vcpus).chain(known).collect()
 }
 
 impl Names {
@@ -17,6 +31,12 @@ impl Names {
         Names { processes, ..Names::default() }
     }
 
+    /// Returns the name that the kernel knows as this key.
+    #[must_use]
+    pub fn of_key(&self, key: u64) -> Option<&str> {
+        self.grants.iter().find(|name| Key::new(name).0 == key).map(String::as_str)
+    }
+
     /// All names of a system.
     #[must_use]
     pub fn of(system: &System) -> Names {
@@ -24,6 +44,7 @@ impl Names {
             processes: system.processes.iter().map(|process| process.name.clone()).collect(),
             vcpus: system.vcpus.iter().map(|vcpu| vcpu.name.clone()).collect(),
             devices: system.devices.iter().map(|device| device.name.clone()).collect(),
+            grants: grants(system),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::describe::{describe, refused};
 use crate::metal::{self, Built};
 use crate::names::Names;
 use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
+use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
 use crate::{Failure, Workspace, plan, plugged};
@@ -18,8 +19,12 @@ pub const RECORD_BYTES: u32 = 64 << 20;
 /// A system ready to boot.
 #[derive(Debug)]
 pub struct Session {
-    /// The description.
+    /// The description, as it boots.
     pub system: System,
+    /// What is promised of it.
+    pub plan: Plan,
+    /// The plan holds. If it does not, every report says that the run is unproved.
+    pub proved: bool,
     /// Its processes.
     pub names: Names,
     /// The kernel and the programs.
@@ -68,12 +73,25 @@ impl Session {
     /// # Errors
     /// If they do not fit, or the description promises what cannot be kept.
     pub fn assemble(system: System, built: Built, options: RunOptions) -> Result<Session, Failure> {
-        plan::insist(&system)?;
-        let system = plan::told(system);
-        let archive = diapason_system::build(&system, &options, &mut |name| built.program(name))
-            .map_err(|diagnostics| refused(&diagnostics))?;
+        Session::planned(Plan::of(&system, system.clock_hz), built, options, None)
+    }
+
+    /// Puts a planned description and built programs together.
+    ///
+    /// # Errors
+    /// If they do not fit, or the plan does not hold and nobody wants the system unproved.
+    pub fn planned(
+        plan: Plan,
+        built: Built,
+        options: RunOptions,
+        unproved: Option<Unproved>,
+    ) -> Result<Session, Failure> {
+        let cleared = plan::cleared(&plan, unproved)?;
+        let archive = cleared.archive(&options, &mut |name| built.program(name));
+        let archive = archive.map_err(|diagnostics| refused(&diagnostics))?;
+        let (system, proved) = (cleared.system().clone(), cleared.is_proved());
         let (names, captures) = (Names::of(&system), Request::default());
-        Ok(Session { names, system, built, archive, options, captures, shift: 0 })
+        Ok(Session { names, system, plan, proved, built, archive, options, captures, shift: 0 })
     }
 
     /// The machine it boots on.
@@ -122,7 +140,7 @@ impl Session {
     /// What is promised of its pipes.
     #[must_use]
     pub fn promises(&self) -> Vec<PipePromise> {
-        Assumptions::of(&self.system).pipes
+        Assumptions::of(&self.plan).pipes
     }
 
     /// What the analysis assumes of this system where it ran.
@@ -130,7 +148,7 @@ impl Session {
     pub fn assumptions(&self, run: &Run) -> Assumptions {
         // Devices behind QEMU see a request at one stop of the clock and answer at the next.
         let stops = if run.served.is_some() { 2 } else { 0 };
-        let mut assumptions = Assumptions::of(&self.system);
+        let mut assumptions = Assumptions::of(&self.plan);
         assumptions.slack_ns = SLICE.0 * stops;
         assumptions
     }

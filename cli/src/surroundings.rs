@@ -4,25 +4,14 @@
 use crate::{Failure, logs};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
-use diapason_devices::camera::Camera;
 use diapason_devices::can::{self, CanBus};
-use diapason_devices::disk::Disk;
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, Rule};
-use diapason_devices::hub::{Hub, NotPlugged};
-use diapason_devices::keyboard::Keyboard;
+use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
-use diapason_devices::network::Adapter;
-use diapason_devices::sensor::Sensor;
+use diapason_plan::beside;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
 use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel};
-
-/// Blocks of 512 bytes of a disk.
-const DISK_BLOCKS: u32 = 128 << 10;
-
-/// From one key to the next, and how many: an hour.
-const KEY_PERIOD: Nanos = Nanos::from_millis(100);
-const KEYS: u64 = 36_000;
 
 /// An interface whose buses are the article's, but for these.
 fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> Hydra {
@@ -42,10 +31,6 @@ fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> 
     Hydra::new(Identity::default(), &buses)
 }
 
-fn hub(model: UsbModel) -> Hub {
-    Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
-}
-
 /// A fresh device of this kind, with these CAN buses, which are added to `wired`; what only QEMU
 /// has there is no model of.
 #[must_use]
@@ -54,20 +39,10 @@ pub fn device(
     buses: &[diapason_system::CanBus],
     wired: &mut Vec<CanBus>,
 ) -> Option<Box<dyn Device>> {
-    Some(match model {
-        UsbModel::UsbCan => Box::new(interface(buses, wired)),
-        UsbModel::Sensor => Box::new(Sensor::article()),
-        UsbModel::Camera => Box::new(Camera::default()),
-        UsbModel::BusyCamera => Box::new(Camera::busy()),
-        UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
-        UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
-        UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
-        UsbModel::Network => Box::new(Adapter::default()),
-        UsbModel::QemuStorage
-        | UsbModel::QemuKeyboard
-        | UsbModel::QemuNetwork
-        | UsbModel::QemuLooseNetwork => return None,
-    })
+    match model {
+        UsbModel::UsbCan => Some(Box::new(interface(buses, wired))),
+        other => beside::model(other),
+    }
 }
 
 /// What goes wrong with the USB device of this number, or on a bus behind it.
@@ -95,7 +70,7 @@ fn plugged(
         own.iter().for_each(|fault| disturb(&wired[before..], fault));
         return Some(misbehaving(device, plug.port, &own));
     }
-    let mut hub = hub(plug.model);
+    let mut hub = beside::hub(plug.model);
     let behind = |other: &usize| system.usb[*other].behind == Some(index);
     for child in (0..system.usb.len()).filter(behind) {
         let port = system.usb[child].port;

@@ -77,7 +77,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
         }
         Record::Started => format!("process {} started", process(1)),
         Record::Fault => {
-            let what = fault(word(2), word(3), word(4), word(5));
+            let what = fault((word(2), word(3)), (word(4), word(5)), names);
             format!("process {} ended: {what}", process(1))
         }
         Record::Ended => format!("process {} ended", process(1)),
@@ -261,10 +261,16 @@ fn vcpu_terms(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
 
 /// What a thread did to end its process.
 #[must_use]
-pub fn fault(thread: u64, cause: u64, address: u64, instruction: u64) -> String {
+pub fn fault(
+    (thread, cause): (u64, u64),
+    (address, instruction): (u64, u64),
+    names: &Names,
+) -> String {
     let known = u8::try_from(cause).ok().and_then(FaultCause::decode);
     let text = known.map_or_else(|| format!("did something unknown ({cause})"), cause_text);
-    format!("thread {thread} {text} at {address:#x} (instruction {instruction:#x})")
+    let name = names.of_key(address).filter(|_| known == Some(FaultCause::BadGrant));
+    let at = name.map_or_else(|| format!("at {address:#x}"), |name| format!("(`{name}`)"));
+    format!("thread {thread} {text} {at} (instruction {instruction:#x})")
 }
 
 fn cause_text(cause: FaultCause) -> String {

@@ -1,7 +1,7 @@
 //! `cargo xtask areas`: where the bytes of the linked kernel are, by what they are for.
 //!
-//! A function counts where its own module does, with everything that was inlined into it. What no
-//! function's size covers is assembly and padding.
+//! A function counts where its own module does, with everything that was inlined into it. The rest,
+//! which no function's size covers, is assembly and padding.
 
 use diapason::failure::HOLDS;
 use diapason::image::{Image, Sizes};

@@ -75,7 +75,7 @@ fn look(folder: &Path) -> Result<(), String> {
     events(&folder.join("usb0.pcap")).map(|events| println!("{total} frames, {events}"))
 }
 
-/// What Wireshark's reader finds in a capture of USB, where it is installed.
+/// Returns the problems that Wireshark's reader finds in a capture of USB, where it is installed.
 fn events(path: &Path) -> Result<String, String> {
     let mut reader = Command::new("tshark");
     reader.args(["-n", "-T", "fields", "-e", "usb.urb_type", "-r"]).arg(path);
@@ -85,7 +85,7 @@ fn events(path: &Path) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let count = |kind: &str| text.lines().filter(|line| line.contains(kind)).count();
     let (begun, ended) = (count("S"), count("C"));
-    // What was under way at the end of the run has no end.
+    // Transfers under way at the end of the run have no end.
     let pairs_up = (ended..=ended + UNDER_WAY).contains(&begun);
     if !output.status.success() || begun < TRANSFERS || !pairs_up {
         return Err(format!("tshark sees {begun} beginnings and {ended} ends of transfers"));

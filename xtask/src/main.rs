@@ -1,8 +1,8 @@
 //! The commands of a developer: `cargo xtask run`, `test`, `bench`, `gdb`, `tidy`.
 //!
-//! What a user of Diapason needs too is in the library of the `diapason` command and only called
-//! from here. Rule of this room: no test is skipped in silence, and nothing is installed without
-//! a word.
+//! The functions that a user of Diapason needs too are in the library of the `diapason` command and
+//! only called from here. Rule of this room: no test is skipped in silence, and nothing is
+//! installed without a word.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod costs;
 mod gdb;
 mod mutants;
 mod qemu_tests;
+mod reproductions;
 mod simulator;
 mod speed;
 mod steps;
@@ -163,6 +164,7 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
     let or = |system: Option<PathBuf>, default| system.unwrap_or(workspace.root().join(default));
     match arguments.command {
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
+            unproved: None,
             system: or(system, CONCENTRATOR),
             horizon_ns: horizon,
             json,

@@ -1,6 +1,6 @@
-//! What only the simulator can show, on systems that boot: that a search finds the same however it
-//! is shared out, that every machine simulates the same, that the life of a message adds up, what
-//! a trace for Perfetto and a page for a browser hold, and that a device model cannot keep time
+//! The properties that only the simulator can show, on systems that boot: a search finds the same
+//! however it is shared out; every machine simulates the same; the life of a message adds up; the
+//! contents of a trace for Perfetto and of a page for a browser; a device model cannot keep time
 //! from passing.
 
 mod lives;
@@ -22,13 +22,12 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 7] = [
+    let steps: [(&str, Check); 6] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: a page about a system stands alone", pages::check),
-        ("simulator: what is reproduced of tuned pipes holds", reproduced),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {
@@ -48,7 +47,7 @@ fn session(
     Session::assemble(system, built.clone(), options).map_err(|failure| failure.to_string())
 }
 
-/// What a search of four seeds prints, the trace of each among it.
+/// Returns the output of a search of four seeds, with the trace of each.
 fn searched(workspace: &Workspace, from: &str, jobs: &str) -> Result<Vec<String>, String> {
     let arguments = ["run", "--quiet", "-p", "diapason", "--", "sim", CONCENTRATOR];
     let mut search = command(workspace, &arguments);
@@ -73,19 +72,6 @@ fn search(workspace: &Workspace, _: &Built) -> Result<(), String> {
     hashes.sort_unstable();
     hashes.dedup();
     if hashes.len() < 2 { Err(format!("every seed leaves one trace: {one:#?}")) } else { Ok(()) }
-}
-
-/// The tables and figures of the article on tuned pipes, and what a core carries, in short.
-fn reproduced(workspace: &Workspace, _: &Built) -> Result<(), String> {
-    let arguments = ["run", "--quiet", "-p", "diapason", "--", "reproduce"];
-    let names = ["tuned-pipes", "largest-rate", "--quick"];
-    let output = command(workspace, &arguments).args(names).output();
-    let output = output.map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = [output.stdout, output.stderr].concat();
-    Err(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// A controller that has registers and a next change that never comes to an end.

@@ -25,7 +25,7 @@ const SYSTEMS: [&str; 2] = ["examples/engine.toml", "examples/can-concentrator.t
 const SWITCHES: usize = 3;
 const ACCESSES: usize = 5;
 
-/// What was counted in a run.
+/// The counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Counts {
     entries: u64,

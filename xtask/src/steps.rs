@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
-use crate::{captures, compare, costs, gdb, qemu_tests, simulator, tidy};
+use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
@@ -18,7 +18,7 @@ const CAPTURES: &str = "simulator: captures change nothing and hold every frame"
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
 
-/// Results so far.
+/// The results so far.
 #[derive(Default)]
 pub struct Tally {
     passed: u64,
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// All steps.
+/// Runs all steps.
 pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     require(&[QEMU, GDB, OBJDUMP])?;
     let mut tally = Tally::default();
@@ -72,6 +72,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step(CAPTURES, || captures::check(workspace, &built));
         simulator::steps(workspace, &built, "", &mut tally);
+        reproductions::steps(workspace, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
         });
@@ -93,11 +94,12 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
             tally.step(CAPTURES, || captures::check(workspace, &built));
         }
         simulator::steps(workspace, &built, part, &mut tally);
+        reproductions::steps(workspace, part, &mut tally);
     }
     Ok(tally.finish())
 }
 
-/// What must be true of the linked kernel, by the names that contain `part`.
+/// Checks the linked kernel, by the checks whose names contain `part`.
 fn kernel_steps(built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Built) -> Result<(), String>;
     let steps: [(&str, Check); 4] = [
@@ -187,8 +189,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
     Some((number("passed")?, number("failed")?))
 }
 
-/// What the kernel's code and constants had when this was last lowered: those that stay in memory,
-/// and those that leave it after boot.
+/// The size of the kernel's code and constants when this was last lowered: those that stay in
+/// memory, and those that leave it after boot.
 const RESIDENT_BYTES_RATCHET: u64 = 51_500;
 const BOOT_BYTES_RATCHET: u64 = 23_700;
 

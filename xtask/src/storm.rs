@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// Guest time the machine may need for a call, generously.
 const NS_PER_CALL: u64 = 10_000;
-/// What the test of the core reads its number of calls from.
+/// The variable from which the test of the core reads its number of calls.
 const HOST_CALLS: &str = "DIAPASON_STORM_CALLS";
 
 /// Both storms; the exit code.

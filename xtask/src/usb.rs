@@ -42,7 +42,7 @@ const PACKETS: u64 = 399;
 /// Lines that are shown of what went before a failure.
 const BEFORE: usize = 24;
 
-/// What kind of devices come and go.
+/// The kind of devices that come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wave {
     /// Devices that do what they should.
@@ -108,7 +108,8 @@ fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     Box::new(device.rule(packets).rule(requests))
 }
 
-/// Did the sensor notice nothing, and are the pools what they were? What was seen.
+/// Did the sensor notice nothing, and are the pools what they were? Checks the observations of the
+/// neighbours.
 pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
     let reader = boot.log("sensor-reader");
     let reports = reader.iter().filter(|line| line.starts_with("SENSOR "));
@@ -136,7 +137,8 @@ pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
     ))
 }
 
-/// What the server said last before the sensor's client had reported so many times and once more.
+/// Returns the server's last statement before the sensor's client had reported so many times and
+/// once more.
 fn before_report(boot: &Observed, reports: usize) -> Vec<String> {
     let logged = boot.lines.iter().filter_map(|line| match line {
         Line::Log { text, .. } => Some(text),
@@ -153,7 +155,7 @@ fn before_report(boot: &Observed, reports: usize) -> Vec<String> {
     said.split_off(said.len().saturating_sub(BEFORE))
 }
 
-/// What is left of the pools whenever only the sensor and the hub are there: never less than at
+/// Checks the rest of the pools whenever only the sensor and the hub are there: never less than at
 /// first, and of the heap no less in the second half than in the first. How often that was, and
 /// what it was.
 fn pools(server: &[&str]) -> Result<String, String> {
@@ -178,7 +180,7 @@ fn pools(server: &[&str]) -> Result<String, String> {
     if times > 1 && heap(second) <= heap(first) { Ok(said) } else { Err(said) }
 }
 
-/// What the kernel has given out whenever the server said what is left of its own pools.
+/// The kernel's objects given out whenever the server reported the rest of its own pools.
 #[derive(Default)]
 struct Stocktaking {
     said: Option<u64>,
@@ -221,7 +223,7 @@ impl Stocktaking {
     }
 }
 
-/// Both campaigns.
+/// Runs both campaigns.
 ///
 /// # Errors
 /// If the programs cannot be built.

@@ -12,9 +12,9 @@ use crate::names::{self, Names};
 use crate::plan::Plan;
 use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
+use diapason_costs::SWITCH_GRACE;
 use diapason_costs::limits::TRAP_FRAME;
-use diapason_costs::{KERNEL, SWITCH_GRACE};
-use diapason_system::{Server, System};
+use diapason_plan::{Assumed, AssumedVcpu};
 use std::fmt;
 
 /// An assumption that a run contradicted.
@@ -38,69 +38,28 @@ impl fmt::Display for Alarm {
     }
 }
 
-/// What is assumed of a system.
+/// What is assumed of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assumptions {
-    /// Instructions of the longest kernel path, and the time that takes (B).
-    path: (u64, u64),
-    /// Instructions of a top half, and of one that leads to a switch.
-    top_half: [u64; 2],
-    /// Of each described VCPU.
-    vcpus: Vec<Assumed>,
-    /// Of each device, the shortest time between two of its interrupts, if one was described.
-    intervals: Vec<Option<u64>>,
+    /// Of the kernel, of VCPUs and of devices.
+    of: Assumed,
     /// Of each pipe with a bill.
     pub pipes: Vec<PipePromise>,
     /// Of each chain with a bill.
     pub chains: Vec<ChainPromise>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
-    /// Is all time to be paid for by VCPUs?
-    reserved: bool,
-}
-
-/// What is assumed of one described VCPU.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Assumed {
-    /// Its response R(C), or its period if that is all that is known; and its list.
-    Main { response: u64, list: u64, job: Option<u64> },
-    /// How it is described.
-    Io(IoVcpu),
 }
 
 impl Assumptions {
-    /// What the plan of `system` assumes.
+    /// What a plan assumes.
     #[must_use]
-    pub fn of(system: &System) -> Assumptions {
-        let plan = Plan::tests(system, system.clock_hz);
-        let core = &plan.core;
-        let mut vcpus: Vec<(u16, Assumed)> = Vec::new();
-        for (place, (number, main)) in core.mains.iter().zip(&core.system.mains).enumerate() {
-            let response = plan.response(place).map_or(main.period.0, |found| found.response.0);
-            let list = u64::from(main.chunks);
-            let job = match system.vcpus[usize::from(*number)].server {
-                Server::Main { job_ns, .. } => job_ns,
-                Server::Io { .. } => None,
-            };
-            vcpus.push((*number, Assumed::Main { response, list, job }));
-        }
-        let ios = core.ios.iter().zip(&core.system.ios);
-        vcpus.extend(ios.map(|(number, io)| (*number, Assumed::Io(io.clone()))));
-        vcpus.sort_by_key(|(number, _)| *number);
-        let interrupts = system.devices.iter().map(|device| device.interrupt);
+    pub fn of(plan: &Plan) -> Assumptions {
         Assumptions {
-            path: (KERNEL.longest_path, plan.costs.longest_path().0),
-            top_half: [
-                0,
-                KERNEL.switch_among(diapason_analysis::server::dp_queues(&core.system.mains)),
-            ]
-            .map(|switch| KERNEL.top_half + switch),
-            vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
-            intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
-            pipes: PipePromise::of(system, &plan),
-            chains: ChainPromise::of(system, &plan),
+            of: plan.assumed(),
+            pipes: PipePromise::of(plan.system(), plan),
+            chains: ChainPromise::of(plan.system(), plan),
             slack_ns: 0,
-            reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
     }
 
@@ -131,7 +90,7 @@ impl Assumptions {
     /// Where everybody has a VCPU, all time is paid for but that of switches, of which an entry
     /// grants one at most.
     fn unpaid(&self, outcome: &Outcome) -> Option<Alarm> {
-        let end = outcome.end.filter(|_| self.reserved)?;
+        let end = outcome.end.filter(|_| self.of.reserved)?;
         let used = outcome.threads.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
         let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
         let (observed, assumed) =
@@ -148,7 +107,7 @@ impl Assumptions {
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
     fn longest_path(&self, outcome: &Outcome) -> Option<Alarm> {
         let observed = outcome.longest_path?.instructions;
-        let assumed = self.path.0;
+        let assumed = self.of.path.0;
         (observed > assumed && !outcome.vcpus.is_empty()).then(|| Alarm {
             name: "longest-path",
             of: "kernel".into(),
@@ -169,9 +128,9 @@ impl Assumptions {
         let [staying, leaving] = [row.longest_staying, row.longest_leaving]
             .map(|rust| if rust > 0 { rust.saturating_add(TRAP_FRAME) } else { 0 });
         let cases = [(staying, "", 0), (leaving, " with the switch that follows it", 1)];
-        let worse = |(observed, _, case): &(u64, &str, usize)| *observed > self.top_half[*case];
+        let worse = |(observed, _, case): &(u64, &str, usize)| *observed > self.of.top_half[*case];
         let (observed, what, case) = cases.into_iter().find(worse)?;
-        let assumed = self.top_half[case];
+        let assumed = self.of.top_half[case];
         let text = format!(
             "a top half{what} had {observed} instructions; the analysis assumes at most {assumed}"
         );
@@ -181,8 +140,8 @@ impl Assumptions {
     /// Item 4. A job used more than what is described of its VCPU.
     fn job(&self, row: &ThreadRow, names: &Names) -> Option<Alarm> {
         let cost = row.cost?;
-        let vcpu = self.vcpus.get(usize::try_from(cost.vcpu).ok()?)?;
-        let Assumed::Main { job: Some(assumed), .. } = *vcpu else { return None };
+        let vcpu = self.of.vcpus.get(usize::try_from(cost.vcpu).ok()?)?;
+        let AssumedVcpu::Main { job: Some(assumed), .. } = *vcpu else { return None };
         let thread = names::thread(row.name, row.slot);
         let of = format!("{thread} of {}", names.process(row.process));
         let text = format!(
@@ -197,10 +156,10 @@ impl Assumptions {
 
     /// Item 2. An interrupt is seen late by up to a kernel path, the next one perhaps not.
     fn distance(&self, row: &DeviceRow, names: &Names) -> Option<Alarm> {
-        let assumed = (*self.intervals.get(usize::try_from(row.device).ok()?)?)?;
+        let assumed = (*self.of.intervals.get(usize::try_from(row.device).ok()?)?)?;
         let observed = row.distance_min_ns?;
         let name = names.device(row.device);
-        (observed.saturating_add(self.path.1) < assumed).then(|| Alarm {
+        (observed.saturating_add(self.of.path.1) < assumed).then(|| Alarm {
             name: "interrupt-distance",
             observed,
             assumed,
@@ -227,13 +186,13 @@ impl Check<'_> {
     }
 
     /// What is assumed of it, if it is a described one.
-    fn assumed(&self) -> Option<&Assumed> {
-        self.assumptions.vcpus.get(usize::try_from(self.row.vcpu).ok()?)
+    fn assumed(&self) -> Option<&AssumedVcpu> {
+        self.assumptions.of.vcpus.get(usize::try_from(self.row.vcpu).ok()?)
     }
 
     /// Item 3: the end of a budget waits for nothing but a kernel path.
     fn overrun(&self) -> Option<Alarm> {
-        let (observed, assumed) = (self.row.overrun_max_ns, self.assumptions.path.1);
+        let (observed, assumed) = (self.row.overrun_max_ns, self.assumptions.of.path.1);
         let text = format!(
             "VCPU {} used {} more than its budget; the analysis assumes at most {}",
             self.name,
@@ -261,8 +220,8 @@ impl Check<'_> {
             return Some(self.alarm("replenishment-list-full", [merges, 0], text));
         }
         let (assumed, remedy) = match self.assumed()? {
-            Assumed::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
-            Assumed::Io(io) => {
+            AssumedVcpu::Main { list, .. } => (list.saturating_sub(1), room(wakes)),
+            AssumedVcpu::Io(io) => {
                 let terms = self.row.terms.as_ref()?;
                 (self.wakes(io, terms), "its `interval` is too long, or `wakes` too few".into())
             }
@@ -277,7 +236,7 @@ impl Check<'_> {
 
     /// Most wake-ups of an I/O VCPU in a period. Each is seen late by up to a kernel path.
     fn wakes(&self, io: &IoVcpu, terms: &Terms) -> u64 {
-        let window = terms.period_max_ns.saturating_add(self.assumptions.path.1);
+        let window = terms.period_max_ns.saturating_add(self.assumptions.of.path.1);
         io.wakeups(diapason_abi::Nanos(window))
     }
 
@@ -285,10 +244,10 @@ impl Check<'_> {
     fn late(&self, as_planned: bool) -> Option<Alarm> {
         let terms = self.row.terms.as_ref()?;
         let assumed = match self.assumed() {
-            Some(Assumed::Main { response, .. }) if as_planned => *response,
+            Some(AssumedVcpu::Main { response, .. }) if as_planned => *response,
             // A grant's overrun is counted with it.
             _ if terms.share_ppm.is_some() => {
-                terms.period_max_ns.saturating_add(self.assumptions.path.1)
+                terms.period_max_ns.saturating_add(self.assumptions.of.path.1)
             }
             _ => terms.period_max_ns,
         };
@@ -305,10 +264,10 @@ impl Check<'_> {
     /// Item 10: an I/O VCPU waits at most (1 − U)·T for its grant; longer by what a budget may be
     /// exceeded by, which it pays back, and by 1 ns for each wake-up.
     fn lock_out(&self) -> Option<Alarm> {
-        let Some(Assumed::Io(io)) = self.assumed() else { return None };
+        let Some(AssumedVcpu::Io(io)) = self.assumed() else { return None };
         let terms = self.row.terms.as_ref()?;
         let grant = io.quantum(diapason_abi::Nanos(terms.period_max_ns));
-        let most = grant.0.saturating_add(self.assumptions.path.1);
+        let most = grant.0.saturating_add(self.assumptions.of.path.1);
         let wait = io.share.time_for(most).saturating_sub(most);
         let (observed, assumed) =
             (terms.lockout_max_ns, wait.saturating_add(self.wakes(io, terms)));
@@ -337,12 +296,25 @@ fn room(wakes: u64) -> String {
 mod tests {
     use super::super::{JobCost, KernelRow, LongestPath, sample};
     use super::*;
+    use diapason_costs::KERNEL;
+    use diapason_system::Server;
+
+    fn assumptions() -> Assumptions {
+        let system = sample::system();
+        Assumptions::of(&Plan::of(&system, system.clock_hz))
+    }
+
+    fn assumptions_of_all_reserved() -> Assumptions {
+        let mut assumptions = assumptions();
+        assumptions.of.reserved = true;
+        assumptions
+    }
 
     /// Name, observed and assumed of what the sample's run contradicts after a change.
     fn alarms(change: impl FnOnce(&mut Outcome)) -> Vec<(&'static str, u64, u64)> {
         let mut outcome = sample::outcome();
         change(&mut outcome);
-        let found = Assumptions::of(&sample::system()).against(&outcome, &sample::names());
+        let found = assumptions().against(&outcome, &sample::names());
         found.iter().map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
     }
 
@@ -371,7 +343,7 @@ mod tests {
         let mut used = |ns| {
             outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);
             outcome.threads[0].cpu_ns = ns;
-            let assumptions = Assumptions { reserved: true, ..Assumptions::of(&sample::system()) };
+            let assumptions = assumptions_of_all_reserved();
             assumptions.unpaid(&outcome).map(|alarm| (alarm.observed, alarm.assumed))
         };
         let most = entries * SWITCH_GRACE.0;
@@ -447,7 +419,8 @@ mod tests {
             }
             let mut outcome = sample::outcome();
             outcome.vcpus[1].wakes_max = wakes;
-            let found = Assumptions::of(&system).against(&outcome, &sample::names());
+            let found = Assumptions::of(&Plan::of(&system, system.clock_hz))
+                .against(&outcome, &sample::names());
             found.iter().map(|alarm| (alarm.observed, alarm.assumed)).collect::<Vec<_>>()
         };
         assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
@@ -463,7 +436,7 @@ mod tests {
         let text = |wakes| {
             let mut outcome = sample::outcome();
             (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (1, wakes);
-            Assumptions::of(&sample::system()).against(&outcome, &sample::names())[0].to_string()
+            assumptions().against(&outcome, &sample::names())[0].to_string()
         };
         assert!(text(7).ends_with("it needs `replenishments = 8` at least"), "{}", text(7));
         assert!(text(8).contains("no list is that long: give it a shorter period"), "{}", text(8));

@@ -19,7 +19,7 @@ pub use pipes::{PipePromise, PipeRow, parts as pipe_parts, render as render_pipe
 pub use render::share;
 pub use tuned::{TunedRow, render as render_tuned};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
-pub use verdict::{Verdict, judge};
+pub use verdict::{Finding, Verdict, judge};
 pub use written::{WrittenRow, render as render_written};
 
 use crate::console::Line;

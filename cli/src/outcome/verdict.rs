@@ -6,6 +6,7 @@ use crate::names::{self, Names};
 use crate::qemu::Ending;
 use crate::words;
 use diapason_sim::Stray;
+use std::fmt;
 
 /// The judgement on a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,18 +14,36 @@ pub enum Verdict {
     /// Every promise was kept.
     Holds,
     /// These were not.
-    Broken(Vec<String>),
+    Broken(Vec<Finding>),
     /// The kernel or the emulator failed: no promise of the description is to blame.
     Bug(String),
 }
 
+/// One thing that a run broke.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Finding {
+    /// An assumption of the plan.
+    Alarm(Alarm),
+    /// A promise: a sentence.
+    Promise(String),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Alarm(alarm) => alarm.fmt(f),
+            Finding::Promise(text) => f.write_str(text),
+        }
+    }
+}
+
 impl Verdict {
-    /// Why it does not hold.
+    /// Why it does not hold, as sentences.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         match self {
             Verdict::Holds => Vec::new(),
-            Verdict::Broken(findings) => findings.clone(),
+            Verdict::Broken(findings) => findings.iter().map(Finding::to_string).collect(),
             Verdict::Bug(text) => vec![text.clone()],
         }
     }
@@ -45,10 +64,12 @@ pub fn judge(
     }
     let mut findings = Vec::new();
     if ending == Ending::SupervisorDied {
-        findings.push("the process that supervises the others faulted".into());
+        let text = "the process that supervises the others faulted".into();
+        findings.push(Finding::Promise(text));
     }
-    findings.extend(alarms.iter().map(Alarm::to_string));
-    outcome.lives().for_each(|life| findings.extend(broken(life, names, may_fault)));
+    findings.extend(alarms.iter().cloned().map(Finding::Alarm));
+    let broken = outcome.lives().flat_map(|life| broken(life, names, may_fault));
+    findings.extend(broken.map(Finding::Promise));
     if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
 }
 
@@ -127,7 +148,11 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
     let unexpected = outcome.faults.iter().filter(|fault| !provided_for(fault.process));
     unexpected
         .map(|event| {
-            let what = words::fault(event.thread, event.cause, event.address, event.instruction);
+            let what = words::fault(
+                (event.thread, event.cause),
+                (event.address, event.instruction),
+                names,
+            );
             format!("process {}, which may not fault: {what}", names.process(event.process))
         })
         .collect()
@@ -137,6 +162,7 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
 mod tests {
     use super::super::{Assumptions, sample};
     use super::*;
+    use crate::plan::Plan;
 
     fn judged(ending: Ending, outcome: &Outcome, may_fault: &[bool]) -> Verdict {
         judge(ending, outcome, &sample::names(), may_fault, &[])
@@ -146,7 +172,7 @@ mod tests {
     fn misses_break_a_run() {
         let verdict = judged(Ending::Finished, &sample::outcome(), &[false, true]);
         let expected = "ctrl of engine missed 1 of 10002 deadlines";
-        assert_eq!(verdict, Verdict::Broken(vec![expected.into()]));
+        assert_eq!(verdict, Verdict::Broken(vec![Finding::Promise(expected.into())]));
     }
 
     #[test]
@@ -157,7 +183,11 @@ mod tests {
         let Verdict::Broken(findings) = judged(Ending::Halted, &outcome, &[false, false]) else {
             panic!("a fault of a process without a policy must not pass");
         };
-        assert!(findings[0].starts_with("process diag, which may not fault: thread 0 wrote"));
+        assert!(
+            findings[0]
+                .to_string()
+                .starts_with("process diag, which may not fault: thread 0 wrote")
+        );
     }
 
     #[test]
@@ -166,10 +196,14 @@ mod tests {
         outcome.threads[1].misses = 0;
         outcome.vcpus[0].overrun_max_ns = 1_000_000;
         let (system, names) = (sample::system(), sample::names());
-        let alarms = Assumptions::of(&system).against(&outcome, &names);
+        let alarms = Assumptions::of(&Plan::of(&system, system.clock_hz)).against(&outcome, &names);
         let verdict = judge(Ending::Finished, &outcome, &names, &[false, true], &alarms);
         let Verdict::Broken(findings) = verdict else { panic!("it must be broken") };
-        assert!(findings[0].starts_with("alarm budget-overrun: VCPU control used 1.000 ms more"));
+        assert!(
+            findings[0]
+                .to_string()
+                .starts_with("alarm budget-overrun: VCPU control used 1.000 ms more")
+        );
         assert_eq!(findings.len(), 1);
     }
 

@@ -1,11 +1,11 @@
 //! The bills of pipes for people: one row per pipe, one column per item.
 
-use super::pipes::{NoBill, Piped};
-use super::verdict::Plan;
+use super::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::SLOTS;
 use diapason_pipe::bill::{Basis, Bill, What};
+use diapason_plan::pipes::{NoBill, Piped};
 use diapason_system::{Pipe, System, Way};
 
 /// The columns of pipes from devices, in the order in which a message meets them.
@@ -29,7 +29,7 @@ const OUTPUT: [(What, &str); 4] = [
 /// A pipe and what `plan` says of it.
 type Row<'a> = (&'a Pipe, &'a Piped);
 
-impl Plan {
+impl View<'_> {
     /// Every pipe with its bill; nothing without pipes.
     pub(super) fn pipe_table(&self, system: &System) -> String {
         if system.pipes.is_empty() {

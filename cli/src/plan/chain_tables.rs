@@ -1,14 +1,14 @@
 //! The bills of chains for people and for programs.
 
-use super::chains::{ChainBill, ChainItem};
-use super::verdict::Plan;
+use super::View;
 use crate::duration::human;
 use crate::table::{Align, Table};
 use diapason_abi::pipe::OUT_SLOTS;
+use diapason_plan::chains::{ChainBill, ChainItem};
 use diapason_system::{Chain, System};
 use serde_json::{Value, json};
 
-impl Plan {
+impl View<'_> {
     /// Every chain with its bill, a line for each item; nothing without chains.
     pub(super) fn chain_table(&self, system: &System) -> String {
         let named = system.chains.iter().zip(&self.chains);

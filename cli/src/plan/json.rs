@@ -1,18 +1,16 @@
 //! A plan for programs. `docs/plan.md` documents the format; fields may be added, never renamed or
 //! given another unit.
 
-use super::allocate;
-use super::bus;
-use super::core::queue_name;
-use super::pipes::Piped;
-use super::tuned;
-use super::verdict::{Plan, Sum};
+use super::{View, bus, tuned};
 use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
+use diapason_plan::core::queue_name;
+use diapason_plan::pipes::Piped;
+use diapason_plan::{Sum, allocate};
 use diapason_system::{Diagnostics, Pipe, Server, System, Way};
 use serde_json::{Value, json};
 
-impl Plan {
+impl View<'_> {
     /// Everything, as one object.
     #[must_use]
     pub fn to_json(&self, system: &System) -> Value {
@@ -40,8 +38,8 @@ impl Plan {
                 "equation_1": sum(self.equation_one),
                 "wide": sum(self.wide),
             },
-            "margin_permille": self.margin,
-            "cheapest_queues": self.cheapest.as_ref().map(|queues| self.queues(system, queues)),
+            "margin_permille": self.margin(),
+            "cheapest_queues": self.cheapest().map(|queues| self.queues(system, queues)),
         })
     }
 

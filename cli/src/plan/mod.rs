@@ -1,27 +1,15 @@
 //! `diapason plan`: what can be promised about a described system before anything runs.
 //!
-//! The theory is in `diapason-analysis`; here a description becomes its input (`core`, with what
-//! the kernel costs from `diapason_costs`), and its answers become tables, JSON and one verdict. What
-//! boots asks the same [`objection`] first, so nothing boots that `plan` refuses.
+//! `diapason-plan` decides; here its plan becomes tables and JSON.
 
-mod allocate;
 mod bills;
 mod bus;
-mod calls;
 mod chain_tables;
-pub mod chains;
-mod core;
 mod json;
-mod outputs;
-pub mod pipes;
-mod refusal;
 mod render;
 mod tuned;
-mod verdict;
 
-pub use bus::Bused;
-pub use tuned::told;
-pub use verdict::{Plan, Sum, objection};
+pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, chains, pipes};
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
@@ -29,7 +17,19 @@ use crate::{Failure, duration};
 use diapason_system::{Description, System};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
+use std::ops::Deref;
 use std::path::PathBuf;
+
+/// A plan as it is shown.
+struct View<'a>(&'a Plan);
+
+impl Deref for View<'_> {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        self.0
+    }
+}
 
 /// What `plan` was asked to do.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
         Description::One(system) => {
             let plan = planned(&system, request);
             let text = if request.json {
-                format!("{:#}\n", plan.to_json(&system))
+                format!("{:#}\n", View(&plan).to_json(&system))
             } else {
                 shown(&plan, &system, std::io::stdout().is_terminal())
             };
@@ -84,7 +84,7 @@ fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (S
     let each = parts.iter().zip(&plans);
     if request.json {
         let each = each.map(|((name, system), plan)| {
-            let mut object = plan.to_json(system);
+            let mut object = View(plan).to_json(system);
             object[noun] = name.as_str().into();
             object
         });
@@ -100,7 +100,7 @@ fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (S
 
 /// Tables, then what is wrong, then the verdict.
 fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
-    let mut text = plan.render(system);
+    let mut text = View(plan).render(system);
     for found in &plan.findings {
         let found = if coloured { found.coloured() } else { found.plain() };
         text += &format!("\n{found}\n");
@@ -122,18 +122,18 @@ pub fn clock(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Refuses a system whose VCPUs do not hold.
+/// Clears a planned system for boot.
 ///
 /// # Errors
-/// The first thing that fails, as `plan` says it.
-pub fn insist(system: &System) -> Result<(), Failure> {
-    match objection(system) {
-        None => Ok(()),
-        Some(found) if std::io::stderr().is_terminal() => {
-            Err(Failure::NotAdmitted(found.coloured()))
-        }
-        Some(found) => Err(Failure::NotAdmitted(found.plain())),
+/// The first thing that fails, as `plan` says it, unless it may boot [`Unproved`].
+pub fn cleared(plan: &Plan, unproved: Option<Unproved>) -> Result<Cleared, Failure> {
+    if let Some(unproved) = unproved {
+        return Ok(plan.clear_anyway(unproved));
     }
+    plan.clear().map_err(|found| match std::io::stderr().is_terminal() {
+        true => Failure::NotAdmitted(found.coloured()),
+        false => Failure::NotAdmitted(found.plain()),
+    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! A plan as tables for people.
 
-use super::allocate;
-use super::bus;
-use super::core::queue_name;
-use super::refusal::share;
-use super::verdict::{Plan, Sum};
+use super::{View, bus};
 use crate::duration::human;
 use crate::table::{Align, Table};
-use diapason_abi::Nanos;
-use diapason_analysis::server::{Failure, Refusal, Response, Server as _, Supply, Unfit};
+use diapason_analysis::server::{Failure, Refusal, Response, Unfit};
+use diapason_plan::core::queue_name;
+use diapason_plan::{Sum, allocate, share};
 use diapason_system::{Server, System};
 
-impl Plan {
+impl View<'_> {
     /// Tables: the VCPUs, the bounds, and what was assumed.
     #[must_use]
     pub fn render(&self, system: &System) -> String {
@@ -92,29 +89,6 @@ impl Plan {
         ]
     }
 
-    /// The shortest grant of an I/O VCPU and the time in which it is its share.
-    #[must_use]
-    pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
-        let io = &self.core.system.ios[io];
-        let periods = io.serves.iter().map(|main| self.core.system.mains[*main].period);
-        let grant = periods.map(|period| io.quantum(period)).min().unwrap_or_default();
-        (grant, Nanos(io.share.time_for(grant.0)))
-    }
-
-    /// What is known of a Main VCPU's response, if the exact test admits the system.
-    #[must_use]
-    pub fn response(&self, main: usize) -> Option<&Response> {
-        self.exact.as_ref().ok()?.responses.get(main)
-    }
-
-    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
-    /// exact test admits the system: D_sync.
-    #[must_use]
-    pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
-        self.exact.as_ref().ok()?;
-        Some(Supply::of(&self.core.system, main)?.sync(Nanos(job_ns)).0)
-    }
-
     /// A line for each VCPU whose jobs are described.
     fn jobs_remark(&self, system: &System) -> String {
         let mut text = String::new();
@@ -158,19 +132,6 @@ impl Plan {
         table.render()
     }
 
-    /// Σ C/T + Σ U, rounded up.
-    #[must_use]
-    pub fn utilization_ppm(&self) -> u64 {
-        let system = &self.core.system;
-        let mains = system.mains.iter().map(|main| {
-            let ppm =
-                (u128::from(main.budget.0) * 1_000_000).div_ceil(u128::from(main.period.0.max(1)));
-            u64::try_from(ppm).unwrap_or(u64::MAX)
-        });
-        let ios = system.ios.iter().map(|io| u64::from(io.share.ppm()));
-        mains.chain(ios).sum()
-    }
-
     fn remarks(&self, system: &System) -> String {
         let core = &self.core.system;
         let mut text = format!(
@@ -180,7 +141,7 @@ impl Plan {
             human(self.costs.top_half().0),
             human(core.switch.0),
         );
-        text += &match self.margin {
+        text += &match self.margin() {
             Some(margin) if margin >= 1_000 => format!(
                 "margin: every budget could grow by {}.{} %\n",
                 (margin - 1_000) / 10,
@@ -197,11 +158,11 @@ impl Plan {
     }
 
     fn queues_remark(&self, system: &System) -> String {
-        let Some(queues) = &self.cheapest else {
+        let Some(queues) = self.cheapest() else {
             return "queues: none that were tried hold\n".to_owned();
         };
         let now: Vec<_> = self.core.system.mains.iter().map(|main| main.queue).collect();
-        if *queues == now {
+        if queues == now {
             return "queues: these are the cheapest that hold\n".to_owned();
         }
         let numbers = self.core.mains.iter();

@@ -14,10 +14,10 @@ mod timeline;
 mod topology;
 mod watch;
 
+use crate::commands::code;
 use crate::describe::describe;
-use crate::failure::{BROKEN, HOLDS};
 use crate::outcome::{Outcome, Verdict};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Unproved};
 use crate::session::{Run, Session};
 use crate::simulate::{self, Followed, Lives};
 use crate::{Failure, Workspace, metal};
@@ -37,6 +37,8 @@ pub struct ReportRequest {
     pub seed: Option<u64>,
     /// Where to put the page.
     pub out: PathBuf,
+    /// Simulate it even if its plan does not hold.
+    pub unproved: Option<Unproved>,
 }
 
 /// Everything the page is made of.
@@ -62,12 +64,12 @@ impl Facts<'_> {
 /// If the description makes no sense, does not hold, or the page cannot be written.
 pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
-    plan::insist(&system)?;
     let plan = Plan::of(&system, system.clock_hz);
+    plan::cleared(&plan, request.unproved)?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-    let session = Session::assemble(system, built, options)?;
+    let session = Session::planned(plan, built, options, request.unproved)?;
     eprintln!("simulating {}", crate::duration::human(request.horizon_ns));
     let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
     let works = simulate::works(&session, request.seed);
@@ -78,7 +80,7 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let verdict = session.judge(&run);
     let facts = Facts {
         session: &session,
-        plan: &plan,
+        plan: &session.plan,
         run: &run,
         lives: &lives,
         watch: &watch,
@@ -89,9 +91,5 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     std::fs::write(out, page::page(&facts))
         .map_err(|error| Failure::io(format!("write {}", out.display()), &error))?;
     eprintln!("{}", out.display());
-    match verdict {
-        Verdict::Holds => Ok(HOLDS),
-        Verdict::Broken(_) => Ok(BROKEN),
-        Verdict::Bug(text) => Err(Failure::Ours(text)),
-    }
+    code(&session, verdict)
 }

@@ -62,11 +62,14 @@ fn section(title: &str, words: &str, content: String) -> String {
 
 /// Name, verdict and the numbers that matter most.
 fn head(facts: &Facts<'_>) -> String {
-    let (class, verdict, findings) = match facts.verdict {
-        Verdict::Holds => ("good", "holds", Vec::new()),
-        Verdict::Broken(findings) => ("bad", "does not hold", findings.clone()),
-        Verdict::Bug(text) => ("bad", "ended by a bug of ours", vec![text.clone()]),
+    let (class, verdict) = match facts.verdict {
+        Verdict::Holds if facts.session.proved => ("good", "holds"),
+        Verdict::Holds => ("bad", "unproved; nothing was broken"),
+        Verdict::Broken(_) if facts.session.proved => ("bad", "does not hold"),
+        Verdict::Broken(_) => ("bad", "unproved; does not hold"),
+        Verdict::Bug(_) => ("bad", "ended by a bug of ours"),
     };
+    let findings = facts.verdict.findings();
     let findings: String =
         findings.iter().map(|finding| format!("<li>{}</li>", escaped(finding))).collect();
     let findings = if findings.is_empty() { findings } else { format!("<ul>{findings}</ul>") };
@@ -107,7 +110,7 @@ fn tiles(facts: &Facts<'_>) -> String {
     if let Some(end) = outcome.end {
         tiles.push(("processor idle".to_owned(), share(end.idle_ns, end.time_ns)));
     }
-    if let Some(margin) = facts.plan.margin.filter(|margin| *margin >= 1_000) {
+    if let Some(margin) = facts.plan.margin().filter(|margin| *margin >= 1_000) {
         let percent = format!("{}.{} %", (margin - 1_000) / 10, margin % 10);
         tiles.push(("every budget could grow by".to_owned(), percent));
     }

@@ -5,7 +5,7 @@ use super::perfetto::Sheet;
 use super::{Listener, SimRequest, how_it_ended, with_upsets, works};
 use crate::commands::{Addition, as_json, as_tables, code};
 use crate::console::Line;
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::{live_from, say};
 use crate::outcome::Verdict;
 use crate::qemu::Ending;
@@ -238,7 +238,9 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     let mut sessions = Vec::new();
     for (name, system) in parts {
         let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-        sessions.push((name, Session::assemble(system, built.clone(), options)?));
+        let plan = crate::plan::Plan::of(&system, system.clock_hz);
+        let session = Session::planned(plan, built.clone(), options, request.unproved)?;
+        sessions.push((name, session));
     }
     let (runs, traces) = run(request, &sessions, &joined)?;
     for ((name, _), trace) in sessions.iter().zip(&traces) {
@@ -319,8 +321,14 @@ fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8
     }
     if json {
         let holds = judged.iter().all(|verdict| *verdict == Verdict::Holds);
-        say(&format!("{:#}", json!({ "holds": holds, format!("{noun}s"): objects })));
+        let proved = sessions.iter().all(|(_, session)| session.proved);
+        let all =
+            json!({ "holds": holds && proved, "proved": proved, format!("{noun}s"): objects });
+        say(&format!("{all:#}"));
     }
-    let codes: Result<Vec<u8>, Failure> = judged.into_iter().map(code).collect();
-    Ok(if codes?.contains(&BROKEN) { BROKEN } else { HOLDS })
+    let coded =
+        judged.into_iter().zip(sessions).map(|(verdict, (_, session))| code(session, verdict));
+    let codes = coded.collect::<Result<Vec<u8>, Failure>>()?;
+    let worst = [BROKEN, UNPROVED].into_iter().find(|code| codes.contains(code));
+    Ok(worst.unwrap_or(HOLDS))
 }

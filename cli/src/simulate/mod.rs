@@ -21,7 +21,8 @@ use crate::console::Line;
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::live;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::{Finding, Outcome, Verdict};
+use crate::plan::Unproved;
 use crate::qemu::Ending;
 use crate::session::{Run, Session};
 use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
@@ -86,6 +87,8 @@ pub struct SimRequest {
     pub histogram: bool,
     /// Where to put them as pictures, if that is wanted.
     pub svg: Option<PathBuf>,
+    /// Simulate it even if its plan does not hold.
+    pub unproved: Option<Unproved>,
 }
 
 impl SimRequest {
@@ -103,6 +106,9 @@ impl SimRequest {
         }
         if self.strict {
             options.push(String::from("--strict"));
+        }
+        if self.unproved.is_some() {
+            options.push(String::from("--unproved"));
         }
         options
     }
@@ -238,7 +244,8 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         Description::Several(list) => return hosts::simulate(request, Several::hosts(list)),
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };
-    plan::insist(&system)?;
+    let promised = plan::Plan::of(&system, system.clock_hz);
+    plan::cleared(&promised, request.unproved)?;
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
         let searched = search::search(&request.system, &request.again(), from, count, request.jobs);
@@ -252,7 +259,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-    let session = Session::assemble(system, built, options)?;
+    let session = Session::planned(promised, built, options, request.unproved)?;
     match request.seeds {
         Some(seeds) => through(&Plan { session, request, clock, asked }, seeds),
         None => once(&Plan { session, request, clock, asked }, wanted),
@@ -297,7 +304,7 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     let follows = wanted.message.is_some() || request.stages;
     let transfers = request.captures.pcap.is_some() || follows;
     let (functions, sights) = in_sight(&session.system, &faults, transfers);
-    let messages = follows.then(|| Messages::new(&session.system, &sights, wanted.message));
+    let messages = follows.then(|| Messages::new(&session.plan, &sights, wanted.message));
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
@@ -333,9 +340,6 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// How findings begin that are alarms.
-const ALARM: &str = "alarm ";
-
 /// Many runs, up to the first that breaks a promise.
 fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
     let session = &plan.session;
@@ -352,8 +356,10 @@ fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
             Verdict::Holds => None,
             Verdict::Broken(findings) => {
                 // What a fault breaks is an assumption, and an alarm that says so is the answer.
-                let is_answer = |finding: &String| !faults.is_empty() && finding.starts_with(ALARM);
-                findings.into_iter().find(|finding| !is_answer(finding))
+                let is_answer =
+                    |finding: &Finding| !faults.is_empty() && matches!(finding, Finding::Alarm(_));
+                let wrong = findings.into_iter().find(|finding| !is_answer(finding));
+                wrong.map(|finding| finding.to_string())
             }
             Verdict::Bug(text) => Some(format!("{BUG}{text}")),
         };
@@ -468,7 +474,7 @@ pub fn follow(
 ) -> Result<Followed, Failure> {
     simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, true);
-    let messages = Messages::new(&session.system, &sights, choice);
+    let messages = Messages::new(&session.plan, &sights, choice);
     let mut how = with_upsets(session, how, faults);
     how.watched = messages.watched();
     let watch = Watch::begin(sights, &Request::default(), &session.names)?;

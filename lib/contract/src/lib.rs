@@ -1,5 +1,6 @@
 //! What the USB server, its clients, descriptions and the planner agree on: names, layouts and
-//! limits. Each is written here once.
+//! limits. Each is written here once. What a description may tell the server is in [`settings`],
+//! its threads and services are in [`threads`], what it needs is in [`needs`].
 //!
 //! | module | segments | semaphores |
 //! |---|---|---|
@@ -16,12 +17,19 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate alloc;
+
 pub mod camera;
 pub mod can;
 pub mod disk;
 pub mod keyboard;
 pub mod link;
+pub mod needs;
 pub mod network;
 pub mod sensor;
+pub mod settings;
+pub mod stream;
+pub mod threads;
 pub mod times;
 pub mod tuned;

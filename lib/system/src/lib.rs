@@ -35,6 +35,7 @@ mod names;
 mod pipe;
 mod queues;
 mod read;
+mod server;
 mod settings;
 mod source;
 mod suggest;
@@ -48,7 +49,7 @@ mod usb;
 mod vcpu;
 mod vcpus;
 
-pub use archive::{RunOptions, build};
+pub use archive::{Permit, RunOptions, build};
 pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};

@@ -18,6 +18,7 @@ use crate::suggest::nearest;
 use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
+use diapason_contract::can;
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -104,21 +105,25 @@ pub(crate) fn expand(declared: &mut Declared) {
         let (way, channel) = (pipe.way, pipe.channel.clone());
         let server = server(declared, pipe.usb.as_ref());
         let end = pipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        // Without names there is no such channel, which is reported by `check`.
+        let Some(known) = usize::try_from(channel.value).ok().and_then(can::names) else {
+            continue;
+        };
         let mut names: Vec<At<String>> = Vec::new();
-        let mut named = |what: &str| {
-            let name = At::new(format!("can{}{what}", channel.value), channel.span.clone());
+        let mut named = |name: &str| {
+            let name = At::new(name.to_owned(), channel.span.clone());
             names.push(name.clone());
             name
         };
         let segment =
             |name, size| Named { name, what: DeclaredSegment { size, dma: false, common: false } };
-        declared.segments.push(segment(named(""), BYTES));
-        let ready = Named { name: named(".ready"), what: SemaphoreKind::Counting(0) };
+        declared.segments.push(segment(named(known.arrivals), BYTES));
+        let ready = Named { name: named(known.ready), what: SemaphoreKind::Counting(0) };
         declared.semaphores.push(ready);
         if way == Way::ToDevice {
-            declared.segments.push(segment(named(".out"), OUT_BYTES));
-            declared.segments.push(segment(named(".report"), REPORT_BYTES));
-            declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
+            declared.segments.push(segment(named(known.departures), OUT_BYTES));
+            declared.segments.push(segment(named(known.reports), REPORT_BYTES));
+            declared.mailboxes.push(Named { name: named(known.requests), what: REQUESTS });
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());

@@ -10,7 +10,8 @@ use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, ENVELOPES};
 use diapason_abi::settings::{MARK, Settings, WORDS};
-use diapason_abi::usbd::{self, Values};
+use diapason_contract::can;
+use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
 
 /// Numbers that a program is told under a name.
@@ -31,6 +32,13 @@ impl Setting {
 }
 
 impl Process {
+    /// Returns what its program is told under a name.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> &[u64] {
+        let told = self.settings.iter().find(|setting| setting.name == name);
+        told.map_or(&[], |setting| &setting.numbers)
+    }
+
     /// Tell its program these numbers under a name, instead of what it was told.
     pub fn set(&mut self, name: &str, numbers: &[u64]) {
         self.settings.retain(|setting| setting.name != name);
@@ -159,6 +167,10 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !clients.is_empty() {
         settings.push(Setting::new(usbd::CLIENTS, &clients));
     }
+    let opens = opened(&system.processes[usize::from(server)]);
+    if !opens.is_empty() {
+        settings.push(Setting::new(usbd::OPENS, &opens));
+    }
     let contracts = contracts(pipes());
     if !contracts.are_none() {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
@@ -169,6 +181,16 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(ENVELOPES, &envelopes));
     }
     settings
+}
+
+/// The channels whose pipes a process may use, if it is a USB server.
+fn opened(process: &Process) -> Vec<u64> {
+    if process.program != usbd::PROGRAM {
+        return Vec::new();
+    }
+    let uses = |name: &str| process.uses.iter().any(|used| used == name);
+    let channels = (0..can::CHANNELS as u64).zip((0..).map_while(can::names));
+    channels.filter(|(_, names)| uses(names.arrivals)).map(|(channel, _)| channel).collect()
 }
 
 /// What the pipes from a device carry at most: the server measures what comes.

@@ -457,6 +457,8 @@ pub struct Scheduling {
 /// Something in the text that a tool can point at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
+    /// The process of this number.
+    Process(u16),
     /// The VCPU of this number.
     Vcpu(u16),
     /// The pipe of this number.
@@ -532,6 +534,9 @@ impl System {
     pub fn problem(&self, place: Place, [title, label, note, help]: [&str; 4]) -> Diagnostics {
         let nowhere = 0..0;
         let span = match place {
+            Place::Process(index) => {
+                self.origin.programs.get(usize::from(index)).unwrap_or(&nowhere)
+            }
             Place::Vcpu(index) => self.origin.vcpus.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Pipe(index) => self.origin.pipes.get(usize::from(index)).unwrap_or(&nowhere),
             Place::Tpipe(index) => self.origin.tpipes.get(usize::from(index)).unwrap_or(&nowhere),

@@ -23,11 +23,7 @@ use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
 use diapason_abi::pipe::{
     BYTES, CLOSED, Envelope, OUT_BYTES, PLACES, QUESTIONS, REPORT_BYTES, REQUESTS,
 };
-
-/// The VCPU of the thread that answers; the server opens it by this name.
-const TUNE: &str = "usb-tune";
-/// The VCPU of the thread that takes what is written.
-const SEND: &str = "usb-send";
+use diapason_contract::{threads, tuned};
 
 /// A place for a pipe that a process may open, change and close while the system runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,16 +98,18 @@ pub(crate) fn expand(declared: &mut Declared) {
         let end = tpipe.process.as_ref().and_then(|name| process(declared, &name.value));
         let span = tpipe.name.span.clone();
         let mut names: Vec<At<String>> = Vec::new();
-        let mut named = |what: &str| {
-            names.push(At::new(format!("tpipe{place}{what}"), span.clone()));
+        // Without names there are too many places, which is reported by `check`.
+        let Some(known) = tuned::names(place) else { return };
+        let mut named = |name: &str| {
+            names.push(At::new(name.to_owned(), span.clone()));
             names[names.len() - 1].clone()
         };
         let ring = DeclaredSegment { size: BYTES, dma: false, common: false };
-        declared.segments.push(Named { name: named(""), what: ring });
+        declared.segments.push(Named { name: named(known.ring), what: ring });
         let ready = SemaphoreKind::Counting(0);
-        declared.semaphores.push(Named { name: named(".ready"), what: ready });
-        declared.mailboxes.push(Named { name: named(".ask"), what: QUESTIONS });
-        declared.mailboxes.push(Named { name: named(".answer"), what: QUESTIONS });
+        declared.semaphores.push(Named { name: named(known.ready), what: ready });
+        declared.mailboxes.push(Named { name: named(known.questions), what: QUESTIONS });
+        declared.mailboxes.push(Named { name: named(known.answers), what: QUESTIONS });
         let thread = DeclaredVcpu::Main {
             budget: At::new(CLOSED.0.0, span.clone()),
             period: At::new(CLOSED.1.0, span.clone()),
@@ -119,13 +117,13 @@ pub(crate) fn expand(declared: &mut Declared) {
             background: false,
             job_ns: None,
         };
-        declared.vcpus.push(Named { name: named(".vcpu"), what: thread });
+        declared.vcpus.push(Named { name: named(known.vcpu), what: thread });
         if !declared.tpipes[place].to.is_empty() {
             let segment = |size| DeclaredSegment { size, dma: false, common: false };
             let (out, report) = (segment(OUT_BYTES), segment(REPORT_BYTES));
-            declared.segments.push(Named { name: named(".out"), what: out });
-            declared.segments.push(Named { name: named(".report"), what: report });
-            declared.mailboxes.push(Named { name: named(".control"), what: REQUESTS });
+            declared.segments.push(Named { name: named(known.out), what: out });
+            declared.segments.push(Named { name: named(known.reports), what: report });
+            declared.mailboxes.push(Named { name: named(known.control), what: REQUESTS });
         }
         for end in [server, end].into_iter().flatten() {
             declared.processes[end].uses.extend(names.iter().cloned());
@@ -213,7 +211,10 @@ fn answered(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
         return;
     };
     let server = &declared.processes[server];
-    let needed = [(TUNE, "decide about pipes", true), (SEND, "send", !tpipe.to.is_empty())];
+    let needed = [
+        (threads::TUNE.vcpu, "decide about pipes", true),
+        (threads::SEND.vcpu, "send", !tpipe.to.is_empty()),
+    ];
     for (vcpu, does, _) in needed.into_iter().filter(|(.., is_needed)| *is_needed) {
         if !server.uses.iter().any(|used| used.value == vcpu) {
             let title = format!("`{}` has no VCPU to {does} on", server.name.value);
@@ -256,7 +257,7 @@ pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
             usb: device(declared, tpipe.usb.as_ref())?.0,
             server: number(server(declared, tpipe.usb.as_ref())?)?,
             process: number(process(declared, &tpipe.process.as_ref()?.value)?)?,
-            vcpu: names.vcpu(&format!("tpipe{place}.vcpu")).and_then(number)?,
+            vcpu: names.vcpu(tuned::names(place)?.vcpu).and_then(number)?,
             envelope: Envelope {
                 channels: bits(&tpipe.channels),
                 to: bits(&tpipe.to),

@@ -6,7 +6,7 @@ use common::{ENGINE, OPTIONS, built, is_only, program, program_named, told};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, flags};
 use diapason_abi::settings::Settings;
 use diapason_abi::{Key, call};
-use diapason_system::{Interrupt, Restart, SemaphoreKind, Setting, build, parse};
+use diapason_system::{Interrupt, Permit, Restart, SemaphoreKind, Setting, build, parse};
 
 #[test]
 fn every_key_arrives_in_the_system() {
@@ -111,7 +111,7 @@ fn a_program_is_stored_once_and_asked_for_once() {
                 [[process]]\nname = \"b\"\nprogram = \"p\"\npriority = 1\n";
     let system = parse("s.toml", text).unwrap();
     let mut asked = Vec::new();
-    let bytes = build(&system, &OPTIONS, &mut |name| {
+    let bytes = build(Permit::granted(), &system, &OPTIONS, &mut |name| {
         asked.push(name.to_owned());
         Ok(program())
     });
@@ -133,7 +133,7 @@ fn a_supervisor_without_anybody_still_has_its_mailbox() {
 #[test]
 fn a_missing_program_is_pointed_at() {
     let system = parse("engine.toml", ENGINE).unwrap();
-    let found = build(&system, &OPTIONS, &mut |name| match name {
+    let found = build(Permit::granted(), &system, &OPTIONS, &mut |name| match name {
         "engine-sensors" => Err("no package has a program of this name".to_owned()),
         _ => Ok(program()),
     });
@@ -146,7 +146,7 @@ fn a_missing_program_is_pointed_at() {
 #[test]
 fn a_missing_program_named_like_its_process_is_pointed_at() {
     let system = parse("engine.toml", ENGINE).unwrap();
-    let found = build(&system, &OPTIONS, &mut |name| match name {
+    let found = build(Permit::granted(), &system, &OPTIONS, &mut |name| match name {
         "diag" => Err(String::new()),
         _ => Ok(program()),
     });
@@ -157,7 +157,7 @@ fn a_missing_program_named_like_its_process_is_pointed_at() {
 #[test]
 fn all_bad_programs_are_reported_at_once() {
     let system = parse("engine.toml", ENGINE).unwrap();
-    let found = build(&system, &OPTIONS, &mut |name| {
+    let found = build(Permit::granted(), &system, &OPTIONS, &mut |name| {
         let mut file = program();
         match name {
             "engine-sensors" => file[0] = 0,
@@ -180,7 +180,7 @@ fn programs_count_against_the_memory() {
     let text = "[system]\nname = \"s\"\nmemory = \"9M\"\n[[process]]\nname = \"p\"\npriority = 1\n";
     let system = parse("engine.toml", text).unwrap();
     assert!(built(&system).is_ok());
-    let found = build(&system, &OPTIONS, &mut |_| {
+    let found = build(Permit::granted(), &system, &OPTIONS, &mut |_| {
         let mut file = program();
         file.resize(1 << 20, 0);
         Ok(file)
@@ -211,7 +211,8 @@ fn settings_need_room_in_the_program() {
     assert_eq!(told(&archive, 1).get("rates"), [3, 4]);
     let twice = [program_named("p"), program_named("p")].concat();
     for (file, why) in [(common::program(), "no room"), (twice, "two marks")] {
-        let found = build(&system, &OPTIONS, &mut |_| Ok(file.clone())).unwrap_err();
+        let found =
+            build(Permit::granted(), &system, &OPTIONS, &mut |_| Ok(file.clone())).unwrap_err();
         let title = "`p` takes no settings, but `q` has some";
         assert_eq!((found.items()[0].title, found.items()[0].line), (title, 8), "{why}");
     }

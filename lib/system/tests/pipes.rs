@@ -6,7 +6,7 @@ use common::{built, refused, told};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts};
 use diapason_abi::settings::Settings;
-use diapason_abi::usbd::CLIENTS;
+use diapason_contract::settings::CLIENTS;
 use diapason_system::{Pipe, Way, parse};
 
 /// A USB server `usbd` with an interface `can`, a reader `r` with a VCPU, one without (`bare`), and

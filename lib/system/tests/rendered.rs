@@ -5,7 +5,7 @@
 mod common;
 
 use common::{ENGINE, problems, program};
-use diapason_system::{RunOptions, build, parse};
+use diapason_system::{Permit, RunOptions, build, parse};
 use std::path::PathBuf;
 
 #[track_caller]
@@ -37,11 +37,12 @@ fn too_little_memory() {
 #[test]
 fn a_program_the_kernel_would_refuse() {
     let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
-    let found = build(&parse("engine.toml", ENGINE).unwrap(), &options, &mut |name| {
-        let mut file = program();
-        file[64 + 4] = if name == "control" { 3 } else { 1 };
-        Ok(file)
-    });
+    let found =
+        build(Permit::granted(), &parse("engine.toml", ENGINE).unwrap(), &options, &mut |name| {
+            let mut file = program();
+            file[64 + 4] = if name == "control" { 3 } else { 1 };
+            Ok(file)
+        });
     looks_like("program.txt", &found.unwrap_err().plain());
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{built, refused, told};
-use diapason_abi::usbd::{CLIENTS, CRITICAL, LINKS, PROMISE, SAYS, SERVES, STREAMS};
+use diapason_contract::settings::{CLIENTS, CRITICAL, LINKS, PROMISE, SAYS, SERVES, STREAMS};
 use diapason_system::parse;
 
 /// A USB server with settings that begin in line 7, and another process.

@@ -43,19 +43,13 @@ pub trait Platform: Sized + 'static {
     ///
     /// # Errors
     /// The segment is not there.
-    fn writer<T: Plain, const N: usize>(
-        &self,
-        name: &str,
-    ) -> Result<Writer<'static, T, N>, Errno>;
+    fn writer<T: Plain, const N: usize>(&self, name: &str) -> Result<Writer<'static, T, N>, Errno>;
 
     /// Opens the reading end of a pipe.
     ///
     /// # Errors
     /// The segment is not there.
-    fn reader<T: Plain, const N: usize>(
-        &self,
-        name: &str,
-    ) -> Result<Reader<'static, T, N>, Errno>;
+    fn reader<T: Plain, const N: usize>(&self, name: &str) -> Result<Reader<'static, T, N>, Errno>;
 
     /// Opens a mailbox whose messages wake a thread.
     ///

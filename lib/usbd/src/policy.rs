@@ -1,37 +1,13 @@
 //! Everything that is a choice: names in the description, who interrupts when, how much of what.
 
 use diapason_abi::Nanos;
+use diapason_contract::threads::RECEIVE;
 use diapason_usb::class::kvaser;
 use diapason_usb::xhci::Limits;
 
-/// The controller in the description.
-pub const DEVICE: &str = "xhci";
-/// Memory the driver and the controller share: contexts and rings.
-pub const RINGS: &str = "usb-rings";
-/// Memory that transfers carry to and fro.
-pub const BUFFERS: &str = "usb-buffers";
-
-/// The services a description asks for, as bits: their places in `diapason_abi::usbd::SERVICES`.
-pub mod wanted {
-    /// CAN interfaces.
-    pub const CAN: u64 = 1 << 0;
-    /// Sensors on a serial line.
-    pub const SENSOR: u64 = 1 << 1;
-    /// Keyboards.
-    pub const KEYBOARD: u64 = 1 << 2;
-    /// Disks.
-    pub const DISK: u64 = 1 << 3;
-    /// Cameras.
-    pub const CAMERA: u64 = 1 << 4;
-    /// Hubs, and what is behind them.
-    pub const HUBS: u64 = 1 << 5;
-    /// Network devices.
-    pub const NETWORK: u64 = 1 << 6;
-}
-
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
-/// What is to be said about all that, as bits: places in `diapason_abi::usbd::SAYINGS`.
+/// What is to be said about all that, as bits: places in `settings::SAYINGS`.
 pub mod tell {
     /// Each device: what it is, its endpoints, and what is left of its bus.
     pub const DEVICES: u64 = 1 << 0;
@@ -48,63 +24,23 @@ pub const HUBS: usize = 4;
 /// Most pixels of a picture: 640 by 480.
 pub const CAMERA_PIXELS: u32 = 640 * 480;
 
-/// Where a bottom half is at home.
-pub struct Home {
-    /// Its VCPU in the description.
-    pub vcpu: &'static str,
-    /// Its thread.
-    pub thread: &'static str,
-    /// What the simulator calls its work.
-    pub work: &'static str,
-    /// The shortest time between two of its interrupts: the description's interval is a little
-    /// shorter.
-    pub moderation: Nanos,
-    /// Interrupts are handled so much later, for controllers that ignore moderation: none
-    /// interrupts again before that.
-    pub pace: Nanos,
-}
-
-/// What the simulator calls the work of the thread that manages.
-pub const MANAGES: &str = "usbd.manage";
 /// The interrupter of commands, ports, control transfers, and most of what goes to devices. Those
 /// of the services follow it in their order; the same number of messages is in the description.
 pub const MANAGING: u16 = 0;
 /// Its time between interrupts.
 pub const MANAGED: Nanos = Nanos::from_millis(2);
 
-/// What CAN channels receive.
-pub const CAN: Home = Home {
-    vcpu: "usb-receive",
-    thread: "receive",
-    work: "usbd.receive",
-    moderation: kvaser::MODERATION,
-    pace: Nanos::ZERO,
-};
-/// What clients ask for, and the frames they write; this one has no interrupter.
-pub const SENDING: Home = Home {
-    vcpu: "usb-send",
-    thread: "send",
-    work: "usbd.send",
-    moderation: Nanos::ZERO,
-    pace: Nanos::ZERO,
-};
-/// It rests so long before it listens again.
+/// The thread that hears clients of CAN channels rests so long before it listens again.
 pub const REST: Nanos = diapason_abi::pipe::REST;
 /// Interrupts of [`MANAGING`] are handled so much later. QEMU's controller ignores moderation, but
 /// no controller interrupts again before that; and nothing that is managed is in a hurry.
 pub const PACE: Nanos = Nanos::from_millis(2);
-/// Who answers questions about tuned pipes; no interrupter.
-pub const TUNING: Home = Home {
-    vcpu: "usb-tune",
-    thread: "tune",
-    work: "usbd.tune",
-    moderation: Nanos::ZERO,
-    pace: Nanos::from_millis(5),
-};
 /// A reservation that cannot be changed yet is tried again after this time, and so long.
 pub const RETRY: Nanos = Nanos::from_millis(5);
 /// The same.
 pub const PATIENCE: Nanos = Nanos::from_secs(2);
+// The driver's own costs assume what the thread is told.
+const _: () = assert!(RECEIVE.moderation.0 == kvaser::MODERATION.0);
 /// How exact time stamps of interfaces are.
 pub const CLOCK: Nanos = Nanos::from_micros(10);
 
@@ -112,70 +48,6 @@ pub const CLOCK: Nanos = Nanos::from_micros(10);
 pub const LOST: Nanos = Nanos::from_millis(10);
 /// Events taken off a ring before the controller is told how far it was read.
 pub const BATCH: u32 = 32;
-
-/// What a sensor sends: a packet every 2.5 ms, of which it keeps a few.
-pub const SENSOR: Home = Home {
-    vcpu: "usb-sensor",
-    thread: "sensor",
-    work: "usbd.sensor",
-    moderation: Nanos::from_millis(2),
-    pace: Nanos::ZERO,
-};
-
-/// Keys.
-pub const KEYBOARD: Home = Home {
-    vcpu: "usb-keyboard",
-    thread: "keyboard",
-    work: "usbd.keyboard",
-    moderation: Nanos::from_millis(8),
-    pace: Nanos::ZERO,
-};
-
-/// What a disk has done: three transfers to a command, and none waits for another client.
-pub const DISK: Home = Home {
-    vcpu: "usb-disk",
-    thread: "disk",
-    work: "usbd.disk",
-    moderation: Nanos::from_micros(125),
-    pace: Nanos::from_micros(125),
-};
-
-/// What a camera sends: of 16 transfers pending, one each 125 us, eight wait for an interrupt.
-pub const CAMERA: Home = Home {
-    vcpu: "usb-camera",
-    thread: "camera",
-    work: "usbd.camera",
-    moderation: Nanos::from_micros(500),
-    pace: Nanos::from_micros(500),
-};
-
-/// Frames from and to a network.
-pub const NETWORK: Home = Home {
-    vcpu: "usb-network",
-    thread: "network",
-    work: "usbd.network",
-    moderation: Nanos::from_micros(125),
-    pace: Nanos::from_micros(125),
-};
-
-/// Messages from and to other computers: none waits for another.
-pub static LINKS: [Home; diapason_contract::link::LINKS] =
-    [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
-
-const fn link(vcpu: &'static str) -> Home {
-    let moderation = Nanos::from_micros(50);
-    Home { vcpu, thread: "link", work: "usbd.link", moderation, pace: Nanos::ZERO }
-}
-
-/// Cameras that nobody watches: of 16 transfers pending, one each 125 us at most, four wait for an
-/// interrupt.
-pub static STREAMS: [Home; 4] =
-    [stream("usb-stream0"), stream("usb-stream1"), stream("usb-stream2"), stream("usb-stream3")];
-
-const fn stream(vcpu: &'static str) -> Home {
-    let moderation = Nanos::from_micros(500);
-    Home { vcpu, thread: "stream", work: "usbd.stream", moderation, pace: Nanos::ZERO }
-}
 
 /// Bit rates of the channels: those of the article's five buses.
 pub const BIT_RATES: [u32; diapason_contract::can::CHANNELS] =

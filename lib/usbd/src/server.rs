@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
+use diapason_contract::needs;
 use diapason_usb::Speed;
 use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
 
@@ -80,9 +81,9 @@ impl<P: Platform> Server<P> {
         let shared: Vec<Window> =
             offers.iter().filter_map(|(service, _)| window(&**service)).collect();
         let limits = policy::limits(offers.len(), own, shared.len());
-        let registers = platform.registers(policy::DEVICE)?;
-        let rings = platform.memory(policy::RINGS)?;
-        let pool = Pool::new(platform.memory(policy::BUFFERS)?, limits.devices.into());
+        let registers = platform.registers(needs::CONTROLLER)?;
+        let rings = platform.memory(needs::RINGS)?;
+        let pool = Pool::new(platform.memory(needs::BUFFERS)?, limits.devices.into());
         let article = tell & tell::ARTICLE != 0;
         let buses = if article { Buses::article() } else { Buses::default() };
         let made = Controller::new(registers, rings, limits, &buses);

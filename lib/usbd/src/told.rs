@@ -1,8 +1,8 @@
 //! What the description tells the server by name (`diapason_abi::usbd`), and what it is told of
 //! pipes: their contracts, what programs may ask for while the system runs, and what the driver
-//! costs. If they may ask for anything, a channel without a contract has no pipe of its own.
+//! costs.
 
-use crate::policy::{self, LINKS, STREAMS};
+use crate::policy;
 use crate::services::Terms;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
@@ -10,7 +10,8 @@ use diapason_abi::pipe::{
     OutputCosts, PLACES,
 };
 use diapason_abi::settings::Settings;
-use diapason_abi::usbd;
+use diapason_contract::settings as usbd;
+use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
@@ -18,8 +19,8 @@ use diapason_usb::xhci::Guarantee;
 /// All of it.
 #[derive(Clone)]
 pub struct Told {
-    /// Services.
-    pub services: u64,
+    /// Services, in the order of their interrupters.
+    pub services: Vec<ServiceKind>,
     /// What is to be said.
     pub tell: u64,
     /// CAN channels whose clients open and write them, one bit each.
@@ -39,6 +40,8 @@ pub struct Told {
 pub struct Pipes {
     /// What may be asked for in each place.
     pub places: Vec<Envelope>,
+    /// CAN channels that are open for pipes of the description, one bit each.
+    opens: u64,
     /// What the pipes of the description carry at most.
     contracts: Contracts,
     /// What the plan computes with.
@@ -56,10 +59,7 @@ impl Told {
     /// Out of its settings.
     pub fn read(settings: &Settings) -> Told {
         let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
-        let services = match bits(settings.get(usbd::SERVES)) {
-            0 if links.is_empty() && streams.is_empty() => policy::wanted::CAN,
-            services => services,
-        };
+        let services = threads::services(&|name: &str| settings.get(name)).collect();
         let article = if settings.get(usbd::BUSES).is_empty() { 0 } else { policy::tell::ARTICLE };
         let critical = bits(settings.get(usbd::CRITICAL));
         let guarantee = match *settings.get(usbd::PROMISE) {
@@ -76,8 +76,8 @@ impl Told {
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
             pipes: Pipes::read(settings),
             guarantee,
-            links: links.iter().take(LINKS.len()).map(|port| *port as u8).collect(),
-            streams: streams.iter().take(STREAMS.len()).enumerate().map(stream).collect(),
+            links: links.iter().take(LINK.len()).map(|port| *port as u8).collect(),
+            streams: streams.iter().take(STREAM.len()).enumerate().map(stream).collect(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Told {
 
     /// Nothing but CAN interfaces?
     pub fn is_can_alone(&self) -> bool {
-        let alone = self.services == policy::wanted::CAN;
+        let alone = self.services == [ServiceKind::Can];
         alone && self.links.is_empty() && self.streams.is_empty()
     }
 }
@@ -97,6 +97,7 @@ impl Pipes {
     fn read(settings: &Settings) -> Pipes {
         Pipes {
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
+            opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
@@ -108,9 +109,10 @@ impl Pipes {
         self.places.iter().any(|place| place.to != 0)
     }
 
-    /// Has this channel a pipe in the description? Without places for others all have one.
+    /// Returns whether the description has a pipe from this channel. Any other channel is closed
+    /// unless a client opens it, so that nothing comes from its bus.
     pub fn has(&self, channel: usize) -> bool {
-        self.places.is_empty() || self.contract(channel).is_some()
+        channel < 64 && self.opens >> channel & 1 != 0
     }
 
     /// What the pipe of a channel carries at most.

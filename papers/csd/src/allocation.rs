@@ -95,7 +95,7 @@ impl Allocation {
         usize::from(self.dp_queues) + usize::from(self.fp > 0)
     }
 
-    /// All tasks.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.in_dp() + self.fp()

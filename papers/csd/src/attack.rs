@@ -10,7 +10,7 @@ use crate::{Allocation, Random, Refusal, Task, TaskSet, Test, check, workload};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
-/// What to attack.
+/// The plan of an attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Sets with the same seed and index are the same.
@@ -33,7 +33,7 @@ impl Plan {
     }
 }
 
-/// What came out, counted over sets.
+/// The results, counted over sets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Sets that were drawn.
@@ -57,7 +57,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Tally) -> Tally {
         Tally {

@@ -1,11 +1,11 @@
 //! Tasks in CSD queues, with the run-time cost of scheduling: the theory of EMERALDS, chapter 4.
 //!
 //! A scheduler is an [`Allocation`] of tasks to queues: rate-monotonic is one FP queue, EDF one DP
-//! queue, CSD-x up to x − 1 DP queues above an FP queue. What a task pays for being scheduled
-//! comes from [`Prices`], and depends on the lengths of the queues. [`Test`] says whether every
-//! deadline is met: once as the dissertation reads, once exactly. [`search`] finds the allocation
-//! that costs least, [`breakdown`] how far a task set can be scaled, [`simulate`] runs the
-//! schedule, and [`attack`] looks for sets that a test accepts and the schedule fails.
+//! queue, CSD-x up to x − 1 DP queues above an FP queue. The scheduling cost of a task comes from
+//! [`Prices`], and depends on the lengths of the queues. [`Test`] says whether every deadline is
+//! met: once as the dissertation reads, once exactly. [`search`] finds the allocation that costs
+//! least, [`breakdown`] how far a task set can be scaled, [`simulate`] runs the schedule, and
+//! [`attack`] looks for sets that a test accepts and the schedule fails.
 //!
 //! Deadlines are periods throughout. Verdicts are computed in integers.
 

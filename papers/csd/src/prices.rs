@@ -49,7 +49,7 @@ pub enum DpBlock {
     Table42,
 }
 
-/// What the dissertation leaves open about charging.
+/// A reading of the rules about charging that the dissertation leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// The list of queues.
@@ -83,7 +83,7 @@ impl Dissertation {
         let [fp_block, fp_unblock, fp_select] = Dissertation::RM.map(table);
         let (queue, fixed) = (Dissertation::QUEUE_PS, 0);
         let dp = [dp_block, dp_unblock, dp_select];
-        Prices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, reading }
+        Prices { dp, fp: [fp_block, fp_unblock, fp_select], queue, fixed, paid: 0, reading }
     }
 
     /// Δt of RM with a sorted heap of `tasks` tasks, the last column of table 4.3.
@@ -106,7 +106,7 @@ pub struct Counts {
     pub fp: [Vec<(u32, u64)>; 3],
     /// Passing one queue of the list.
     pub queue: u64,
-    /// What a pair of unblocking and blocking costs besides queues: kernel entries, switches.
+    /// The cost of a pair of unblocking and blocking besides queues: kernel entries, switches.
     pub fixed: u64,
 }
 
@@ -168,7 +168,7 @@ impl Counts {
         }
         let [a, b, c, d, e, f] = tables;
         let (queue, fixed) = (picos(self.queue), picos(self.fixed));
-        Ok(Prices { dp: [a, b, c], fp: [d, e, f], queue, fixed, reading })
+        Ok(Prices { dp: [a, b, c], fp: [d, e, f], queue, fixed, paid: 0, reading })
     }
 }
 
@@ -192,6 +192,8 @@ pub struct Prices {
     fp: [Vec<u64>; 3],
     queue: u64,
     fixed: u64,
+    /// The list of queues has at least so many, used or not.
+    paid: usize,
     reading: Reading,
 }
 
@@ -204,7 +206,15 @@ impl Prices {
     pub fn free(tasks: usize) -> Prices {
         let zeros = || [(); 3].map(|()| alloc::vec![0; tasks + 1]);
         let reading = Reading { queue_list: QueueList::Free, dp_block: DpBlock::Reasoned };
-        Prices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, reading }
+        Prices { dp: zeros(), fp: zeros(), queue: 0, fixed: 0, paid: 0, reading }
+    }
+
+    /// The same prices of a scheduler that always walks over a list of `queues` queues: CSD-x as
+    /// §4.4.2 charges it, "overhead of managing x queues". Without it a queue that no task is in
+    /// costs nothing, so that CSD-x is CSD with *at most* x queues.
+    #[must_use]
+    pub fn paying(&self, queues: usize) -> Prices {
+        Prices { paid: queues, ..self.clone() }
     }
 
     /// Δt of a task in queue `queue` (the FP queue comes after the DP queues).
@@ -279,6 +289,7 @@ impl Prices {
             QueueList::OncePerPair => 1,
             QueueList::PerSelection => 2,
         };
+        let queues = queues.max(self.paid);
         let walk = if queues > 1 { self.queue * queues as u64 * times } else { 0 };
         walk + self.fixed
     }
@@ -317,6 +328,16 @@ mod tests {
         let list = |queue_list| charge(&[5], 20, 1, Reading { queue_list, ..Reading::USUAL });
         assert_eq!(list(QueueList::OncePerPair) - list(QueueList::Free), 1_650);
         assert_eq!(list(QueueList::PerSelection) - list(QueueList::Free), 3_300);
+    }
+
+    #[test]
+    fn queues_that_are_paid_cost_the_same_used_or_not() {
+        let prices = Dissertation::prices(20, Reading::USUAL);
+        let (four, rm) = (prices.paying(4), Allocation::rm(20));
+        // 1.5 × 4 × 0.55 µs more than RM alone, which needs no list.
+        assert_eq!(four.charge(&rm, 0), Nanos(16_200 + 3_300));
+        let whole = Allocation::new(&[3, 6, 4], 20).unwrap();
+        assert_eq!(four.charges(&whole), prices.charges(&whole));
     }
 
     #[test]
@@ -366,7 +387,7 @@ mod tests {
         assert_eq!(unsorted.prices(3, 1, Reading::USUAL), Err(BadCounts::Unsorted(5)));
     }
 
-    /// What the search relies on, for all allocations of nine tasks to up to four queues.
+    /// Checks the search's assumptions, for all allocations of nine tasks to up to four queues.
     #[test]
     fn bounds_for_prefixes_and_splits_are_no_higher_than_what_is_charged() {
         const TASKS: usize = 9;

@@ -1,6 +1,6 @@
 //! The best allocation of tasks to queues, without testing them all.
 //!
-//! What an allocation costs is a sum that needs no test: all allocations are listed with their
+//! The cost of an allocation is a sum that needs no test: all allocations are listed with their
 //! cost, 166,751 for 100 tasks and four queues, and tested from the cheapest on. Two facts, both
 //! consequences of "more work never helps", keep the number of tests small:
 //!
@@ -12,8 +12,9 @@
 //! - With r tasks in DP queues, whatever the split, there is a least charge for DP and for FP
 //!   tasks. If the FP queue is refused with these, it is refused in every allocation with this r.
 //!
-//! What is ruled out stays so if costs grow, so the search for the breakdown utilization keeps it.
-//! The answer is that of trying all; [`exhaustive`] does, and a test compares them.
+//! An allocation that is ruled out stays so if costs grow, so the search for the breakdown
+//! utilization keeps that knowledge. The answer is that of trying all; [`exhaustive`] does, and a
+//! test compares them.
 
 use crate::task::Task;
 use crate::test::{Refusal, Test, charged, check, dp_queue, fp_queue, fp_response};
@@ -26,7 +27,7 @@ use alloc::vec::Vec;
 /// The best allocation and what it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Who goes where.
+    /// The allocation of tasks to queues.
     pub allocation: Allocation,
     /// Share of the processor that scheduling takes, in units of 1/[`ONE`].
     pub overhead: u128,
@@ -122,7 +123,7 @@ pub(super) struct Search<'a> {
     pub(super) tested: usize,
 }
 
-/// What is known about all allocations with a given number of DP tasks.
+/// The knowledge about all allocations with a given number of DP tasks.
 #[derive(Clone, Copy)]
 struct Split {
     dead: bool,
@@ -210,7 +211,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// What a refusal says about other allocations.
+    /// Learns from a refusal about other allocations.
     fn learn(&mut self, allocation: &Allocation, refusal: Refusal) {
         let queue = match refusal {
             Refusal::Overload { queue } | Refusal::Undecided { queue } => queue,

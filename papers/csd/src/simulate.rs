@@ -19,7 +19,7 @@ pub struct Slice {
     pub end: Nanos,
 }
 
-/// A missed deadline.
+/// A missed deadline of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Miss {
     /// Which task.
@@ -75,7 +75,7 @@ pub struct Span {
     pub until_idle: bool,
 }
 
-/// What happened.
+/// The result of a simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The first missed deadline; nothing was simulated after it.

@@ -50,7 +50,7 @@ pub struct TaskSet {
     tasks: Vec<Task>,
 }
 
-/// Whatever can be described is analysed.
+/// The analysis covers everything that can be described.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= TaskSet::PERIOD_MAX.0);
 
 impl TaskSet {

@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use diapason_abi::Nanos;
 
-/// How to decide.
+/// A test of schedulability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
     /// Sections 4.2.5 and 4.3.4 as printed. It accepts some sets that miss deadlines.

@@ -15,7 +15,7 @@ pub use ranks::Ranks;
 /// Most tasks of a core.
 pub const TASKS_MAX: usize = 64;
 
-/// Who is chosen: a task, or [`NOBODY`].
+/// A task, or [`NOBODY`].
 pub type Task = u8;
 
 /// No task.

@@ -31,7 +31,7 @@ impl DeadlineList {
         list
     }
 
-    /// A task waits.
+    /// Marks a task as waiting.
     #[inline(never)]
     pub fn block(&mut self, task: Task) {
         if let Some(node) = self.nodes.get_mut(task as usize) {

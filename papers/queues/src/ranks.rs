@@ -1,5 +1,5 @@
-//! What the kernel has: tasks are ranked by period once, and the ready ones are the bits of a word.
-//! Blocked ones are nowhere.
+//! The kernel's structure: tasks are ranked by period once, and the ready ones are the bits of a
+//! word. Blocked ones are nowhere.
 
 use crate::{NOBODY, TASKS_MAX, Task};
 
@@ -32,7 +32,7 @@ impl Ranks {
         ranks
     }
 
-    /// A task waits.
+    /// Marks a task as waiting.
     #[inline(never)]
     pub fn block(&mut self, task: Task) {
         if let Some(rank) = self.rank.get(task as usize) {

@@ -15,7 +15,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Builds what boots.
+    /// Builds the kernel and the programs.
     ///
     /// # Errors
     /// If there is no emulator, or something does not compile.
@@ -56,7 +56,7 @@ impl Bench {
     }
 }
 
-/// Builds what boots.
+/// Builds the kernel and the programs.
 ///
 /// # Errors
 /// If something does not compile.
@@ -71,12 +71,12 @@ pub fn build(workspace: &Workspace) -> Result<Built, Failure> {
 /// If it broke one: then nothing it measured can be trusted.
 pub fn trusted(session: &Session, run: Run) -> Result<Run, Failure> {
     let name = &session.system.name;
-    match session.judge(&run) {
+    let judged = session.judge(&run);
+    let findings = judged.findings().join("; ");
+    match judged {
         Verdict::Holds => Ok(run),
         Verdict::Bug(text) => Err(Failure::Ours(format!("{name}: {text}"))),
-        Verdict::Broken(findings) => {
-            Err(Failure::Ours(format!("{name} did not hold: {}", findings.join("; "))))
-        }
+        Verdict::Broken(_) => Err(Failure::Ours(format!("{name} did not hold: {findings}"))),
     }
 }
 

@@ -8,7 +8,7 @@ use diapason_system::System;
 
 /// The description, below the workspace's root.
 const PATH: &str = "examples/can-concentrator.toml";
-/// Who watches the tasks. Looks are whole periods apart.
+/// The program that watches the tasks. Looks are whole periods apart.
 const MONITOR: &str = r#"
 [[process]]
 name = "monitor"

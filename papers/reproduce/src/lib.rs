@@ -21,7 +21,7 @@ mod semaphores;
 mod tuned_pipes;
 mod usb;
 
-pub use report::{Figure, Report, Row};
+pub use report::{Picture, Report, Row, Skipped};
 
 use diapason::Failure;
 use diapason::failure::{BROKEN, HOLDS};
@@ -29,10 +29,13 @@ use progress::Progress;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What `reproduce` was asked to do.
+/// The exit code if nothing failed, but a part was skipped because the machine lacks something.
+const INCOMPLETE: u8 = 4;
+
+/// The request to `reproduce`.
 #[derive(Clone, Debug)]
 pub struct ReproduceRequest {
-    /// What to reproduce; everything if empty.
+    /// The reproductions to make; all if empty.
     pub names: Vec<String>,
     /// How thoroughly.
     pub effort: Effort,
@@ -68,7 +71,12 @@ const ALL: [(&str, Reproduction); 9] = [
     ("usb-throughput", usb::throughput),
 ];
 
-/// Reproduces and reports.
+/// The names of all reproductions.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// Makes the reproductions and reports them.
 ///
 /// # Errors
 /// If a name is unknown, or a picture cannot be written.
@@ -90,7 +98,19 @@ pub fn reproduce(request: &ReproduceRequest) -> Result<u8, Failure> {
         let one = if objects.len() == 1 { objects.remove(0) } else { objects.into() };
         say(&format!("{one:#}"));
     }
-    Ok(if reports.iter().all(Report::holds) { HOLDS } else { BROKEN })
+    Ok(exit_code(&reports))
+}
+
+/// A row that fails counts more than a part that was skipped.
+fn exit_code(reports: &[Report]) -> u8 {
+    let any = |verdict| reports.iter().any(|report| report.holds() == verdict);
+    if any(Some(false)) {
+        BROKEN
+    } else if any(None) {
+        INCOMPLETE
+    } else {
+        HOLDS
+    }
 }
 
 /// The reproductions of these names, each once, in the order of [`ALL`].
@@ -111,9 +131,9 @@ fn chosen(names: &[String]) -> Result<Vec<(&'static str, Reproduction)>, Failure
 fn save(folder: &Path, report: &Report) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::io(format!("make the folder {}", folder.display()), &error))?;
-    for figure in &report.figures {
-        let path = folder.join(format!("{}.svg", figure.name));
-        std::fs::write(&path, &figure.svg)
+    for picture in &report.pictures {
+        let path = folder.join(format!("{}.svg", picture.name));
+        std::fs::write(&path, &picture.svg)
             .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
     }
     Ok(())
@@ -127,6 +147,19 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_that_fails_counts_more_than_a_part_that_was_skipped() {
+        let report = |holds| {
+            let row = Row::numbers("a", "", None, 1.0).holds(holds);
+            Report::new("demo", vec![row], vec![], vec![])
+        };
+        let mut part = report(true);
+        part.skipped.push(Skipped { what: "Linux", why: "no kernel".into() });
+        assert_eq!(exit_code(&[report(true)]), HOLDS);
+        assert_eq!(exit_code(&[report(true), part.clone()]), INCOMPLETE);
+        assert_eq!(exit_code(&[report(false), part]), BROKEN);
+    }
 
     #[test]
     fn an_unknown_name_is_refused_with_those_that_are_known() {

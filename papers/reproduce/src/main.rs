@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "diapason reproduce", bin_name = "diapason reproduce", after_help = EXIT_CODES)]
 struct Arguments {
-    /// What to reproduce: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
+    /// The reproductions to make: csd, semaphores, decisions, fig12, largest-rate, linux-twin,
     /// tuned-pipes, usb-latency, usb-throughput [default: everything].
     #[arg(value_name = "NAME")]
     names: Vec<String>,

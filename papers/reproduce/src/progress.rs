@@ -15,7 +15,7 @@ impl Progress {
         Progress { name, shown: std::io::stderr().is_terminal() }
     }
 
-    /// Never shown.
+    /// Returns a progress bar that is never shown.
     #[cfg(test)]
     pub fn silent() -> Progress {
         Progress { name: "", shown: false }

@@ -1,4 +1,5 @@
-//! What a reproduction found, as JSON and as text. The JSON is documented in `docs/reproduce.md`.
+//! The results of a reproduction, as JSON and as text. The JSON is documented in
+//! `docs/reproduce.md`.
 
 use diapason::chart::LineChart;
 use diapason::table::{Align, Table};
@@ -6,45 +7,48 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// A number or statement of the paper beside ours.
+///
+/// A value that is only shown is a *figure*. [`Row::holds`] makes it a *row*, by a comparison that
+/// could have come out otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// Stable name.
     pub id: String,
     /// Unit of both values; empty for plain numbers and words.
     pub unit: &'static str,
-    /// What the paper says; null if it says nothing.
+    /// The paper's value; null if it has none.
     pub paper: Value,
-    /// What we found; null if it was not measured.
+    /// Our value; null if it was not measured.
     pub ours: Value,
-    /// Does ours support the paper, or the promise that the note states?
-    pub holds: bool,
-    /// What must be known to read the row.
+    /// Whether ours supports the paper, or the promise that the note states; `None`: not compared.
+    pub holds: Option<bool>,
+    /// The facts needed to read the row.
     pub note: String,
 }
 
-/// A picture.
+/// A picture of a reproduction.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Figure {
+pub struct Picture {
     /// Name of the file without `.svg`.
     pub name: String,
     /// The picture.
     pub svg: String,
-    /// What it shows, if that is lines: name and points of each.
+    /// The lines that it shows: name and points of each.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-impl Figure {
+impl Picture {
     /// A picture without numbers.
     #[must_use]
-    pub fn drawing(name: &str, svg: String) -> Figure {
-        Figure { name: name.into(), svg, series: Vec::new() }
+    pub fn drawing(name: &str, svg: String) -> Picture {
+        Picture { name: name.into(), svg, series: Vec::new() }
     }
 
     /// A picture of lines.
     #[must_use]
-    pub fn lines(name: &str, chart: &LineChart) -> Figure {
+    pub fn lines(name: &str, chart: &LineChart) -> Picture {
         let series = chart.series.iter().map(|line| (line.name.clone(), line.points.clone()));
-        Figure { name: name.into(), svg: chart.svg(), series: series.collect() }
+        Picture { name: name.into(), svg: chart.svg(), series: series.collect() }
     }
 
     fn to_json(&self) -> Value {
@@ -57,57 +61,69 @@ impl Figure {
     }
 }
 
+/// A part of a reproduction that could not be done here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    /// What was left out.
+    pub what: &'static str,
+    /// The reason.
+    pub why: String,
+}
+
 /// Everything a reproduction found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The comparison.
+    /// The comparison: rows, and figures among them.
     pub rows: Vec<Row>,
+    /// What was not done.
+    pub skipped: Vec<Skipped>,
     /// Tables and drawings for people: heading and text.
     pub sections: Vec<(String, String)>,
     /// Pictures.
-    pub figures: Vec<Figure>,
+    pub pictures: Vec<Picture>,
 }
 
 impl Row {
-    /// A row whose values are numbers, rounded to `digits`.
+    /// Two numbers, ours rounded; a figure until [`Row::holds`] compares them.
     #[must_use]
     pub fn numbers(id: &str, unit: &'static str, paper: Option<f64>, ours: f64) -> Row {
         let paper = paper.map_or(Value::Null, |paper| json!(paper));
-        Row {
-            id: id.into(),
-            unit,
-            paper,
-            ours: json!(rounded(ours)),
-            holds: true,
-            note: String::new(),
-        }
+        let (id, ours, note) = (id.into(), json!(rounded(ours)), String::new());
+        Row { id, unit, paper, ours, holds: None, note }
     }
 
-    /// A row whose values are words.
+    /// Two statements, or ours alone; a figure until [`Row::holds`] compares them.
     #[must_use]
-    pub fn words(id: &str, paper: &str, ours: &str) -> Row {
-        Row {
-            id: id.into(),
-            unit: "",
-            paper: json!(paper),
-            ours: json!(ours),
-            holds: true,
-            note: String::new(),
-        }
+    pub fn words(id: &str, paper: Option<&str>, ours: &str) -> Row {
+        let paper = paper.map_or(Value::Null, |paper| json!(paper));
+        let (id, ours, note) = (id.into(), json!(ours), String::new());
+        Row { id, unit: "", paper, ours, holds: None, note }
     }
 
-    /// The same, holding or not.
+    /// Returns the row with its verdict.
     #[must_use]
     pub fn holds(self, holds: bool) -> Row {
-        Row { holds, ..self }
+        Row { holds: Some(holds), ..self }
     }
 
-    /// The same with a note.
+    /// Returns the row with a note.
     #[must_use]
     pub fn note(self, note: impl Into<String>) -> Row {
         Row { note: note.into(), ..self }
+    }
+
+    fn to_json(&self) -> Value {
+        let Row { id, unit, paper, ours, holds, note } = self;
+        match holds {
+            Some(holds) => json!({
+                "id": id, "unit": unit, "paper": paper, "ours": ours, "holds": holds, "note": note,
+            }),
+            None => json!({
+                "name": id, "unit": unit, "paper": paper, "ours": ours, "note": note,
+            }),
+        }
     }
 }
 
@@ -117,27 +133,47 @@ fn rounded(value: f64) -> f64 {
 }
 
 impl Report {
-    /// Does every row hold?
+    /// A report of which no part was skipped.
     #[must_use]
-    pub fn holds(&self) -> bool {
-        self.rows.iter().all(|row| row.holds)
+    pub fn new(
+        name: &'static str,
+        rows: Vec<Row>,
+        sections: Vec<(String, String)>,
+        pictures: Vec<Picture>,
+    ) -> Report {
+        Report { name, rows, skipped: Vec::new(), sections, pictures }
     }
 
-    /// The documented object.
+    /// Returns whether every row holds; `None` if all that were looked at hold, but a part was
+    /// skipped or nothing was compared.
+    #[must_use]
+    pub fn holds(&self) -> Option<bool> {
+        if self.rows.iter().any(|row| row.holds == Some(false)) {
+            return Some(false);
+        }
+        let compared = self.rows.iter().any(|row| row.holds.is_some());
+        (compared && self.skipped.is_empty()).then_some(true)
+    }
+
+    /// Returns the documented object.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let row = |row: &Row| {
-            json!({
-                "id": row.id, "unit": row.unit, "paper": row.paper, "ours": row.ours,
-                "holds": row.holds, "note": row.note,
-            })
-        };
-        let rows: Vec<Value> = self.rows.iter().map(row).collect();
-        let figures: Vec<Value> = self.figures.iter().map(Figure::to_json).collect();
-        json!({ "name": self.name, "holds": self.holds(), "rows": rows, "figures": figures })
+        let (rows, figures): (Vec<&Row>, Vec<&Row>) =
+            self.rows.iter().partition(|row| row.holds.is_some());
+        let rows: Vec<Value> = rows.into_iter().map(Row::to_json).collect();
+        let figures = figures.into_iter().map(Row::to_json);
+        let figures = figures.chain(self.pictures.iter().map(Picture::to_json));
+        let skip = |skipped: &Skipped| json!({ "what": skipped.what, "why": skipped.why });
+        json!({
+            "name": self.name,
+            "holds": self.holds(),
+            "rows": rows,
+            "figures": figures.collect::<Vec<Value>>(),
+            "skipped": self.skipped.iter().map(skip).collect::<Vec<Value>>(),
+        })
     }
 
-    /// Sections, then the comparison with its notes.
+    /// Sections, then rows and figures with their notes, then what was skipped.
     #[must_use]
     pub fn render(&self, folder: Option<&Path>) -> String {
         let mut out = String::new();
@@ -152,7 +188,11 @@ impl Report {
             ("unit", Align::Left),
         ]);
         for row in &self.rows {
-            let mark = if row.holds { "holds" } else { "BROKEN" };
+            let mark = match row.holds {
+                Some(true) => "holds",
+                Some(false) => "BROKEN",
+                None => "figure",
+            };
             let cells = [mark, row.id.as_str(), &plain(&row.paper), &plain(&row.ours), row.unit];
             table.row(cells.map(String::from).to_vec());
         }
@@ -160,15 +200,18 @@ impl Report {
         for row in self.rows.iter().filter(|row| !row.note.is_empty()) {
             out += &format!("{}: {}\n", row.id, row.note);
         }
-        out + "\n" + &self.pictures(folder)
+        for Skipped { what, why } in &self.skipped {
+            out += &format!("SKIPPED {what}: {why}\n");
+        }
+        out + "\n" + &self.saved(folder)
     }
 
-    fn pictures(&self, folder: Option<&Path>) -> String {
+    fn saved(&self, folder: Option<&Path>) -> String {
         match folder {
             Some(folder) => {
-                format!("{} pictures are in {}", self.figures.len(), folder.display())
+                format!("{} pictures are in {}", self.pictures.len(), folder.display())
             }
-            None => format!("--out DIR writes {} pictures", self.figures.len()),
+            None => format!("--out DIR writes {} pictures", self.pictures.len()),
         }
     }
 }
@@ -186,20 +229,17 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        Report {
-            name: "demo",
-            rows: vec![
-                Row::numbers("a", "%", Some(17.0), 17.619_98),
-                Row::words("b", "feasible", "not").holds(false).note("because"),
-                Row::numbers("c", "", None, 0.0),
-            ],
-            sections: vec![("A table".into(), "x\n".into())],
-            figures: vec![Figure {
-                name: "f".into(),
-                svg: String::new(),
-                series: vec![("RM".into(), vec![(5.0, 0.123_456)])],
-            }],
-        }
+        let rows = vec![
+            Row::numbers("a", "%", Some(17.0), 17.619_98).holds(true),
+            Row::words("b", Some("feasible"), "not").holds(false).note("because"),
+            Row::numbers("c", "", None, 0.0).note("only shown"),
+        ];
+        let picture = Picture {
+            name: "f".into(),
+            svg: String::new(),
+            series: vec![("RM".into(), vec![(5.0, 0.123_456)])],
+        };
+        Report::new("demo", rows, vec![("A table".into(), "x\n".into())], vec![picture])
     }
 
     #[test]
@@ -210,10 +250,12 @@ mod tests {
             "id": "a", "unit": "%", "paper": 17.0, "ours": 17.62, "holds": true, "note": "",
         });
         assert_eq!(json["rows"][0], first);
-        assert_eq!(json["rows"][2]["paper"], Value::Null);
-        let figure =
-            json!({ "name": "f", "series": [{ "name": "RM", "points": [[5.0, 0.1235]] }] });
-        assert_eq!(json["figures"], json!([figure]));
+        assert_eq!(json["rows"].as_array().unwrap().len(), 2);
+        let shown =
+            json!({ "name": "c", "unit": "", "paper": null, "ours": 0.0, "note": "only shown" });
+        let drawn = json!({ "name": "f", "series": [{ "name": "RM", "points": [[5.0, 0.1235]] }] });
+        assert_eq!(json["figures"], json!([shown, drawn]));
+        assert_eq!(json["skipped"], json!([]));
     }
 
     #[test]
@@ -221,6 +263,22 @@ mod tests {
         let text = report().render(None);
         assert!(text.starts_with("A table\n\nx\n\n"));
         assert!(text.contains("BROKEN  b     feasible    not"), "{text}");
+        assert!(text.contains("figure  c "), "{text}");
         assert!(text.contains("b: because\n") && text.contains("--out DIR writes 1 pictures"));
+    }
+
+    #[test]
+    fn only_what_was_compared_whole_holds() {
+        let mut report = report();
+        assert_eq!(report.holds(), Some(false));
+        report.rows.remove(1);
+        assert_eq!(report.holds(), Some(true));
+        report.skipped.push(Skipped { what: "Linux", why: "no kernel".into() });
+        assert_eq!(report.holds(), None);
+        assert_eq!(report.to_json()["holds"], Value::Null);
+        assert!(report.render(None).contains("SKIPPED Linux: no kernel\n"));
+        report.skipped.clear();
+        report.rows.remove(0);
+        assert_eq!(report.holds(), None, "figures alone prove nothing");
     }
 }

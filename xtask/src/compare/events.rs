@@ -1,4 +1,4 @@
-//! What each thread did, from the entries into the kernel core.
+//! The actions of each thread, from the entries into the kernel core.
 
 use diapason_abi::CallNumber;
 use diapason_abi::recorder::{Entry, EntryKind};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// One thread's view of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Life {
-    /// What it did, in order: the number of each call, or that it faulted. Whether somebody waited
+    /// The actions in order: the number of each call, or that it faulted. Whether somebody waited
     /// for what a call gave, so that it took the long way, is not its doing.
     pub deeds: Vec<Option<u16>>,
     /// When each of its jobs ended.

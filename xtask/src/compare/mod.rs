@@ -1,7 +1,7 @@
 //! The two machines held against each other: random task sets, in QEMU and in the simulator.
 //!
-//! Three things must hold for every set. What QEMU recorded replays through the core to the last
-//! decision; every thread does the same things in the same order on both machines; and no job ends
+//! Three things must hold for every set. QEMU's record replays through the core to the last
+//! decision. Every thread does the same things in the same order on both machines. No job ends
 //! earlier in the simulator than on the metal, because its costs are maxima. But for two things.
 //!
 //! A budget that lies in more pieces on one machine (start-up takes another time there) rings the

@@ -8,7 +8,7 @@ use diapason_abi::recorder::{Entry, EntryKind};
 
 const NOBODY: u16 = u16::MAX;
 
-/// What happened on a machine, as far as it matters here.
+/// An event on a machine, as far as it matters here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mark {
     /// Nothing wanted to run, from one instant to another.
@@ -23,7 +23,7 @@ enum Mark {
 pub struct Course(Vec<Mark>);
 
 impl Course {
-    /// From its entries.
+    /// Reads the course from entries.
     pub fn of(entries: &[Entry]) -> Course {
         let (mut marks, mut running, mut idle) = (Vec::new(), NOBODY, None);
         for entry in entries.iter().filter(|entry| entry.kind != EntryKind::Bytes) {
@@ -85,7 +85,7 @@ fn unlocks(marks: &[Mark], thread: u16, nth: usize) -> usize {
 }
 
 /// Did threads have the mutex in the same order on both machines, from when both were idle before
-/// the release of a job until it ended on both? What came earlier is over.
+/// the release of a job until it ended on both? Earlier events are over.
 pub fn same_order(courses: [&Course; 2], thread: u16, job: usize, release: u64) -> bool {
     let instant = common_idle(courses, release);
     let parts = courses.map(|course| course.since(instant));

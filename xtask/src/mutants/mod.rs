@@ -16,10 +16,10 @@ use std::process::{Command, Output, Stdio};
 
 /// Seconds of the host that a search may take before it is said to hang.
 const PATIENCE: &str = "900";
-/// What `timeout` ends with.
+/// The exit code of `timeout` when it ends its command.
 const HANGS: i32 = 124;
 
-/// What became of a search.
+/// The result of a search.
 #[derive(PartialEq, Eq, Debug)]
 enum Found {
     /// Nothing.
@@ -141,7 +141,7 @@ impl Scratch {
         Ok(sound)
     }
 
-    /// What finds a planted bug, and how soon.
+    /// Returns the search that finds a planted bug, and how soon.
     fn hunt(&self, patch: &Patch) -> Result<Option<String>, Failure> {
         for search in &patch.searches {
             if let Found::Broken(why) = self.search(search, patch.seeds)? {
@@ -181,7 +181,7 @@ impl Scratch {
     }
 }
 
-/// What a search found, by how it ended and what it said.
+/// Judges a search by its exit code and its output.
 fn judge(code: Option<i32>, said: &str, complained: &str) -> Found {
     let last = |text: &str| text.trim_end().lines().next_back().unwrap_or_default().to_owned();
     match code {
@@ -200,7 +200,7 @@ fn judge(code: Option<i32>, said: &str, complained: &str) -> Found {
     }
 }
 
-/// What a run of `cargo test` found.
+/// Judges a run of `cargo test`.
 fn judge_test(code: Option<i32>, said: &str) -> Found {
     let failed = || said.lines().find(|line| line.starts_with("test ") && line.ends_with("FAILED"));
     let passed = said.lines().any(|line| line.starts_with("test ") && line.ends_with("... ok"));

@@ -7,14 +7,14 @@ use std::process::Command;
 /// Where they are, below the workspace's root.
 pub const FOLDER: &str = "tests/mutations";
 
-/// A planted bug.
+/// A planted bug, as a patch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patch {
     /// Its name: that of its file.
     pub name: String,
     /// Where it is.
     pub path: PathBuf,
-    /// What it breaks.
+    /// The property that it breaks.
     pub breaks: String,
     /// Within how many seeds a search must find it; 0 without a search.
     pub seeds: u64,

@@ -114,7 +114,7 @@ fn looped(boots: &[Observed]) -> Result<(), String> {
     if last.starts_with("OUT 3 WHOLE") { Ok(()) } else { Err(format!("the writer: {last}")) }
 }
 
-/// What the log has was read, each frame once and in order.
+/// Checks that every frame of the log was read once and in order.
 fn replayed(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;

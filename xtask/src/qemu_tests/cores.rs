@@ -32,13 +32,13 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
 }
 
-/// What it takes to run cores.
+/// The parts needed to run cores.
 struct Stage<'a> {
     workspace: &'a Workspace,
     built: &'a Built,
 }
 
-/// What a core's programs said.
+/// The lines that a core's programs logged.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
@@ -50,7 +50,7 @@ impl Observer for Lines {
     }
 }
 
-/// What became of a core: how it ended, the hash of its kernel's entries, what was said.
+/// The fate of a core: how it ended, the hash of its kernel's entries, and its log.
 type Core = (Ending, u64, Vec<String>);
 
 impl Stage<'_> {

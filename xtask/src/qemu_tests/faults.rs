@@ -1,4 +1,5 @@
-//! What faults and damaged programs may do: end their own process, and nothing else.
+//! The permitted effect of faults and damaged programs: they end their own process, and nothing
+//! else.
 
 use super::{Observed, QemuTest};
 use diapason::qemu::Ending;

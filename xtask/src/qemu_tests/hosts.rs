@@ -48,7 +48,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
 }
 
-/// What it takes to put hosts together.
+/// The parts needed to put hosts together.
 struct Stage<'a> {
     workspace: &'a Workspace,
     built: &'a Built,
@@ -176,7 +176,7 @@ fn linked(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What each host with a link said last: numbers behind `LINK`.
+/// Returns the last report of each host with a link: numbers behind `LINK`.
 fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>, String> {
     let path = stage.workspace.root().join(file);
     let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {

@@ -196,7 +196,8 @@ fn died(boots: &[Observed]) -> Result<(), String> {
     answered(boot, true)
 }
 
-/// Whose access it was and where; nobody's memory changed, so that no reader complains.
+/// Checks the device and address of the access. Nobody's memory changed, so that no reader
+/// complains.
 fn strayed(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     if boot.run.outcome.strays.first().map(|stray| stray.0) != Some(AT_NS) {
@@ -206,7 +207,7 @@ fn strayed(boots: &[Observed]) -> Result<(), String> {
     broke(boot, "device xhci used memory that nobody has, at 0xdead0000")
 }
 
-/// Who overruns is late itself; whoever has another budget is not.
+/// Checks that the process that overruns is late itself, and a process with another budget is not.
 fn contained(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     boot.never_late(&["controller", "actuators", "supervisor"])?;

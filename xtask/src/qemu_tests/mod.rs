@@ -33,7 +33,7 @@ use diapason::surroundings::Functions;
 use diapason::{Workspace, words};
 use diapason_system::{RunOptions, parse_fault};
 
-/// What a test's system runs on.
+/// The machine that a test's system runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Machine {
     /// The real kernel in QEMU.
@@ -51,9 +51,9 @@ impl std::fmt::Display for Machine {
     }
 }
 
-/// One test.
+/// One test of a booted system.
 pub struct QemuTest {
-    /// What holds if it passes, as a sentence.
+    /// The property that holds if it passes, as a sentence.
     pub name: &'static str,
     /// The description, below the workspace's root.
     pub system: &'static str,
@@ -67,7 +67,7 @@ pub struct QemuTest {
     pub boots: usize,
     /// Done to the archive before it boots: damage, for example.
     pub alter: Option<fn(&mut Vec<u8>)>,
-    /// What goes wrong, in words of the command line; only in the simulator.
+    /// The faults, in words of the command line; only in the simulator.
     pub faults: &'static [&'static str],
     /// In the simulator: do the description's works take their longest? Else they take no time.
     pub works: bool,
@@ -75,7 +75,7 @@ pub struct QemuTest {
     pub machine: Machine,
     /// On the simulator: the devices around it, if not those of the description.
     pub among: Option<fn() -> Functions>,
-    /// What must be true of the observations, one per boot; or what was wrong.
+    /// Checks the observations, one per boot, and returns the broken property.
     pub check: fn(&[Observed]) -> Result<(), String>,
 }
 
@@ -141,7 +141,7 @@ impl QemuTest {
     }
 }
 
-/// What was wrong, with the end of the last console.
+/// Returns the broken property, with the end of the last console.
 fn explain(wrong: &str, observed: &[Observed]) -> String {
     const SHOWN: usize = 60;
     let Some(last) = observed.last() else { return wrong.into() };

@@ -1,4 +1,4 @@
-//! What one boot showed, with the questions tests ask of it.
+//! The observations of one boot, with the questions tests ask of it.
 
 use diapason::Workspace;
 use diapason::console::Line;
@@ -26,7 +26,7 @@ pub struct Observed {
     pub run: Run,
     /// The judgement on it.
     pub verdict: Verdict,
-    /// What it booted from.
+    /// The archive that it booted from.
     pub archive: Vec<u8>,
     /// Its processes.
     pub names: Names,
@@ -35,8 +35,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Boots a session and follows it to its end. Whatever a test is about, a machine that ended
-    /// by itself has books that balance.
+    /// Boots a session and follows it to its end. Boots and checks that a machine that ended by
+    /// itself has books that balance, whatever the test is about.
     pub fn boot(workspace: &Workspace, session: &Session) -> Result<Observed, String> {
         let mut lines = Vec::new();
         let run = session.run(workspace, &mut |line| lines.push(line.clone()));
@@ -105,7 +105,7 @@ impl Observed {
     pub fn holds(&self) -> Result<(), String> {
         match &self.verdict {
             Verdict::Holds => Ok(()),
-            Verdict::Broken(findings) => Err(findings.join("\n")),
+            Verdict::Broken(_) => Err(self.verdict.findings().join("\n")),
             Verdict::Bug(text) => Err(text.clone()),
         }
     }
@@ -138,7 +138,7 @@ impl Observed {
         faults.map(|fault| FaultCause::decode(u8::try_from(fault.cause).ok()?)).collect()
     }
 
-    /// What a process logged, in order.
+    /// Returns the lines that a process logged, in order.
     pub fn log(&self, process: &str) -> Vec<&str> {
         let texts = self.lines.iter().filter_map(|line| match line {
             Line::Log { process, text } => Some((*process, text.as_str())),

@@ -38,7 +38,7 @@ fn survived(boots: &[Observed]) -> Result<(), String> {
     weathered(boot, CALLS).map(|text| println!("{text}"))
 }
 
-/// What a storm of so many calls must have left behind; in words.
+/// Checks the state after a storm of so many calls; returns it in words.
 pub fn weathered(boot: &Observed, calls: u64) -> Result<String, String> {
     if boot.run.ending != Ending::Finished {
         return Err("the machine did not reach its horizon".into());

@@ -72,7 +72,7 @@ impl Function for Talker {
     fn power_cycle(&mut self, _: Nanos) {}
 
     fn read(&mut self, now: Nanos, _: u64, _: u8) -> u64 {
-        // What software sees depends on what was heard.
+        // The software's view depends on the messages heard.
         self.log.borrow().len() as u64 ^ now.0
     }
 

@@ -73,7 +73,7 @@ fn one(boots: &[Observed]) -> Result<&Observed, String> {
     Ok(boot)
 }
 
-/// What a program said of its pipe.
+/// Returns a program's reports about its pipe.
 fn reports(boot: &Observed, program: &str) -> Vec<TunedReport> {
     boot.log(program).into_iter().filter_map(TunedReport::parse).collect()
 }
@@ -186,8 +186,8 @@ fn outside(boots: &[Observed]) -> Result<(), String> {
     expected.then_some(()).ok_or(findings)
 }
 
-/// Who does not read for a while loses its own messages, which are counted and reported, and nobody
-/// else any, though the two listen to one channel.
+/// A reader that pauses loses its own messages, which are counted and reported. Another reader of
+/// the same channel loses none.
 fn slow(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     let (brakes, logger) = (last(boot, "brakes")?, last(boot, "logger")?);

@@ -12,7 +12,7 @@ pub const WAVES: &str = "tests/systems/usb-waves.toml";
 /// A camera behind hubs of SuperSpeed.
 const SUPERSPEED: &str = "tests/systems/usb-superspeed.toml";
 const SECONDS: u64 = 4;
-/// What a second brings, less some for the first, in which devices are found.
+/// The packets of a second, less some for the first, in which devices are found.
 const PACKETS: u64 = 400;
 const FRAMES: u64 = 50;
 const KEYS: u64 = 8;
@@ -152,7 +152,7 @@ fn hostile(boots: &[Observed]) -> Result<(), String> {
     Ok(())
 }
 
-/// What `net-echo` counts: echoes, answers, of them lost and wrong, and devices.
+/// Returns the counts of `net-echo`: echoes, answers, of them lost and wrong, and devices.
 fn echoes(boot: &Observed, begins: &str, first: usize) -> Result<[u64; 4], String> {
     let number = |place| last(boot, "net-echo", begins, first + place);
     Ok([number(0)?, number(1)?, number(2)?, number(3)?])

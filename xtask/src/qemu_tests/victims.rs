@@ -22,7 +22,7 @@ const SYSTEM: &str = "tests/systems/faults.toml";
 const VICTIM: u16 = 2;
 const NEIGHBOUR: u16 = 0;
 
-/// What must come of a deed.
+/// The expected result of a deed.
 struct Expected {
     /// One of these causes; none of them: it does no harm.
     causes: Vec<FaultCause>,
@@ -262,7 +262,7 @@ fn threads(table: &mut Table) {
 /// A deed, and the words of the fault's record, or none if it did no harm.
 type Deed = (String, Option<Vec<u64>>);
 
-/// What came of each deed.
+/// Returns the result of each deed.
 fn observed(boot: &Observed) -> Result<Vec<Deed>, String> {
     let mut deeds: Vec<Deed> = Vec::new();
     let mut current: Option<String> = None;
@@ -317,8 +317,8 @@ fn compare(name: &str, expected: &Expected, words: Option<&[u64]>) -> Result<(),
     Ok(())
 }
 
-/// What the host's processor state decides, and not the simulator: it allows what ours forbids, or
-/// the other way round.
+/// The deeds whose result depends on the host's processor state: it allows some that ours forbids,
+/// or the other way round.
 const OF_THE_HOST: [&str; 3] = ["xgetbv", "far jump to 32 bits", "trap flag at a call"];
 
 fn each_deed(boots: &[Observed]) -> Result<(), String> {

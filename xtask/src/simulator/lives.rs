@@ -25,7 +25,7 @@ const OUTPUT: &str = "examples/can-output.toml";
 /// The acknowledgement is told a little later than the server knows of it.
 const TELLING: Nanos = Nanos::from_micros(100);
 
-/// The step.
+/// Checks the lives of messages.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     sent(&session(workspace, built, OUTPUT, HORIZON_NS)?)?;
     let session = session(workspace, built, CONCENTRATOR, HORIZON_NS)?;
@@ -58,7 +58,7 @@ fn sent(session: &Session) -> Result<(), String> {
     let pipes: Vec<usize> = to_device.enumerate().filter_map(|(i, is)| is.then_some(i)).collect();
     let some = Choice::This(*pipes.last().ok_or("no pipe goes to a device")?, SOME);
     let followed = followed(session, &[], some)?;
-    // What happens after a writer's last report, it does not say.
+    // The writer reports nothing after its last report.
     let mut agreed = false;
     for pipe in pipes {
         let choice = Choice::Worst(pipe);

@@ -10,12 +10,12 @@ use diapason::plan::Plan;
 /// Has pipes both ways, chains and a described bus.
 const SYSTEM: &str = "examples/can-gateway.toml";
 const LENGTH: &str = "1500ms";
-/// What would make it need something else.
+/// The marks of a page that needs other files.
 const OUTSIDE: [&str; 5] = [" src=", " href=", "url(", "@import", "<script"];
 /// Elements that are opened and closed.
 const ELEMENTS: [&str; 7] = ["html", "main", "section", "svg", "table", "title", "p"];
 
-/// The step.
+/// Checks the pages.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let path = workspace.target().join("tmp").join("page.html");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;

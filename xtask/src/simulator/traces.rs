@@ -15,7 +15,7 @@ use std::fs;
 
 /// Where the hashes are kept.
 const FILE: &str = "tests/traces.txt";
-/// What it begins with.
+/// The first line of the file.
 const HEAD: &str = "# What runs of fixed seeds leave: cargo xtask test --qemu \"fixed seeds\"\n";
 
 /// A run: the system, its seed, and whether things go wrong as that says.
@@ -44,7 +44,7 @@ impl Observer for Hashes {
     }
 }
 
-/// What is kept of a run.
+/// The hashes kept of a run.
 #[derive(PartialEq, Eq)]
 struct Kept {
     run: String,
@@ -103,7 +103,7 @@ fn run(
     })
 }
 
-/// The step.
+/// Checks the traces of fixed seeds.
 pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let path = workspace.root().join(FILE);
     let runs: Result<Vec<Kept>, String> =

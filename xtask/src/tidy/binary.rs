@@ -37,7 +37,7 @@ struct Instruction<'a> {
     operands: &'a str,
 }
 
-/// What is wrong with a disassembly: per function and kind, the first place and how many more.
+/// Returns the problems of a disassembly: per function and kind, the first place and how many more.
 fn lint(disassembly: &str) -> Vec<String> {
     let mut problems: Vec<(&str, Kind, String, usize)> = Vec::new();
     let (mut function, mut seen) = ("", false);
@@ -146,7 +146,7 @@ fn is_floating_point(instruction: Instruction<'_>) -> bool {
     vector && (arithmetic || name.starts_with("cvt")) || x87
 }
 
-/// What `sub $N,%rsp` takes.
+/// Returns the bytes that `sub $N,%rsp` takes.
 fn stack_bytes(instruction: Instruction<'_>) -> Option<u64> {
     if !instruction.name.starts_with("sub") {
         return None;

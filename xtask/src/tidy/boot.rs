@@ -1,4 +1,4 @@
-//! What only boot uses leaves memory before the first thread runs: is the linked kernel so divided?
+//! Checks that the code and data which only boot uses leave memory before the first thread runs.
 //!
 //! `kernel/x86_64/kernel.ld` divides it by the names of modules, which nobody could keep right by
 //! hand: the compiler decides what is inlined where. Two rules, over every reference the linker

@@ -35,7 +35,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// `cargo xtask tidy`.
+/// Runs `cargo xtask tidy`.
 pub fn command(workspace: &Workspace, bless: bool) -> Result<u8, Failure> {
     let text = |error: std::io::Error| Failure::io("read the sources", &error);
     let tree = Tree::read(workspace.root()).map_err(text)?;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 const FILE: &str = "xtask/ratchets.toml";
 
-/// What a number limits, and the limit where the file names none.
+/// The quantity that a number limits, and the limit where the file names none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Measure {
     /// `unsafe` in a package.
@@ -19,23 +19,47 @@ pub enum Measure {
     FileLines,
     /// Lines of a function.
     FunctionLines,
+    /// Packages that declare a public type of a name.
+    SharedNames,
+    /// Doc comments of a package with three words or fewer.
+    ShortComments,
+    /// Sentences in doc comments of a package that begin with a relative pronoun.
+    Relatives,
+    /// Public items of a package without a doc comment.
+    Undocumented,
 }
 
 impl Measure {
-    const ALL: [Measure; 3] = [Measure::Unsafe, Measure::FileLines, Measure::FunctionLines];
+    const ALL: [Measure; 7] = [
+        Measure::Unsafe,
+        Measure::FileLines,
+        Measure::FunctionLines,
+        Measure::SharedNames,
+        Measure::ShortComments,
+        Measure::Relatives,
+        Measure::Undocumented,
+    ];
 
     const fn section(self) -> &'static str {
         match self {
             Measure::Unsafe => "unsafe",
             Measure::FileLines => "file_lines",
             Measure::FunctionLines => "function_lines",
+            Measure::SharedNames => "shared_names",
+            Measure::ShortComments => "short_comments",
+            Measure::Relatives => "relatives",
+            Measure::Undocumented => "undocumented",
         }
     }
 
     /// The limit of everything that is not listed.
     pub const fn limit(self) -> u64 {
         match self {
-            Measure::Unsafe => 0,
+            Measure::Unsafe
+            | Measure::ShortComments
+            | Measure::Relatives
+            | Measure::Undocumented => 0,
+            Measure::SharedNames => 1,
             Measure::FileLines => 600,
             Measure::FunctionLines => 70,
         }
@@ -46,6 +70,10 @@ impl Measure {
             Measure::Unsafe => "write it in safe Rust, or in a package that may",
             Measure::FileLines => "split the file by topic",
             Measure::FunctionLines => "split the function",
+            Measure::SharedNames => "give the new type a name that says its room",
+            Measure::ShortComments => "say something that the name does not, or leave it out",
+            Measure::Relatives => "begin the sentence with its subject",
+            Measure::Undocumented => "say what it does, and when it fails",
         }
     }
 }
@@ -65,7 +93,7 @@ pub struct Measured {
     pub value: u64,
 }
 
-/// The file's contents.
+/// The contents of the file of ratchets.
 #[derive(Clone, Default, Debug)]
 pub struct Ratchets {
     header: String,
@@ -118,7 +146,7 @@ impl Ratchets {
         text
     }
 
-    /// What is above its limit.
+    /// Returns the measures above their limits.
     pub fn exceeded(&self, measured: &[Measured]) -> Vec<Problem> {
         let above = measured.iter().filter_map(|found| {
             let key = (found.measure, found.name.clone());
@@ -171,6 +199,14 @@ mod tests {
 
 [function_lines]
 \"a.rs::long\" = 80
+
+[shared_names]
+
+[short_comments]
+
+[relatives]
+
+[undocumented]
 ";
 
     fn found(measure: Measure, name: &str, value: u64) -> Measured {
@@ -222,6 +258,14 @@ mod tests {
 \"a.rs\" = 650
 
 [function_lines]
+
+[shared_names]
+
+[short_comments]
+
+[relatives]
+
+[undocumented]
 ";
         assert_eq!(ratchets.render(), expected);
     }

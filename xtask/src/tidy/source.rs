@@ -7,7 +7,7 @@ use std::path::Path;
 /// Kinds of files that rules look at.
 const EXTENSIONS: [&str; 6] = ["rs", "s", "ld", "toml", "md", "sh"];
 
-/// One file.
+/// One file of the tree.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Relative to the root, with `/`.
@@ -36,7 +36,7 @@ impl Source {
         Source { path: path.into(), text: text.into(), code }
     }
 
-    /// Is it Rust?
+    /// Returns whether the file is Rust.
     #[must_use]
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")

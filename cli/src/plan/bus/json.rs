@@ -2,8 +2,8 @@
 
 use super::tables::ppm;
 use super::words::{direction_name, speed_name, transfer_name};
-use super::{Bused, name, why};
 use diapason_bus::{Async, Coding, Periodic, Picos, Unfit};
+use diapason_plan::bus::{Bused, name, why};
 use diapason_system::{System, UsbBus};
 use serde_json::{Value, json};
 

@@ -1,13 +1,13 @@
 //! The schedules of buses for people.
 
 use super::words::{direction_name, slot_name, speed_name, transfer_name};
-use super::{Bused, name, why};
-use crate::plan::refusal::share;
 use crate::table::{Align, Table};
 use diapason_bus::{
     Async, Coding, Direction, EndpointId, Periodic, Picos, Placed, Plan, Speed, Transfer,
     packet_time,
 };
+use diapason_plan::bus::{Bused, name, why};
+use diapason_plan::share;
 use diapason_system::{System, UsbBus};
 
 /// Slots that are named one by one; of more, only the first.

@@ -22,7 +22,6 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{History, Moment, Observer, Passed, Watched};
-use diapason_system::System;
 use life::{Journey, Roads};
 use line::{Line, WORDS};
 use wire::Wire;
@@ -80,9 +79,9 @@ pub struct Messages {
 impl Messages {
     /// Those of a system's pipes; `choice` is what will be asked for.
     #[must_use]
-    pub fn new(system: &System, sights: &Sights, choice: Option<Choice>) -> Messages {
-        let plan = Plan::tests(system, system.clock_hz);
-        let line = |index| Line::new(system, &plan, sights, index);
+    pub fn new(plan: &Plan, sights: &Sights, choice: Option<Choice>) -> Messages {
+        let system = plan.system();
+        let line = |index| Line::new(system, plan, sights, index);
         let seen = plan.pipes.iter().map(|piped| Seen::new(piped.bill.as_ref().ok().copied()));
         let wanted = match choice {
             Some(Choice::This(pipe, number)) => Some((pipe, number)),

@@ -4,7 +4,7 @@
 
 use diapason_abi::archive::Archive;
 use diapason_abi::settings::{MARK, Settings, WORDS};
-use diapason_system::{Diagnostics, RunOptions, System, build, parse};
+use diapason_system::{Diagnostics, Permit, RunOptions, System, build, parse};
 
 /// Uses every key of every table, but those for VCPUs.
 pub const ENGINE: &str = include_str!("engine.toml");
@@ -56,7 +56,7 @@ pub fn told(archive: &[u8], index: usize) -> Settings {
 }
 
 pub fn built(system: &System) -> Result<Vec<u8>, Diagnostics> {
-    build(system, &OPTIONS, &mut |name| Ok(program_named(name)))
+    build(Permit::granted(), system, &OPTIONS, &mut |name| Ok(program_named(name)))
 }
 
 /// All that is wrong with `text`.

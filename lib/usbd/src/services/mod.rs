@@ -17,7 +17,7 @@ mod stream;
 
 use crate::places::Order;
 use crate::platform::Platform;
-use crate::policy::{self, Home};
+use crate::policy;
 use crate::served::Place;
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
@@ -26,6 +26,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
+use diapason_contract::threads::{Home, LINK, STREAM, ServiceKind};
 use diapason_usb::Speed;
 use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::{Configuration, Device, Endpoint};
@@ -294,39 +295,34 @@ pub type Asking = Option<u8>;
 /// What they need is not there.
 pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
     let asking = told.hears_clients().then_some(told.clients);
-    let (mut all, wanted) = (Offers::new(), told.services);
-    if wanted & policy::wanted::CAN != 0 {
-        offer(&mut all, can::Can::new(platform, asking, &told.pipes)?, Some(&policy::CAN));
+    let mut all = Offers::new();
+    for service in told.services.iter().filter(|service| **service != ServiceKind::Hubs) {
+        let all = (&mut all, service.home());
+        match service {
+            ServiceKind::Can => offer(all, can::Can::new(platform, asking, &told.pipes)?),
+            ServiceKind::Sensors => offer(all, sensor::Sensor::new(platform)?),
+            ServiceKind::Keyboards => offer(all, keyboard::Keys::new(platform)?),
+            ServiceKind::Disks => offer(all, disk::Disk::new(platform)?),
+            ServiceKind::Cameras => offer(all, camera::Video::new(platform)?),
+            ServiceKind::Networks => offer(all, network::Network::new(platform)?),
+            ServiceKind::Hubs => {}
+        }
     }
-    if wanted & policy::wanted::SENSOR != 0 {
-        offer(&mut all, sensor::Sensor::new(platform)?, Some(&policy::SENSOR));
+    for (number, (port, home)) in told.links.iter().copied().zip(&LINK).enumerate() {
+        let link = link::Link::new(platform, number, port, told.guarantee)?;
+        offer((&mut all, Some(home)), link);
     }
-    if wanted & policy::wanted::KEYBOARD != 0 {
-        offer(&mut all, keyboard::Keys::new(platform)?, Some(&policy::KEYBOARD));
+    for (number, (terms, home)) in told.streams.iter().copied().zip(&STREAM).enumerate() {
+        offer((&mut all, Some(home)), stream::Stream::new(platform, number, terms)?);
     }
-    if wanted & policy::wanted::DISK != 0 {
-        offer(&mut all, disk::Disk::new(platform)?, Some(&policy::DISK));
-    }
-    if wanted & policy::wanted::CAMERA != 0 {
-        offer(&mut all, camera::Video::new(platform)?, Some(&policy::CAMERA));
-    }
-    if wanted & policy::wanted::NETWORK != 0 {
-        offer(&mut all, network::Network::new(platform)?, Some(&policy::NETWORK));
-    }
-    for (number, (port, home)) in told.links.iter().copied().zip(&policy::LINKS).enumerate() {
-        offer(&mut all, link::Link::new(platform, number, port, told.guarantee)?, Some(home));
-    }
-    for (number, (terms, home)) in told.streams.iter().copied().zip(&policy::STREAMS).enumerate() {
-        offer(&mut all, stream::Stream::new(platform, number, terms)?, Some(home));
-    }
-    if wanted & policy::wanted::HUBS != 0 {
-        (0..policy::HUBS).for_each(|_| offer(&mut all, hub::Ports::new(), None));
+    if told.services.contains(&ServiceKind::Hubs) {
+        (0..policy::HUBS).for_each(|_| offer((&mut all, None), hub::Ports::new()));
     }
     Ok(all)
 }
 
 /// One more; its interrupter is the next that nobody has.
-fn offer<P: Platform, K: Kind<P>>(all: &mut Offers<P>, kind: K, home: Option<&'static Home>) {
+fn offer<P: Platform, K: Kind<P>>((all, home): (&mut Offers<P>, Option<&'static Home>), kind: K) {
     let before = all.iter().filter(|(_, home)| home.is_some()).count() as u16;
     let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
     all.push((Box::new(Offered::new(kind, interrupter)), home));

@@ -8,14 +8,11 @@ use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
+use diapason_contract::stream::DATA;
 use diapason_usb::class::uvc::{Camera, Event, Piece, modes};
 use diapason_usb::descriptor::{Configuration, Endpoint};
 use diapason_usb::xhci::{Dma, EndpointPlan};
 
-/// Most streams.
-pub const STREAMS: usize = 4;
-/// Where the bytes of each go.
-const DATA: [&str; STREAMS] = ["stream0.data", "stream1.data", "stream2.data", "stream3.data"];
 /// Bytes of a place: one block of the controller describes it.
 const PLACE: usize = 65_536;
 /// How often it says what came.
@@ -54,12 +51,12 @@ pub struct Stream<P: Platform> {
 }
 
 impl<P: Platform> Stream<P> {
-    /// Number `number`, below [`STREAMS`].
+    /// Number `number`.
     ///
     /// # Errors
     /// The memory is not there.
     pub fn new(platform: &P, number: usize, terms: Terms) -> Result<Stream<P>, Errno> {
-        let data = platform.memory(DATA[number % STREAMS])?;
+        let data = platform.memory(DATA[number % DATA.len()])?;
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
         let counts = Counts::default();
         Ok(Stream { number, terms, data, report_at, counts, back, refused })

@@ -1,4 +1,5 @@
-//! What the three tasks share: which case is measured, when things happened, and the samples.
+//! The shared state of the three tasks: which case is measured, when things happened, and the
+//! samples.
 //!
 //! All of it lies in the segment `marks`. One task writes at a time, because the others wait or are
 //! less urgent.
@@ -16,7 +17,7 @@ pub const RUNS: usize = 20;
 /// Time between two measurements: every VCPU has all its budget again after a few of them.
 pub const PACE: Nanos = Nanos::from_micros(500);
 
-/// What `high` does when it is woken.
+/// The action of `high` when it is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Case {
     /// Lock; it said nothing about that when it waited.
@@ -50,7 +51,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Forget them.
+    /// Forgets the samples.
     pub fn clear(&self) {
         self.count.store(0, Relaxed);
     }
@@ -68,7 +69,7 @@ impl Samples {
         }
     }
 
-    /// Median and maximum.
+    /// Returns the median and the maximum.
     pub fn middle_and_most(&self) -> (u32, u32) {
         let mut sorted = [0; RUNS];
         for (to, from) in sorted.iter_mut().zip(&self.values) {
@@ -119,7 +120,7 @@ impl Marks {
         Ok(unsafe { &*address.cast::<Marks>() })
     }
 
-    /// What is measured now.
+    /// Returns the case that is measured now.
     pub fn case(&self) -> Case {
         match self.case.load(Relaxed) {
             0 => Case::Standard,

@@ -33,7 +33,7 @@ struct Tasks {
     event: Semaphore,
     turn: Semaphore,
     mutex: Mutex,
-    /// What one stamp costs.
+    /// The cost of one stamp.
     stamp: u64,
 }
 

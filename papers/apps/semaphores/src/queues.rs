@@ -1,4 +1,4 @@
-//! What decisions take in the dissertation's list and in the kernel's ranks, as plain structures:
+//! The cost of decisions in the dissertation's list and in the kernel's ranks, as plain structures:
 //! `QUEUE n order structure block unblock select`, instructions, the most of three states.
 //!
 //! The most urgent of `n` tasks becomes ready and blocks again, while all others are ready, or
@@ -19,17 +19,17 @@ const STATES: [usize; 3] = [1, 2, TASKS_MAX];
 /// The numbers of tasks.
 const LENGTHS: [usize; 10] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50];
 
-/// What is measured.
+/// The names of the measured structures.
 const NAMES: [(&str, &str); 4] = [("dp", "list"), ("dp", "ranks"), ("fp", "list"), ("fp", "ranks")];
 
-/// Who else is ready, and what measuring itself takes.
+/// The other ready tasks, and the cost of measuring itself.
 #[derive(Clone, Copy)]
 struct State {
     every: usize,
     empty: u64,
 }
 
-/// What three operations took.
+/// The cost of three operations.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     block: u64,
@@ -37,7 +37,7 @@ struct Cost {
     select: u64,
 }
 
-/// What a structure can do.
+/// The operations of a structure.
 struct Operations<S> {
     structure: S,
     block: fn(&mut S, Task),

@@ -12,7 +12,7 @@ pub const OPERATIONS: [&str; 6] =
 /// Operations that have one count whatever the length of a queue.
 pub const CONSTANTS: [&str; 2] = ["queue", "fixed"];
 
-/// What the table says.
+/// The content of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
     /// The counts.

@@ -19,8 +19,7 @@ const SEED: u64 = 0x0d1a_9a50;
 
 /// Everything of chapter 4.
 pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
-    let mut report =
-        Report { name: "csd", rows: Vec::new(), sections: Vec::new(), figures: Vec::new() };
+    let mut report = Report::new("csd", Vec::new(), Vec::new(), Vec::new());
     schedules::add(&mut report);
     figures::add(effort, progress, &mut report)?;
     claims::add(effort, progress, &mut report)?;

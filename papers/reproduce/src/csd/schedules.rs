@@ -1,6 +1,6 @@
 //! Table 4.1 and its schedules under RM and EDF, figures 4.1 and 4.2.
 
-use crate::{Figure, Report, Row};
+use crate::{Picture, Report, Row};
 use diapason::chart::{ScheduleChart, Stretch};
 use diapason::table::{Align, Table};
 use diapason_abi::Nanos;
@@ -28,12 +28,12 @@ pub fn add(report: &mut Report) {
     for (name, title, allocation) in titles {
         let chart = drawn(title, &set, allocation);
         report.sections.push((title.into(), chart.text(4)));
-        report.figures.push(Figure::drawing(name, chart.svg()));
+        report.pictures.push(Picture::drawing(name, chart.svg()));
     }
     report.rows.push(first_miss(&set, &rm));
     let (miss, _) = schedule(&set, &edf, HYPERPERIOD);
     let ours = if miss.is_none() { "feasible" } else { "misses" };
-    let row = Row::words("fig4.2.edf", "feasible", ours).holds(miss.is_none());
+    let row = Row::words("fig4.2.edf", Some("feasible"), ours).holds(miss.is_none());
     report.rows.push(row.note("simulated over the whole hyperperiod, 54.6 s"));
     report.rows.push(troublesome(&set));
 }
@@ -62,7 +62,7 @@ fn first_miss(set: &TaskSet, rm: &Allocation) -> Row {
         |miss: Miss| format!("task {} misses at {} ms", miss.task + 1, miss.deadline.0 / 1_000_000);
     let ours = miss.map_or("feasible".into(), words);
     let paper = "task 5 misses at 8 ms";
-    Row::words("fig4.1.rm", paper, &ours).holds(ours == paper)
+    Row::words("fig4.1.rm", Some(paper), &ours).holds(ours == paper)
 }
 
 /// The first task that does not fit under RM: CSD-2's DP queue ends with it.
@@ -72,7 +72,7 @@ fn troublesome(set: &TaskSet) -> Row {
     let in_dp = found.map_or(0, |choice| choice.allocation.in_dp());
     Row::numbers("section4.2.3.r", "tasks", Some(5.0), in_dp as f64)
         .holds(in_dp == 5)
-        .note("DP queue of the cheapest CSD-2 that holds, with the overheads of table 4.3")
+        .note("DP queue of the cheapest CSD-2 that holds, by [EMERALDS 1998, table 4.3]")
 }
 
 fn drawn(title: &str, set: &TaskSet, allocation: &Allocation) -> ScheduleChart {
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn table_4_1_and_its_figures_are_reproduced() {
-        let mut report = Report { name: "csd", rows: vec![], sections: vec![], figures: vec![] };
+        let mut report = Report::new("csd", vec![], vec![], vec![]);
         add(&mut report);
-        assert!(report.holds(), "{:?}", report.rows);
-        assert_eq!((report.rows.len(), report.figures.len()), (4, 2));
+        assert_eq!(report.holds(), Some(true), "{:?}", report.rows);
+        assert_eq!((report.rows.len(), report.pictures.len()), (4, 2));
         let rm = &report.sections[1].1;
         assert!(rm.contains("   τ5 ................................X\n"), "{rm}");
         assert!(report.sections[2].1.contains("   τ5 ....................##"), "{rm}");

@@ -81,7 +81,8 @@ impl Load {
         self.of_bus(channel) * (LOADED.0 / 1_000_000_000)
     }
 
-    /// What is on a bus: one frame at its very beginning, before anybody listens, then the load.
+    /// Returns the traffic of a bus: one frame at its very beginning, before anybody listens, then
+    /// the load.
     fn traffic(self, channel: usize) -> CanBus {
         let rate = self.of_bus(channel);
         let mut log = String::new();
@@ -164,15 +165,15 @@ fn set_turn(system: &mut System, Speed(shift): Speed, frames: u64) {
     }
 }
 
-/// Is every frame of the contracts promised to be read? What a turn may find came while a message
-/// may be on its way to the reader's ring. If that is no more than what a turn was taken to find,
-/// no turn finds more, one after the other; else it is taken to find so much.
+/// Is every frame of the contracts promised to be read? The messages that a turn may find came
+/// while a message may be on its way to the reader's ring. If that is no more than what a turn was
+/// taken to find, no turn finds more, one after the other; else it is taken to find so much.
 fn is_promised(system: &mut System, speed: Speed) -> bool {
     let mut frames = 1;
     loop {
         set_turn(system, speed, frames);
-        let plan = Plan::tests(system, system.clock_hz);
-        if !plan.admits(system) {
+        let plan = Plan::of(system, system.clock_hz);
+        if !plan.holds() {
             return false;
         }
         let found = found(system, &plan).min(FOUND_MAX);
@@ -191,7 +192,7 @@ fn found(system: &System, plan: &Plan) -> u64 {
     contracts.map(|contract| contract.most(longest)).fold(0, u64::saturating_add)
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
     /// Was every frame read?
@@ -206,7 +207,7 @@ pub struct Spent {
     pub server: Nanos,
 }
 
-/// What runs on it.
+/// The core that carries the load.
 pub struct Core {
     system: System,
     built: Built,
@@ -266,8 +267,8 @@ impl Core {
         Session::assemble(system, self.built.clone(), options)
     }
 
-    /// What a load does to the simulated core. A turn takes what it takes for as many frames as
-    /// turns find on average, so that all of them together take what they should.
+    /// Simulates a load on the core. A turn takes what it takes for as many frames as turns find on
+    /// average, so that all of them together take what they should.
     ///
     /// # Errors
     /// If it cannot be run.

@@ -22,7 +22,7 @@ use search::largest;
 const SPEEDS: [Speed; 6] = [Speed(0), Speed(2), Speed(3), Speed(4), Speed(5), Speed(6)];
 const QUICK: [Speed; 2] = [Speed(2), Speed(6)];
 
-/// What a core carried at its largest rate, and what that took beside what silence takes.
+/// The load that a core carried at its largest rate, and its cost beside that of silence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Carried {
     load: Load,
@@ -31,7 +31,7 @@ struct Carried {
     server: Nanos,
 }
 
-/// What was found at a speed.
+/// The findings at a speed.
 #[derive(Clone, Debug)]
 struct Found {
     speed: Speed,
@@ -61,7 +61,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
         ("Largest number of frames a second".to_owned(), rates(&found)),
         ("Where the time goes then".to_owned(), shares(&found)),
     ];
-    Ok(Report { name: "largest-rate", rows, sections, figures: Vec::new() })
+    Ok(Report::new("largest-rate", rows, sections, Vec::new()))
 }
 
 fn find(core: &Core, workspace: &Workspace, speed: Speed, quick: bool) -> Result<Found, Failure> {
@@ -95,7 +95,7 @@ impl Carried {
     }
 }
 
-/// What ends it at a load.
+/// Returns the limit that ends the search at a load.
 fn limit(load: Load) -> &'static str {
     if load.0 == LOADS { "the buses" } else { "the core" }
 }

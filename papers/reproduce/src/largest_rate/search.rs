@@ -4,7 +4,7 @@
 /// does not; 0 is not asked. The largest is asked first.
 ///
 /// # Errors
-/// Those of `does`.
+/// Returns the first error of `does`.
 pub fn largest<E>(most: u64, mut does: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     if does(most)? {
         return Ok(most);

@@ -15,13 +15,13 @@ const REPORT: Nanos = Nanos::from_millis(1_000);
 /// The interface and Linux round its clock to this much, in ns.
 const ROUNDING: u64 = 100;
 
-/// A prepared guest.
+/// A prepared guest that runs Linux.
 #[derive(Debug)]
 pub struct Twin {
     guest: Guest,
 }
 
-/// What a kernel says of itself.
+/// The identity that a kernel reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct About {
     /// Its release and version, as `uname` has them.
@@ -130,8 +130,8 @@ fn measured(
     (about.hrtick == expected && about.ready < window.begin.0).then_some((measured, about))
 }
 
-/// What came of a channel. The backlog between driver and sockets belongs to all of them; its
-/// drops are counted with the first.
+/// Returns the results of a channel. The backlog between driver and sockets belongs to all of them;
+/// its drops are counted with the first.
 fn channel(console: &str, seen: &Seen, index: usize, backlog: u64) -> Option<Channel> {
     let said = |what: &str| numbers(console, &format!("guest: can{index} {what}"));
     let [received, _, disordered, socket, driver, told] = said("received")?[..] else {
@@ -205,8 +205,8 @@ mod tests {
         Seen { console: Vec::new(), buses, looks, report, status: Some(7) }
     }
 
-    /// What a guest would say that read every frame of the window but `lost` of each channel,
-    /// 300 us after the bus, by an interface whose clock began after 5 ms.
+    /// Returns the console of a guest that reads every frame of the window but `lost` of each
+    /// channel, 300 us after the bus, by an interface whose clock began after 5 ms.
     fn console(seen: &Seen, lost: u64) -> String {
         let mut text = String::from(
             "guest: kernel 6.1 #1\nguest: hrtick off\nguest: ready at 19000000\n\

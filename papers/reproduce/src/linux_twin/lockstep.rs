@@ -1,8 +1,8 @@
 //! A guest in QEMU, in step with the five-channel interface, watched from outside.
 //!
-//! Both kernels run through this: the same controller, interface, traffic and clock. What the
-//! buses sent, what the interface overwrote and when the processor was idle is counted here, so
-//! none of it is a guest's own word.
+//! Both kernels run through this: the same controller, interface, traffic and clock. The frames on
+//! the buses, the interface's overruns and the processor's idle time are counted here, so none of
+//! it is a guest's own word.
 
 use diapason::Failure;
 use diapason::qemu::RunFolder;
@@ -51,20 +51,20 @@ impl Look {
 /// A run from outside.
 #[derive(Debug)]
 pub struct Seen {
-    /// What the guest printed.
+    /// The output of the guest.
     pub console: Vec<u8>,
     /// Everything each bus carried.
     pub buses: Vec<Vec<Sent>>,
     /// At the window's begin and end.
     pub looks: [Look; 2],
-    /// What the server says.
+    /// The report of the server.
     pub report: Report,
     /// QEMU's exit status.
     pub status: Option<i32>,
 }
 
 impl Seen {
-    /// What happened between the two looks.
+    /// Returns the difference between the two looks.
     #[must_use]
     pub fn within(&self) -> Look {
         let [first, last] = self.looks;
@@ -80,12 +80,12 @@ impl Seen {
     }
 }
 
-/// What is behind the interface, and for how long.
+/// The setting behind the interface, and its duration.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The article's traffic, or buses on which nobody talks?
     pub traffic: bool,
-    /// What is looked at.
+    /// The window that is looked at.
     pub window: Window,
     /// When the run ends, unless the guest ends it.
     pub end: Nanos,

@@ -1,9 +1,9 @@
-//! What is measured of each kernel in each scenario, and what is said of it.
+//! The measurements of each kernel in each scenario, and the sentences about them.
 
 /// Budget and period of each task that counts, in ns.
 pub const SHARE: (u64, u64) = (1_000_000, 7_000_000);
 
-/// Whose kernel.
+/// The kernel under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum System {
     /// Ours.
@@ -116,12 +116,12 @@ impl Channel {
     }
 }
 
-/// A run.
+/// The measurements of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// Whose kernel.
+    /// The kernel under test.
     pub system: System,
-    /// What it had to do.
+    /// The scenario of the run.
     pub scenario: Scenario,
     /// Its channels.
     pub channels: Vec<Channel>,
@@ -154,7 +154,7 @@ impl Measured {
         self.channels.iter().map(|channel| channel.latency.beyond).max().unwrap_or(0)
     }
 
-    /// What the worst task is behind, or ahead, in percent.
+    /// Returns how far the worst task is behind, or ahead, in percent.
     #[must_use]
     pub fn error(&self) -> f64 {
         let larger = |a: f64, b: &f64| if b.abs() > a.abs() { *b } else { a };

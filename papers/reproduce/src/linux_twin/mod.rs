@@ -25,7 +25,7 @@ const BEGIN: Nanos = Nanos::from_secs(10);
 const FULL: Nanos = Nanos::from_secs(30);
 const QUICK: Nanos = Nanos::from_secs(5);
 
-/// What is booted.
+/// The system and scenario to boot.
 type Job = (System, Scenario);
 
 /// All runs, and what must be known to read them.
@@ -70,7 +70,7 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
     Ok(tables::report(&Runs { window, all, package }))
 }
 
-/// What to boot; what comes twice must come out the same.
+/// Returns the jobs to boot. A job that comes twice must come out the same.
 fn jobs(effort: Effort, linux: bool) -> Vec<Job> {
     use Scenario::{Both, Input, Silent, Tasks};
     use System::{Diapason, Hrtick, Shipped};

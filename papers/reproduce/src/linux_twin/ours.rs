@@ -27,7 +27,7 @@ const EDGE_MS: u64 = 20;
 pub struct Ours(Concentrator);
 
 impl Ours {
-    /// Builds what boots.
+    /// Builds the kernel and the programs.
     ///
     /// # Errors
     /// If something does not compile.
@@ -70,7 +70,7 @@ impl Ours {
 #[derive(Clone, Default)]
 struct Heard {
     outcome: Outcome,
-    /// What each reader says once a second.
+    /// The reports of each reader, one a second.
     readers: [Vec<PipeReport>; CHANNELS],
     looks: Looks,
 }
@@ -111,8 +111,8 @@ fn measured(heard: &Heard, seen: &Seen, scenario: Scenario, window: Window) -> O
     })
 }
 
-/// The reports of a reader from the window's first second to its last. What is missing is counted
-/// from the start of the run; so is what the interface overwrote.
+/// The reports of a reader from the window's first second to its last. Losses are counted from the
+/// start of the run; so are the interface's overruns.
 fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<Channel> {
     let second = |time: Nanos| (time.0 / 1_000_000_000) as usize;
     let (begin, end) = (second(window.begin), second(window.end));
@@ -124,7 +124,7 @@ fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<C
     };
     let received = last.messages.checked_sub(first.messages)?;
     let carried = seen.carried(index, window);
-    // What the reader says must be what the bus carried in these seconds, give or take an edge.
+    // The reader's count must equal the bus's count in these seconds, give or take an edge.
     let edge = carried * EDGE_MS / (window.end - window.begin).0.div_ceil(1_000_000) + 1;
     let beyond = reports.iter().skip(1).map(|report| report.whole.0).max()?;
     (received.abs_diff(carried) <= edge).then_some(Channel {

@@ -13,7 +13,7 @@ mod written;
 
 use super::boot;
 use super::concentrator::Concentrator;
-use super::{Effort, Figure, Progress, Report, Row};
+use super::{Effort, Picture, Progress, Report, Row};
 use crate::fig12::Looks;
 use diapason::console::Line;
 use diapason::outcome::Outcome;
@@ -48,7 +48,7 @@ struct Bench {
     concentrator: Concentrator,
 }
 
-/// What a run showed.
+/// The results of a run.
 struct Seen {
     outcome: Outcome,
     looks: Looks,
@@ -107,5 +107,5 @@ pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, F
         ("Table 8: what was lost, and how far tasks got".to_owned(), table),
         ("Figure 16: frames a second to two receivers".to_owned(), written),
     ];
-    Ok(Report { name: "tuned-pipes", rows, sections, figures })
+    Ok(Report::new("tuned-pipes", rows, sections, figures))
 }

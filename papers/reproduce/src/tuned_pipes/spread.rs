@@ -1,7 +1,7 @@
 //! Figures 14 and 16: the fewest, the average and the most frames of a second, beside what is
 //! wanted.
 
-use crate::Figure;
+use crate::Picture;
 use diapason::chart::{BarChart, Bars};
 
 /// The seconds of each channel on each machine.
@@ -31,8 +31,8 @@ impl Spread {
         average
     }
 
-    /// The picture.
-    pub fn figure(self, name: &str, title: &str) -> Figure {
+    /// Returns the picture.
+    pub fn figure(self, name: &str, title: &str) -> Picture {
         let names = ["fewest", "average", "most"].map(str::to_owned);
         let bars = names.into_iter().zip(self.heights);
         let chart = BarChart {
@@ -42,7 +42,7 @@ impl Spread {
             groups: self.groups,
             bars: bars.map(|(name, heights)| Bars { name, heights }).collect(),
         };
-        Figure::drawing(name, chart.svg())
+        Picture::drawing(name, chart.svg())
     }
 }
 

@@ -2,7 +2,7 @@
 //! reader gets in each second.
 
 use super::spread::Spread;
-use super::{Bench, Effort, Figure, Machine, Row};
+use super::{Bench, Effort, Machine, Picture, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::outcome::{Outcome, PipeRow};
@@ -16,7 +16,7 @@ const SECONDS: u64 = 32;
 const QUICK: u64 = 6;
 
 /// Rows for each channel and machine, and figures 13 and 14.
-pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>), Failure> {
+pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>), Failure> {
     let (machines, seconds): (&[Machine], u64) = match effort {
         Effort::Quick => (&[Machine::Simulated], QUICK),
         Effort::Full | Effort::Long => (&Machine::BOTH, SECONDS),
@@ -62,11 +62,11 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>), Fai
     };
     let title = "Frames a second from two units (figure 14)";
     let figures =
-        vec![Figure::lines("tuned-pipes-13", &chart), spread.figure("tuned-pipes-14", title)];
+        vec![Picture::lines("tuned-pipes-13", &chart), spread.figure("tuned-pipes-14", title)];
     Ok((rows, figures))
 }
 
-/// What the core does for a frame, from its interrupt to the thread that reads it: all that it did
+/// Returns the core's cost of a frame, from its interrupt to the thread that reads it: all its work
 /// but for the tasks that never stop, their switches included, by frames. A nanosecond is an
 /// instruction of QEMU's, and what one was measured to take in the simulator.
 fn cost(outcome: &Outcome, spins: Vec<u64>, machine: Machine) -> Option<Row> {

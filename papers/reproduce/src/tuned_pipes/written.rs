@@ -5,7 +5,7 @@
 //! last frame of one to the last of the next, so they do not depend on when the writer looks.
 
 use super::spread::Spread;
-use super::{Bench, Effort, Figure, Machine, Row};
+use super::{Bench, Effort, Machine, Picture, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::describe::describe;
@@ -22,7 +22,7 @@ const QUICK: u64 = 7;
 /// Seconds in which channels are opened and filled.
 const OPENING: usize = 2;
 
-/// What a writer says each second.
+/// A writer's report of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     channel: u64,
@@ -42,7 +42,7 @@ impl Second {
 }
 
 /// Rows for each channel and machine, figure 15, figure 16, and its table.
-pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, String), Failure> {
+pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>, String), Failure> {
     let (machines, seconds): (&[Machine], u64) = match effort {
         Effort::Quick => (&[Machine::Simulated], QUICK),
         Effort::Full | Effort::Long => (&Machine::BOTH, SECONDS),
@@ -88,7 +88,7 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Figure>, Stri
     };
     let title = "Frames a second to two receivers (figure 16)";
     let figures =
-        vec![Figure::lines("tuned-pipes-15", &chart), spread.figure("tuned-pipes-16", title)];
+        vec![Picture::lines("tuned-pipes-15", &chart), spread.figure("tuned-pipes-16", title)];
     Ok((rows, figures, table.render()))
 }
 

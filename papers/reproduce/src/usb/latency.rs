@@ -4,11 +4,11 @@
 use super::bound::{bus_ns, sum, terms};
 use super::machine::{Machine, ROUTER, Spoken, process};
 use super::seconds;
-use crate::{Effort, Figure, Progress, Report, Row};
+use crate::{Effort, Picture, Progress, Report, Row};
 use diapason::chart::{Distribution, LineChart, Series};
 use diapason::table::{Align, Table};
 use diapason::{Failure, duration};
-use diapason_abi::usbd::{CRITICAL, STREAMS};
+use diapason_contract::settings::{CRITICAL, STREAMS};
 use diapason_system::System;
 
 /// A row of table 2: budget of an endpoint, its latency in microframes; and of table 4: the
@@ -38,7 +38,7 @@ impl Scenario {
         self.bytes / 2
     }
 
-    /// What may wait on an endpoint, in whole packets.
+    /// Returns the packets that may wait on an endpoint.
     const fn waiting(&self) -> u32 {
         2 * self.message().next_multiple_of(super::bound::PACKET)
     }
@@ -68,7 +68,7 @@ impl Scenario {
     }
 }
 
-/// What was seen in a scenario.
+/// The results of a scenario.
 #[derive(Default)]
 struct Seen {
     times: Vec<u64>,
@@ -93,7 +93,7 @@ impl Seen {
     }
 }
 
-/// What a board said last of what was lost and damaged.
+/// Returns a board's last counts of lost and damaged packets.
 fn losses(last: &[Vec<u64>; 3]) -> (u64, u64) {
     let at = |place: usize| last.iter().filter_map(|line| line.get(place)).sum();
     (at(3), at(4))
@@ -124,8 +124,8 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
         ("Table 3: what a round trip is made of, scenario 1".into(), stages(&machine)?),
         ("Table 4: round trips seen, in us".into(), table.render()),
     ];
-    let figures = vec![Figure::lines("usb-latency-10", &chart)];
-    Ok(Report { name: "usb-latency", rows, sections, figures })
+    let figures = vec![Picture::lines("usb-latency-10", &chart)];
+    Ok(Report::new("usb-latency", rows, sections, figures))
 }
 
 fn run(machine: &Machine, scenario: &Scenario, seconds: u64) -> Result<Seen, Failure> {
@@ -146,7 +146,8 @@ fn compared(scenario: &Scenario, seen: &Seen, times: &Distribution, bound: u64) 
     let [longest, shortest, mean] = scenario.seen;
     let count = times.values().len();
     let note = format!(
-        "of {count} messages of {} bytes; {} beyond; at most {:.1} us here, {} in the article",
+        "of {count} messages of {} bytes; {} beyond; at most {:.1} us here, {} by \
+         [USB 2023, eq. 10]",
         scenario.message(),
         times.beyond(),
         micros(bound),
@@ -178,7 +179,7 @@ fn seen_table() -> Table {
         ("99 %", Align::Right),
         ("longest", Align::Right),
         ("bound", Align::Right),
-        ("article: longest", Align::Right),
+        ("[USB 2023]: longest", Align::Right),
         ("bound", Align::Right),
     ])
 }

@@ -3,7 +3,6 @@
 use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::{self, Built};
-use diapason::outcome::Verdict;
 use diapason::session::Session;
 use diapason::simulate::follow_together;
 use diapason::{Failure, Workspace};
@@ -100,12 +99,9 @@ impl Machine {
         })?;
         for (session, run) in sessions.iter().zip(&runs) {
             let name = &session.system.name;
-            match session.judge(run) {
-                Verdict::Holds => {}
-                Verdict::Bug(text) => return Err(Failure::Ours(format!("{name}: {text}"))),
-                Verdict::Broken(found) => {
-                    return Err(Failure::Ours(format!("{name}: {}", found.join("; "))));
-                }
+            let found = session.judge(run).findings();
+            if !found.is_empty() {
+                return Err(Failure::Ours(format!("{name}: {}", found.join("; "))));
             }
         }
         Ok(())

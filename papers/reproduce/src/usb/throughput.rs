@@ -6,7 +6,7 @@ use super::seconds;
 use crate::{Effort, Progress, Report, Row};
 use diapason::Failure;
 use diapason::table::{Align, Table};
-use diapason_abi::usbd::PROMISE;
+use diapason_contract::settings::PROMISE;
 use diapason_system::System;
 
 /// Guarantee of a bulk endpoint, the cameras that the article keeps, and what it measured of an
@@ -22,13 +22,7 @@ struct Scenario {
 const CAMERAS: usize = 4;
 const SCENARIOS: [Scenario; 3] = [
     Scenario { number: 1, bytes: 4_096, period: 8, kept: [true; 4], seen: [34.32, 39.49] },
-    Scenario {
-        number: 2,
-        bytes: 6_144,
-        period: 2,
-        kept: [true, true, true, false],
-        seen: [202.83, 234.20],
-    },
+    Scenario { number: 2, bytes: 6_144, period: 2, kept: [true; 4], seen: [202.83, 234.20] },
     Scenario {
         number: 3,
         bytes: 8_192,
@@ -47,7 +41,7 @@ const BATCH: f64 = 8.0;
 const SKIPPED: usize = 2;
 
 impl Scenario {
-    /// What an endpoint is promised, in Mbit/s.
+    /// Returns the promise to an endpoint, in Mbit/s.
     fn promised(&self) -> f64 {
         self.bytes as f64 * 8.0 * SLOTS / self.period as f64 / 1e6
     }
@@ -65,7 +59,7 @@ impl Scenario {
     }
 }
 
-/// What was seen in a scenario, second by second: of each bulk endpoint (b₁ to b₄) the Mbit/s.
+/// The results of a scenario, second by second: of each bulk endpoint (b₁ to b₄) the Mbit/s.
 #[derive(Default)]
 struct Seen {
     bulk: [Vec<f64>; 4],
@@ -137,7 +131,7 @@ pub fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure>
     }
     progress.end();
     let sections = vec![("Table 6: bulk endpoints, Mbit/s".to_owned(), table.render())];
-    Ok(Report { name: "usb-throughput", rows, sections, figures: Vec::new() })
+    Ok(Report::new("usb-throughput", rows, sections, Vec::new()))
 }
 
 fn names(kept: [bool; CAMERAS]) -> String {
@@ -149,18 +143,24 @@ fn names(kept: [bool; CAMERAS]) -> String {
 fn compared(scenario: &Scenario, seen: &Seen, [least, mean, _, _]: [f64; 4]) -> Vec<Row> {
     let id = |what: &str| format!("scenario-{}.{what}", scenario.number);
     let promised = scenario.promised();
-    let note = format!("of all seconds of b1 to b4; {promised:.1} promised");
-    let whole = "docs/bus.md says why ours are others";
+    let note = format!(
+        "of all seconds of b1 to b4; at least what is promised, {promised:.1}, and what \
+         [USB 2023, table 6] measured"
+    );
+    let whole = "as [USB 2023, §6.1.2] prints it; docs/bus.md says what is feasible";
     let every = "intervals a second of the critical camera; 33,792 bytes each are its 2,162 Mbit/s";
     let had = seen.critical().unwrap_or(0.0);
     vec![
         Row::numbers(&id("least"), "Mbit/s", Some(scenario.seen[0]), least)
-            .holds(least >= promised)
+            .holds(least >= promised.max(scenario.seen[0]))
             .note(note),
         Row::numbers(&id("mean"), "Mbit/s", Some(scenario.seen[1]), mean),
-        Row::words(&id("cameras"), &names(scenario.kept), &names(seen.kept()))
-            .holds(seen.kept()[0] && seen.broken == 0)
+        Row::words(&id("cameras"), Some(&names(scenario.kept)), &names(seen.kept()))
+            .holds(seen.kept() == scenario.kept)
             .note(whole),
+        Row::numbers(&id("frames-broken"), "", None, seen.broken as f64)
+            .holds(seen.kept()[0] && seen.broken == 0)
+            .note("frames of cameras of which something is missing; the critical one must run"),
         // Its seconds end with a batch of intervals.
         Row::numbers(&id("i1"), "", Some(SLOTS), had).holds(had >= SLOTS - BATCH).note(every),
     ]
@@ -174,7 +174,7 @@ fn seen_table() -> Table {
         ("mean", Align::Right),
         ("most", Align::Right),
         ("deviation", Align::Right),
-        ("article: least", Align::Right),
+        ("[USB 2023]: least", Align::Right),
         ("mean", Align::Right),
         ("cameras", Align::Left),
         ("intervals of i1 / s", Align::Right),

@@ -47,7 +47,7 @@ struct Seen {
     back: u64,
 }
 
-/// What the server tells, in order, with one record that was taken too early.
+/// The server's records in order, with one record that was taken too early.
 struct Told {
     inlet: times::Inlet,
     early: Option<times::Times>,

@@ -2,8 +2,8 @@
 //!
 //! A probe lies in a segment that all processes of the benchmark share. [`Probe::begin`] notes the
 //! expensive things counted so far and then the processor's counter; [`Probe::end`], called by
-//! whichever thread the operation makes run, notes them in the opposite order. What the two stamps
-//! themselves cost is measured first and subtracted.
+//! whichever thread the operation makes run, notes them in the opposite order. The cost of the two
+//! stamps themselves is measured first and subtracted.
 
 #![no_std]
 
@@ -20,7 +20,7 @@ pub const RUNS: u64 = 1000;
 const SAMPLES: usize = RUNS as usize;
 const COUNTERS: [Counter; 3] = [Counter::Cr3, Counter::Msr, Counter::Mmio];
 
-/// One operation's measurements.
+/// The measurements of one operation.
 #[repr(C)]
 pub struct Probe {
     start: AtomicU64,
@@ -31,7 +31,7 @@ pub struct Probe {
     samples: [AtomicU32; SAMPLES],
 }
 
-/// The processor's counter.
+/// Returns the processor's counter.
 #[inline(always)]
 #[must_use]
 pub fn stamp() -> u64 {
@@ -48,14 +48,14 @@ impl Probe {
         }
     }
 
-    /// The operation begins.
+    /// Stamps the beginning of the operation.
     #[inline(always)]
     pub fn begin(&self) {
         self.note();
         self.start.store(stamp(), Relaxed);
     }
 
-    /// It has ended.
+    /// Stamps the end of the operation.
     #[inline(always)]
     pub fn end(&self) {
         let now = stamp();
@@ -68,7 +68,7 @@ impl Probe {
         self.finish_with(self.spent(now));
     }
 
-    /// What it took if it ended at `now`, a [`stamp`].
+    /// Returns the cost if the operation ended at `now`, a [`stamp`].
     pub fn spent(&self, now: u64) -> u64 {
         let spent = now - self.start.load(Relaxed);
         spent.saturating_sub(self.overhead.load(Relaxed))
@@ -86,7 +86,7 @@ impl Probe {
         }
     }
 
-    /// Measurements so far.
+    /// Returns the number of measurements so far.
     pub fn runs(&self) -> u64 {
         self.runs.load(Relaxed)
     }
@@ -133,7 +133,7 @@ impl Probe {
         }
     }
 
-    /// Log the measurements.
+    /// Logs the measurements.
     pub fn report(&self, name: &str) {
         let Some((median, max, runs)) = self.summary() else {
             log!("BENCH {name} was not measured");
@@ -167,7 +167,7 @@ macro_rules! operations {
                 $(self.$name.overhead.store(least, Relaxed);)*
             }
 
-            /// Log every measurement.
+            /// Logs every measurement.
             pub fn report(&self) {
                 $(self.$name.report(stringify!($name));)*
             }
@@ -221,7 +221,7 @@ pub struct Way {
     pub wake_up: Probe,
 }
 
-/// The shared probes.
+/// Returns the shared probes.
 ///
 /// # Errors
 /// None where the description grants the segment.

@@ -1,4 +1,4 @@
-//! What the threads of the example's chains agree on, and how their last ones say how they do.
+//! The agreement of the threads of the example's chains, and the reports of their last ones.
 
 use crate::passed::{Passed, WORDS};
 use diapason_abi::pipe::{ChainReach, ChainReport, HOPS};
@@ -13,12 +13,12 @@ pub const NEWEST: &str = "newest";
 /// Slots of it: so many writes at least while it is being read, which takes a few microseconds of a
 /// reader that may be preempted for a few milliseconds.
 pub const SLOTS: usize = 32;
-/// Its value.
+/// The value of the state message.
 pub type Value = [u64; WORDS];
 /// How often threads say how it goes.
 pub const REPORT: Nanos = Nanos::from_secs(1);
 
-/// What came to the end of a chain.
+/// The messages at the end of a chain.
 #[derive(Default)]
 pub struct End {
     /// The last message's number, and its command's.

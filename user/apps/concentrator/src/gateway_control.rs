@@ -14,7 +14,7 @@ entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
 heap!(4 * 1024);
 
-/// What a command costs to compute.
+/// The cost of computing a command.
 const WORK: Nanos = Nanos::from_micros(20);
 
 fn main(_: Arguments) {
@@ -33,7 +33,7 @@ fn run() -> Result<(), Errno> {
         // A command for each reading; a gap in the ones is a gap in the others.
         message.command = message.number;
         message.at[1] = time::now();
-        // Whoever waits for room would hold up the next one.
+        // A thread that waited for room would hold up the next message.
         let _ = commands.send(&message.bytes(), 0, Nanos::ZERO);
     }
 }

@@ -17,7 +17,7 @@ heap!(4 * 1024);
 
 /// The threads of the chain, this one included.
 const THREADS: usize = 2;
-/// What it costs to show.
+/// The cost of showing a value.
 const WORK: Nanos = Nanos::from_micros(20);
 
 fn main(Arguments([period, seconds, ..]): Arguments) {

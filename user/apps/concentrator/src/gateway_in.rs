@@ -34,7 +34,8 @@ impl Next {
         })
     }
 
-    /// Whoever waits for room would hold up the next message: what does not fit shows as a gap.
+    /// A thread that waited for room would hold up the next message. A message that does not fit
+    /// shows as a gap.
     fn take(&mut self, message: &Passed) {
         match self {
             Next::Mailbox(mailbox) => {

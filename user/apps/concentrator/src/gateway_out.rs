@@ -25,7 +25,7 @@ const THREADS: usize = 3;
 /// More than a pipe and an interface hold together.
 const MOST: usize = 512;
 
-/// What is written and not known to be through, by the numbers of the frames.
+/// The messages that are written and not known to be through, by the numbers of the frames.
 struct Ring([Passed; MOST]);
 
 impl Ring {

@@ -1,5 +1,5 @@
-//! What the clients of the USB server's CAN channels share: what came, what was sent, and what a
-//! chain of threads passes on.
+//! The common parts of the clients of the USB server's CAN channels: received messages, sent
+//! messages, and messages that a chain of threads passes on.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -67,7 +67,7 @@ fn drain(channel: &mut Channel, tally: &mut Tally, now: Nanos) {
     }
 }
 
-/// What it does with a message.
+/// Handles a message.
 fn count(tally: &mut Tally, arrival: &Arrival, now: Nanos) {
     time::work("can.message", || tally.count(arrival, now));
 }

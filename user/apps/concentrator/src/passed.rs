@@ -1,4 +1,5 @@
-//! What the threads of a chain pass on: a message, when it came, and when it passed each of them.
+//! The message that the threads of a chain pass on: its content, when it came, and when it passed
+//! each of them.
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::pipe::HOPS;
@@ -22,20 +23,20 @@ pub struct Passed {
 pub const WORDS: usize = MESSAGE_BYTES / 8;
 
 impl Passed {
-    /// As words.
+    /// Encodes the message as words.
     #[must_use]
     pub fn words(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.at;
         [self.number, self.arrived.0, self.command, 0, a.0, b.0, c.0, d.0]
     }
 
-    /// Out of words.
+    /// Decodes the message from words.
     #[must_use]
     pub fn of([number, arrived, command, _, a, b, c, d]: [u64; WORDS]) -> Passed {
         Passed { number, arrived: Nanos(arrived), command, at: [a, b, c, d].map(Nanos) }
     }
 
-    /// As bytes.
+    /// Encodes the message as bytes.
     #[must_use]
     pub fn bytes(&self) -> [u8; MESSAGE_BYTES] {
         let mut bytes = [0; MESSAGE_BYTES];
@@ -44,7 +45,7 @@ impl Passed {
         bytes
     }
 
-    /// Out of bytes.
+    /// Decodes the message from bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; MESSAGE_BYTES]) -> Passed {
         let (words, _) = bytes.as_chunks::<8>();

@@ -12,13 +12,13 @@ const SAMPLE_POINT: u16 = 800;
 const ANSWER: Nanos = Nanos::from_secs(5);
 /// How often it says how it goes.
 pub const REPORT: Nanos = Nanos::from_secs(1);
-/// What is under way at the end is through within this time, and the last receipt is here.
+/// Messages under way at the end are through within this time, and the last receipt is here.
 const END: Nanos = Nanos::from_secs(1);
 const LAST_RECEIPT: Nanos = Nanos::from_millis(100);
 /// Identifiers of what it sends begin here, one for each channel.
 const FIRST_ID: u32 = 0x100;
 
-/// What is sent, and what came of it.
+/// The sent messages, and their fate.
 pub struct Stream {
     number: u64,
     channel: Channel,
@@ -51,13 +51,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Frames written.
+    /// Returns the number of written frames.
     pub const fn written(&self) -> u64 {
         self.frames.written()
     }
 
-    /// What became of what was written: `each` hears of every frame that is through, by its number,
-    /// and when that was known.
+    /// Looks at the fate of written frames: calls `each` for every frame that is through, with its
+    /// number, and when that was known.
     pub fn look(&mut self, mut each: impl FnMut(u64, Nanos)) -> Result<(), Error> {
         self.channel.read_status()?;
         while let Some(mark) = self.channel.next_mark() {
@@ -109,7 +109,8 @@ impl Stream {
     }
 }
 
-/// What a receiver says it has read: how many, and how many were wrong.
+/// Returns the content of a receiver's receipt: how many frames it has read, and how many were
+/// wrong.
 fn receipt(bytes: &[u8]) -> Option<(u32, u32)> {
     let &[a, b, c, d, e, f, g, h] = bytes else { return None };
     Some((u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])))

@@ -1,4 +1,4 @@
-//! What came of a channel: every sender numbers its messages, so what is missing shows.
+//! The count of a channel's messages: every sender numbers its messages, so missing ones show.
 
 use core::fmt;
 use diapason_abi::pipe::{SIZES, size_of_delay};
@@ -15,7 +15,7 @@ struct Sender {
     next: u64,
 }
 
-/// What was not as it should be.
+/// The faults in received messages.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     /// Numbers that were passed over.
@@ -40,7 +40,7 @@ pub struct Delays {
     pub whole: Nanos,
 }
 
-/// What came so far.
+/// The messages so far.
 pub struct Tally {
     senders: [Sender; SENDERS],
     known: usize,
@@ -48,7 +48,7 @@ pub struct Tally {
     pub frames: u64,
     /// Those outside of their contract.
     pub outside: u64,
-    /// What was wrong with them.
+    /// The faults in them.
     pub faults: Faults,
     delays: Delays,
     /// How many messages took how long, by size.

@@ -21,7 +21,7 @@ const SILENCE: Nanos = Nanos::from_millis(50);
 /// More than pipe and interface hold together.
 const MANY: u64 = 400;
 
-/// What was tried, and what was wrong with it.
+/// The result of a trial, with the failed step.
 type Tried = Result<(), (&'static str, Option<Error>)>;
 
 fn main(Arguments([number, ..]): Arguments) {
@@ -97,7 +97,7 @@ fn on_the_bus(channel: &mut Channel) -> Result<u64, (&'static str, Option<Error>
     Ok(sent)
 }
 
-/// What comes back passes a filter, or does not.
+/// Checks that returning messages pass a filter, or do not.
 fn receipts(channel: &mut Channel, sent: u64) -> Tried {
     time::sleep(SILENCE);
     let counted = last_count(channel);

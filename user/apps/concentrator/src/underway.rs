@@ -56,7 +56,7 @@ impl UnderWay {
         self.written += 1;
     }
 
-    /// Frames written.
+    /// Returns the number of written frames.
     pub const fn written(&self) -> u64 {
         self.written
     }

@@ -1,4 +1,4 @@
-//! What the programs on both cores agree on: what the controller publishes, and when it rings.
+//! The agreement of the programs on both cores: the controller's values, and when it rings.
 
 #![no_std]
 
@@ -15,7 +15,7 @@ pub const RINGS_EVERY: u64 = 10;
 pub const READY: &str = "ready";
 
 plain! {
-    /// What the controller did last.
+    /// The controller's last action.
     #[derive(Debug)]
     pub struct Sample {
         /// Number of the job, from 1.

@@ -49,7 +49,7 @@ fn run() -> Result<(), Errno> {
     }
 }
 
-/// What the operator said last, if he said something.
+/// Returns the operator's last limit, if there is a new one.
 fn new_limit(operator: &Mailbox) -> Option<u64> {
     let message = operator.receive(Nanos::ZERO).ok()?;
     let limit = message.bytes().first_chunk().map(|word| u64::from_le_bytes(*word))?;

@@ -1,4 +1,4 @@
-//! What the engine's programs agree on: timing, readings, and the command they share.
+//! The agreement of the engine's programs: timing, readings, and the command they share.
 //!
 //! Sensors publish readings as state messages; the controller turns the newest of them into a
 //! command, which it hands to the actuators under a mutex; an operator changes the set-point by
@@ -22,7 +22,7 @@ pub const TEMPERATURE_PERIOD: Nanos = Nanos::from_millis(50);
 pub const CONTROL_PERIOD: Nanos = Nanos::from_millis(5);
 
 plain! {
-    /// What the crankshaft's sensor saw.
+    /// The observation of the crankshaft's sensor.
     #[derive(Debug)]
     pub struct Crank {
         /// Number of the reading.

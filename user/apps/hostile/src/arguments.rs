@@ -89,7 +89,7 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
     Some(words)
 }
 
-/// Anything at all.
+/// Returns any value at all.
 pub fn wild(r: &mut Random) -> u64 {
     let process = r.below(8) as u16;
     match r.below(12) {

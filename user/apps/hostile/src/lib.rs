@@ -1,4 +1,4 @@
-//! What the hostile processes and their warden share: the counters in the segment `tally`.
+//! The shared state of the hostile processes and their warden: the counters in the segment `tally`.
 
 #![no_std]
 

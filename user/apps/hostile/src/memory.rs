@@ -1,4 +1,5 @@
-//! What a hostile process has: handles it was given, dead ones among them, and memory to point at.
+//! The possessions of a hostile process: handles it was given, dead ones among them, and memory to
+//! point at.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_abi::{CallNumber, Handle, Key, Kind, PAGE, decode_result};

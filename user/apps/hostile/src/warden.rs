@@ -16,7 +16,7 @@ entry!(main);
 
 /// Its wards, by the number each counts under.
 const WARDS: [(usize, &str); 4] = [(0, "storm-a"), (1, "storm-b"), (2, "storm-c"), (3, "storm-d")];
-/// Who makes no call for this long is stuck: all of its threads wait for ever.
+/// A process that makes no call for this long is stuck: all of its threads wait for ever.
 const STUCK: Nanos = Nanos::from_millis(1);
 
 fn main(Arguments([target, ..]): Arguments) {

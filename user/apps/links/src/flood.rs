@@ -70,7 +70,7 @@ impl Flood {
         Ok(flood)
     }
 
-    /// What is done is asked for again.
+    /// A finished transfer is queued again.
     fn drain(&mut self) -> Result<(), Errno> {
         let mut asked = false;
         while let Some(Done { what, place, bytes, status, .. }) = self.link.pop() {

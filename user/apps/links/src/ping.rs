@@ -36,7 +36,7 @@ const PONG: u32 = 2;
 /// It only answers.
 const NEVER: u64 = 1 << 63;
 
-/// What came of it.
+/// The counts of the pings.
 #[derive(Default)]
 struct Tally {
     sent: u64,
@@ -141,7 +141,7 @@ impl Pinger {
         time::work("link.seal", || self.link.seal(place, head));
     }
 
-    /// Whatever is done.
+    /// Takes every finished transfer.
     fn drain(&mut self) -> Result<(), Errno> {
         let mut asked = false;
         while let Some(done) = self.link.pop() {

@@ -8,7 +8,7 @@ use smoltcp::time::Instant;
 /// Slots from here on are for frames that go, those before for frames that come.
 const SENDING: u32 = SLOTS / 2;
 
-/// What became of the device.
+/// A change of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It is there, with this address.
@@ -17,7 +17,7 @@ pub enum Change {
     Left,
 }
 
-/// The card.
+/// The network card as the server shows it.
 pub struct Card {
     outbox: Outbox,
     /// The frame that came last.
@@ -58,7 +58,8 @@ impl Card {
         }
     }
 
-    /// What became of the device since the last time. Frames are lost to who asks without a device.
+    /// Returns the change of the device since the last call. Frames are lost to who asks without a
+    /// device.
     pub fn change(&mut self) -> Option<Change> {
         while !self.there && self.come().is_some() {}
         self.change.take()

@@ -141,7 +141,7 @@ fn settle(interface: &mut Interface, own: Option<Ipv4Cidr>) {
     });
 }
 
-/// What the network gave or took back.
+/// Applies an address that the network gave or took back.
 fn follow(interface: &mut Interface, lease: &mut dhcpv4::Socket<'_>) {
     match lease.poll() {
         Some(dhcpv4::Event::Configured(config)) => {

@@ -5,7 +5,7 @@ use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::icmp::{Endpoint, Socket};
 use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress, Ipv4Address};
 
-/// Who is asked.
+/// The peer to ask.
 pub const PEER: Ipv4Address = Ipv4Address::new(10, 0, 2, 2);
 /// Most bytes of an echo: what a frame of 1514 holds behind its heads.
 pub const DATA_MAX: usize = 1472;
@@ -16,7 +16,7 @@ const STRIDE: usize = 37;
 /// How its echoes are known.
 const IDENT: u16 = 0xd1a;
 
-/// What came of it.
+/// The counts of the echoes.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     /// Echoes.

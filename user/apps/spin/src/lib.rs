@@ -1,4 +1,4 @@
-//! What the programs of the experiment agree on: who has counted how far.
+//! The agreement of the experiment's programs: how far each has counted.
 
 #![no_std]
 
@@ -8,7 +8,7 @@ use diapason_rt::{Errno, Nanos, time};
 
 /// Most tasks that count.
 pub const TASKS: usize = 8;
-/// What one count stands for.
+/// The processor time that one count stands for.
 pub const UNIT: Nanos = Nanos::from_micros(10);
 
 /// Everything the programs share. Zeroed memory is its first state.

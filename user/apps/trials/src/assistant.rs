@@ -68,7 +68,7 @@ fn obey(what: u64, number: u64, board: &mut Option<Segment>) -> Result<[u64; 3],
     Ok([0; 3])
 }
 
-/// What a fresh process has, before it is spoiled.
+/// Checks the state of a fresh process, before it is spoiled.
 fn spoil() -> Result<[u64; 3], Errno> {
     let page = allocate(2)?;
     let found = page.iter().fold(0, |sum, byte| sum + u64::from(*byte));

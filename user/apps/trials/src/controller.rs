@@ -62,7 +62,7 @@ pub struct Controller {
     doorbells: Registers,
     /// Its memory.
     pub rings: Dma,
-    /// Whose turn it is in the ring of commands, and the next place in it.
+    /// The cycle bit of the ring of commands, and the next place in it.
     turn: u32,
     next: usize,
 }

@@ -1,5 +1,5 @@
-//! What the trials and their assistant agree on: orders, the state they share, and code that makes
-//! a mess of the processor's vector and floating-point registers; and the USB controller some use.
+//! The agreement of the trials and their assistant: orders, the state they share, code that spoils
+//! the processor's vector and floating-point registers, and the USB controller that some use.
 
 #![no_std]
 
@@ -32,7 +32,7 @@ pub mod order {
 }
 
 plain! {
-    /// What travels in the state message: torn if the two differ.
+    /// The content of the state message: torn if the two differ.
     pub struct Pair {
         /// Counts writes.
         pub first: u64,

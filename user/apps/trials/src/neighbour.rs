@@ -13,7 +13,7 @@ use diapason_rt::{Arguments, Nanos, entry, thread, time};
 
 entry!(main);
 
-/// What its memory holds.
+/// The content of its memory.
 const PATTERN: u64 = 0x6e65_6967_6862_6f72;
 const WORDS: usize = 64;
 

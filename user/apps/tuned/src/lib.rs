@@ -35,13 +35,13 @@ pub fn wish(rate: u64, latency: Nanos, slots: u64) -> Qos {
     }
 }
 
-/// In microseconds.
+/// Returns the time in microseconds.
 #[must_use]
 pub const fn us(time: Nanos) -> u64 {
     time.0.div_ceil(1_000)
 }
 
-/// What was given.
+/// Logs the granted terms.
 pub fn say(what: &str, granted: &Granted) {
     let Granted { budget, period, bound, slots, .. } = *granted;
     log!("{what}: C {} us, T {} us, bound {} us, {slots} slots", us(budget), us(period), us(bound));
@@ -68,7 +68,7 @@ pub fn opened(pipe: &mut Pipe, route: Route, qos: &Qos) -> Result<Granted, Error
     }
 }
 
-/// What must not be given, and why.
+/// Asks for terms that must be refused, and checks the reason.
 ///
 /// # Errors
 /// Its server is not there, or does not answer.

@@ -1,4 +1,4 @@
-//! What a pipe brings: every sender numbers its messages, so what is missing shows.
+//! The messages of a pipe: every sender numbers its messages, so missing ones show.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use diapason_rt::{log, time};
@@ -20,7 +20,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Nothing has come.
+    /// Returns empty counts.
     pub const fn new() -> Numbers {
         Numbers {
             ids: [const { AtomicU32::new(NOBODY) }; SENDERS],

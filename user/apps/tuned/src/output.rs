@@ -78,7 +78,7 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     finish(&mut pipe, written)
 }
 
-/// What must not be given.
+/// Asks for terms that must be refused.
 fn wrong(pipe: &mut Pipe, rate: u64, usual: &Qos) -> Result<(), Error> {
     let latency = usual.latency;
     refused(pipe, "at once", &wish(rate, Nanos::from_millis(2), SLOTS), |why| {

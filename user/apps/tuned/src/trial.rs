@@ -39,7 +39,7 @@ const USUAL: Qos = Qos {
     burst: 8,
 };
 
-/// What went wrong.
+/// A failed step.
 type Wrong = (&'static str, Option<Error>);
 
 fn main(_: Arguments) {
@@ -83,7 +83,7 @@ fn run() -> Result<(), Wrong> {
     holds("messages came in their order", strange == 0)
 }
 
-/// What can be done with a pipe that is closed: nothing, and closing it again.
+/// Checks that a closed pipe can do nothing but be closed again.
 fn closed_pipes(pipe: &mut Pipe) -> Result<(), Wrong> {
     let changed = pipe.renegotiate(&USUAL, soon()).map(drop);
     reason("a change of a closed pipe", changed, |why| why == Reason::NoPipe)?;

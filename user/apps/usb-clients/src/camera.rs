@@ -15,7 +15,7 @@ entry!(main);
 /// How often it says how it goes.
 const REPORT: Nanos = Nanos::from_secs(1);
 
-/// What came so far.
+/// The pictures so far.
 #[derive(Default)]
 struct Tally {
     frames: u64,

@@ -16,7 +16,7 @@ const REPORT: Nanos = Nanos::from_secs(1);
 /// A disk that is not there yet is asked for so often.
 const PAUSE: Nanos = Nanos::from_millis(100);
 const MIB: u64 = 1 << 20;
-/// What is written comes from the first half of the memory, what is read goes to the second.
+/// Writes come from the first half of the memory, reads go to the second.
 const READ_TO: u32 = BYTES_MAX as u32;
 
 /// How far it is.
@@ -123,7 +123,7 @@ impl Progress {
     }
 }
 
-/// What is written to this place: no two words of a disk are the same.
+/// Returns the word for this place: no two words of a disk are the same.
 fn word(at: u64) -> u32 {
     ((at / 4) as u32).wrapping_mul(0x9e37_79b1) ^ 0x5bd1_e995
 }

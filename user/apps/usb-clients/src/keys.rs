@@ -18,7 +18,7 @@ const REPORT: Nanos = Nanos::from_secs(1);
 /// Usages of A and Z.
 const ALPHABET: (u32, u32) = (4, 29);
 
-/// What came so far.
+/// The keys so far.
 #[derive(Default)]
 struct Tally {
     keys: u64,

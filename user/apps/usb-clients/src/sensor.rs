@@ -20,7 +20,7 @@ const SIGNATURE: [u8; 8] = *b"DIAPASON";
 /// Bytes of the three; the rest counts up.
 const HEAD: usize = 24;
 
-/// What came so far.
+/// The packets so far.
 #[derive(Default)]
 struct Tally {
     packets: u64,

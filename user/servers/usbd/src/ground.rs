@@ -65,17 +65,11 @@ impl Platform for Ground {
         Dma::attach(name).map(Shared)
     }
 
-    fn writer<T: Plain, const N: usize>(
-        &self,
-        name: &str,
-    ) -> Result<Writer<'static, T, N>, Errno> {
+    fn writer<T: Plain, const N: usize>(&self, name: &str) -> Result<Writer<'static, T, N>, Errno> {
         pipe::writer(name)
     }
 
-    fn reader<T: Plain, const N: usize>(
-        &self,
-        name: &str,
-    ) -> Result<Reader<'static, T, N>, Errno> {
+    fn reader<T: Plain, const N: usize>(&self, name: &str) -> Result<Reader<'static, T, N>, Errno> {
         pipe::reader(name)
     }
 

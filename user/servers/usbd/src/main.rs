@@ -17,6 +17,8 @@ mod tune;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use diapason_contract::needs;
+use diapason_contract::threads::{self, Home};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
 use diapason_rt::settings::Room;
@@ -24,7 +26,7 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usbd::policy::{self, Home};
+use diapason_usbd::policy;
 use diapason_usbd::{Cause, Fresh, Offers, Pipes, Told, offered};
 use ground::Ground;
 use times::Watch;
@@ -117,15 +119,15 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let Ground { sending, .. } = ground;
     if let Some(event) = sending {
         let (source, duty) = (Source::Mailboxes(event), Duty::Receive);
-        let Home { pace, work, .. } = policy::SENDING;
+        let Home { pace, work, .. } = threads::SEND;
         let half = Half { server, source, duty, pace, work, bells };
-        let vcpu = Vcpu::open(policy::SENDING.vcpu)?;
-        thread::start(vcpu, policy::SENDING.thread, PRIORITY, Box::leak(Box::new(half)))?;
+        let vcpu = Vcpu::open(threads::SEND.vcpu)?;
+        thread::start(vcpu, threads::SEND.thread, PRIORITY, Box::leak(Box::new(half)))?;
     }
     if !told.pipes.places.is_empty() {
         tune(server, told.pipes.clone(), bells)?;
     }
-    let (source, work) = (Source::Message(policy::MANAGING, managing), policy::MANAGES);
+    let (source, work) = (Source::Message(policy::MANAGING, managing), threads::MANAGE);
     let (duty, pace) = (Duty::Manage, policy::PACE);
     Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
     Ok(())
@@ -133,7 +135,7 @@ fn serve(told: &Told) -> Result<(), Errno> {
 
 /// An interrupter's message.
 fn message(number: u16) -> Result<Event, Errno> {
-    Event::message(policy::DEVICE, number as u8)
+    Event::message(needs::CONTROLLER, number as u8)
 }
 
 /// Where bottom halves are at home, and what clients of each give when they want something.
@@ -147,7 +149,7 @@ fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore
 /// Answer those who want tuned pipes.
 fn tune(server: &'static Locked<Server>, pipes: Pipes, bells: Bells) -> Result<(), Errno> {
     let broker = tune::Broker { server, pipes, bells };
-    let Home { vcpu, thread, .. } = policy::TUNING;
+    let Home { vcpu, thread, .. } = threads::TUNE;
     thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 use crate::ground::Ground;
 use crate::{Bells, Server, ring, stop};
 use alloc::vec::Vec;
+use diapason_contract::threads;
 use diapason_contract::tuned::names;
 use diapason_rt::locked::Locked;
 use diapason_rt::thread::Task;
@@ -11,7 +12,7 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, time};
 use diapason_usbd::platform::Reserve;
 use diapason_usbd::tuned::{Interface, Office};
-use diapason_usbd::{Cause, Order, Pipes, policy};
+use diapason_usbd::{Cause, Order, Pipes};
 
 /// The thread that answers.
 pub struct Broker {
@@ -43,10 +44,10 @@ impl Broker {
             // One question of each place in turn: nobody is kept waiting by another's many. And
             // who asks without end is heard at a pace for which the VCPU's list has room.
             while office.attend(&mut server, &mut processor)? {
-                time::sleep(policy::TUNING.pace);
+                time::sleep(threads::TUNE.pace);
             }
             asked.wait(Nanos::FOREVER)?;
-            time::sleep(policy::TUNING.pace);
+            time::sleep(threads::TUNE.pace);
         }
     }
 }
@@ -59,7 +60,7 @@ impl Interface for &Broker {
     fn order(&mut self, order: &Order) -> Result<(), Errno> {
         let mut server = self.server.lock()?;
         let now = time::now();
-        let fresh = time::work(policy::TUNING.work, || {
+        let fresh = time::work(threads::TUNE.work, || {
             server.order(order, now);
             server.attend(Cause::Asked, now)
         });

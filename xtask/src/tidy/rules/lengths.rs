@@ -19,7 +19,7 @@ pub fn lines(source: &Source) -> Vec<Problem> {
     .collect()
 }
 
-/// A file's length.
+/// Measures the length of a file.
 pub fn file(source: &Source) -> Measured {
     let value = source.lines().count() as u64;
     let (name, file) = (source.path.clone(), source.path.clone());

@@ -1,10 +1,13 @@
 //! The rules. Each is a function that a test of its own shows to fire.
 
 mod calls;
+mod comments;
 mod documents;
 #[cfg(test)]
 mod fixture;
 mod lengths;
+mod names;
+mod rooms;
 mod unsafety;
 
 use super::Problem;
@@ -25,8 +28,15 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 9] = [
 ];
 
 /// Rules that look at the whole tree.
-const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 4] =
-    [documents::readme, documents::links, documents::notes_to_self, documents::machine_paths];
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 7] = [
+    documents::readme,
+    documents::links,
+    documents::notes_to_self,
+    documents::machine_paths,
+    names::glossary,
+    rooms::dependencies,
+    rooms::shown,
+];
 
 /// Everything that breaks a rule.
 #[must_use]
@@ -45,5 +55,6 @@ pub fn measure(tree: &Tree) -> Vec<Measured> {
         measured.push(lengths::file(file));
         measured
     });
-    lengths.chain(unsafety::count(tree)).collect()
+    let counts = [unsafety::count(tree), names::shared(tree), comments::count(tree)];
+    lengths.chain(counts.into_iter().flatten()).collect()
 }

@@ -38,7 +38,7 @@ impl Census {
 }
 
 fn threads() -> usize {
-    // Whoever was detached may need a moment to end.
+    // A detached thread may need a moment to end.
     time::sleep(Nanos::from_micros(100));
     let mut handles = [const { None }; MOST];
     let mut count = 0;

@@ -28,7 +28,7 @@ const TIMER_VALUE: usize = TIMER + 8;
 const ENABLE: u64 = 1;
 const INTERRUPT_ENABLE: u64 = 1 << 2;
 
-/// What can be asked of it.
+/// The registers of the timer.
 struct Hpet(Registers);
 
 impl Hpet {

@@ -34,7 +34,7 @@ body!(Waiter = waiter);
 body!(Dies = dies);
 body!(OtherWay = other_way);
 
-/// What happened, one digit each.
+/// The events, one digit each.
 static MARKS: AtomicU64 = AtomicU64::new(0);
 static LOCKS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -142,7 +142,7 @@ fn lock_times_out() -> Outcome {
     let soon = time::now() + micros(100);
     refused!(mutex.lock_until(soon), TimedOut);
     check!(time::now() >= soon && time::now() < soon + micros(50));
-    // What the waiter lent is gone with it: the holder is the least urgent again.
+    // The waiter's priority is gone with it: the holder is the least urgent again.
     holder.join(Nanos::FOREVER)?;
     Ok(mutex.delete()?)
 }

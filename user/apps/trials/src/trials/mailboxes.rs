@@ -91,7 +91,7 @@ fn sender_waits() -> Outcome {
     Ok(())
 }
 
-/// What it received, or an error above 255.
+/// Returns the received value, or an error above 255.
 fn receiver(_: u64) -> u64 {
     let message = Mailbox::open("box").and_then(|own| own.receive(Nanos::FOREVER));
     match message {
@@ -181,7 +181,7 @@ fn calls() -> Outcome {
             check!((0..length).all(|at| buffer[at] == at as u8) && buffer[length] == 0xaa);
         }
         check!(length == sent && server.join(Nanos::FOREVER)? == sent as u64);
-        // Nobody answers: the message is sent all the same. What is refused sends nothing.
+        // Nobody answers: the message is sent all the same. A refused call sends nothing.
         refused!(requests.call_into(&mut buffer, 1, 0, &answers, soon()), TimedOut);
         refused!(requests.call_into(&mut buffer, 2, 0, &answers, Nanos::ZERO), WouldBlock);
         check!(requests.receive(Nanos::ZERO)?.bytes().len() == 1);

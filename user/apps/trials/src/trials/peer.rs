@@ -27,7 +27,7 @@ pub fn begin(what: u64, number: u64) -> Outcome {
     Ok(Mailbox::open("orders")?.send(&bytes, 0, Nanos::FOREVER)?)
 }
 
-/// What the assistant answers to an order; answers to others, whose trials failed, are passed over.
+/// Returns the assistant's answer to an order. Answers to orders of failed trials are skipped.
 pub fn answer(what: u64) -> Result<[u64; 3], Why> {
     let answers = Mailbox::open("answers")?;
     let deadline = time::now() + Nanos::from_millis(200);

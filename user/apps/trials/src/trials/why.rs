@@ -4,16 +4,16 @@ use core::fmt;
 use core::panic::Location;
 use diapason_rt::Errno;
 
-/// What was not as promised, and where that was noticed.
+/// A broken expectation, and where it was noticed.
 pub struct Why {
     text: &'static str,
     errno: Option<Errno>,
     place: &'static Location<'static>,
 }
 
-/// What a trial returns.
+/// The result of a trial.
 pub type Outcome = Result<(), Why>;
-/// A trial.
+/// A trial that the suite runs.
 pub type Trial = fn() -> Outcome;
 
 impl Why {

@@ -18,7 +18,7 @@ pub const TRIALS: &[(&str, Trial)] = &[
 
 /// Its class is one that no part of the machine has.
 const LACKING: &str = "nowhere";
-/// What the description says of its registers.
+/// The size of its registers in the description.
 const BYTES: usize = 16 << 10;
 
 /// Capability registers: version, and how many there are of its parts.

@@ -150,7 +150,7 @@ pub fn count() -> usize {
     PRODUCTS.iter().sum::<usize>() + OTHERS.len()
 }
 
-/// Does number `n`.
+/// Carries out deed number `n`.
 pub fn perform(mut n: usize) {
     for (product, perform) in PRODUCTS.iter().zip([wild_handle, wild_pointer, wild_key]) {
         if n < *product {

@@ -58,7 +58,7 @@ pub fn count() -> usize {
     REGIONS.len() * WAYS.len() + 2
 }
 
-/// Does number `n`.
+/// Carries out deed number `n`.
 pub fn perform(n: usize) {
     let Some((region, address)) = REGIONS.get(n / WAYS.len()) else {
         return if n.is_multiple_of(2) { execute_own(STACK) } else { execute_own(HEAP) };

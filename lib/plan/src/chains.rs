@@ -4,10 +4,10 @@
 //! What is before the first thread is in the bill of its pipe; the threads are `bill::relay`'s, and
 //! what is behind the last one is again a bill of its pipe, with what the chain writes as contract.
 
-use super::calls::Step;
-use super::core::Core;
-use super::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
-use crate::duration::human;
+use crate::calls::Step;
+use crate::core::Core;
+use crate::human;
+use crate::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
@@ -231,7 +231,7 @@ impl ChainBill {
 }
 
 /// The problems of chains, each of which is a refusal of the system.
-pub(super) fn refusals<'a>(
+pub(crate) fn refusals<'a>(
     chains: &'a [Chained],
     system: &'a System,
 ) -> impl Iterator<Item = Diagnostics> + 'a {

@@ -5,14 +5,21 @@
 //! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
 //! bound is one for any order. What only QEMU has is left out; its bus takes no time.
 
-use crate::surroundings;
 use diapason_abi::Nanos;
 use diapason_bus::{
     Async, Bus, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee, Periodic,
     Picos, Speed, Starts, Transfer, Unfit, plan,
 };
 use diapason_devices::Device;
-use diapason_system::System;
+use diapason_devices::camera::Camera;
+use diapason_devices::can::CanBus;
+use diapason_devices::disk::Disk;
+use diapason_devices::hub::Hub;
+use diapason_devices::keyboard::Keyboard;
+use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
+use diapason_devices::network::Adapter;
+use diapason_devices::sensor::Sensor;
+use diapason_system::{System, UsbModel};
 use diapason_usb::Setup;
 use diapason_usb::descriptor::{self, Configuration, Endpoint, control_asynchronous};
 use diapason_usb::setup::descriptor_type::{CONFIGURATION, DEVICE};
@@ -22,6 +29,40 @@ const DEVICES: u32 = 1 << 16;
 const EACH: u32 = 1 << 8;
 /// The two endpoints of the pipe's own device.
 const OWN: [u32; 2] = [u32::MAX - 1, u32::MAX];
+
+/// Blocks of 512 bytes of a disk.
+const DISK_BLOCKS: u32 = 128 << 10;
+/// From one key to the next, and how many: an hour.
+const KEY_PERIOD: Nanos = Nanos::from_millis(100);
+const KEYS: u64 = 36_000;
+
+/// A fresh device of this kind; there is no model of what only QEMU has.
+#[must_use]
+pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
+    Some(match model {
+        UsbModel::UsbCan => {
+            let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
+            Box::new(Hydra::new(Identity::default(), &buses))
+        }
+        UsbModel::Sensor => Box::new(Sensor::article()),
+        UsbModel::Camera => Box::new(Camera::default()),
+        UsbModel::BusyCamera => Box::new(Camera::busy()),
+        UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
+        UsbModel::Disk => Box::new(Disk::new(DISK_BLOCKS)),
+        UsbModel::Hub | UsbModel::SuperSpeedHub => Box::new(hub(model)),
+        UsbModel::Network => Box::new(Adapter::default()),
+        UsbModel::QemuStorage
+        | UsbModel::QemuKeyboard
+        | UsbModel::QemuNetwork
+        | UsbModel::QemuLooseNetwork => return None,
+    })
+}
+
+/// A fresh hub of this kind.
+#[must_use]
+pub fn hub(model: UsbModel) -> Hub {
+    Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
+}
 
 /// What else is on a bus instance.
 #[derive(Clone, Debug)]
@@ -61,7 +102,7 @@ fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
         asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
     };
     for (number, plug) in system.usb.iter().enumerate() {
-        let model = surroundings::device(plug.model, &[], &mut Vec::new());
+        let model = model(plug.model);
         if let Some(mut device) = model
             && number != usb
             && plug.device == controller

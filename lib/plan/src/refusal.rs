@@ -1,10 +1,10 @@
 //! Why a system is not admitted, at the first place that fails, and what would make it fit.
 
-use super::allocate;
-use super::core::queue_name;
-use super::pipes::{KEPT, NoBill, Piped};
-use super::verdict::{Plan, Sum};
-use crate::duration::human;
+use crate::allocate;
+use crate::core::queue_name;
+use crate::human;
+use crate::pipes::{KEPT, NoBill, Piped};
+use crate::verdict::{Plan, Sum};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{BUDGET_MIN, PERIOD_MAX};
 use diapason_abi::pipe::SLOTS;
@@ -12,7 +12,7 @@ use diapason_analysis::server::{Failure, Queue, Refusal, Unfit, first_failure};
 use diapason_system::{Diagnostics, Pipe, Place, System, Way};
 
 /// The problem of a plan that does not hold.
-pub(super) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
+pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     match &plan.exact {
         Err(Unfit::Refused(refusal)) => of_exact(plan, system, refusal),
         Err(Unfit::Nonsense(nonsense)) => {
@@ -25,7 +25,7 @@ pub(super) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
 }
 
 /// The problems of pipes: no bound, one that is too long, a buffer that is too small.
-pub(super) fn of_pipes<'a>(
+pub(crate) fn of_pipes<'a>(
     plan: &'a Plan,
     system: &'a System,
 ) -> impl Iterator<Item = Diagnostics> + 'a {
@@ -168,12 +168,12 @@ fn remedies(plan: &Plan, system: &System, refusal: &Refusal) -> String {
     if let Some(period) = period.map(|least| tidy_period(plan, refusal, least)) {
         ways.push(format!("`period = \"{}\"`", written(period)));
     }
-    if let Some(queues) = &plan.cheapest {
+    if let Some(queues) = plan.cheapest() {
         ways.push(format!("`{}` under `[scheduling]`", other_queues(plan, system, queues)));
     }
     if ways.is_empty() {
         let name = system.vcpu_name(plan.core.mains[refusal.vcpu]).unwrap_or_default();
-        let margin = plan.margin.filter(|margin| *margin > 0);
+        let margin = plan.margin().filter(|margin| *margin > 0);
         let scaled = margin.map(|margin| {
             format!("; all would fit with {}.{} % of their budgets", margin / 10, margin % 10)
         });
@@ -213,6 +213,7 @@ fn written(time: Nanos) -> String {
 }
 
 /// Parts per million as a percentage.
-pub(super) fn share(ppm: u64) -> String {
+#[must_use]
+pub fn share(ppm: u64) -> String {
     format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
 }

@@ -4,12 +4,13 @@
 //! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
 //! kernel's calls cost.
 
-use super::bus;
-use super::calls::Calls;
-use super::core::Core;
+use crate::beside;
+use crate::calls::Calls;
+use crate::core::Core;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_contract::threads::{self, MANAGE, SEND, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
@@ -18,6 +19,7 @@ use diapason_pipe::bill::{
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
 use diapason_usb::class::kvaser::{self, MESSAGE};
+use std::iter::repeat_n;
 
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
@@ -43,7 +45,7 @@ pub enum NoBill {
 }
 
 /// Something a bill needs is not in the description: what, and the remedy.
-pub(super) type Missing = (String, String);
+pub(crate) type Missing = (String, String);
 
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
@@ -69,22 +71,22 @@ pub fn contract(pipe: &Pipe) -> Bucket {
 }
 
 /// What bills are computed from.
-pub(super) struct Plant<'a> {
-    pub(super) system: &'a System,
-    pub(super) core: &'a Core,
-    pub(super) calls: Calls,
+pub(crate) struct Plant<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) core: &'a Core,
+    pub(crate) calls: Calls,
 }
 
 /// The way of a device's messages to the server.
-pub(super) struct Inbound {
-    pub(super) bus: Transfers,
-    pub(super) interrupts: Interrupts,
-    pub(super) half: IoSupply,
-    pub(super) work: Work,
+pub(crate) struct Inbound {
+    pub(crate) bus: Transfers,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) half: IoSupply,
+    pub(crate) work: Work,
 }
 
 impl<'a> Plant<'a> {
-    pub(super) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
+    pub(crate) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
         Plant { system, core, calls: Calls::new(costs) }
     }
 }
@@ -109,7 +111,7 @@ impl Plant<'_> {
     /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of
     /// pipes from it, the acknowledgements of what pipes to it carry, and whatever programs may ask
     /// for while the system runs.
-    pub(super) fn with_traffic<R>(
+    pub(crate) fn with_traffic<R>(
         &self,
         index: usize,
         then: impl FnOnce(&Traffic<'_>) -> R,
@@ -129,7 +131,7 @@ impl Plant<'_> {
         Ok(then(&Traffic { channels: &channels, own }))
     }
 
-    pub(super) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+    pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let mut interrupts = interrupts(gap, self.core)?;
         interrupts.shared = self.writes(pipe.server);
@@ -142,20 +144,24 @@ impl Plant<'_> {
     }
 
     /// Whether anything is, or may be, written to a server.
-    pub(super) fn writes(&self, server: u16) -> bool {
+    pub(crate) fn writes(&self, server: u16) -> bool {
         let pipes = self.system.pipes.iter();
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);
         pipes.filter(|other| other.way == Way::ToDevice).any(|other| other.server == server)
             || places.into_iter().any(|tpipe| tpipe.server == server)
     }
 
-    /// The longest time one thread of the server works when it is woken. All of them hold its lock
-    /// while they work; who waits for it runs the holder on his own budget.
-    pub(super) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
+    /// Returns the longest time that may pass under the server's lock before the work of a thread
+    /// is done: each thread of every service may hold the lock once before, and whoever waits for
+    /// it runs the holder on its own budget.
+    pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
-        let others = [("usbd.send", self.writes(server)), ("usbd.tune", places > 0)];
+        let process = &self.system.processes[usize::from(server)];
+        let setting = |name: &str| process.setting(name);
+        let halves = threads::homes(&setting).flat_map(|home| repeat_n(home.work, home.threads()));
+        let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let mut threads = ["usbd.receive", "usbd.manage"].into_iter().chain(others);
+        let mut threads = halves.chain([MANAGE]).chain(others);
         threads.try_fold(self.calls.of_bottom_half(places as u64), |sum, name| {
             let found = self.system.works.iter().find(|work| work.name == name);
             found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
@@ -169,7 +175,7 @@ impl Plant<'_> {
 
 impl Inbound {
     /// All stages, the last one for a `user`.
-    pub(super) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
+    pub(crate) fn stages<'s>(&'s self, user: User<'s>) -> Stages<'s> {
         let (bus, interrupts, work) = (self.bus, self.interrupts, self.work);
         let bottom_half = Stage { work, telling: Telling::All, service: &self.half };
         Stages { bus, interrupts, bottom_half, receiver: None, user }
@@ -178,27 +184,24 @@ impl Inbound {
 
 /// A thread of the server besides the one that manages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
+pub(crate) enum Half {
     /// The bottom half of what comes.
     Receives,
     /// It hears what clients want.
     Sends,
 }
 
-/// The VCPU of [`Half::Sends`]; the server opens it by this name.
-pub(super) const SENDER: &str = "usb-send";
-
 impl Plant<'_> {
     /// The I/O VCPU of a thread of the server that works for the process of `pipe`, and how often
     /// it is woken at most.
-    pub(super) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
+    pub(crate) fn half(&self, pipe: &Pipe, half: Half) -> Result<(IoSupply, Nanos), Missing> {
         let Plant { system, core, .. } = *self;
         let process = &system.processes[usize::from(pipe.process)];
         let is = |number: &u16| {
             let vcpu = &system.vcpus[usize::from(*number)];
             let Server::Io { serves, .. } = &vcpu.server else { return false };
             let granted = vcpu.allowed >> pipe.server & 1 == 1;
-            let sends = vcpu.name == SENDER;
+            let sends = vcpu.name == SEND.vcpu;
             let wanted = sends == (half == Half::Sends);
             granted && wanted && process.vcpu.is_some_and(|main| serves.contains(&main))
         };
@@ -225,7 +228,7 @@ impl Plant<'_> {
 }
 
 /// The Main VCPU of a process, which has to be its own.
-pub(super) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
@@ -244,7 +247,7 @@ pub(super) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
 }
 
 /// The longest time of a transfer of an interface, beside whatever shares its bus.
-pub(super) fn longest_transfer(
+pub(crate) fn longest_transfer(
     usb: usize,
     system: &System,
     direction: Direction,
@@ -252,12 +255,12 @@ pub(super) fn longest_transfer(
 ) -> Result<Nanos, Missing> {
     debug_assert_eq!(system.usb[usb].model, UsbModel::UsbCan);
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    bus::longest(system, usb, (direction, PACKET), bytes)
+    beside::longest(system, usb, (direction, PACKET), bytes)
 }
 
 impl Plant<'_> {
     /// Transfers from an interface.
-    pub(super) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
+    pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
         let (bytes, queued) = kvaser::TRANSFER;
         let alone = longest_transfer(usb, self.system, Direction::In, bytes)?;
         let bus = Bus::new(Speed::High);
@@ -273,7 +276,7 @@ impl Plant<'_> {
     }
 }
 
-pub(super) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
+pub(crate) fn interrupts(gap: Nanos, core: &Core) -> Result<Interrupts, Missing> {
     let sources = core.system.sources.iter();
     let sources: Vec<Source> = sources.map(|s| Source { gap: s.gap, cost: s.cost }).collect();
     let told = top_half(core.system.kernel_section, &sources);

@@ -7,7 +7,7 @@ use diapason_system::UsbModel;
 
 /// How a message comes from one thread to the next.
 #[derive(Clone, Copy)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// By a mailbox.
     Mailed,
     /// By a semaphore that counts.
@@ -17,10 +17,10 @@ pub(super) enum Step {
 }
 
 /// What calls cost, with whatever they lead to.
-pub(super) struct Calls(Costs);
+pub(crate) struct Calls(Costs);
 
 impl Calls {
-    pub(super) fn new(costs: &KernelTimes) -> Calls {
+    pub(crate) fn new(costs: &KernelTimes) -> Calls {
         Calls(Costs::at(costs.clock_hz()))
     }
 
@@ -30,7 +30,7 @@ impl Calls {
 
     /// An activation of the server's bottom half: it waits, locks, unlocks, and wakes a reader of
     /// each channel, and one in each place for a tuned pipe.
-    pub(super) fn of_bottom_half(&self, places: u64) -> Nanos {
+    pub(crate) fn of_bottom_half(&self, places: u64) -> Nanos {
         let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
         let wakes = UsbModel::UsbCan.channels() + places;
@@ -38,7 +38,7 @@ impl Calls {
     }
 
     /// A thread waits for the next message.
-    pub(super) fn takes(&self, step: Step) -> Nanos {
+    pub(crate) fn takes(&self, step: Step) -> Nanos {
         self.each(match step {
             Step::Mailed => CallNumber::MboxReceive,
             Step::Counted => CallNumber::SemLock,
@@ -47,7 +47,7 @@ impl Calls {
     }
 
     /// A thread hands a message over. A value is published without a call.
-    pub(super) fn gives(&self, step: Step) -> Nanos {
+    pub(crate) fn gives(&self, step: Step) -> Nanos {
         match step {
             Step::Mailed => self.each(CallNumber::MboxSend),
             Step::Counted => self.each(CallNumber::SemUnlock),
@@ -56,7 +56,7 @@ impl Calls {
     }
 
     /// A reader waits for its semaphore.
-    pub(super) fn of_reader(&self) -> Nanos {
+    pub(crate) fn of_reader(&self) -> Nanos {
         self.each(CallNumber::SemLock)
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Words are told as their places in the list.
 
+use crate::threads::WORDS;
+
 /// The program that takes these settings.
 pub const PROGRAM: &str = "usbd";
 
@@ -36,9 +38,10 @@ pub const CRITICAL: &str = "critical";
 /// CAN channels whose clients open and write them.
 pub const CLIENTS: &str = "clients";
 
-/// Words of [`SERVES`].
-pub const SERVICES: [&str; 7] =
-    ["can", "sensors", "keyboards", "disks", "cameras", "hubs", "networks"];
+/// CAN channels that the server opens: those whose pipe it may use. A description does not say it;
+/// it follows from its pipes.
+pub const OPENS: &str = "opens";
+
 /// Words of [`SAYS`]: each device and the schedule of its bus; what is left of all pools when one
 /// is gone; when the bottom half of the first service was where.
 pub const SAYINGS: [&str; 3] = ["devices", "pools", "times"];
@@ -49,7 +52,7 @@ pub const MOST: usize = 4;
 
 /// All of them.
 pub const SETTINGS: [Known; 8] = [
-    (SERVES, Values::Words(&SERVICES)),
+    (SERVES, Values::Words(&WORDS)),
     (SAYS, Values::Words(&SAYINGS)),
     (BUSES, Values::Words(&COUNTS)),
     (LINKS, Values::Numbers((0, 255), (1, MOST))),

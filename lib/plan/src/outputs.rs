@@ -5,10 +5,11 @@
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
-use super::pipes::{Half, Missing, NoBill, Piped, Plant, SENDER, contract, longest_transfer};
+use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transfer};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
+use diapason_contract::threads::SEND;
 use diapason_devices::can::ARDUINO;
 use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
@@ -17,14 +18,14 @@ use diapason_system::{CanTraffic, Pipe, System, Tpipe, Way};
 use diapason_usb::class::kvaser;
 
 impl Plant<'_> {
-    pub(super) fn output(&self, index: usize) -> Result<Piped, Missing> {
+    pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
         let written = [contract(&self.system.pipes[index])];
         let bill = self.output_of(index, &written)?.map_err(NoBill::Refused);
         Ok(Piped { bill, equation_nine: None })
     }
 
     /// The bill of a pipe to a device if this is written.
-    pub(super) fn output_of(
+    pub(crate) fn output_of(
         &self,
         index: usize,
         written: &[Bucket],
@@ -69,7 +70,7 @@ impl Plant<'_> {
     }
 
     /// What comes from the channel of a pipe to a device: an acknowledgement for each frame.
-    pub(super) fn acknowledged(&self, pipe: &Pipe) -> Result<Bucket, Missing> {
+    pub(crate) fn acknowledged(&self, pipe: &Pipe) -> Result<Bucket, Missing> {
         let (shortest, _) = receiver(pipe.usb, pipe.channel, self.system)?;
         Ok(acknowledgements(shortest))
     }
@@ -93,20 +94,20 @@ impl Plant<'_> {
     }
 
     /// What comes back from channels that programs may write while the system runs.
-    pub(super) fn tuned_acknowledgements(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
+    pub(crate) fn tuned_acknowledgements(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
         let channels = bits(self.may_be_written(usb));
         let each = channels.map(|channel| receiver(usb, channel, self.system));
         each.map(|turn| turn.map(|(shortest, _)| acknowledgements(shortest))).collect()
     }
 
     /// What the server of a place is told of the way to the device, if anything is written there.
-    pub(super) fn output_costs(&self, tpipe: &Tpipe) -> Result<Option<OutputCosts>, Missing> {
+    pub(crate) fn output_costs(&self, tpipe: &Tpipe) -> Result<Option<OutputCosts>, Missing> {
         let usb = tpipe.usb;
         let Some(channel) = bits(self.written(usb)).next() else { return Ok(None) };
         for channel in bits(self.written(usb)) {
             receiver(usb, channel, self.system)?;
         }
-        let (share, period, _) = self.io_of(tpipe, SENDER)?;
+        let (share, period, _) = self.io_of(tpipe, SEND.vcpu)?;
         Ok(Some(OutputCosts {
             transfer: longest_transfer(usb, self.system, Direction::Out, kvaser::SENT_MAX)?,
             share,

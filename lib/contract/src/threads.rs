@@ -1,0 +1,222 @@
+//! The threads of the server: the VCPU that each runs on, and what its work is called in
+//! descriptions. The services, and which thread works for each.
+
+use crate::settings::{LINKS, SERVES, STREAMS};
+use diapason_abi::Nanos;
+
+/// Where a thread of the server is at home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// Its VCPU in the description.
+    pub vcpu: &'static str,
+    /// Its thread.
+    pub thread: &'static str,
+    /// Its work in the description: what it does each time it is woken, under the server's lock.
+    pub work: &'static str,
+    /// The shortest time between two of its interrupts: the description's interval is a little
+    /// shorter.
+    pub moderation: Nanos,
+    /// Interrupts are handled so much later, for controllers that ignore moderation: none
+    /// interrupts again before that.
+    pub pace: Nanos,
+    /// Clients ask for something by a semaphore, which a second thread on the same VCPU hears.
+    pub asked: bool,
+}
+
+impl Home {
+    const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
+        Home { vcpu, thread, work, moderation: Nanos::ZERO, pace: Nanos::ZERO, asked: false }
+    }
+
+    const fn moderated(self, moderation: Nanos) -> Home {
+        Home { moderation, ..self }
+    }
+
+    const fn asked(self) -> Home {
+        Home { asked: true, ..self }
+    }
+
+    /// Returns how many threads run on its VCPU, each doing its work under the server's lock.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        1 + self.asked as usize
+    }
+
+    /// Interrupts are handled as much later as they are apart.
+    const fn paced(self, moderation: Nanos) -> Home {
+        Home { moderation, pace: moderation, ..self }
+    }
+}
+
+/// The work of the thread that manages: commands, ports, time. It runs on the server's own VCPU.
+pub const MANAGE: &str = "usbd.manage";
+
+/// What CAN channels receive.
+pub const RECEIVE: Home =
+    Home::new("usb-receive", "receive", "usbd.receive").moderated(Nanos::from_millis(1));
+/// What clients of CAN channels ask for, and the frames they write. It has no interrupter.
+pub const SEND: Home = Home::new("usb-send", "send", "usbd.send");
+/// Questions about tuned pipes. It has no interrupter, and pauses between two questions.
+pub const TUNE: Home =
+    Home { pace: Nanos::from_millis(5), ..Home::new("usb-tune", "tune", "usbd.tune") };
+
+/// What a sensor sends: a packet every 2.5 ms, of which it keeps a few.
+pub const SENSOR: Home =
+    Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2));
+/// Keys.
+pub const KEYBOARD: Home =
+    Home::new("usb-keyboard", "keyboard", "usbd.keyboard").moderated(Nanos::from_millis(8));
+/// What a disk has done: three transfers to a command, and none waits for another client.
+pub const DISK: Home =
+    Home::new("usb-disk", "disk", "usbd.disk").paced(Nanos::from_micros(125)).asked();
+/// What a camera sends: of 16 transfers pending, one each 125 us, eight wait for an interrupt.
+pub const CAMERA: Home =
+    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500));
+/// Frames from and to a network.
+pub const NETWORK: Home =
+    Home::new("usb-network", "network", "usbd.network").paced(Nanos::from_micros(125)).asked();
+
+/// Messages from and to other computers: none waits for another.
+pub const LINK: [Home; crate::link::LINKS] =
+    [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
+
+const fn link(vcpu: &'static str) -> Home {
+    Home::new(vcpu, "link", "usbd.link").moderated(Nanos::from_micros(50)).asked()
+}
+
+/// Cameras that nobody watches: of 16 transfers pending, one each 125 us at most, four wait for an
+/// interrupt.
+pub const STREAM: [Home; crate::settings::MOST] =
+    [stream("usb-stream0"), stream("usb-stream1"), stream("usb-stream2"), stream("usb-stream3")];
+
+const fn stream(vcpu: &'static str) -> Home {
+    Home::new(vcpu, "stream", "usbd.stream").moderated(Nanos::from_micros(500))
+}
+
+/// A kind of devices that the server serves. The order is that of interrupters; descriptions are
+/// told as numbers of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServiceKind {
+    /// CAN interfaces.
+    Can,
+    /// Sensors on a serial line.
+    Sensors,
+    /// Keyboards.
+    Keyboards,
+    /// Disks.
+    Disks,
+    /// Cameras.
+    Cameras,
+    /// Hubs, and what is behind them.
+    Hubs,
+    /// Network devices.
+    Networks,
+}
+
+/// A service, its word in descriptions, and the thread that works for it: without one, the thread
+/// that manages does.
+const TABLE: [(ServiceKind, &str, Option<&Home>); 7] = [
+    (ServiceKind::Can, "can", Some(&RECEIVE)),
+    (ServiceKind::Sensors, "sensors", Some(&SENSOR)),
+    (ServiceKind::Keyboards, "keyboards", Some(&KEYBOARD)),
+    (ServiceKind::Disks, "disks", Some(&DISK)),
+    (ServiceKind::Cameras, "cameras", Some(&CAMERA)),
+    (ServiceKind::Hubs, "hubs", None),
+    (ServiceKind::Networks, "networks", Some(&NETWORK)),
+];
+
+/// The words of all services, in their order.
+pub const WORDS: [&str; TABLE.len()] = words();
+
+const fn words() -> [&'static str; TABLE.len()] {
+    let (mut words, mut at) = ([""; TABLE.len()], 0);
+    while at < words.len() {
+        assert!(TABLE[at].0 as usize == at, "the table has the order of the services");
+        words[at] = TABLE[at].1;
+        at += 1;
+    }
+    words
+}
+
+impl ServiceKind {
+    /// The service with this number, if there is one.
+    #[must_use]
+    pub fn numbered(number: u64) -> Option<ServiceKind> {
+        TABLE.get(usize::try_from(number).ok()?).map(|(service, ..)| *service)
+    }
+
+    /// Where its bottom half is at home.
+    #[must_use]
+    pub const fn home(self) -> Option<&'static Home> {
+        TABLE[self as usize].2
+    }
+}
+
+/// What a server with these settings serves. Without any it serves CAN interfaces.
+pub fn services<'s, F: Fn(&str) -> &'s [u64]>(
+    setting: &F,
+) -> impl Iterator<Item = ServiceKind> + use<'s, F> {
+    let numbers = setting(SERVES);
+    let alone = numbers.is_empty() && setting(LINKS).is_empty() && setting(STREAMS).is_empty();
+    let all = TABLE.iter().map(|(service, ..)| *service);
+    all.filter(move |service| {
+        numbers.contains(&(*service as u64)) || alone && *service == ServiceKind::Can
+    })
+}
+
+/// Where the bottom halves of a server with these settings are at home, in the order of their
+/// interrupters, which follow that of the thread that manages.
+pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
+    setting: &F,
+) -> impl Iterator<Item = &'static Home> + use<'s, F> {
+    let links = setting(LINKS).len().min(LINK.len());
+    let streams = setting(STREAMS).len().min(STREAM.len());
+    let served = services(setting).filter_map(ServiceKind::home);
+    served.chain(&LINK[..links]).chain(&STREAM[..streams])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn of<'s>(settings: &'s [(&str, Vec<u64>)]) -> impl Fn(&str) -> &'s [u64] {
+        move |name| settings.iter().find(|(known, _)| *known == name).map_or(&[], |(_, all)| all)
+    }
+
+    #[test]
+    fn a_server_that_is_told_nothing_serves_can() {
+        assert_eq!(services(&of(&[])).collect::<Vec<_>>(), [ServiceKind::Can]);
+        assert_eq!(homes(&of(&[])).collect::<Vec<_>>(), [&RECEIVE]);
+    }
+
+    #[test]
+    fn a_server_of_links_serves_nothing_else() {
+        let settings = [(LINKS, vec![0, 3])];
+        assert_eq!(services(&of(&settings)).count(), 0);
+        let vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
+        assert_eq!(vcpus, ["usb-link0", "usb-link1"]);
+    }
+
+    #[test]
+    fn interrupters_follow_the_order_of_the_services() {
+        let settings = [(SERVES, vec![6, 5, 3, 0]), (STREAMS, vec![1])];
+        let works: Vec<_> = homes(&of(&settings)).map(|home| home.work).collect();
+        assert_eq!(works, ["usbd.receive", "usbd.disk", "usbd.network", "usbd.stream"]);
+        assert_eq!(ServiceKind::numbered(5), Some(ServiceKind::Hubs));
+        assert_eq!(ServiceKind::numbered(7), None);
+    }
+
+    #[test]
+    fn no_vcpu_works_for_two() {
+        let all = WORDS.iter().enumerate().map(|(number, _)| number as u64).collect();
+        let settings = [(SERVES, all), (LINKS, vec![0; 4]), (STREAMS, vec![1; 4])];
+        let mut vcpus: Vec<_> = homes(&of(&settings)).map(|home| home.vcpu).collect();
+        vcpus.extend([SEND.vcpu, TUNE.vcpu]);
+        let count = vcpus.len();
+        vcpus.sort_unstable();
+        vcpus.dedup();
+        assert_eq!((vcpus.len(), count), (16, 16));
+    }
+}

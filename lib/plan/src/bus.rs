@@ -1,0 +1,106 @@
+//! The schedule of every USB bus that a description says something of: who transmits when, how long
+//! bulk transfers take at worst, and what the article's readings of t_A say instead.
+
+use diapason_bus::article::{self, Outcome};
+use diapason_bus::reserve::{Start, least_reservation};
+use diapason_bus::{Async, EndpointId, Picos, Plan, Refusal, Unfit};
+use diapason_system::{Diagnostics, Place, System, UsbBus};
+
+/// What `plan` says about a bus.
+#[derive(Clone, Debug)]
+pub struct Bused {
+    /// Its schedule, or why there is none.
+    pub plan: Result<Plan, Unfit>,
+    /// What the article's readings make of it.
+    pub mean: Option<Mean>,
+    /// Algorithms 1 to 3 to the letter, with the least t_A of equations 6 and 8.
+    pub literal: Option<Outcome>,
+    /// That t_A, whether the algorithms then find a schedule or not.
+    pub equations: Option<Picos>,
+    /// The least that has to be left in every slot for every guarantee to hold.
+    pub sound: Option<Picos>,
+}
+
+/// The reading of which the article's tables are made: a periodic endpoint takes q/T of every slot.
+#[derive(Clone, Debug)]
+pub struct Mean {
+    /// Which periodic endpoints it keeps.
+    pub kept: Vec<bool>,
+    /// What they leave of a slot on average: the tables' t_A.
+    pub left: Picos,
+}
+
+impl Bused {
+    fn of(instance: &UsbBus) -> Bused {
+        let UsbBus { bus, periodic, asyncs, .. } = instance;
+        let equations = article::least_enough(bus, asyncs, periodic);
+        let mean = equations.and_then(|t_a| article::amortised(bus, periodic, t_a));
+        Bused {
+            plan: diapason_bus::plan(bus, periodic, asyncs),
+            mean: mean.map(|(kept, left)| Mean { kept, left }),
+            literal: equations.and_then(|t_a| article::schedule(bus, periodic, t_a)),
+            equations,
+            sound: least_reservation(bus, asyncs, Start::Any),
+        }
+    }
+
+    /// Most that periodic endpoints take of a slot.
+    #[must_use]
+    pub fn fullest(&self) -> Option<Picos> {
+        let plan = self.plan.as_ref().ok()?;
+        Some(plan.load.iter().copied().max().unwrap_or_default())
+    }
+
+    /// The article's c of an endpoint, in slots: by the mean, and by Algorithm 2.
+    #[must_use]
+    pub fn slots(&self, instance: &UsbBus, endpoint: &Async) -> [Option<u64>; 2] {
+        let mean = self.mean.as_ref().map(|mean| mean.left);
+        endpoint.guarantee.map_or([None; 2], |_| {
+            [mean, self.equations]
+                .map(|t_a| article::latency_slots(&instance.bus, &instance.asyncs, endpoint, t_a?))
+        })
+    }
+}
+
+/// The schedules of all buses of `system`, in their order.
+#[must_use]
+pub fn buses(system: &System) -> Vec<Bused> {
+    system.buses.iter().map(Bused::of).collect()
+}
+
+/// The problems of buses that have no schedule.
+pub(crate) fn refusals<'a>(
+    buses: &'a [Bused],
+    system: &'a System,
+) -> impl Iterator<Item = Diagnostics> + 'a {
+    let unfit = buses.iter().filter_map(|bused| bused.plan.as_ref().err());
+    unfit.map(|unfit| match unfit {
+        Unfit::Refused(refusal) => {
+            let [title, help] = why(refusal, system);
+            system.problem(Place::Endpoint(refusal.id.0), [&title, "", "", &help])
+        }
+        Unfit::Nonsense(nonsense) => {
+            let (title, help) = nonsense.describe(|id| called(system, id));
+            let place = nonsense.endpoint().map_or(Place::Scheduling, |id| Place::Endpoint(id.0));
+            system.problem(place, [&title, "", "", &help])
+        }
+    })
+}
+
+/// Why an endpoint has no place, and what would have fit.
+#[must_use]
+pub fn why(refusal: &Refusal, system: &System) -> [String; 2] {
+    let reason = refusal.why(|id| called(system, id));
+    [format!("{} does not fit: {reason}", called(system, refusal.id)), refusal.instead()]
+}
+
+/// An endpoint in a sentence.
+fn called(system: &System, id: EndpointId) -> String {
+    format!("`{}`", name(system, id))
+}
+
+/// The name of an endpoint.
+#[must_use]
+pub fn name(system: &System, id: EndpointId) -> &str {
+    system.endpoint_name(id.0).unwrap_or_default()
+}

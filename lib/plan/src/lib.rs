@@ -1,0 +1,37 @@
+//! The planner: what can be promised about a described system before anything runs.
+//!
+//! The theory is in `diapason-analysis`, `diapason-pipe` and `diapason-bus`; here a description
+//! becomes their input, with what the kernel costs from `diapason-costs`, and their answers become
+//! bills, refusals and one verdict. [`Plan::of`] computes all of it once. [`Plan::clear`] is the only
+//! way to a boot archive.
+//!
+//! Rule of this room: total functions over values. A command draws a plan; it decides nothing.
+
+#![forbid(unsafe_code)]
+
+pub mod allocate;
+mod assumed;
+pub mod beside;
+mod boot;
+pub mod bus;
+mod calls;
+pub mod chains;
+pub mod core;
+mod outputs;
+pub mod pipes;
+mod refusal;
+pub mod tuned;
+mod verdict;
+
+pub use assumed::{Assumed, AssumedVcpu};
+pub use boot::{Cleared, Unproved};
+pub use bus::Bused;
+pub use refusal::share;
+pub use verdict::{Plan, Sum};
+
+use diapason_abi::Nanos;
+
+/// A length of time for people.
+fn human(ns: u64) -> String {
+    Nanos(ns).to_string()
+}

@@ -1,0 +1,174 @@
+//! The plan of a system: every test asked, one verdict.
+
+use crate::allocate;
+use crate::bus::{self, Bused};
+use crate::chains::{self, Chained};
+use crate::core::{self, Core, is_by_period};
+use crate::pipes::{self, Piped};
+use crate::refusal;
+use crate::tuned::{self, Tuned, refusals_of_places};
+use diapason_abi::Nanos;
+use diapason_analysis::server::{
+    Admission, ClosedForm, Queue, Response, Server as _, Supply, Unfit, admit, breakdown,
+    equation_one, wide,
+};
+use diapason_costs::{KERNEL, KernelTimes};
+use diapason_system::{Diagnostics, System};
+use std::sync::OnceLock;
+
+/// What a sum against a bound says about a system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sum {
+    /// Both sides.
+    Says(ClosedForm),
+    /// Its theorem does not cover these queues.
+    Silent(ClosedForm),
+}
+
+/// Everything that can be told without running the system.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The VCPUs and what they compete with.
+    pub core: Core,
+    /// What the kernel is assumed to cost.
+    pub costs: KernelTimes,
+    /// What the exact test says.
+    pub exact: Result<Admission, Unfit>,
+    /// Eq. 1 of the papers.
+    pub equation_one: Sum,
+    /// The wider closed form, with kernel costs.
+    pub wide: Sum,
+    /// The bill of every pipe.
+    pub pipes: Vec<Piped>,
+    /// What servers are told about pipes that may be opened.
+    pub tuned: Tuned,
+    /// The bill of every chain.
+    pub chains: Vec<Chained>,
+    /// The schedule of every USB bus that something is declared of.
+    pub buses: Vec<Bused>,
+    /// Why the system is not admitted, the first reason first; empty: it is.
+    pub findings: Vec<Diagnostics>,
+    system: System,
+    margin: OnceLock<Option<u64>>,
+    cheapest: OnceLock<Option<Vec<Queue>>>,
+}
+
+impl Sum {
+    /// Does it promise that the system holds?
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        matches!(self, Sum::Says(form) if form.holds())
+    }
+
+    /// Both sides, whatever they mean.
+    #[must_use]
+    pub const fn form(&self) -> ClosedForm {
+        match self {
+            Sum::Says(form) | Sum::Silent(form) => *form,
+        }
+    }
+}
+
+impl Plan {
+    /// The plan of `system` on a processor of `clock_hz` instructions a second.
+    #[must_use]
+    pub fn of(system: &System, clock_hz: u64) -> Plan {
+        let costs = KernelTimes::new(KERNEL, clock_hz);
+        let core = core::core(system, &costs);
+        let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
+        let pipes = pipes::pipes(system, &core, &costs);
+        let mut plan = Plan {
+            chains: chains::chains(system, &core, &costs, &pipes),
+            buses: bus::buses(system),
+            pipes,
+            tuned: tuned::tuned(system, &core, &costs),
+            exact: admit(&core.system),
+            equation_one: says(equation_one(&core.system)),
+            wide: says(wide(&core.system)),
+            findings: Vec::new(),
+            system: system.clone(),
+            margin: OnceLock::new(),
+            cheapest: OnceLock::new(),
+            core,
+            costs,
+        };
+        plan.findings = plan.judged();
+        plan
+    }
+
+    /// The system that is planned.
+    #[must_use]
+    pub const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// So much of its budget, in per mille, every VCPU could have.
+    #[must_use]
+    pub fn margin(&self) -> Option<u64> {
+        *self.margin.get_or_init(|| breakdown(&self.core.system))
+    }
+
+    /// The cheapest queues that hold, one for each Main VCPU.
+    #[must_use]
+    pub fn cheapest(&self) -> Option<&[Queue]> {
+        let found = || allocate::cheapest(&self.core.system, &self.costs);
+        self.cheapest.get_or_init(found).as_deref()
+    }
+
+    /// Whether every VCPU gets what it was promised.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Does the test that the description asks for admit it?
+    fn is_admitted(&self, system: &System) -> bool {
+        if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
+    }
+
+    fn judged(&self) -> Vec<Diagnostics> {
+        let system = &self.system;
+        let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
+        let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
+        let refused = refused.chain(bus::refusals(&self.buses, system));
+        let refused = refused.chain(refusal::of_pipes(self, system));
+        let refused = refused.chain(refusals_of_places(&self.tuned, system));
+        refused.chain(chains::refusals(&self.chains, system)).collect()
+    }
+
+    /// The shortest grant of an I/O VCPU and the time in which it is its share.
+    #[must_use]
+    pub fn grant(&self, io: usize) -> (Nanos, Nanos) {
+        let io = &self.core.system.ios[io];
+        let periods = io.serves.iter().map(|main| self.core.system.mains[*main].period);
+        let grant = periods.map(|period| io.quantum(period)).min().unwrap_or_default();
+        (grant, Nanos(io.share.time_for(grant.0)))
+    }
+
+    /// What is known of a Main VCPU's response, if the exact test admits the system.
+    #[must_use]
+    pub fn response(&self, main: usize) -> Option<&Response> {
+        self.exact.as_ref().ok()?.responses.get(main)
+    }
+
+    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
+    /// exact test admits the system: D_sync.
+    #[must_use]
+    pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
+        self.exact.as_ref().ok()?;
+        Some(Supply::of(&self.core.system, main)?.sync(Nanos(job_ns)).0)
+    }
+
+    /// Σ C/T + Σ U, rounded up.
+    #[must_use]
+    pub fn utilization_ppm(&self) -> u64 {
+        let system = &self.core.system;
+        let mains = system.mains.iter().map(|main| {
+            let ppm =
+                (u128::from(main.budget.0) * 1_000_000).div_ceil(u128::from(main.period.0.max(1)));
+            u64::try_from(ppm).unwrap_or(u64::MAX)
+        });
+        let ios = system.ios.iter().map(|io| u64::from(io.share.ppm()));
+        mains.chain(ios).sum()
+    }
+}

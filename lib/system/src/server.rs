@@ -1,0 +1,105 @@
+//! What a server needs of its description: whatever it opens by name while it starts. A server that
+//! lacks any of it would end at boot, so this is asked before.
+
+use crate::diagnostics::Diagnostics;
+use crate::system::{Place, Process, System};
+use diapason_abi::archive::Location;
+use diapason_contract::needs::{self, CONTROLLER, Need};
+use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM};
+use diapason_contract::threads::{SEND, TUNE, homes};
+
+impl System {
+    /// Returns the problems of servers that could not start, or whose traffic nobody counts.
+    #[must_use]
+    pub fn unservable(&self) -> Vec<Diagnostics> {
+        let told = crate::settings::followed(self);
+        let servers = (0u16..).zip(&told.processes);
+        let servers = servers.filter(|(_, process)| process.program == PROGRAM);
+        servers.flat_map(|(number, process)| self.of_server(number, process)).collect()
+    }
+
+    fn of_server(&self, number: u16, process: &Process) -> Vec<Diagnostics> {
+        let mut found = Vec::new();
+        let mut say = |title: String, help: String| {
+            found.push(self.problem(Place::Process(number), [&title, "", "", &help]));
+        };
+        let setting = |name: &str| process.setting(name);
+        let writes = !setting(CLIENTS).is_empty() || self.may_write(number);
+        let tunes = self.tpipes.iter().any(|tpipe| tpipe.server == number);
+        let further = [(writes, SEND), (tunes, TUNE)];
+        let further = || further.iter().filter(|(there, _)| *there).map(|(_, home)| home);
+        let vcpus = further().map(|home| (Need::Vcpu, home.vcpu));
+        for (need, name) in needs::needs(&setting).chain(vcpus) {
+            if !process.uses.iter().any(|used| used == name) {
+                let what = word(need);
+                let title = format!("`{}` needs the {what} `{name}`", process.name);
+                let help = format!("declare it, and add `\"{name}\"` to its `uses`");
+                say(title, help);
+            }
+        }
+        let halves = 1 + homes(&setting).count();
+        let messages = self.messages(CONTROLLER);
+        if messages.is_some_and(|messages| messages < halves) {
+            let title =
+                format!("`{CONTROLLER}` has too few messages for what `{}` serves", process.name);
+            say(title, format!("write `irqs = {halves}`, and an `interval` for each"));
+        }
+        let more = further().count();
+        let counts = [
+            ("threads", process.threads, needs::threads(&setting) + more),
+            ("events", process.events, halves + more),
+            ("semaphores", process.semaphores, SEMAPHORES),
+        ];
+        for (key, has, needed) in counts {
+            if usize::from(has) < needed {
+                let title = format!("`{}` has {has} {key}, and starts with {needed}", process.name);
+                say(title, format!("write `{key} = {needed}`"));
+            }
+        }
+        for channel in self.uncounted(number, setting(OPENS)) {
+            let title = format!("what comes from channel {channel} is in no bill");
+            let help = format!(
+                "declare a `[[pipe]]` with `channel = {channel}`, or remove the channel's segment \
+                 from the `uses` of `{}`",
+                process.name
+            );
+            say(title, help);
+        }
+        found
+    }
+
+    fn may_write(&self, server: u16) -> bool {
+        self.tpipes.iter().any(|tpipe| tpipe.server == server && tpipe.envelope.to != 0)
+    }
+
+    /// How many messages a device interrupts with, if there is one of this name.
+    fn messages(&self, name: &str) -> Option<usize> {
+        let number = self.devices.iter().position(|device| device.name == name)?;
+        let of = |location: &Location| matches!(location, Location::Message { of, .. } if usize::from(*of) == number);
+        Some(self.devices.iter().filter(|device| of(&device.location)).count())
+    }
+
+    /// Channels that a server with pipes opens although none of its pipes is of them.
+    fn uncounted(&self, server: u16, opens: &[u64]) -> Vec<u64> {
+        let pipes = || self.pipes.iter().filter(|pipe| pipe.server == server);
+        let places = self.tpipes.iter().any(|tpipe| tpipe.server == server);
+        if pipes().next().is_none() && !places {
+            return Vec::new();
+        }
+        let has = |channel: &u64| pipes().any(|pipe| u64::from(pipe.channel) == *channel);
+        opens.iter().filter(|channel| !has(channel)).copied().collect()
+    }
+}
+
+/// One for its heap and one for its lock.
+const SEMAPHORES: usize = 2;
+
+const fn word(need: Need) -> &'static str {
+    match need {
+        Need::Device => "device",
+        Need::Segment => "segment",
+        Need::Semaphore => "semaphore",
+        Need::Mailbox => "mailbox",
+        Need::Vcpu => "VCPU",
+    }
+}

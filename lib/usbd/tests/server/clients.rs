@@ -1,0 +1,184 @@
+//! Clients that go away, lie or stop reading, at every step.
+
+use crate::ground::{attach, detach, now};
+use crate::machine::{Machine, logged};
+use diapason_abi::Nanos;
+use diapason_contract::disk::{self, Answer, Ask};
+use diapason_contract::network::{self, News};
+use diapason_devices::disk::Disk;
+use diapason_devices::network::Adapter;
+use diapason_pipe::{Reader, Writer};
+use diapason_usbd::Platform;
+
+const DISKS: &[(&str, &[u64])] = &[("serves", &[3])];
+const NETWORKS: &[(&str, &[u64])] = &[("serves", &[6])];
+const PORT: u8 = 1;
+
+/// A client of the disk.
+struct Client {
+    asks: Writer<'static, Ask, { disk::RECORDS }>,
+    answers: Reader<'static, Answer, { disk::RECORDS }>,
+}
+
+impl Client {
+    fn new(machine: &Machine) -> Client {
+        let asks = machine.ground.writer(disk::ASKS).unwrap();
+        Client { asks, answers: machine.ground.reader(disk::ANSWERS).unwrap() }
+    }
+
+    fn ask(&mut self, what: u32, block: u32, count: u32, place: u32) {
+        self.asks.push(&Ask { what, block, count, place }).unwrap();
+    }
+
+    fn statuses(&mut self) -> Vec<u32> {
+        std::iter::from_fn(|| self.answers.pop()).map(|answer| answer.status).collect()
+    }
+}
+
+fn with_disk() -> (Machine, Client) {
+    let mut machine = Machine::with(DISKS);
+    let client = Client::new(&machine);
+    attach(PORT, Box::new(Disk::new(2_048)));
+    machine.run(Nanos::from_secs(1));
+    assert!(logged("2048 blocks of 512 bytes"));
+    (machine, client)
+}
+
+#[test]
+fn a_disk_answers_in_order() {
+    let (mut machine, mut client) = with_disk();
+    client.ask(disk::SIZE, 0, 0, 0);
+    client.ask(disk::WRITE, 7, 2, 0);
+    client.ask(disk::READ, 7, 2, 4_096);
+    machine.ask();
+    machine.run(Nanos::from_millis(50));
+    assert_eq!(client.statuses(), [disk::DONE; 3]);
+    assert!(machine.was_given(disk::READY));
+}
+
+#[test]
+fn what_makes_no_sense_is_answered_and_touches_nothing() {
+    let (mut machine, mut client) = with_disk();
+    client.ask(9, 0, 1, 0);
+    client.ask(disk::READ, 2_048, 1, 0);
+    client.ask(disk::READ, 0, 1, u32::MAX);
+    client.ask(disk::WRITE, 0, u32::MAX, 0);
+    machine.ask();
+    machine.run(Nanos::from_millis(50));
+    assert_eq!(client.statuses(), [disk::NONSENSE; 4]);
+}
+
+/// Unplugged at any instant of a transfer, the disk leaves no ask without an answer.
+#[test]
+fn a_disk_that_goes_at_any_step_answers_everything() {
+    for step in 0..40 {
+        let (mut machine, mut client) = with_disk();
+        for block in 0..4 {
+            client.ask(disk::READ, block * 64, 64, block * 32_768);
+        }
+        machine.ask();
+        machine.run(Nanos::from_micros(step * 50));
+        detach(PORT);
+        machine.run(Nanos::from_millis(200));
+        let statuses = client.statuses();
+        assert_eq!(statuses.len(), 4, "after {step} steps: {statuses:?}");
+        let done = statuses.iter().take_while(|status| **status == disk::DONE).count();
+        assert!(statuses[done..].iter().all(|status| *status == disk::GONE), "{statuses:?}");
+        attach(PORT, Box::new(Disk::new(2_048)));
+        machine.run(Nanos::from_secs(1));
+        client.ask(disk::SIZE, 0, 0, 0);
+        machine.ask();
+        assert_eq!(client.statuses(), [disk::DONE], "after {step} steps");
+    }
+}
+
+/// A client that died keeps neither the server nor the client after it from working.
+#[test]
+fn a_client_that_dies_at_any_step_harms_no_successor() {
+    for step in 0..20 {
+        let (mut machine, mut client) = with_disk();
+        for block in 0..disk::RECORDS as u32 {
+            client.ask(disk::READ, block, 1, block * 512);
+        }
+        machine.ask();
+        machine.run(Nanos::from_micros(step * 100));
+        // It reads no answer any more. Its successor finds the pipes as they are.
+        machine.run(Nanos::from_millis(100));
+        let (asks, answers) = (client.asks, client.answers);
+        let mut successor = Client { asks, answers };
+        assert_eq!(successor.statuses(), [disk::DONE; disk::RECORDS], "after {step} steps");
+        successor.ask(disk::SIZE, 0, 0, 0);
+        machine.ask();
+        assert_eq!(successor.statuses(), [disk::DONE], "after {step} steps");
+    }
+}
+
+/// A client of the network.
+struct Lender {
+    asks: Writer<'static, network::Ask, { network::RECORDS }>,
+    news: Reader<'static, News, { network::RECORDS }>,
+}
+
+impl Lender {
+    fn ask(&mut self, what: u16, slot: u32, bytes: u16) {
+        self.asks.push(&network::Ask { slot, what, bytes }).unwrap();
+    }
+
+    fn news(&mut self) -> Vec<(u32, u32, u32)> {
+        let news = std::iter::from_fn(|| self.news.pop());
+        news.map(|news| (news.what, news.slot, news.status)).collect()
+    }
+}
+
+fn with_network() -> (Machine, Lender) {
+    let mut machine = Machine::with(NETWORKS);
+    let asks = machine.ground.writer(network::ASKS).unwrap();
+    let mut lender = Lender { asks, news: machine.ground.reader(network::TOLD).unwrap() };
+    attach(PORT, Box::new(Adapter::default()));
+    machine.run(Nanos::from_secs(1));
+    let news = lender.news();
+    assert!(news.iter().any(|(what, ..)| *what == network::STATE), "{news:?} at {:?}", now());
+    (machine, lender)
+}
+
+#[test]
+fn a_slot_is_lent_once() {
+    let (mut machine, mut lender) = with_network();
+    lender.ask(network::LEND, 3, 0);
+    lender.ask(network::LEND, 3, 0);
+    lender.ask(network::SEND, 3, 64);
+    lender.ask(network::LEND, network::SLOTS, 0);
+    machine.ask();
+    let nonsense = |slot| (network::BACK, slot, network::NONSENSE);
+    assert_eq!(lender.news(), [nonsense(3), nonsense(3), nonsense(network::SLOTS)]);
+}
+
+/// Every slot that was lent comes back exactly once when the device goes, at any step.
+#[test]
+fn lent_slots_come_back_once() {
+    for step in 0..30 {
+        let (mut machine, mut lender) = with_network();
+        for slot in 0..8 {
+            lender.ask(network::LEND, slot, 0);
+        }
+        for slot in 8..12 {
+            lender.ask(network::SEND, slot, 60);
+        }
+        machine.ask();
+        machine.run(Nanos::from_micros(step * 40));
+        detach(PORT);
+        machine.run(Nanos::from_millis(200));
+        let news = lender.news();
+        let mut slots: Vec<u32> = news
+            .iter()
+            .filter(|(what, ..)| [network::BACK, network::CAME].contains(what))
+            .map(|(_, slot, _)| *slot)
+            .collect();
+        slots.sort_unstable();
+        assert_eq!(slots, (0..12).collect::<Vec<_>>(), "after {step} steps: {news:?}");
+        assert!(news.iter().any(|(what, ..)| *what == network::GONE));
+        lender.ask(network::LEND, 3, 0);
+        machine.ask();
+        assert_eq!(lender.news(), [(network::BACK, 3, network::DROPPED)]);
+    }
+}
