@@ -109,7 +109,9 @@ calls! {
     ProcKill = 33,
     /// `(destination, source, length)`: copy in one piece, for slow readers of state messages.
     ReadSlow = 34,
-    /// `(address, length)`: one line of text to the console.
+    /// `(address, length)`: one line of text to the console; or, if `length` is [`MEASUREMENT`],
+    /// the words of a [`Record::Measured`](crate::record::Record::Measured), which the kernel puts
+    /// the number of the calling process in front of.
     Log = 35,
     /// `(which, index)` → a counter of the kernel; see [`Counter`].
     Count = 36,
@@ -158,6 +160,8 @@ pub const NO_HINT: u64 = u64::MAX;
 pub const MUTEX: u64 = u64::MAX;
 /// Result of a lock whose last owner ended while holding it: what it guards may be inconsistent.
 pub const OWNER_DIED: u64 = 1;
+/// `Log`'s `length` for the words of a measurement instead of text.
+pub const MEASUREMENT: u64 = 1 << 63;
 /// Set in the result of `ShmAttach` while pages are still being prepared.
 pub const PARTIAL: u64 = 1 << 62;
 

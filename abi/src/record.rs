@@ -110,7 +110,22 @@ records! {
     KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
     /// Final table of a watched run, one per call that was made: its longest paths, as above.
     CallPath = 29 ("call", "longest_staying", "longest_leaving"),
+    /// What a process measured: who it is, as the kernel knows it, when it measured, what of
+    /// (a kind, a place, a channel and a part, as `diapason_pipe::measured` packs them), and
+    /// [`MEASURED_VALUES`] values. A program cannot write this record for another process, and no
+    /// line of text becomes one.
+    Measured = 30 (
+        "process", "at", "what", "value_0", "value_1", "value_2", "value_3", "value_4", "value_5",
+        "value_6", "value_7"
+    ),
 }
+
+/// Values of a [`Record::Measured`].
+pub const MEASURED_VALUES: usize = 8;
+/// Words that a program gives for a [`Record::Measured`]: when, what of, and the values.
+pub const MEASURED_WORDS: usize = 2 + MEASURED_VALUES;
+
+const _: () = assert!(Record::Measured.fields().len() == 1 + MEASURED_WORDS);
 
 /// The reason for entering the kernel: words of [`Record::KernelTime`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -34,8 +34,8 @@ impl Nanos {
     }
 }
 
-/// A length of time in the unit that suits it, three decimals: `412.300 us`. The kernel has no text;
-/// what it does not call is not linked.
+/// A length of time in the unit that suits it, three decimals: `412.300 us`. The kernel has no
+/// text; what it does not call is not linked.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {

@@ -155,21 +155,28 @@ pub(crate) fn code(session: &Session, verdict: Verdict) -> Result<u8, Failure> {
 
 /// The verdict in a sentence.
 fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
-    let system = &session.system.name;
+    let name = &session.system.name;
+    let promised = session.assumptions(run);
     if !session.proved {
         let found = if *verdict == Verdict::Holds { "nothing was broken" } else { "does not hold" };
-        return format!("{system}: unproved; {found}");
+        return format!("{name}: unproved; {found}");
     }
-    let pipes = &run.outcome.pipes;
-    let messages: u64 = pipes.iter().map(|pipe| pipe.messages).sum();
-    match verdict {
-        Verdict::Holds if pipes.is_empty() => format!("{system}: holds"),
-        Verdict::Holds => {
-            let pipes = if pipes.len() == 1 { "1 pipe" } else { &format!("{} pipes", pipes.len()) };
-            format!("{system}: holds; {messages} messages in {pipes}, none lost, none late")
-        }
-        Verdict::Broken(_) | Verdict::Bug(_) => format!("{system}: does not hold"),
+    let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    let rows = || promised.pipes.iter().map(|promise| promise.row(&run.outcome));
+    let messages: u64 = rows().flatten().map(|row| row.messages).sum();
+    let (pipes, outcome) = (promised.pipes.len(), &run.outcome);
+    let has_jobs = outcome.threads.iter().any(|thread| thread.jobs > 0);
+    if pipes == 0 && promised.chains.is_empty() && outcome.vcpus.is_empty() && !has_jobs {
+        return format!("{name}: holds; it promises nothing but that nobody fails");
     }
+    if pipes == 0 {
+        return format!("{name}: holds");
+    }
+    if rows().any(|row| row.is_none()) {
+        return format!("{name}: holds; the run was too short for reports of all its pipes");
+    }
+    let pipes = if pipes == 1 { "1 pipe".to_owned() } else { format!("{pipes} pipes") };
+    format!("{name}: holds; {messages} messages in {pipes}, none lost, none late")
 }
 
 /// Turns the console of a system, read from `input`, into sentences.

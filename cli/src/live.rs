@@ -5,8 +5,9 @@ use crate::duration::human;
 use crate::names::Names;
 use crate::outcome::PipePromise;
 use crate::words;
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken};
 use diapason_abi::record::Record;
+use diapason_pipe::measured::{Measured, PipeReport, Report};
+use diapason_system::Way;
 use std::io::Write;
 
 /// Prints lines as they arrive: on standard output, unless that is reserved for JSON.
@@ -98,17 +99,18 @@ impl Pipes {
     }
 
     fn note(&mut self, line: &Line) -> Heard {
-        let Line::Log { process, text } = line else { return Heard::Sentence };
-        let is_part = PipeDelays::parse(text).is_some()
-            || PipeOutside::parse(text).is_some()
-            || PipeTaken::parse(text).is_some();
-        if is_part {
+        let Line::Record(Record::Measured, words) = line else { return Heard::Sentence };
+        let said = words.split_first().map(|(process, words)| (*process, Report::of(words)));
+        let Some((process, Some(Report { said: Measured::Pipe(report), .. }))) = said else {
             return Heard::Part;
-        }
-        let Some(report) = PipeReport::parse(text) else { return Heard::Sentence };
-        let from = (u64::from(*process), report.channel);
-        let is = |column: &Column| (column.promise.reader, column.promise.channel) == from;
-        let Some(place) = self.columns.iter().position(is) else { return Heard::Sentence };
+        };
+        let way = if report.to_device { Way::ToDevice } else { Way::FromDevice };
+        let from = (process, report.channel, way);
+        let is = |column: &Column| {
+            let PipePromise { reader, channel, way, .. } = column.promise;
+            (reader, channel, way) == from
+        };
+        let Some(place) = self.columns.iter().position(is) else { return Heard::Part };
         let again = self.columns[place].new.is_some();
         let row = again.then(|| self.row());
         self.columns[place].note(&report);
@@ -147,7 +149,7 @@ impl Column {
     fn note(&mut self, report: &PipeReport) {
         self.new = Some(report.messages.saturating_sub(self.messages));
         self.messages = report.messages;
-        self.lost = report.lost;
+        self.lost = report.lost.into();
         self.whole_ns = report.whole.0;
     }
 }
@@ -156,7 +158,6 @@ impl Column {
 mod tests {
     use super::*;
     use diapason_abi::Nanos;
-    use diapason_system::Way;
 
     fn promise(name: &str, channel: u8) -> PipePromise {
         let (name, reader, bound_ns) = (name.to_owned(), u64::from(channel) + 1, 5_000_000);
@@ -170,13 +171,17 @@ mod tests {
             through_ns: None,
             least_ns: 0,
             slots: 9,
+            drift: 100,
+            rate: 1,
+            place: 0,
         }
     }
 
     fn said(channel: u8, messages: u64) -> Line {
         let whole = Nanos(1_000_000 + messages);
         let report = PipeReport { channel, messages, lost: 1, whole, ..PipeReport::default() };
-        Line::Log { process: u16::from(channel) + 1, text: report.to_string() }
+        let words = Report { at: whole, said: Measured::Pipe(report) }.words();
+        Line::Record(Record::Measured, [&[u64::from(channel) + 1], &words[..]].concat())
     }
 
     #[test]
@@ -199,8 +204,12 @@ mod tests {
     fn what_is_no_report_of_a_pipe_is_a_sentence() {
         let mut pipes = Pipes::new(vec![promise("engine", 0)]);
         let hello = Line::Log { process: 1, text: "hello".into() };
-        for line in [hello, said(3, 1), Line::Raw(String::new())] {
+        // Nor is text that says the same: anybody can write that.
+        let text = "pipe can0: 4 read, 0 lost, 1 at once, 1 + 1, 2 ns".into();
+        for line in [hello, Line::Log { process: 1, text }, Line::Raw(String::new())] {
             assert_eq!(pipes.note(&line), Heard::Sentence);
         }
+        // A report on what is no pipe of the description is not a row of the table.
+        assert_eq!(pipes.note(&said(3, 1)), Heard::Part);
     }
 }

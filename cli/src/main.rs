@@ -25,7 +25,8 @@ struct Arguments {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or another promise was \
-    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something; 5 nothing was broken, but nothing is proved.";
+    broken; 2 bad input; 3 Diapason's own fault; 4 the machine lacks something; 5 nothing \
+    was broken, but nothing is proved.";
 
 #[derive(Subcommand)]
 enum Command {

@@ -123,7 +123,7 @@ mod tests {
         let names = Names {
             processes: vec!["engine".into()],
             vcpus: vec!["fast".into(), "slow".into()],
-            devices: Vec::new(),
+            ..Names::default()
         };
         assert_eq!(names.vcpu(1, None), "slow");
         assert_eq!(names.vcpu(2, Some(0)), "private 0 of engine");

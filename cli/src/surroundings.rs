@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_devices::can::{self, CanBus};
 use diapason_devices::faulty::lies::catalogue;
-use diapason_devices::faulty::{self, Drifting, Faulty, Lie, Rule};
+use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_plan::beside;
@@ -137,6 +137,12 @@ fn misbehaving(mut device: Box<dyn Device>, port: u8, faults: &[&Fault]) -> Box<
     let faulty = Faulty::new(device, port.into());
     let faulty = rules.into_iter().fold(faulty, Faulty::rule);
     Box::new(lies.into_iter().fold(faulty, Faulty::lie))
+}
+
+/// The clock of the USB device of this number, as faults make it.
+#[must_use]
+pub fn clock_of(faults: &[Fault], number: usize) -> OwnClock {
+    OwnClock::new(of_device(faults, number).into_iter().filter_map(drift).collect())
 }
 
 /// How many parts per million a clock goes faster from then on.

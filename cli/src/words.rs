@@ -89,6 +89,7 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
             word(2),
             word(3)
         ),
+        Record::Measured => format!("{} reports what it measured", process(0)),
         Record::ReportLost => {
             format!("a fault report about process {} was lost", process(0))
         }

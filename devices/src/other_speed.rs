@@ -5,7 +5,8 @@ use diapason_usb::setup::descriptor_type::{DEVICE_QUALIFIER, ENDPOINT, OTHER_SPE
 
 /// The device class of hubs, whose protocol at full speed is 0.
 const HUB: u8 = 9;
-/// Largest packets at full speed: of control, bulk and interrupt endpoints, and of isochronous ones.
+/// Largest packets at full speed: of control, bulk and interrupt endpoints, and of isochronous
+/// ones.
 const PACKET: u16 = 64;
 const ISOCHRONOUS_PACKET: u16 = 1_023;
 /// A frame is 2^3 microframes.

@@ -279,7 +279,8 @@ impl Standard {
     /// What an interface of the active configuration says of its reports (HID 1.11 §7.1.1).
     fn human_input(&self, interface: u16) -> Option<Vec<u8>> {
         let mut all = parts(self.active()?).skip_while(|part| {
-            !matches!(**part, [_, descriptor_type::INTERFACE, number, ..] if number == interface as u8)
+            let [_, descriptor_type::INTERFACE, number, ..] = **part else { return true };
+            number != interface as u8
         });
         all.next()?;
         let mut own = all.take_while(|part| part.get(1) != Some(&descriptor_type::INTERFACE));

@@ -1,14 +1,17 @@
 //! What comes from a device's channels, and what programs may ask for while the system runs: as the
-//! description tells the server, and the line in which a reader says that it was not kept.
+//! description tells the server.
 
 use crate::Nanos;
-use core::fmt;
 
 /// Channels of a device.
 pub const CHANNELS: usize = 5;
 
 /// The setting with the contracts of all channels.
 pub const CONTRACTS: &str = "contracts";
+/// The setting with the drift between the device's clock and the host's, in millionths.
+pub const DRIFT: &str = "drift";
+/// The drift if the description does not say: what ordinary crystals may.
+pub const USUAL_DRIFT: u32 = 100;
 /// The setting with the envelopes of all places for tuned pipes.
 pub const ENVELOPES: &str = "tpipes";
 
@@ -116,33 +119,6 @@ impl Envelope {
     }
 }
 
-/// Messages of a pipe that were outside of its contract, since the start: a line of the console.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PipeOutside {
-    /// The channel it comes from.
-    pub channel: u8,
-    /// How many.
-    pub messages: u64,
-}
-
-/// Between the channel and the number.
-const WORD: &str = " outside ";
-
-impl PipeOutside {
-    /// What a line says, if it says this.
-    #[must_use]
-    pub fn parse(line: &str) -> Option<PipeOutside> {
-        let (channel, messages) = line.strip_prefix(super::PREFIX)?.split_once(WORD)?;
-        Some(PipeOutside { channel: channel.parse().ok()?, messages: messages.parse().ok()? })
-    }
-}
-
-impl fmt::Display for PipeOutside {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}{WORD}{}", super::PREFIX, self.channel, self.messages)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,15 +152,5 @@ mod tests {
         assert!(heard[0].writes(2) && !heard[0].writes(1) && !heard[0].writes(200));
         let listens = [0, 1, 4, 7, 8, 255].map(|channel| envelope(1).has(channel));
         assert_eq!(listens, [false, true, true, false, false, false]);
-    }
-
-    #[test]
-    fn a_line_is_read_as_it_was_written() {
-        let outside = PipeOutside { channel: 4, messages: 1_303 };
-        assert_eq!(outside.to_string(), "pipe can4 outside 1303");
-        assert_eq!(PipeOutside::parse("pipe can4 outside 1303"), Some(outside));
-        for other in ["pipe can4 outside ", "pipe can4 outside 3 4", "can4 outside 3", ""] {
-            assert_eq!(PipeOutside::parse(other), None);
-        }
     }
 }

@@ -77,11 +77,12 @@ impl Assumptions {
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
-        let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, self.slack_ns));
-        let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, self.slack_ns));
+        let slack = self.slack_ns;
+        let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
+        let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, names, slack));
         let unpaid = self.unpaid(outcome);
-        let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(self.slack_ns));
-        let of_written = outcome.written.iter().flat_map(|row| row.alarms(self.slack_ns));
+        let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(outcome, names, slack));
+        let of_written = outcome.written.iter().flat_map(|row| row.alarms(outcome, names, slack));
         let of_tuned = of_tuned.chain(of_written);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()

@@ -1,11 +1,14 @@
 //! What the last threads of chains said about them, over the whole run.
 
+use super::coverage::{Coverage, Watched};
 use super::{Alarm, Outcome};
 use crate::duration::human;
+use crate::names::Names;
 use crate::plan::Plan;
 use crate::plan::chains::processes;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{ChainReach, ChainReport, HOPS};
+use diapason_abi::Nanos;
+use diapason_pipe::measured::{ChainReport, HOPS};
 use diapason_system::System;
 
 /// One chain.
@@ -23,18 +26,19 @@ pub struct ChainRow {
     pub whole_max_ns: u64,
     /// The longest to behind each thread, counted in the same way.
     pub reached_max_ns: [u64; HOPS],
+    /// When reports came.
+    coverage: Coverage,
 }
 
-/// Takes in what the process in place `process` said; lines that are no report are ignored.
-pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, text: &str) {
-    if let Some(report) = ChainReport::parse(text) {
-        let row = row(rows, process);
-        (row.messages, row.lost) = (report.messages, report.lost);
-        row.replaced = report.replaced;
-        row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
-    } else if let Some(ChainReach { thread, after }) = ChainReach::parse(text) {
-        let reached = row(rows, process).reached_max_ns.get_mut(usize::from(thread));
-        reached.into_iter().for_each(|longest| *longest = (*longest).max(after.0));
+/// Takes in what the process in place `process` measured.
+pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &ChainReport) {
+    let row = row(rows, process);
+    row.coverage.note(at);
+    (row.messages, row.lost) = (report.messages, report.lost);
+    row.replaced = report.replaced;
+    row.whole_max_ns = row.whole_max_ns.max(report.whole.0);
+    for (longest, after) in row.reached_max_ns.iter_mut().zip(report.reached) {
+        *longest = (*longest).max(after.0);
     }
 }
 
@@ -91,9 +95,13 @@ impl ChainPromise {
 
     /// What a run contradicts. `slack_ns` more than the bound is borne for each way to or from
     /// devices that are not of the machine's own time.
-    pub(super) fn alarms(&self, outcome: &Outcome, slack_ns: u64) -> Vec<Alarm> {
-        let Some(row) = self.row(outcome) else { return Vec::new() };
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let name = &self.name;
+        let coverage = self.row(outcome).map(|row| row.coverage);
+        let (of, process) = (name.as_str(), self.process);
+        let measured = Watched { alarm: "chain-unmeasured", of, process, coverage };
+        let silent = measured.alarm(outcome, names);
+        let Some(row) = self.row(outcome) else { return silent.into_iter().collect() };
         let slack = slack_ns.saturating_mul(self.crossings);
         // What was measured leaves out the fastest way there is.
         let most = |bound: u64| bound.saturating_sub(self.least_ns).saturating_add(slack);
@@ -123,7 +131,7 @@ impl ChainPromise {
             text: format!("{} messages of chain {name} were lost", row.lost),
         });
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
-        threads.chain(whole).chain(lost).collect()
+        silent.into_iter().chain(threads).chain(whole).chain(lost).collect()
     }
 }
 
@@ -171,7 +179,6 @@ pub fn render(promises: &[ChainPromise], outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_abi::Nanos;
 
     fn promise() -> ChainPromise {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
@@ -181,19 +188,17 @@ mod tests {
 
     fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {
         let mut outcome = Outcome::default();
-        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole) };
-        note(&mut outcome.chains, 3, &report.to_string());
-        for (thread, after) in (0..).zip(reached.map(Nanos)) {
-            note(&mut outcome.chains, 3, &ChainReach { thread, after }.to_string());
-        }
-        note(&mut outcome.chains, 3, "the display failed: Gone");
+        let [first, second] = reached.map(Nanos);
+        let reached = [first, second, Nanos::ZERO, Nanos::ZERO];
+        let report = ChainReport { messages, lost, replaced: 5, whole: Nanos(whole), reached };
+        note(&mut outcome.chains, 3, Nanos(1), &report);
         outcome
     }
 
     #[test]
     fn what_holds_rings_nothing() {
         let outcome = said(7, 0, 9, [5, 9]);
-        assert_eq!(promise().alarms(&outcome, 0), []);
+        assert_eq!(promise().alarms(&outcome, &Names::default(), 0), []);
         let row = promise().row(&outcome).unwrap().clone();
         assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
         assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
@@ -203,14 +208,14 @@ mod tests {
     #[test]
     fn each_thread_is_held_to_its_own_bound() {
         let kinds = |outcome: &Outcome, slack| -> Vec<(&str, u64, u64)> {
-            let alarms = promise().alarms(outcome, slack).into_iter();
+            let alarms = promise().alarms(outcome, &Names::default(), slack).into_iter();
             alarms.map(|alarm| (alarm.name, alarm.observed, alarm.assumed)).collect()
         };
         let late = said(7, 2, 10, [6, 9]);
         let all = [("chain-late", 6, 5), ("chain-late", 10, 9), ("chain-loss", 2, 0)];
         assert_eq!(kinds(&late, 0), all);
         assert_eq!(kinds(&late, 1), all[2..]);
-        let text = promise().alarms(&late, 0)[0].text.clone();
+        let text = promise().alarms(&late, &Names::default(), 0)[0].text.clone();
         assert!(text.contains("had passed reader only after 6 ns; at most 5 ns"), "{text}");
     }
 }

@@ -140,6 +140,9 @@ fn pipe(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Value {
         "moving_max_ns": seen(|row| row.moving_max_ns),
         "reading_max_ns": seen(|row| row.reading_max_ns),
         "longest_ns": seen(|row| row.whole_max_ns),
+        "inexact_ns": seen(|row| row.inexact_max_ns),
+        "drift_ppm": promise.drift,
+        "truth_ns": promise.truth(outcome).map(|truth| truth.longest_ns.max(truth.waiting_ns)),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod chains;
+mod coverage;
 mod json;
 mod kernel;
 mod late;
@@ -25,6 +26,7 @@ pub use written::{WrittenRow, render as render_written};
 use crate::console::Line;
 use crate::words;
 use diapason_abi::record::Record;
+use diapason_pipe::measured::{Measured, Report};
 use diapason_sim::Stray;
 
 /// One thread slot of a process, over the whole run.
@@ -144,6 +146,10 @@ pub struct Outcome {
     pub tuned: Vec<TunedRow>,
     /// Of those of them that go to devices.
     pub written: Vec<WrittenRow>,
+    /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
+    pub truth: Vec<Option<Truth>>,
+    /// Processes that ended, by themselves or by a fault: when, and which.
+    pub ended: Vec<(u64, u64)>,
     /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
@@ -182,13 +188,7 @@ impl Outcome {
             Line::Record(record, words) if words.len() == record.fields().len() => {
                 self.note_record(*record, words);
             }
-            Line::Log { process, text } => {
-                pipes::note(&mut self.pipes, (*process).into(), text);
-                chains::note(&mut self.chains, (*process).into(), text);
-                tuned::note(&mut self.tuned, (*process).into(), text);
-                written::note(&mut self.written, (*process).into(), text);
-            }
-            Line::Record(..) | Line::Raw(_) => {}
+            Line::Record(..) | Line::Log { .. } | Line::Raw(_) => {}
         }
     }
 
@@ -212,7 +212,12 @@ impl Outcome {
                 }
             }
             Record::Irq => self.devices.push(DeviceRow::new(w)),
-            Record::Fault => self.faults.push(fault_event(w)),
+            Record::Measured => self.note_measured(w[0], Report::of(&w[1..])),
+            Record::Ended => self.ended.push((w[0], w[1])),
+            Record::Fault => {
+                self.ended.push((w[0], w[1]));
+                self.faults.push(fault_event(w));
+            }
             Record::End => {
                 let [time_ns, idle_ns, entries, cr3, msr, mmio] =
                     [w[0], w[1], w[2], w[3], w[4], w[5]];
@@ -236,6 +241,28 @@ impl Outcome {
             Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
             _ => {}
         }
+    }
+
+    /// A process reported what it measured; words that are no report are ignored.
+    fn note_measured(&mut self, process: u64, report: Option<Report>) {
+        let Some(Report { at, said }) = report else { return };
+        match said {
+            Measured::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
+            Measured::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
+            Measured::Chain(report) => chains::note(&mut self.chains, process, at, &report),
+            Measured::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
+            Measured::Written(report) => written::note(&mut self.written, process, at, &report),
+        }
+    }
+
+    /// When a process was there for the last time: the end of the run, unless it ended before.
+    #[must_use]
+    pub fn last_of(&self, process: u64) -> Option<u64> {
+        let end = self.end?.time_ns;
+        let row = self.processes.iter().find(|row| row.process == process);
+        let is_over = row.is_some_and(|row| row.state != RUNNING);
+        let ended = self.ended.iter().rev().find(|(_, ended)| *ended == process && is_over);
+        Some(ended.map_or(end, |(time, _)| *time))
     }
 
     /// The host boots once more: what was noted up to now is a life of its own.
@@ -298,6 +325,20 @@ fn fault_event(w: &[u64]) -> FaultEvent {
         instruction: w[5],
     }
 }
+
+/// What somebody saw of a pipe's messages who knows when each of them really began and ended.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Truth {
+    /// Messages that were followed to their end.
+    pub messages: u64,
+    /// The longest that one took, from its device or its writer.
+    pub longest_ns: u64,
+    /// The longest that one was in the pipe without being read, as of the end.
+    pub waiting_ns: u64,
+}
+
+/// A process that is there: a number of the kernel's `ProcessState`.
+const RUNNING: u64 = 2;
 
 /// A process's state in a word.
 #[must_use]

@@ -1,12 +1,16 @@
 //! What the readers of pipes said about them, over the whole run.
 
-use super::{Alarm, Outcome};
+use super::coverage::{Coverage, Watched};
+use super::{Alarm, Outcome, Truth};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::{PipeDelays, PipeOutside, PipeReport, PipeTaken, SIZES};
+use diapason_abi::Nanos;
+use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_pipe::bill::{Bill, What};
+use diapason_pipe::clock::{self, Floor};
+use diapason_pipe::measured::{NO_DISTANCE, PipeDelays, PipeReport, SIZES};
 use diapason_system::{System, Way};
 
 /// One pipe.
@@ -14,8 +18,10 @@ use diapason_system::{System, Way};
 pub struct PipeRow {
     /// The place of its reader in the description.
     pub reader: u64,
-    /// The channel it comes from.
+    /// The channel it comes from, or goes to.
     pub channel: u8,
+    /// Which of the two.
+    pub way: Way,
     /// Messages read.
     pub messages: u64,
     /// Messages lost on whatever part of the way.
@@ -38,15 +44,25 @@ pub struct PipeRow {
     pub delays: Vec<u32>,
     /// Messages between one report and the next.
     pub rates: Vec<u64>,
+    /// By how much the times may be too short, because clocks drift.
+    pub inexact_max_ns: u64,
     /// Reports with messages so far.
     reports: u64,
+    /// When reports came.
+    pub(super) coverage: Coverage,
+    /// How far the two clocks were apart, report by report.
+    floors: Vec<Floor>,
 }
 
+/// What a report is on: a process, a channel, and the way.
+type Place = (u64, u8, Way);
+
 impl PipeRow {
-    fn new(reader: u64, channel: u8) -> PipeRow {
+    fn new((reader, channel, way): Place) -> PipeRow {
         PipeRow {
             reader,
             channel,
+            way,
             messages: 0,
             lost: 0,
             outside: 0,
@@ -58,11 +74,18 @@ impl PipeRow {
             between: None,
             delays: vec![0; SIZES],
             rates: Vec::new(),
+            inexact_max_ns: 0,
             reports: 0,
+            coverage: Coverage::default(),
+            floors: Vec::new(),
         }
     }
 
-    fn note(&mut self, report: &PipeReport) {
+    fn note(&mut self, at: Nanos, report: &PipeReport) {
+        self.coverage.note(at);
+        if report.distance != NO_DISTANCE {
+            self.floors.push(Floor { at, distance: report.distance });
+        }
         let messages = report.messages.saturating_sub(self.messages);
         // In the first interval with messages the channel was opened.
         if self.reports > 0 {
@@ -72,33 +95,36 @@ impl PipeRow {
         self.rates.push(messages);
         self.reports += u64::from(report.messages > 0);
         self.messages = report.messages;
-        self.lost = report.lost;
-        self.peak = self.peak.max(report.peak);
+        (self.lost, self.outside) = (report.lost.into(), report.outside.into());
+        self.peak = self.peak.max(report.peak.into());
+        self.inexact_max_ns = self.inexact_max_ns.max(report.inexact.into());
+        self.taking_max_ns = self.taking_max_ns.max(report.taking.0);
         self.reading_max_ns = self.reading_max_ns.max(report.reading.0);
         self.moving_max_ns = self.moving_max_ns.max(report.moving.0);
         self.whole_max_ns = self.whole_max_ns.max(report.whole.0);
     }
 }
 
-/// Takes in what the process in place `reader` said; lines that are no report are ignored.
-pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, text: &str) {
-    if let Some(report) = PipeReport::parse(text) {
-        row(rows, reader, report.channel).note(&report);
-    } else if let Some(PipeDelays { channel, first, counts }) = PipeDelays::parse(text) {
-        let sizes = row(rows, reader, channel).delays.iter_mut().skip(first);
-        sizes.zip(counts).for_each(|(size, count)| *size = count);
-    } else if let Some(PipeOutside { channel, messages }) = PipeOutside::parse(text) {
-        row(rows, reader, channel).outside = messages;
-    } else if let Some(PipeTaken { channel, taking }) = PipeTaken::parse(text) {
-        let longest = &mut row(rows, reader, channel).taking_max_ns;
-        *longest = taking.0.max(*longest);
-    }
+/// Takes in what the process in place `reader` measured.
+pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, at: Nanos, report: &PipeReport) {
+    row(rows, (reader, report.channel, way(report.to_device))).note(at, report);
 }
 
-fn row(rows: &mut Vec<PipeRow>, reader: u64, channel: u8) -> &mut PipeRow {
-    let known = rows.iter().position(|row| (row.reader, row.channel) == (reader, channel));
+/// The same of how delays are spread.
+pub(super) fn note_delays(rows: &mut Vec<PipeRow>, reader: u64, delays: &PipeDelays) {
+    let place = (reader, delays.channel, way(delays.to_device));
+    let sizes = row(rows, place).delays.iter_mut().skip(delays.first());
+    sizes.zip(delays.counts).for_each(|(size, count)| *size = count);
+}
+
+const fn way(to_device: bool) -> Way {
+    if to_device { Way::ToDevice } else { Way::FromDevice }
+}
+
+fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
+    let known = rows.iter().position(|row| (row.reader, row.channel, row.way) == place);
     let index = known.unwrap_or_else(|| {
-        rows.push(PipeRow::new(reader, channel));
+        rows.push(PipeRow::new(place));
         rows.len() - 1
     });
     &mut rows[index]
@@ -125,14 +151,20 @@ pub struct PipePromise {
     pub least_ns: u64,
     /// Most messages in its buffer; of a pipe to a device, under way.
     pub slots: u64,
+    /// By how many millionths the device's clock and the host's run apart at most.
+    pub drift: u32,
+    /// Messages a second that its contract allows.
+    pub rate: u64,
+    /// Its place among the pipes of the description.
+    pub place: usize,
 }
 
 impl PipePromise {
     /// Of every pipe with a bill.
     #[must_use]
     pub fn of(system: &System, plan: &Plan) -> Vec<PipePromise> {
-        let pipes = system.pipes.iter().zip(&plan.pipes);
-        let promise = pipes.filter_map(|(pipe, piped)| {
+        let pipes = system.pipes.iter().zip(&plan.pipes).enumerate();
+        let promise = pipes.filter_map(|(place, (pipe, piped))| {
             let bill = piped.bill.as_ref().ok()?;
             Some(PipePromise {
                 name: pipe.name.clone(),
@@ -144,6 +176,9 @@ impl PipePromise {
                 through_ns: bill.item(What::Back).map(|_| bill.before(What::Back).0),
                 least_ns: bill.least.0,
                 slots: bill.slots,
+                drift: system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift),
+                rate: pipe.rate,
+                place,
             })
         });
         promise.collect()
@@ -175,30 +210,112 @@ impl PipePromise {
     /// What its reader said, if it said anything.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o PipeRow> {
-        let is = |row: &&PipeRow| (row.reader, row.channel) == (self.reader, self.channel);
+        let place = (self.reader, self.channel, self.way);
+        let is = |row: &&PipeRow| (row.reader, row.channel, row.way) == place;
         outcome.pipes.iter().find(is)
     }
 
     /// What a run contradicts. `slack_ns` more than the bound is borne where the devices are not
     /// of the machine's own time.
-    pub(super) fn alarms(&self, outcome: &Outcome, slack_ns: u64) -> Vec<Alarm> {
-        let Some(row) = self.row(outcome) else { return Vec::new() };
-        let name = &self.name;
-        // What was measured leaves out the fastest way there is.
-        let beyond = |most: u64| most.saturating_sub(self.least_ns).saturating_add(slack_ns);
-        let longest = beyond(self.bound_ns);
-        let alarm = |kind, observed, assumed, text| {
-            (observed > assumed).then(|| Alarm {
-                name: kind,
-                of: name.clone(),
-                observed,
-                assumed,
-                text,
-            })
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
+        let row = self.row(outcome);
+        let (of, process) = (&self.name, self.reader);
+        let coverage = row.map(|row| row.coverage);
+        let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage };
+        // What somebody saw who knows the truth needs no reports.
+        let is_seen = self.truth(outcome).is_some_and(|truth| truth.messages > 0);
+        let silent = measured.alarm(outcome, names).filter(|_| !is_seen || row.is_some());
+        let empty = self.empty(row, outcome);
+        let seen = row.map(|row| self.measured(row, slack_ns)).unwrap_or_default();
+        silent.into_iter().chain(empty).chain(seen).chain(self.untold(outcome, slack_ns)).collect()
+    }
+
+    fn alarm(&self, name: &'static str, [observed, assumed]: [u64; 2], text: String) -> Alarm {
+        Alarm { name, of: self.name.clone(), observed, assumed, text }
+    }
+
+    /// What the simulator saw of it, if it looked.
+    pub(super) fn truth<'o>(&self, outcome: &'o Outcome) -> Option<&'o Truth> {
+        outcome.truth.get(self.place)?.as_ref()
+    }
+
+    /// Nothing at all came: that none was late says nothing.
+    fn empty(&self, row: Option<&PipeRow>, outcome: &Outcome) -> Option<Alarm> {
+        let (row, time) = row.zip(outcome.end)?;
+        let (name, rate) = (&self.name, self.rate);
+        let text = format!(
+            "no message of {name} in {}: its contract has up to {rate} a second, so nothing is \
+             known of it",
+            human(time.time_ns)
+        );
+        let is_empty = row.messages == 0 && time.time_ns >= EMPTY.0;
+        is_empty.then(|| self.alarm("pipe-empty", [0, 1], text))
+    }
+
+    /// What was promised beyond the fastest way there is.
+    fn beyond(&self, most: u64, slack_ns: u64) -> u64 {
+        most.saturating_sub(self.least_ns).saturating_add(slack_ns)
+    }
+
+    /// By how many millionths the device's clock ran slower, if that is more than it may.
+    fn drifted(&self, row: &PipeRow, slack_ns: u64) -> Option<i64> {
+        let variation = match self.way {
+            Way::FromDevice => self.taken_ns,
+            Way::ToDevice => self.bound_ns,
         };
-        let (took, promised) = (human(row.whole_max_ns), human(longest));
+        clock::beyond(&row.floors, self.drift, Nanos(self.beyond(variation, slack_ns)))
+    }
+
+    /// What its reader or writer measured.
+    fn measured(&self, row: &PipeRow, slack_ns: u64) -> Vec<Alarm> {
+        let name = &self.name;
+        let (taken, latest) = (self.taken(row), self.beyond(self.taken_ns, slack_ns));
+        let longest = self.beyond(self.bound_ns, slack_ns);
+        let drift = self.drifted(row, slack_ns);
+        // What two clocks that run apart measure is no delay; what one measures is.
+        let (taken, whole) = match (drift, self.way) {
+            (None, _) => (taken, row.whole_max_ns),
+            (Some(_), Way::FromDevice) => (0, row.reading_max_ns),
+            (Some(_), Way::ToDevice) => (taken, row.whole_max_ns),
+        };
+        let (late, full) = self.words(row, whole, longest);
+        let kept = format!(
+            "a message of {name} was taken by the server after {}; at most {} was promised",
+            human(taken),
+            human(latest)
+        );
+        let lost = format!("{} messages of {name} were lost", row.lost);
+        let outside = format!("{} messages of {name} were outside of its contract", row.outside);
+        let alarms = [
+            // First: whatever else is broken may follow from it.
+            ("pipe-contract", [row.outside, 0], outside),
+            ("pipe-taken", [taken, latest], kept),
+            ("pipe-late", [whole, longest], late),
+            ("pipe-buffer", [row.peak, self.slots], full),
+            ("pipe-loss", [row.lost, 0], lost),
+        ];
+        let rung = alarms.into_iter().filter(|(_, [observed, assumed], _)| observed > assumed);
+        let rung = rung.map(|(name, numbers, text)| self.alarm(name, numbers, text));
+        drift.map(|rate| self.adrift(rate)).into_iter().chain(rung).collect()
+    }
+
+    fn adrift(&self, rate: i64) -> Alarm {
+        let (name, most) = (&self.name, self.drift);
+        let way = if rate > 0 { "slower" } else { "faster" };
+        let rate = rate.unsigned_abs();
+        let text = format!(
+            "the clock of the device that {name} is measured by runs {rate} millionths {way} than \
+             the host's; at most {most} (`drift`) are described, so how long its messages took is \
+             not known"
+        );
+        self.alarm("clock-drift", [rate, most.into()], text)
+    }
+
+    /// Sentences on a message that was late, and on a buffer that was full.
+    fn words(&self, row: &PipeRow, whole: u64, longest: u64) -> (String, String) {
+        let (name, took, promised) = (&self.name, human(whole), human(longest));
         let (peak, slots) = (row.peak, self.slots);
-        let (late, full) = match self.way {
+        match self.way {
             Way::FromDevice => (
                 format!(
                     "a message of {name} took {took} longer than the fastest; at most {promised} \
@@ -215,28 +332,29 @@ impl PipePromise {
                 ),
                 format!("{peak} messages of {name} were under way; at most {slots} were expected"),
             ),
-        };
-        let (taken, latest) = (self.taken(row), beyond(self.taken_ns));
-        let kept = format!(
-            "a message of {name} was taken by the server after {}; at most {} was promised",
-            human(taken),
-            human(latest)
+        }
+    }
+
+    /// What the simulator saw, whoever measured or did not.
+    fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<Alarm> {
+        let truth = self.truth(outcome)?;
+        let (name, most) = (&self.name, self.bound_ns.saturating_add(slack_ns));
+        // What comes after the end of its reader waits for ever.
+        let is_read = outcome.last_of(self.reader) == outcome.end.map(|end| end.time_ns);
+        let waiting = if is_read { truth.waiting_ns } else { 0 };
+        let observed = truth.longest_ns.max(waiting);
+        let what = if waiting > truth.longest_ns { "waited for" } else { "took" };
+        let text = format!(
+            "a message of {name} {what} {}, as the simulator saw it; at most {} was promised",
+            human(observed),
+            human(most)
         );
-        let lost = format!("{} messages of {name} were lost", row.lost);
-        let outside = format!("{} messages of {name} were outside of its contract", row.outside);
-        [
-            // First: whatever else is broken may follow from it.
-            alarm("pipe-contract", row.outside, 0, outside),
-            alarm("pipe-taken", taken, latest, kept),
-            alarm("pipe-late", row.whole_max_ns, longest, late),
-            alarm("pipe-buffer", row.peak, self.slots, full),
-            alarm("pipe-loss", row.lost, 0, lost),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        (observed > most).then(|| self.alarm("pipe-late", [observed, most], text))
     }
 }
+
+/// A pipe without a message for so long is worth a word.
+const EMPTY: Nanos = Nanos::from_secs(2);
 
 /// What was seen of every pipe beside what was promised; nothing without pipes.
 #[must_use]
@@ -295,115 +413,4 @@ fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use diapason_abi::Nanos;
-
-    fn said(messages: u64, whole: u64) -> String {
-        let channel = 3;
-        let (peak, whole) = (messages % 5, Nanos(whole));
-        PipeReport { channel, messages, peak, whole, ..PipeReport::default() }.to_string()
-    }
-
-    #[test]
-    fn reports_add_up_to_a_row() {
-        let mut rows = Vec::new();
-        for (messages, whole) in [(0, 0), (40, 7), (140, 9), (239, 8)] {
-            note(&mut rows, 2, &said(messages, whole));
-        }
-        note(&mut rows, 2, "CAN interface 1 with 5 channels");
-        note(&mut rows, 1, &said(1, 1));
-        assert_eq!(rows.len(), 2);
-        let row = &rows[0];
-        assert_eq!((row.reader, row.channel, row.messages, row.lost), (2, 3, 239, 0));
-        assert_eq!((row.peak, row.whole_max_ns, row.between), (4, 9, Some((99, 100))));
-    }
-
-    #[test]
-    fn each_assumption_of_a_pipe_has_its_alarm() {
-        let promise = PipePromise {
-            name: "engine".into(),
-            way: Way::FromDevice,
-            reader: 3,
-            channel: 0,
-            bound_ns: 10,
-            taken_ns: u64::MAX,
-            through_ns: None,
-            least_ns: 2,
-            slots: 4,
-        };
-        let rings = |name: &str, most: u64, set: fn(&mut PipeRow, u64)| {
-            let found = [most, most + 1].map(|seen| {
-                let mut row = PipeRow::new(3, 0);
-                set(&mut row, seen);
-                let outcome = Outcome { pipes: vec![row], ..Outcome::default() };
-                let found = promise.alarms(&outcome, 5);
-                let told = found.iter().map(|a| (a.name.to_owned(), a.observed, a.assumed));
-                told.collect::<Vec<_>>()
-            });
-            assert_eq!(found, [vec![], vec![(name.to_owned(), most + 1, most)]]);
-        };
-        rings("pipe-contract", 0, |row, count| row.outside = count);
-        // The bound but for the fastest, and what is borne.
-        rings("pipe-late", 13, |row, longest| row.whole_max_ns = longest);
-        rings("pipe-buffer", 4, |row, peak| row.peak = peak);
-        rings("pipe-loss", 0, |row, lost| row.lost = lost);
-    }
-
-    #[test]
-    fn a_pipe_to_a_device_has_its_own_words() {
-        let name = "brakes".to_owned();
-        let (reader, channel, least_ns) = (2, 3, 0);
-        let (bound_ns, slots, taken_ns, through_ns) = (8, 4, 5, Some(7));
-        let way = Way::ToDevice;
-        let promise = PipePromise {
-            name,
-            way,
-            reader,
-            channel,
-            bound_ns,
-            taken_ns,
-            through_ns,
-            least_ns,
-            slots,
-        };
-        let mut outcome = Outcome::default();
-        note(&mut outcome.pipes, 2, &said(4, 8));
-        assert_eq!(promise.alarms(&outcome, 0), []);
-        note(&mut outcome.pipes, 2, &said(9, 9));
-        let [late] = &promise.alarms(&outcome, 0)[..] else { panic!("one alarm") };
-        assert_eq!((late.name, late.observed, late.assumed), ("pipe-late", 9, 8));
-        assert!(late.text.contains("was known to be through after 9 ns"), "{}", late.text);
-        for (taking, alarms) in [(5, 1), (6, 2), (1, 2)] {
-            let line = PipeTaken { channel, taking: Nanos(taking) }.to_string();
-            note(&mut outcome.pipes, 2, &line);
-            assert_eq!(promise.alarms(&outcome, 0).len(), alarms, "{taking}");
-        }
-        assert_eq!(promise.alarms(&outcome, 0)[0].name, "pipe-taken");
-    }
-
-    #[test]
-    fn a_pipe_from_a_device_says_which_half_was_late() {
-        let promise = PipePromise {
-            name: "engine".to_owned(),
-            way: Way::FromDevice,
-            reader: 2,
-            channel: 3,
-            bound_ns: 9,
-            taken_ns: 6,
-            through_ns: None,
-            least_ns: 1,
-            slots: 9,
-        };
-        for (moving, whole, alarms) in
-            [(5, 8, vec![]), (6, 8, vec!["pipe-taken"]), (5, 9, vec!["pipe-late"])]
-        {
-            let (moving, whole) = (Nanos(moving), Nanos(whole));
-            let report = PipeReport { channel: 3, moving, whole, ..PipeReport::default() };
-            let mut outcome = Outcome::default();
-            note(&mut outcome.pipes, 2, &report.to_string());
-            let rang: Vec<_> = promise.alarms(&outcome, 0).iter().map(|it| it.name).collect();
-            assert_eq!(rang, alarms);
-        }
-    }
-}
+mod tests;

@@ -1,11 +1,13 @@
 //! What programs said about pipes that they opened while the system ran, over the whole run.
 
+use super::coverage::{Coverage, Watched};
 use super::late::Late;
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
 use crate::table::{Align, Table};
-use diapason_abi::pipe::TunedReport;
+use diapason_abi::Nanos;
+use diapason_pipe::measured::TunedReport;
 
 /// One place for such a pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,25 +18,28 @@ pub struct TunedRow {
     pub last: TunedReport,
     /// By how much its bound was exceeded.
     pub late: Late,
+    /// When reports came.
+    coverage: Coverage,
 }
 
-/// Takes in what the process in place `process` said; lines that are no report are ignored.
-pub(super) fn note(rows: &mut Vec<TunedRow>, process: u64, text: &str) {
-    let Some(report) = TunedReport::parse(text) else { return };
+/// Takes in what the process in place `process` measured.
+pub(super) fn note(rows: &mut Vec<TunedRow>, process: u64, at: Nanos, report: &TunedReport) {
     let known =
         rows.iter().position(|row| (row.process, row.last.place) == (process, report.place));
     let index = known.unwrap_or_else(|| {
-        rows.push(TunedRow { process, last: report, late: Late::default() });
+        let (late, coverage) = (Late::default(), Coverage::since(at));
+        rows.push(TunedRow { process, last: *report, late, coverage });
         rows.len() - 1
     });
     let row = &mut rows[index];
+    row.coverage.note(at);
     row.late.note(report.longest, report.bound);
-    row.last = TunedReport { longest: row.last.longest.max(report.longest), ..report };
+    row.last = TunedReport { longest: row.last.longest.max(report.longest), ..*report };
 }
 
 impl TunedRow {
     /// What it contradicts: its contract, that its channel is there, its buffer, its bound.
-    pub(super) fn alarms(&self, slack_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let TunedReport { place, channel, outside, outages, lost, .. } = self.last;
         let name = format!("tpipe{place}");
         let alarm = |kind, observed, assumed, text| Alarm {
@@ -44,20 +49,22 @@ impl TunedRow {
             assumed,
             text,
         };
-        let mut all = Vec::new();
+        let (of, process, coverage) = (name.as_str(), self.process, Some(self.coverage));
+        let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage };
+        let mut all: Vec<Alarm> = measured.alarm(outcome, names).into_iter().collect();
         if outside > 0 {
             let text = format!(
                 "{outside} messages of {name} were outside of its contract: more came from channel \
                  {channel} than its program said"
             );
-            all.push(alarm("pipe-contract", outside, 0, text));
+            all.push(alarm("pipe-contract", outside.into(), 0, text));
         }
         if outages > 0 {
             let text = format!(
                 "channel {channel}, from which {name} comes, was away {outages} times: what was \
                  sent meanwhile is missing"
             );
-            all.push(alarm("pipe-outage", outages, 0, text));
+            all.push(alarm("pipe-outage", outages.into(), 0, text));
         }
         if lost > 0 {
             let text = format!("{lost} messages of {name} found its buffer full");
@@ -95,10 +102,12 @@ pub fn render(outcome: &Outcome, names: &Names) -> String {
         ("last bound", Align::Right),
     ]);
     for TunedRow { process, last, .. } in &outcome.tuned {
-        let counts = [last.messages, last.lost, last.overruns, last.outside, last.outages];
+        let counts = [last.messages, last.lost];
+        let more = [last.overruns, last.outside, last.outages];
         let mut cells =
             vec![format!("tpipe{}", last.place), names.process(*process), last.channel.to_string()];
         cells.extend(counts.map(|count| count.to_string()));
+        cells.extend(more.map(|count| count.to_string()));
         cells.push(format!("{} of {}", last.peak, last.slots));
         cells.extend([human(last.longest.0), human(last.bound.0)]);
         table.row(cells);
@@ -109,26 +118,26 @@ pub fn render(outcome: &Outcome, names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diapason_abi::Nanos;
 
-    fn said(messages: u64, longest: u64, outside: u64) -> String {
+    fn said(messages: u64, longest: u64, outside: u32) -> TunedReport {
         let (longest, bound) = (Nanos(longest), Nanos(100));
         TunedReport { place: 2, messages, longest, bound, outside, ..TunedReport::default() }
-            .to_string()
     }
 
     #[test]
     fn reports_add_up_and_contradict_by_name() {
         let mut rows = Vec::new();
         for (messages, longest) in [(0, 0), (40, 90), (90, 30)] {
-            note(&mut rows, 1, &said(messages, longest, 0));
+            note(&mut rows, 1, Nanos(1), &said(messages, longest, 0));
         }
-        note(&mut rows, 1, "tpipe: something else");
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].last.messages, rows[0].last.longest), (90, Nanos(90)));
-        assert!(rows[0].alarms(0).is_empty());
-        note(&mut rows, 1, &said(99, 120, 7));
-        let names = |slack| rows[0].alarms(slack).iter().map(|a| a.name).collect::<Vec<_>>();
+        assert!(rows[0].alarms(&Outcome::default(), &Names::default(), 0).is_empty());
+        note(&mut rows, 1, Nanos(1), &said(99, 120, 7));
+        let names = |slack| {
+            let alarms = rows[0].alarms(&Outcome::default(), &Names::default(), slack);
+            alarms.iter().map(|a| a.name).collect::<Vec<_>>()
+        };
         assert_eq!(names(0), ["pipe-contract", "pipe-late"]);
         assert_eq!(names(20), ["pipe-contract"]);
     }

@@ -135,7 +135,8 @@ fn lateness(outcome: &Outcome, names: &Names) -> Vec<String> {
             names::thread(thread.name, thread.slot),
             names.process(thread.process),
             thread.misses,
-            thread.jobs.saturating_add(thread.skipped)
+            // A job under way may have missed its deadline, and is not among those done.
+            thread.jobs.saturating_add(thread.skipped).max(thread.misses)
         )
     })
     .collect()
@@ -173,6 +174,15 @@ mod tests {
         let verdict = judged(Ending::Finished, &sample::outcome(), &[false, true]);
         let expected = "ctrl of engine missed 1 of 10002 deadlines";
         assert_eq!(verdict, Verdict::Broken(vec![Finding::Promise(expected.into())]));
+    }
+
+    #[test]
+    fn no_more_deadlines_are_missed_than_there_were() {
+        let mut outcome = sample::outcome();
+        let thread = &mut outcome.threads[1];
+        (thread.jobs, thread.skipped, thread.misses) = (275, 0, 276);
+        let findings = judged(Ending::Finished, &outcome, &[false, true]).findings();
+        assert!(findings[0].ends_with("missed 276 of 276 deadlines"), "{}", findings[0]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What programs said about pipes to devices that they opened while the system ran.
 
+use super::coverage::{Coverage, Watched};
 use super::late::Late;
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
 use crate::table::{Align, Table};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::WrittenReport;
+use diapason_pipe::measured::WrittenReport;
 
 /// One place for such a pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,30 +19,33 @@ pub struct WrittenRow {
     /// By how much the bounds were exceeded until the server had taken a message, and until it was
     /// known to be through.
     pub late: [Late; 2],
+    /// When reports came.
+    coverage: Coverage,
 }
 
-/// Takes in what the process in place `process` said; lines that are no report are ignored.
-pub(super) fn note(rows: &mut Vec<WrittenRow>, process: u64, text: &str) {
-    let Some(report) = WrittenReport::parse(text) else { return };
+/// Takes in what the process in place `process` measured.
+pub(super) fn note(rows: &mut Vec<WrittenRow>, process: u64, at: Nanos, report: &WrittenReport) {
     let known =
         rows.iter().position(|row| (row.process, row.last.place) == (process, report.place));
     let index = known.unwrap_or_else(|| {
-        rows.push(WrittenRow { process, last: report, late: [Late::default(); 2] });
+        let (late, coverage) = ([Late::default(); 2], Coverage::since(at));
+        rows.push(WrittenRow { process, last: *report, late, coverage });
         rows.len() - 1
     });
     let row = &mut rows[index];
+    row.coverage.note(at);
     for (late, (longest, bound)) in row.late.iter_mut().zip([report.taken, report.whole]) {
         late.note(longest, bound);
     }
     let longest = |was: (Nanos, Nanos), is: (Nanos, Nanos)| (was.0.max(is.0), is.1);
     let (taken, whole) = (row.last.taken, row.last.whole);
     let (taken, whole) = (longest(taken, report.taken), longest(whole, report.whole));
-    row.last = WrittenReport { taken, whole, ..report };
+    row.last = WrittenReport { taken, whole, ..*report };
 }
 
 impl WrittenRow {
     /// What it contradicts: that its channel is there, that there is room, its bounds.
-    pub(super) fn alarms(&self, slack_ns: u64) -> Vec<Alarm> {
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let WrittenReport { place, channel, lost, outages, .. } = self.last;
         let name = format!("tpipe{place}");
         let alarm = |kind, observed, assumed, text| Alarm {
@@ -51,7 +55,9 @@ impl WrittenRow {
             assumed,
             text,
         };
-        let mut all = Vec::new();
+        let (of, process, coverage) = (name.as_str(), self.process, Some(self.coverage));
+        let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage };
+        let mut all: Vec<Alarm> = measured.alarm(outcome, names).into_iter().collect();
         if outages > 0 {
             let text = format!(
                 "channel {channel}, to which {name} goes, was away {outages} times: what was \
@@ -115,14 +121,16 @@ mod tests {
         };
         let mut rows = Vec::new();
         for (taken, whole) in [(0, 0), (40, 90), (50, 30)] {
-            note(&mut rows, 1, &said(taken, whole, 0).to_string());
+            note(&mut rows, 1, Nanos(1), &said(taken, whole, 0));
         }
-        note(&mut rows, 1, "tpipe: something else");
         let [row] = &rows[..] else { panic!("one row") };
         assert_eq!((row.last.taken.0, row.last.whole.0), (Nanos(50), Nanos(90)));
-        assert!(row.alarms(0).is_empty());
-        note(&mut rows, 1, &said(60, 120, 1).to_string());
-        let names = |slack| rows[0].alarms(slack).iter().map(|a| a.name).collect::<Vec<_>>();
+        assert!(row.alarms(&Outcome::default(), &Names::default(), 0).is_empty());
+        note(&mut rows, 1, Nanos(1), &said(60, 120, 1));
+        let names = |slack| {
+            let alarms = rows[0].alarms(&Outcome::default(), &Names::default(), slack);
+            alarms.iter().map(|a| a.name).collect::<Vec<_>>()
+        };
         assert_eq!(names(0), ["pipe-loss", "pipe-taken", "pipe-late"]);
         assert_eq!(names(10), ["pipe-loss", "pipe-late"]);
     }

@@ -85,7 +85,7 @@ fn table(
     let mut columns = vec![(title, Align::Left), ("rate", Align::Right)];
     columns.extend(items.iter().map(|(_, name)| (*name, Align::Right)));
     columns.extend(["bound", "wanted"].map(|name| (name, Align::Right)));
-    columns.extend(nine.then_some(("eq. 9", Align::Right)));
+    columns.extend(nine.then_some(("[USB 2023, eq. 9]", Align::Right)));
     columns.extend(counts.map(|name| (name, Align::Right)));
     let mut table = Table::new(&columns);
     for (pipe, piped) in rows {

@@ -56,7 +56,7 @@ impl Bar<'_> {
         }
         let marks = [
             (self.seen, "seen", "measured"),
-            (self.nine, "nine", "eq. 9"),
+            (self.nine, "nine", "[USB 2023, eq. 9]"),
             (self.wanted, "wanted", "wanted"),
         ];
         for (at, class, what) in marks {
@@ -126,8 +126,7 @@ fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
         }
     }
     let items = used.iter().map(|what| key(colour(*what), what.name()));
-    let marks =
-        [("seen", "longest measured"), ("nine", "eq. 9 of the article"), ("wanted", "wanted")];
+    let marks = [("seen", "longest measured"), ("nine", "[USB 2023, eq. 9]"), ("wanted", "wanted")];
     let marks = marks.iter().map(|(class, what)| key(class, what));
     format!("<p class=\"legend\">{}</p>\n", items.chain(marks).collect::<String>())
 }

@@ -7,7 +7,7 @@ use crate::chart::{Axis, escaped};
 use crate::duration::human;
 use crate::outcome::PipeRow;
 use diapason_abi::Nanos;
-use diapason_abi::pipe::longest_of;
+use diapason_pipe::measured::longest_of;
 
 const LEFT: f64 = 60.0;
 const WIDTH: f64 = 960.0;

@@ -38,7 +38,7 @@ pub use faults::{asked, drawn};
 use hosts::Several;
 pub use hosts::{Seat, drive_cores, drive_together, follow_together};
 use measured::{Measured, pictures};
-use messages::Messages;
+use messages::{Around, Messages};
 pub use messages::{Choice, Life, Lives, Seen, Stage};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
@@ -301,10 +301,11 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     let faults = plan.faults(request.seed);
     let mut how = with_upsets(session, &plan.options(request.seed), &faults);
     simulable(&session.system)?;
-    let follows = wanted.message.is_some() || request.stages;
+    let (system, follows) = (&session.system, !session.system.pipes.is_empty());
     let transfers = request.captures.pcap.is_some() || follows;
-    let (functions, sights) = in_sight(&session.system, &faults, transfers);
-    let messages = follows.then(|| Messages::new(&session.plan, &sights, wanted.message));
+    let (functions, sights) = in_sight(system, &faults, transfers);
+    let around = Around { plan: &session.plan, sights: &sights, faults: &faults };
+    let messages = follows.then(|| Messages::new(&around, wanted.message));
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
@@ -318,10 +319,11 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
         ..Listener::new(live(request.json, names.clone(), session.promises()))
     };
     let ending = drive_among(session, &how, functions, &mut listener)?;
-    let Listener { outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
+    let Listener { mut outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
     let Listener { now, mut messages, .. } = listener;
     let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
     let usage = watch.map(finish).transpose()?.unwrap_or_default();
+    outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
     perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
     sheet.map_or(Ok(()), Sheet::finish)?;
     let run = Run { ending, outcome, flight: None, served: None };
@@ -346,11 +348,9 @@ fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
     for seed in seeds.each() {
         println!("{TRIES}{seed}");
         let faults = plan.faults(Some(seed));
-        let mut listener = Listener::new(|_: &Line| {});
-        let ending = drive(session, &plan.options(Some(seed)), &faults, &mut listener)?;
-        println!("{TRACE}{seed} {:016x}", listener.hash.0);
-        let outcome = listener.outcome;
-        let mut run = Run { ending, outcome, flight: None, served: None };
+        let followed = follow(session, &plan.options(Some(seed)), &faults, None, &mut ())?;
+        println!("{TRACE}{seed} {:016x}", followed.hash);
+        let mut run = followed.run;
         faults::excuse(&session.system, &faults, &mut run.outcome);
         let finding = match session.judge(&run) {
             Verdict::Holds => None,
@@ -474,7 +474,8 @@ pub fn follow(
 ) -> Result<Followed, Failure> {
     simulable(&session.system)?;
     let (functions, sights) = in_sight(&session.system, faults, true);
-    let messages = Messages::new(&session.plan, &sights, choice);
+    let around = Around { plan: &session.plan, sights: &sights, faults };
+    let messages = Messages::new(&around, choice);
     let mut how = with_upsets(session, how, faults);
     how.watched = messages.watched();
     let watch = Watch::begin(sights, &Request::default(), &session.names)?;
@@ -482,8 +483,9 @@ pub fn follow(
     let listener = Listener { watch, messages, ..Listener::new(|_: &Line| {}) };
     let mut both = (listener, watcher);
     let ending = drive_among(session, &how, functions, &mut both)?;
-    let Listener { outcome, hash, watch, mut messages, now, .. } = both.0;
+    let Listener { mut outcome, hash, watch, mut messages, now, .. } = both.0;
     watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
+    outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
     let lives = messages.map(Messages::lives).unwrap_or_default();
     let run = Run { ending, outcome, flight: None, served: None };
     Ok(Followed { run, hash: hash.0, lives })

@@ -8,9 +8,10 @@ use crate::console::Line;
 use crate::names::Names;
 use crate::{Failure, words};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::PipeReport;
+use diapason_abi::record::Record;
 use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};
+use diapason_pipe::measured::{Measured, PipeReport, Report};
 use diapason_sim::{Moment, Packet, PacketOutcome};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -246,8 +247,8 @@ impl Perfetto {
     }
 
     /// A reader reported how its pipe does.
-    fn pipe(&mut self, now: Nanos, process: u16, report: &PipeReport) {
-        let name = format!("{}, can{}", self.names.process(process.into()), report.channel);
+    fn pipe(&mut self, now: Nanos, process: u64, report: &PipeReport) {
+        let name = format!("{}, can{}", self.names.process(process), report.channel);
         let values = json!({
             "longest us": micros(report.whole), "most at once": report.peak, "lost": report.lost,
         });
@@ -257,10 +258,13 @@ impl Perfetto {
 
     /// Something was said.
     pub fn said(&mut self, now: Nanos, line: &Line) {
-        if let Line::Log { process, text } = line
-            && let Some(report) = PipeReport::parse(text)
+        if let Line::Record(Record::Measured, words) = line
+            && let Some((process, words)) = words.split_first()
         {
-            return self.pipe(now, *process, &report);
+            return match Report::of(words).map(|report| report.said) {
+                Some(Measured::Pipe(report)) => self.pipe(now, *process, &report),
+                _ => {}
+            };
         }
         let (text, at) = (words::sentence(line, &self.names), micros(now));
         let (kind, name) = ("i", text.trim());

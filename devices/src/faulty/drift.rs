@@ -25,40 +25,39 @@ impl Rate {
     }
 }
 
-/// A device that lives by a clock of its own. Its actions take place at the host's time. Its own
-/// clock decides when it acts, and which times it reports.
-pub struct Drifting<D> {
-    device: D,
-    rates: Vec<Rate>,
-}
+/// A device's clock.
+#[derive(Default)]
+pub struct OwnClock(Vec<Rate>);
 
-impl<D: Device> Drifting<D> {
-    /// `device` with a clock that changes its rate, in parts per million, at these times of the
-    /// host, in order; before the first it is the host's.
+impl OwnClock {
+    /// One that changes its rate, in parts per million, at these times of the host, in order;
+    /// before the first it is the host's.
     #[must_use]
-    pub fn new(device: D, changes: Vec<(Nanos, i32)>) -> Drifting<D> {
+    pub fn new(changes: Vec<(Nanos, i32)>) -> OwnClock {
         let mut rates: Vec<Rate> = Vec::with_capacity(changes.len());
         for (from, ppm) in changes {
             let gained = rates.last().map_or(0, |last| last.gained(from));
             rates.push(Rate { from, ppm, gained });
         }
-        Drifting { device, rates }
+        OwnClock(rates)
     }
 
-    /// Returns how far its clock is ahead.
+    /// What it is ahead.
     fn gained(&self, now: Nanos) -> i128 {
-        let begun = self.rates.partition_point(|rate| rate.from < now);
-        self.rates[..begun].last().map_or(0, |rate| rate.gained(now))
+        let begun = self.0.partition_point(|rate| rate.from < now);
+        self.0[..begun].last().map_or(0, |rate| rate.gained(now))
     }
 
     /// The device's time at a host's time.
-    fn own(&self, now: Nanos) -> Nanos {
+    #[must_use]
+    pub fn own(&self, now: Nanos) -> Nanos {
         Nanos(u64::try_from(i128::from(now.0) + self.gained(now)).unwrap_or(u64::MAX))
     }
 
     /// The first host's time at which the device's clock shows `own` or more.
-    fn host(&self, own: Nanos) -> Nanos {
-        if own == Nanos::FOREVER || self.rates.is_empty() {
+    #[must_use]
+    pub fn host(&self, own: Nanos) -> Nanos {
+        if own == Nanos::FOREVER || self.0.is_empty() {
             return own;
         }
         // Rates are within a tenth of 1: each guess is ten times nearer than the one before, and
@@ -77,6 +76,32 @@ impl<D: Device> Drifting<D> {
             if self.own(Nanos(middle)) < own { low = middle + 1 } else { high = middle }
         }
         Nanos(low)
+    }
+}
+
+/// A device that lives by a clock of its own. What it does takes place at the host's time of
+/// course; when it does it, and what times it reports, its own clock says.
+pub struct Drifting<D> {
+    device: D,
+    clock: OwnClock,
+}
+
+impl<D: Device> Drifting<D> {
+    /// `device` with a clock that changes its rate, in parts per million, at these times of the
+    /// host, in order; before the first it is the host's.
+    #[must_use]
+    pub fn new(device: D, changes: Vec<(Nanos, i32)>) -> Drifting<D> {
+        Drifting { device, clock: OwnClock::new(changes) }
+    }
+
+    /// The first host's time at which the device's clock shows `own` or more.
+    fn host(&self, own: Nanos) -> Nanos {
+        self.clock.host(own)
+    }
+
+    /// The device's time at a host's time.
+    fn own(&self, now: Nanos) -> Nanos {
+        self.clock.own(now)
     }
 }
 

@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 use diapason_random::Random;
 use diapason_usb::setup::{IN, request};
 use diapason_usb::{Setup, Speed};
-pub use drift::Drifting;
+pub use drift::{Drifting, OwnClock};
 pub use lies::{Change, Lie};
 use std::cell::Cell;
 use std::rc::Rc;

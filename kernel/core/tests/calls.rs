@@ -1,7 +1,9 @@
 //! Calls of no service: nothing, unknown numbers, logging, counters, giving up, slow reads.
 
 mod support;
+use diapason_abi::call::MEASUREMENT;
 use diapason_abi::layout;
+use diapason_abi::record::Record;
 use diapason_core::host::USER_BYTES;
 use support::lab::lab;
 use support::*;
@@ -44,6 +46,32 @@ fn a_line_is_logged_whole_or_not_at_all() {
         let at = sys.address(USER_BYTES - 1);
         sys.misuses(FaultCause::BadAddress, Call::Log, &[at, 2]);
     });
+}
+
+#[test]
+fn a_measurement_is_a_record_of_who_made_it() {
+    lab(|sys| {
+        let at = sys.address(USER_BYTES - 80);
+        // Whatever the words say, the process is the caller's.
+        let words: Vec<u8> =
+            (0..10u64).flat_map(|word| (word << 56 | word).to_le_bytes()).collect();
+        sys.poke(at, &words);
+        assert_eq!(sys.ok(Call::Log, &[at, MEASUREMENT]), 0);
+        let told: Vec<u64> = (0..10).map(|word| word << 56 | word).collect();
+        let record = (Record::Measured, [&[0], &told[..]].concat());
+        assert_eq!(sys.host.machine.records.last(), Some(&record));
+        assert!(sys.host.machine.lines.is_empty());
+    });
+    lab(|sys| {
+        let at = sys.address(USER_BYTES - 79);
+        sys.misuses(FaultCause::BadAddress, Call::Log, &[at, MEASUREMENT]);
+    });
+    for length in [MEASUREMENT + 1, MEASUREMENT - 1, MEASUREMENT | 80] {
+        lab(|sys| {
+            let at = sys.address(0);
+            sys.misuses(FaultCause::BadArgument, Call::Log, &[at, length]);
+        });
+    }
 }
 
 #[test]

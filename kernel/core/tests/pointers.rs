@@ -2,6 +2,7 @@
 //! predicate that says what may be accessed.
 
 mod support;
+use diapason_abi::call::MEASUREMENT;
 use diapason_abi::{MESSAGE_BYTES, layout};
 use diapason_core::host::USER_BYTES;
 use proptest::prelude::*;
@@ -93,6 +94,7 @@ fn outcome_of(access: Access, address: u64, length: u64, second: u64) -> Outcome
 fn check(access: Access, address: u64, length: u64, second: u64) {
     let received = length.min(MESSAGE_BYTES as u64);
     let expected = match access {
+        Access::Log if length == MEASUREMENT => expect(80, &[(address, 80)]),
         Access::Log => expect(112, &[(address, length)]),
         Access::SendToRoom | Access::SendToFull | Access::SendToReceiver => {
             expect(MESSAGE_BYTES as u64, &[(address, length)])

@@ -16,7 +16,7 @@ const RING: usize = 1 << 15;
 const LINE_BYTES: usize = 128;
 /// Most words of an entry.
 const ENTRY: usize = 1 + LINE_BYTES / 8;
-/// Longest entry as text: a record of nine words.
+/// Longest entry as text: a record of eleven words.
 const TEXT_BYTES: usize = 192;
 
 /// Entries waiting to leave, as they came: turning them into text takes far longer than keeping

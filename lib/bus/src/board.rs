@@ -2,12 +2,12 @@
 //! ones together, the others one by one, and the explanation for whoever gets no place.
 
 use crate::arrange::Ground;
-use crate::article::{self, Outcome};
 use crate::endpoint::{Async, Bus, Criticality, PERIOD_MAX, Periodic, Starts};
 use crate::judge::Judge;
 use crate::place::{Bins, Item};
 use crate::refusal::{Reason, Refusal, WouldFit};
 use crate::time::Picos;
+use crate::uniform::{self, Outcome};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -94,7 +94,7 @@ impl<'a> Board<'a> {
     /// Places for all high-criticality endpoints without one.
     pub fn place_high(&mut self, movable: &[bool]) -> Result<(), Refusal> {
         let mut group: Vec<(usize, u32)> =
-            article::in_order(self.bus, self.periodic, Criticality::High)
+            uniform::in_order(self.bus, self.periodic, Criticality::High)
                 .into_iter()
                 .filter(|index| self.at[*index].is_none())
                 .map(|index| (index, self.periodic[index].period))
@@ -128,7 +128,7 @@ impl<'a> Board<'a> {
 
     /// Places for the low-criticality endpoints without one, as far as there is room.
     pub fn place_low(&mut self, movable: &[bool]) {
-        for index in article::in_order(self.bus, self.periodic, Criticality::Low) {
+        for index in uniform::in_order(self.bus, self.periodic, Criticality::Low) {
             if self.at[index].is_none() {
                 let _ = self.periods(index).any(|period| self.add(index, period, movable));
             }
@@ -145,25 +145,25 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// What the article's scheduler would do, if that breaks nothing: with its own steps, and with
-    /// the smallest reservation.
-    pub fn article(&self, asyncs: &[Async]) -> Vec<Outcome> {
+    /// The schedules with one reservation in every slot that break nothing: with steps of a tenth,
+    /// and with the smallest reservation.
+    pub fn uniform(&self, asyncs: &[Async]) -> Vec<Outcome> {
         if self.bus.starts == Starts::Unknown {
             return Vec::new();
         }
         let tenth = Picos(self.bus.speed.slot().0 / 10);
         let reservations = [
-            article::least_enough(self.bus, asyncs, self.periodic),
-            article::reservation(self.bus, asyncs, self.periodic, tenth),
+            uniform::least_enough(self.bus, asyncs, self.periodic),
+            uniform::reservation(self.bus, asyncs, self.periodic, tenth),
         ];
         let outcomes = reservations.into_iter().flatten();
         outcomes
-            .filter_map(|t_a| article::schedule(self.bus, self.periodic, t_a))
+            .filter_map(|t_a| uniform::schedule(self.bus, self.periodic, t_a))
             .filter(|outcome| self.judge.holds(&outcome.load))
             .collect()
     }
 
-    /// Take over a schedule of the article's.
+    /// Takes over a schedule with one reservation in every slot.
     pub fn adopt(&mut self, outcome: &Outcome) {
         for (index, start) in outcome.starts.iter().enumerate() {
             self.at[index] = start.map(|start| (start, self.periodic[index].period));

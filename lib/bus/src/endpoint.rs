@@ -82,9 +82,9 @@ impl Bus {
         }
     }
 
-    /// Super speed as the article counts it.
+    /// Super speed without its line code: 8 bits on the wire per byte.
     #[must_use]
-    pub const fn article() -> Bus {
+    pub const fn uncoded() -> Bus {
         Bus { coding: Coding::Ignored, ..Bus::new(Speed::Super) }
     }
 

@@ -14,7 +14,6 @@ extern crate alloc;
 struct Readme;
 
 mod arrange;
-pub mod article;
 mod board;
 mod endpoint;
 mod judge;
@@ -30,6 +29,7 @@ mod scheduler;
 pub mod sim;
 mod time;
 pub mod tree;
+pub mod uniform;
 mod worst;
 
 pub use endpoint::{

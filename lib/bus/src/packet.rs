@@ -1,4 +1,4 @@
-//! How long one packet occupies the bus: equation 3 of the article, at every speed.
+//! How long one packet occupies the bus: [USB 2023, eq. 3], at every speed.
 //!
 //! `w = h + p + α·⌊19/6 + 8·γ·b⌋` with `b` bytes of payload. The constants:
 //!
@@ -9,13 +9,14 @@
 //! | full | 83.54 ns | 9107 ns | in 7268 ns, out 6265 ns | 7/6 | 1 µs |
 //! | low | in 676.67 ns, out 667 ns | in 64,060 ns, out 64,107 ns, and 2 × 333 ns | | 7/6 | 1 µs |
 //!
-//! Super speed is the article's (§3.1, footnote 5); high, full and low speed are §5.11.3 of the USB
+//! Super speed is [USB 2023, §3.1, footnote 5]; high, full and low speed are §5.11.3 of the USB
 //! 2.0 specification, with the two delays it leaves open (host, and set-up of a hub for low speed)
 //! as Linux assumes them. α of high speed is not rounded to 2.083 ns but taken exactly.
 //!
-//! **The article's α for super speed counts 8 bits per byte.** The wire is 8b/10b coded and sends
+//! **The α of [USB 2023] for super speed counts 8 bits per byte.** The wire is 8b/10b coded and
+//! sends
 //! 10, so 62,500 bytes fit into a microframe and not 78,125. [`Coding::Ignored`] gives the
-//! article's numbers, [`Coding::EightTen`] (α = 0.25 ns) what a cable can do; promises about
+//! paper's numbers, [`Coding::EightTen`] (α = 0.25 ns) what a cable can do; promises about
 //! hardware need the second.
 
 use crate::time::Picos;
@@ -36,7 +37,7 @@ pub enum Speed {
 /// Whether the line code of super speed is counted. Other speeds do not have one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// 8 bits per byte, as in the article.
+    /// 8 bits per byte: no line code.
     Ignored,
     /// 10 bits per byte, as on the wire.
     EightTen,
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_articles_packets() {
+    fn packets_of_table_2() {
         assert_eq!(super_speed(Transfer::Bulk, Coding::Ignored, 1024), 1_778_400);
         assert_eq!(super_speed(Transfer::Isochronous, Coding::Ignored, 1024), 1_720_800);
     }

@@ -1,8 +1,8 @@
 //! The schedule of a bus instance from scratch: Algorithm 1 with exact tests in place of `t_A`.
 //!
 //! Guarantees of asynchronous endpoints and high-criticality periodic endpoints hold together or
-//! the plan is refused. Low-criticality endpoints follow in the article's order, each at its own
-//! period or at a longer one it allows, as long as everything before still holds. If the article's
+//! the plan is refused. Low-criticality endpoints follow by period, each at its own
+//! period or at a longer one it allows, as long as everything before still holds. If a uniform
 //! algorithms keep more endpoints without breaking anything, their schedule is taken.
 
 use crate::board::Board;
@@ -75,7 +75,7 @@ pub(crate) fn without_periodic(bus: &Bus, asyncs: &[Async], judge: &Judge) -> Re
 /// Fill an empty board.
 pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), Refusal> {
     let movable = vec![true; board.periodic.len()];
-    let outcomes = board.article(asyncs);
+    let outcomes = board.uniform(asyncs);
     match (board.place_high(&movable), outcomes.first()) {
         (Ok(()), _) => board.place_low(&movable),
         (Err(refusal), None) => return Err(refusal),

@@ -2,9 +2,9 @@
 //! guarantee holds, for packets that are not divided.
 //!
 //! `worst_time` only falls when slots get more room (the lemma), so bisection finds the smallest
-//! picosecond. A reservation is what the article calculates with; [`fn@crate::plan`] does not need
-//! one, it asks for the pattern of slots as it is. Endpoints are those that [`crate::check`]
-//! accepts.
+//! picosecond. A reservation in every slot is what [USB 2023] calculates with; [`fn@crate::plan`]
+//! does not need one, it asks for the pattern of slots as it is. Endpoints are those that
+//! [`crate::check`] accepts.
 
 use crate::endpoint::{Async, Bus};
 use crate::rotation::Rotation;

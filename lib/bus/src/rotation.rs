@@ -165,10 +165,10 @@ mod tests {
     fn own_packets_come_last_and_a_short_burst_is_short() {
         let asyncs = [bulk(1, 0), bulk(2, 3)];
         let w = 1_778_400;
-        let packets = Rotation::new(&Bus::article(), &asyncs, 1, 6 * 1024, false);
+        let packets = Rotation::new(&Bus::uncoded(), &asyncs, 1, 6 * 1024, false);
         assert_eq!((packets.items(), packets.pass(), packets.longest()), (8, 5 * w, w));
         assert_eq!((packets.until(5), packets.until(8)), (5 * w, 8 * w));
-        let bursts = Rotation::new(&Bus::article(), &asyncs, 1, 6 * 1024, true);
+        let bursts = Rotation::new(&Bus::uncoded(), &asyncs, 1, 6 * 1024, true);
         assert_eq!((bursts.items(), bursts.longest()), (4, 4 * w));
         assert_eq!((bursts.until(3), bursts.until(4)), (6 * w, 8 * w));
         assert_eq!(

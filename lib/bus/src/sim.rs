@@ -8,7 +8,7 @@ mod exhaustive;
 mod set;
 mod wire;
 
-pub use attack::{Report, attack, attack_article, compare};
+pub use attack::{Report, attack, attack_uniform, compare};
 pub use diapason_random::Random;
 pub use exhaustive::exhaustive;
 pub use set::Set;

@@ -1,26 +1,26 @@
 //! The promises under attack: quick campaigns always, the long one on demand.
 
-use diapason_bus::sim::{Report, attack, attack_article, compare};
+use diapason_bus::sim::{Report, attack, attack_uniform, compare};
 
 fn holds(report: &Report) {
     println!("{report:?}");
     assert!(report.broken.is_empty(), "planned and did not hold: {:?}", report.broken);
-    assert!(report.beaten.is_empty(), "the article keeps more: {:?}", report.beaten);
+    assert!(report.beaten.is_empty(), "a uniform schedule keeps more: {:?}", report.beaten);
 }
 
 #[test]
-fn no_schedule_breaks_and_the_article_accepts_no_more() {
+fn no_schedule_breaks_and_uniform_ones_accept_no_more() {
     let report = attack(1, 0..2_000, 3);
     holds(&report);
     assert!(report.accepted > 500 && report.accepted < report.sets, "{report:?}");
     assert!(report.transfers > 10_000 && report.ratios[9] > 100, "{report:?}");
     assert!(report.beyond_slot_starts > 100, "the attack finds the worst starts: {report:?}");
-    assert!(report.article.1 > 0, "the article's own schedules break guarantees");
+    assert!(report.uniform.1 > 0, "uniform schedules break guarantees");
 }
 
 #[test]
-fn the_simulated_bus_catches_the_articles_schedules() {
-    let (unsound, caught) = attack_article(1, 0..2_000, 20);
+fn the_simulated_bus_catches_uniform_schedules() {
+    let (unsound, caught) = attack_uniform(1, 0..2_000, 20);
     println!("{unsound} break a guarantee, {caught} of them were seen to be late");
     assert!(unsound > 10 && caught * 3 > unsound, "{unsound} {caught}");
 }

@@ -91,7 +91,7 @@ fn more_load_or_longer_items_are_never_faster() {
 
 #[test]
 fn an_unknown_order_costs_no_more_than_promised() {
-    let bus = Bus::article();
+    let bus = Bus::uncoded();
     for index in 0..400 {
         let random = &mut Random::stream(23, index);
         let bytes = random.within(1, 20) * 1024;

@@ -6,7 +6,7 @@ use diapason_bus::sim::Random;
 use diapason_bus::{
     Async, BYTES_MAX, Bus, Coding, Criticality, Direction, EndpointId, GUARANTEE_SLOTS_MAX,
     Guarantee, Moves, PERIOD_MAX, Periodic, Picos, Scheduler, Speed, Starts, Transfer, Unfit, Unit,
-    article, plan, reserve,
+    plan, reserve, uniform,
 };
 
 const SPEEDS: [Speed; 4] = [Speed::Low, Speed::Full, Speed::High, Speed::Super];
@@ -107,16 +107,16 @@ fn no_input_panics() {
 }
 
 fn others_do_not_panic(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) {
-    let _ = article::algorithm(bus, periodic, asyncs, Picos::from_nanos(12_500));
-    let _ = article::least_enough(bus, asyncs, periodic);
-    let _ = article::amortised(bus, periodic, article::least_reservation(bus));
-    let _ = article::linux_first_fit(bus, periodic);
+    let _ = uniform::algorithm(bus, periodic, asyncs, Picos::from_nanos(12_500));
+    let _ = uniform::least_enough(bus, asyncs, periodic);
+    let _ = uniform::amortised(bus, periodic, uniform::least_reservation(bus));
+    let _ = uniform::linux_first_fit(bus, periodic);
     let _ = reserve::least_reservation(bus, asyncs, reserve::Start::Any);
 }
 
 #[test]
 fn the_largest_numbers_are_planned_or_refused() {
-    let bus = Bus { retries: 65_535, unit: Unit::Unknown, ..Bus::article() };
+    let bus = Bus { retries: 65_535, unit: Unit::Unknown, ..Bus::uncoded() };
     let most = Guarantee { bytes: BYTES_MAX, period: GUARANTEE_SLOTS_MAX };
     let asyncs: Vec<Async> =
         (0..256).map(|id| Async { burst: 15, ..common::bulk(id + 1_000, Some(most)) }).collect();
@@ -129,6 +129,6 @@ fn the_largest_numbers_are_planned_or_refused() {
     };
     let periodic: Vec<Periodic> = (0..256).map(small).collect();
     assert!(matches!(plan(&bus, &periodic, &asyncs), Err(Unfit::Refused(_))));
-    let placed = plan(&Bus::article(), &periodic, &[]).unwrap();
+    let placed = plan(&Bus::uncoded(), &periodic, &[]).unwrap();
     assert_eq!(placed.placed.len(), 256);
 }

@@ -19,20 +19,20 @@ fn ids(placed: &[diapason_bus::Placed]) -> Vec<u32> {
 #[test]
 fn two_cameras_share_the_bus_if_one_may_run_at_a_longer_period() {
     // Linux refuses the second one, because it asks for every microframe.
-    let bus = Bus::article();
+    let bus = Bus::uncoded();
     let second = Periodic { longest_period: 8, ..camera(2, 1, LOW) };
     let first = camera(1, 2, HIGH);
     let outcome = plan(&bus, &[first, second], &[]).unwrap();
     assert_eq!(ids(&outcome.placed), [1, 2]);
     assert_eq!((outcome.placed[1].period, outcome.placed[1].start), (2, 1));
-    assert_eq!(diapason_bus::article::linux_first_fit(&bus, &[first, second])[1], None);
+    assert_eq!(diapason_bus::uniform::linux_first_fit(&bus, &[first, second])[1], None);
     let rigid = plan(&bus, &[first, camera(2, 1, LOW)], &[]).unwrap();
     assert_eq!(rigid.refused[0].would_fit.period, Some(2));
 }
 
 #[test]
 fn a_critical_device_displaces_cameras_and_they_come_back() {
-    let mut scheduler = Scheduler::new(Bus::article()).unwrap();
+    let mut scheduler = Scheduler::new(Bus::uncoded()).unwrap();
     scheduler.attach(&[camera(1, 2, LOW), camera(2, 2, LOW)], &[], Moves::Never).unwrap();
     assert_eq!(ids(&scheduler.plan().placed), [1, 2]);
     let change = scheduler.attach(&[camera(3, 4, HIGH)], &[], Moves::Never).unwrap();
@@ -68,7 +68,7 @@ fn a_bulk_guarantee_displaces_a_camera() {
 fn running_endpoints_move_only_if_that_is_allowed() {
     // Capacity for two cameras in different microframes; 1 and 2 run at period 4 on the even and
     // odd side, so that one of period 2 only fits if they share a side.
-    let mut scheduler = Scheduler::new(Bus::article()).unwrap();
+    let mut scheduler = Scheduler::new(Bus::uncoded()).unwrap();
     let places = [camera(1, 4, HIGH), camera(2, 4, HIGH)];
     scheduler.attach(&places, &[], Moves::Never).unwrap();
     let starts: Vec<u32> = scheduler.plan().placed.iter().map(|placed| placed.start).collect();
@@ -88,7 +88,7 @@ fn running_endpoints_move_only_if_that_is_allowed() {
 
 #[test]
 fn refusals_say_what_would_fit() {
-    let bus = Bus::article();
+    let bus = Bus::uncoded();
     // 25 packets for each of four in one microframe are too many for any bus.
     let Err(Unfit::Refused(alone)) = plan(&bus, &[], &four(25 * 1024, 1)) else { panic!() };
     assert!(matches!(alone.reason, Reason::Alone(_)));
@@ -116,7 +116,7 @@ fn refusals_say_what_would_fit() {
 
 #[test]
 fn nonsense_is_named() {
-    let bus = Bus::article();
+    let bus = Bus::uncoded();
     let ok = camera(1, 1, HIGH);
     let is = |periodic: &[Periodic], asyncs: &[Async], nonsense: Nonsense| {
         assert_eq!(plan(&bus, periodic, asyncs), Err(Unfit::Nonsense(nonsense)));

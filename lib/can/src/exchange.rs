@@ -38,6 +38,11 @@ plain! {
         pub flags: u8,
         /// How often the channel was opened before: the interface's clock may have begun anew.
         pub opened: u16,
+        /// How long it took from its bus to the server, beyond the fastest, in ns: at least so
+        /// long, whatever the two clocks do within their stated drift.
+        pub moved: u32,
+        /// And at most so much longer.
+        pub inexact: u32,
     }
 }
 
@@ -78,6 +83,15 @@ plain! {
         /// The longest from there, that is, its [`Departure::written`], until it was known to be
         /// through, since the last report.
         pub whole: u64,
+        /// The longest from [`Departure::written`] until it was through on the bus, since the last
+        /// report.
+        pub moving: u64,
+        /// The longest from there until the server knew, beyond the fastest, since the last report.
+        pub back: u64,
+        /// By how much the two may be wrong, because two clocks drift.
+        pub inexact: u32,
+        /// Nothing.
+        pub spare: u32,
         /// Errors the controller saw on its bus.
         pub errors: u32,
         /// Times that the interface lost frames it had received.
@@ -195,7 +209,17 @@ impl Arrival {
     #[must_use]
     pub fn new(frame: &Frame, time: Nanos, taken: Nanos) -> Arrival {
         let Departure { data, id, code, flags, .. } = Departure::new(frame);
-        Arrival { time: time.0, taken: taken.0, data, id, code, flags, opened: 0 }
+        let (time, taken) = (time.0, taken.0);
+        let (opened, moved, inexact) = (0, 0, 0);
+        Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
+    }
+
+    /// The same with what it took from the bus to the server: at least, and how much more at most.
+    #[must_use]
+    pub fn moved(self, beyond: Nanos, inexact: Nanos) -> Arrival {
+        let [moved, inexact] =
+            [beyond, inexact].map(|time| u32::try_from(time.0).unwrap_or(u32::MAX));
+        Arrival { moved, inexact, ..self }
     }
 
     /// The frame; news are none.
@@ -211,7 +235,9 @@ impl Arrival {
     #[must_use]
     pub const fn news(phase: Phase) -> Arrival {
         let (code, flags) = (phase as u8, NEWS);
-        Arrival { time: 0, taken: 0, data: [0; 8], id: 0, code, flags, opened: 0 }
+        let (time, taken, data, id) = (0, 0, [0; 8], 0);
+        let (opened, moved, inexact) = (0, 0, 0);
+        Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
     }
 
     /// Where the channel is now, if these are news.

@@ -1,7 +1,7 @@
 //! What the kernel costs, once.
 //!
-//! Four rooms need these numbers: the kernel admits VCPUs by them, the planner promises by them, the
-//! simulator charges them, and the benchmark holds the kernel to them. They are of three kinds:
+//! Four rooms need these numbers: the kernel admits VCPUs by them, the planner promises by them,
+//! the simulator charges them, and the benchmark holds the kernel to them. They are of three kinds:
 //!
 //! | kind | what it means | where |
 //! |---|---|---|

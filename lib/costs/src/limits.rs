@@ -1,4 +1,5 @@
-//! What `plan` assumes the kernel to cost, in instructions, and what that is in time at a clock rate.
+//! What `plan` assumes the kernel to cost, in instructions, and what that is in time at a clock
+//! rate.
 //!
 //! The counts are limits that other commands hold the kernel to, not the best that was ever seen:
 //!
@@ -51,8 +52,8 @@ pub const TRAP_FRAME: u64 = 64;
 const _: () = assert!(matches!(at_most("irq_to_thread"), Some(most) if most < KERNEL.top_half));
 const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < KERNEL.switch));
 
-// The tables were counted; what is assumed may not be less. `cargo xtask costs` asks the same before
-// it writes, and names the constant to raise.
+// The tables were counted; what is assumed may not be less. `cargo xtask costs` asks the same
+// before it writes, and names the constant to raise.
 const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
 const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 
@@ -93,8 +94,8 @@ impl KernelTimes {
         self.time(self.counts.top_half).max(INTERRUPT_GRACE)
     }
 
-    /// κ with Main VCPUs in these queues by deadline, `None` for one that goes by period: never less
-    /// than what the kernel does not charge.
+    /// κ with Main VCPUs in these queues by deadline, `None` for one that goes by period: never
+    /// less than what the kernel does not charge.
     #[must_use]
     pub fn switch(&self, queues: impl Iterator<Item = Option<u8>>) -> Nanos {
         self.time(self.counts.switch_among(queues)).max(SWITCH_GRACE)

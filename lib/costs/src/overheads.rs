@@ -1,8 +1,8 @@
 //! What the kernel takes from a core: one formula.
 //!
 //! The kernel asks it when it reads its archive, with the prices of a machine of 1 ns for each
-//! instruction; the planner asks it with the clock rate of the description. Both pass iterators over
-//! what they have.
+//! instruction; the planner asks it with the clock rate of the description. Both pass iterators
+//! over what they have.
 
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 use crate::targets::PATH_INSTRUCTIONS_MAX;

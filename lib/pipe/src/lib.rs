@@ -7,6 +7,8 @@
 //! * [`Ring`] is the shared memory, valid when zeroed; [`Writer`] and [`Reader`] are its ends.
 //! * [`size`] says how many slots make overflow impossible while everybody keeps the contract.
 //! * [`meter`] says whether what arrives keeps its contract.
+//! * [`clock`] says how long messages took between clocks that drift.
+//! * [`measured`] has what is measured of pipes, and the words in which that is reported.
 //! * [`bill`] says how long a message takes at most from end to end, and why.
 //! * [`tuned`] decides whether a pipe can be had, and on which terms.
 //!
@@ -38,6 +40,8 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod bill;
+pub mod clock;
+pub mod measured;
 pub mod meter;
 mod reader;
 mod ring;

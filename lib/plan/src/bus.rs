@@ -1,8 +1,8 @@
 //! The schedule of every USB bus that a description says something of: who transmits when, how long
-//! bulk transfers take at worst, and what the article's readings of t_A say instead.
+//! bulk transfers take at worst, and what the readings of t_A in [USB 2023] say instead.
 
-use diapason_bus::article::{self, Outcome};
 use diapason_bus::reserve::{Start, least_reservation};
+use diapason_bus::uniform::{self, Outcome};
 use diapason_bus::{Async, EndpointId, Picos, Plan, Refusal, Unfit};
 use diapason_system::{Diagnostics, Place, System, UsbBus};
 
@@ -11,9 +11,10 @@ use diapason_system::{Diagnostics, Place, System, UsbBus};
 pub struct Bused {
     /// Its schedule, or why there is none.
     pub plan: Result<Plan, Unfit>,
-    /// What the article's readings make of it.
+    /// What the reading of [USB 2023, tables 2 and 5] makes of it.
     pub mean: Option<Mean>,
-    /// Algorithms 1 to 3 to the letter, with the least t_A of equations 6 and 8.
+    /// Algorithms 1 to 3 of [USB 2023] with the least t_A of its equations 6 and 8 and the limit of
+    /// this bus.
     pub literal: Option<Outcome>,
     /// That t_A, whether the algorithms then find a schedule or not.
     pub equations: Option<Picos>,
@@ -21,7 +22,8 @@ pub struct Bused {
     pub sound: Option<Picos>,
 }
 
-/// The reading of which the article's tables are made: a periodic endpoint takes q/T of every slot.
+/// The reading of which the tables of [USB 2023] are made: a periodic endpoint takes q/T of every
+/// slot.
 #[derive(Clone, Debug)]
 pub struct Mean {
     /// Which periodic endpoints it keeps.
@@ -33,12 +35,12 @@ pub struct Mean {
 impl Bused {
     fn of(instance: &UsbBus) -> Bused {
         let UsbBus { bus, periodic, asyncs, .. } = instance;
-        let equations = article::least_enough(bus, asyncs, periodic);
-        let mean = equations.and_then(|t_a| article::amortised(bus, periodic, t_a));
+        let equations = uniform::least_enough(bus, asyncs, periodic);
+        let mean = equations.and_then(|t_a| uniform::amortised(bus, periodic, t_a));
         Bused {
             plan: diapason_bus::plan(bus, periodic, asyncs),
             mean: mean.map(|(kept, left)| Mean { kept, left }),
-            literal: equations.and_then(|t_a| article::schedule(bus, periodic, t_a)),
+            literal: equations.and_then(|t_a| uniform::schedule(bus, periodic, t_a)),
             equations,
             sound: least_reservation(bus, asyncs, Start::Any),
         }
@@ -51,13 +53,13 @@ impl Bused {
         Some(plan.load.iter().copied().max().unwrap_or_default())
     }
 
-    /// The article's c of an endpoint, in slots: by the mean, and by Algorithm 2.
+    /// The c of [USB 2023, eq. 6] of an endpoint, in slots: by the mean, and by Algorithm 2.
     #[must_use]
     pub fn slots(&self, instance: &UsbBus, endpoint: &Async) -> [Option<u64>; 2] {
         let mean = self.mean.as_ref().map(|mean| mean.left);
         endpoint.guarantee.map_or([None; 2], |_| {
             [mean, self.equations]
-                .map(|t_a| article::latency_slots(&instance.bus, &instance.asyncs, endpoint, t_a?))
+                .map(|t_a| uniform::latency_slots(&instance.bus, &instance.asyncs, endpoint, t_a?))
         })
     }
 }

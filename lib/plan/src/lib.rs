@@ -2,8 +2,8 @@
 //!
 //! The theory is in `diapason-analysis`, `diapason-pipe` and `diapason-bus`; here a description
 //! becomes their input, with what the kernel costs from `diapason-costs`, and their answers become
-//! bills, refusals and one verdict. [`Plan::of`] computes all of it once. [`Plan::clear`] is the only
-//! way to a boot archive.
+//! bills, refusals and one verdict. [`Plan::of`] computes all of it once. [`Plan::clear`] is the
+//! only way to a boot archive.
 //!
 //! Rule of this room: total functions over values. A command draws a plan; it decides nothing.
 

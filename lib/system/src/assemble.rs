@@ -101,6 +101,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
             buses: usb::buses(usb),
+            drift: usb::drift(usb),
         })
     };
     whole.iter().filter_map(plug).collect()

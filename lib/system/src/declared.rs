@@ -126,6 +126,8 @@ pub(crate) struct DeclaredUsb {
     pub model: Option<UsbModel>,
     /// Channels whose bus has a receiver.
     pub receivers: Vec<At<String>>,
+    /// `drift`, in millionths.
+    pub drift: Option<At<u64>>,
     /// Channels whose bus has the sender of the article's input experiment.
     pub senders: Vec<At<String>>,
     /// `channel=file`.

@@ -75,8 +75,11 @@ impl System {
     /// How many messages a device interrupts with, if there is one of this name.
     fn messages(&self, name: &str) -> Option<usize> {
         let number = self.devices.iter().position(|device| device.name == name)?;
-        let of = |location: &Location| matches!(location, Location::Message { of, .. } if usize::from(*of) == number);
-        Some(self.devices.iter().filter(|device| of(&device.location)).count())
+        let is_of = |location: &Location| match location {
+            Location::Message { of, .. } => usize::from(*of) == number,
+            _ => false,
+        };
+        Some(self.devices.iter().filter(|device| is_of(&device.location)).count())
     }
 
     /// Channels that a server with pipes opens although none of its pipes is of them.

@@ -5,10 +5,10 @@ use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, System};
+use crate::system::{Process, System, UsbModel};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, ENVELOPES};
+use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_contract::can;
 use diapason_contract::settings::{self as usbd, Values};
@@ -175,12 +175,23 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !contracts.are_none() {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
     }
+    let is_server = system.processes[usize::from(server)].program == usbd::PROGRAM;
+    if let Some(drift) = drift(system).filter(|_| is_server) {
+        settings.push(Setting::new(DRIFT, &[drift]));
+    }
     let places = system.tpipes.iter().filter(|tpipe| tpipe.server == server);
     let envelopes: Vec<u64> = places.flat_map(|tpipe| tpipe.envelope.words()).collect();
     if !envelopes.is_empty() {
         settings.push(Setting::new(ENVELOPES, &envelopes));
     }
     settings
+}
+
+/// The drift of CAN interfaces' clocks, if it is not the usual.
+fn drift(system: &System) -> Option<u64> {
+    let interfaces = system.usb.iter().filter(|plug| plug.model == UsbModel::UsbCan);
+    let most = interfaces.map(|plug| plug.drift).max()?;
+    (most != USUAL_DRIFT).then_some(most.into())
 }
 
 /// The channels whose pipes a process may use, if it is a USB server.

@@ -224,6 +224,8 @@ pub struct UsbPlug {
     pub model: UsbModel,
     /// CAN buses that are not the article's.
     pub buses: Vec<CanBus>,
+    /// By how many millionths its clock and the host's run apart at most.
+    pub drift: u32,
 }
 
 /// A CAN bus of an interface.

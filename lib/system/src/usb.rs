@@ -10,6 +10,7 @@ use crate::read;
 use crate::source::At;
 use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
+use diapason_abi::pipe::USUAL_DRIFT;
 
 /// The class of a controller that USB devices can be plugged into.
 pub(crate) const XHCI: u32 = 0x0c_0330;
@@ -19,6 +20,8 @@ const PORTS: u64 = 15;
 const HUBS: usize = 5;
 /// CAN channels of an interface.
 const CHANNELS: usize = 5;
+/// Largest drift of a device's clock, in millionths: far beyond any crystal.
+const DRIFT_MAX: u64 = 10_000;
 /// Longest work.
 const WORK_MAX: u64 = 1_000_000_000_000;
 
@@ -39,10 +42,12 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     if model.is_none() {
         table.missing("model", "add `model = \"usb-can\"`, or another device there is a model of");
     }
+    let unit = " millionths, by which its clock and the host's run apart at most";
+    let drift = table.number("drift", 1..=DRIFT_MAX, unit);
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
     let model = model.map(|model| model.value);
-    DeclaredUsb { name, on, behind, port, model, receivers, senders, replay }
+    DeclaredUsb { name, on, behind, port, model, receivers, senders, replay, drift }
 }
 
 /// The number of a CAN channel: `can0` to `can4`.
@@ -78,7 +83,18 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
     described(usb).into_iter().map(|(_, bus)| bus).collect()
 }
 
+/// By how many millionths the clock of a checked device and the host's run apart at most.
+pub(crate) fn drift(usb: &DeclaredUsb) -> u32 {
+    let drift = usb.drift.as_ref().and_then(|drift| u32::try_from(drift.value).ok());
+    drift.unwrap_or(USUAL_DRIFT)
+}
+
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
+    let is_other = usb.model.is_some_and(|model| model != UsbModel::UsbCan);
+    if let Some(drift) = usb.drift.as_ref().filter(|_| is_other) {
+        let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
+        report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
+    }
     let first = usb.receivers.iter().chain(&usb.senders).chain(&usb.replay).next();
     if let Some(first) = first
         && usb.model.is_some_and(|model| model != UsbModel::UsbCan)

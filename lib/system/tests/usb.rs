@@ -87,6 +87,19 @@ fn what_is_behind_no_hub_is_refused_where_it_stands() {
 }
 
 #[test]
+fn a_clock_drifts_by_what_is_described() {
+    let with = |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\n{keys}");
+    let drift = |keys: &str| parse("f", &system(&with(keys))).unwrap().usb[0].drift;
+    assert_eq!(drift("model = \"usb-can\""), 100);
+    assert_eq!(drift("model = \"usb-can\"\ndrift = 500"), 500);
+    let other = with("model = \"sensor\"\ndrift = 500");
+    let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
+    bad(&other, (5, 9), "a device whose clock nobody reads", help);
+    assert!(parse("f", &system(&with("model = \"usb-can\"\ndrift = 0"))).is_err());
+    assert!(parse("f", &system(&with("model = \"usb-can\"\ndrift = 10001"))).is_err());
+}
+
+#[test]
 fn buses_of_an_interface_may_be_others_than_the_articles() {
     let interface =
         |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");

@@ -16,6 +16,7 @@ use diapason_can::exchange::{
 use diapason_can::{BitRate, Frame};
 use diapason_contract::can::{CHANNELS, RECORDS, names};
 use diapason_pipe::Writer;
+use diapason_pipe::clock::{Clock, Delay};
 use diapason_pipe::meter::Meter;
 use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused};
 
@@ -27,6 +28,8 @@ struct Channel<P: Platform> {
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
     outlet: Option<Writer<'static, Arrival, RECORDS>>,
     meter: Option<Meter>,
+    /// The interface's clock, as the channel's messages show it.
+    clock: Clock,
     bell: Fresh,
     phase: Phase,
     /// Its controller left its bus by itself, and is not back.
@@ -71,7 +74,7 @@ impl<P: Platform> Channels<P> {
             let names = names(number).ok_or(Errno::Absent)?;
             let asks = asking.filter(|clients| clients & 1 << number != 0);
             let client = asks.map(|_| Client::new(platform, names)).transpose()?;
-            let mut channel = Channel::new(client, pipes.meter(number));
+            let mut channel = Channel::new(client, pipes.meter(number), pipes.clock());
             if pipes.has(number) || channel.client.is_some() {
                 let outlet = platform.writer(names.arrivals)?;
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
@@ -238,7 +241,8 @@ impl<P: Platform> Channels<P> {
 
     fn push(&mut self, number: u8, time: Nanos, frame: &Frame, now: Nanos) {
         let Some(channel) = self.all.get_mut(usize::from(number)) else { return };
-        let mut arrival = Arrival::new(frame, time, now);
+        let Delay { beyond, inexact } = channel.clock.measure(now, time);
+        let mut arrival = Arrival::new(frame, time, now).moved(beyond, inexact);
         arrival.opened = channel.opened;
         if core::mem::take(&mut channel.lost_before) {
             arrival.flags |= LOST_BEFORE;
@@ -266,10 +270,11 @@ fn usual(number: usize) -> Option<Parameters> {
 
 impl<P: Platform> Channel<P> {
     /// One that is not there.
-    const fn new(client: Option<Client<P>>, meter: Option<Meter>) -> Channel<P> {
+    const fn new(client: Option<Client<P>>, meter: Option<Meter>, clock: Clock) -> Channel<P> {
         Channel {
             outlet: None,
             meter,
+            clock,
             bell: 0,
             phase: Phase::Absent,
             off: false,
@@ -412,6 +417,7 @@ impl<P: Platform> Channel<P> {
                 self.opened = self.opened.wrapping_add(1);
                 self.off = false;
                 self.meter.iter_mut().for_each(Meter::restart);
+                self.clock.restart();
                 (self.phase, self.look_at) = (Phase::Open, now);
             }
             Event::Closed { cause, .. } => self.closed(number, cause, now),
@@ -419,8 +425,12 @@ impl<P: Platform> Channel<P> {
             Event::Failed { reason, .. } => log!(P, "can{number}: {reason:?}"),
             _ => {}
         }
+        let back = match event {
+            Event::Acknowledged { time, .. } => self.clock.measure(now, time),
+            _ => Delay::default(),
+        };
         if let Some(client) = &mut self.client {
-            client.note(&event, now);
+            client.note(&event, now, back);
         }
     }
 

@@ -18,6 +18,7 @@ use diapason_can::Frame;
 use diapason_can::exchange::{Answer, Departure, Phase, Report, Request};
 use diapason_contract::can::{DEPARTURES, Names, REPORTS, REPORTS_KEPT};
 use diapason_contract::tuned;
+use diapason_pipe::clock::Delay;
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::kvaser::{Event, HELD, Outcome};
 
@@ -181,8 +182,8 @@ impl<P: Platform> Client<P> {
         self.settle_debt();
     }
 
-    /// What an interface tells about its channel.
-    pub fn note(&mut self, event: &Event, now: Nanos) {
+    /// What an interface tells about its channel; what that took from there.
+    pub fn note(&mut self, event: &Event, now: Nanos, back: Delay) {
         let report = &mut self.report;
         match *event {
             Event::Acknowledged { time, outcome, .. } => {
@@ -190,7 +191,12 @@ impl<P: Platform> Client<P> {
                 let Some(written) = self.flying.pop_front() else { return };
                 match outcome {
                     Outcome::Sent => {
-                        report.whole = report.whole.max((now - written).0);
+                        let whole = now - written;
+                        report.whole = report.whole.max(whole.0);
+                        report.moving = report.moving.max((whole - back.beyond).0);
+                        report.back = report.back.max(back.beyond.0);
+                        let inexact = u32::try_from(back.inexact.0).unwrap_or(u32::MAX);
+                        report.inexact = report.inexact.max(inexact);
                         report.through += 1;
                         (report.time, report.taken) = (time.0, now.0);
                     }
@@ -231,7 +237,9 @@ impl<P: Platform> Client<P> {
         let most = if self.wake { REPORTS } else { REPORTS - REPORTS_KEPT };
         let room = self.desk.reports.len().is_ok_and(|unread| unread < most);
         if self.due && room && self.desk.reports.push(&self.report).is_ok() {
-            (self.due, self.report.taking, self.report.whole) = (false, 0, 0);
+            self.due = false;
+            (self.report.taking, self.report.moving) = (0, 0);
+            (self.report.back, self.report.whole, self.report.inexact) = (0, 0, 0);
         }
         core::mem::take(&mut self.wake)
     }

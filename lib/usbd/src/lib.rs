@@ -1,8 +1,9 @@
 //! The USB server as a library: the controller, what is plugged into it, and what becomes of it for
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
-//! All threads share a [`Server`] under one mutex, and each does the same: lock, [`Server::attend`],
-//! unlock, wake. What the server stands on is a [`Platform`], so that it runs in tests, too.
+//! All threads share a [`Server`] under one mutex, and each does the same: lock,
+//! [`Server::attend`], unlock, wake. What the server stands on is a [`Platform`], so that it runs
+//! in tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]

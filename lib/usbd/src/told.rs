@@ -6,12 +6,13 @@ use crate::policy;
 use crate::services::Terms;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
-    CONTRACTS, COSTS, Contract, Contracts, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
-    OutputCosts, PLACES,
+    CONTRACTS, COSTS, Contract, Contracts, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
+    OutputCosts, PLACES, USUAL_DRIFT,
 };
 use diapason_abi::settings::Settings;
 use diapason_contract::settings as usbd;
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
+use diapason_pipe::clock::Clock;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
@@ -44,6 +45,8 @@ pub struct Pipes {
     opens: u64,
     /// What the pipes of the description carry at most.
     contracts: Contracts,
+    /// By how many millionths the interface's clock and the host's run apart at most.
+    drift: u32,
     /// What the plan computes with.
     pub costs: Option<DriverCosts>,
     /// The same for what goes to the device, if anything does.
@@ -99,6 +102,7 @@ impl Pipes {
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
+            drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
             costs: DriverCosts::of(settings.get(COSTS)),
             output: OutputCosts::of(settings.get(OUTPUT_COSTS)),
         }
@@ -119,6 +123,11 @@ impl Pipes {
     pub fn contract(&self, channel: usize) -> Option<Bucket> {
         let Contract { rate, burst, jitter } = (*self.contracts.0.get(channel)?)?;
         Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
+    }
+
+    /// The interface's clock, of which nothing is known yet.
+    pub const fn clock(&self) -> Clock {
+        Clock::new(self.drift)
     }
 
     /// What measures it, by the clock of the interface.

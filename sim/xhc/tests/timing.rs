@@ -183,7 +183,7 @@ fn no_transfer_takes_longer_than_the_worst_time() {
         let mut random = Random::stream(11, case);
         let (set, camera) = async_set(&mut random);
         let bytes = 1024 * (1 + random.below(20) as u32);
-        let bus = Bus::article();
+        let bus = Bus::uncoded();
         let packet = Picos(1_720_800);
         let load = camera.map_or(Picos::ZERO, |(n, m)| packet.times(u64::from((n + 1) * (m + 1))));
         let pattern = Pattern { load: &[load], slot: Speed::Super.slot() };

@@ -9,15 +9,21 @@ use crate::marks::{Mark, Marks};
 use crate::receive::Filters;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::bus::Health;
-use diapason_can::exchange::Ledger;
+use diapason_can::exchange::{Ledger, Report};
+use diapason_pipe::measured::Gauge;
 use diapason_rt::sync::Semaphore;
+use diapason_rt::{log, time};
 
 /// How a channel takes part in its bus unless it is told otherwise.
 const USUAL: Parameters = Parameters { bit_rate: 500_000, sample_point: 800, silent: false };
 
 /// An open channel. There is one for each channel of the server.
+///
+/// It measures what passes it and reports once a second, in whatever call of this library its
+/// program is then: nothing is to be done for that.
 pub struct Channel {
     pub(crate) arrivals: Inlet,
+    pub(crate) read: Gauge,
     pub(crate) ready: Semaphore,
     pub(crate) filters: Filters,
     pub(crate) writing: Option<Writing>,
@@ -28,6 +34,7 @@ pub(crate) struct Writing {
     pub(crate) counter: Counter,
     pub(crate) books: Ledger,
     pub(crate) marks: Marks,
+    gauge: Gauge,
     pub(crate) parameters: Parameters,
     /// It was told to take part in its bus.
     pub(crate) on_bus: bool,
@@ -71,7 +78,36 @@ impl Channel {
     /// There is no such channel. Without the grants the process ends.
     pub fn listen(number: usize) -> Result<Channel, Error> {
         let (arrivals, ready) = inlet(number)?;
-        Ok(Channel { arrivals, ready, filters: Filters::default(), writing: None })
+        let read = Gauge::new(false, number as u8);
+        Ok(Channel { arrivals, read, ready, filters: Filters::default(), writing: None })
+    }
+
+    /// So many messages are missing, as the caller knows from what they say: they are reported as
+    /// lost, together with those that the interface says it lost.
+    pub fn missed(&mut self, messages: u64) {
+        match &mut self.writing {
+            Some(writing) => writing.gauge.missed(messages),
+            None => self.read.missed(messages),
+        }
+    }
+
+    /// Reports how the pipes do, if that is due; when it is due next.
+    pub(crate) fn look(&mut self, now: Nanos) -> Nanos {
+        self.read.fill(self.arrivals.peak());
+        self.read.look(now, self.arrivals.lost(), &mut log::measured);
+        let Some(writing) = &mut self.writing else { return self.read.due(now) };
+        let (_, _, given_up) = writing.books.counts();
+        writing.gauge.look(now, given_up, &mut log::measured);
+        self.read.due(now).min(writing.gauge.due(now))
+    }
+
+    /// Waits until there is something new, or a report is due.
+    pub(crate) fn rest(&mut self, deadline: Nanos) -> Result<(), Error> {
+        let due = self.look(time::now());
+        match self.ready.take(deadline.min(due)) {
+            Err(Errno::TimedOut) if due < deadline => Ok(()),
+            taken => Ok(taken?),
+        }
     }
 
     /// A channel of the caller's own, off its bus. Frames that an earlier owner left are given up.
@@ -82,8 +118,8 @@ impl Channel {
         let mut channel = Channel::listen(number)?;
         let (books, parameters, on_bus) = (Ledger::default(), USUAL, false);
         let counter = counter(number)?;
-        let marks = Marks::default();
-        channel.writing = Some(Writing { counter, books, marks, parameters, on_bus });
+        let (marks, gauge) = (Marks::default(), Gauge::new(true, number as u8));
+        channel.writing = Some(Writing { counter, books, marks, gauge, parameters, on_bus });
         channel.leave(deadline)?;
         Ok(channel)
     }
@@ -222,7 +258,7 @@ impl Channel {
             if let Some(result) = done(self.writing()?) {
                 return result;
             }
-            self.ready.take(deadline)?;
+            self.rest(deadline)?;
         }
     }
 
@@ -236,20 +272,34 @@ impl Channel {
         let waiting = writing.counter.reports.len().map_err(|_| Error::Corrupt)?;
         for _ in 0..waiting {
             if let Some(report) = writing.counter.reports.pop() {
-                writing.books.note(report);
-                let (_, through, _) = writing.books.counts();
-                writing.marks.note(&report, through);
+                writing.heard(report);
             }
         }
+        writing.gauge.fill(writing.books.pending());
         if waiting >= REPORTS - REPORTS_KEPT {
             // The server may have kept the last one for want of room.
             writing.wake();
         }
+        self.look(time::now());
         Ok(())
     }
 }
 
 impl Writing {
+    /// A report came.
+    fn heard(&mut self, report: Report) {
+        let (_, before, _) = self.books.counts();
+        self.books.note(report);
+        let (_, through, _) = self.books.counts();
+        self.marks.note(&report, through);
+        let new = u32::try_from(through.saturating_sub(before)).unwrap_or(u32::MAX);
+        let times = [report.taking, report.moving, report.back].map(Nanos);
+        self.gauge.through(new, times, Nanos(report.whole), Nanos(report.inexact.into()));
+        if new > 0 {
+            self.gauge.compare(Nanos(report.taken), Nanos(report.time));
+        }
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.books.latest().phase()
     }

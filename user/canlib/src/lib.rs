@@ -24,6 +24,10 @@
 //! | `canSetAcceptanceFilter` | `set_acceptance_filter` |
 //! | none | `next_mark`: when written frames were through |
 //!
+//! A channel measures what passes it and reports once a second how its pipe does, whether anything
+//! comes or not; an application has no part in that. If it knows from what messages say that some
+//! are missing, it tells with `missed`.
+//!
 //! A timeout is an instant here, as everywhere in this system: `Nanos::ZERO` does not wait,
 //! `Nanos::FOREVER` waits as long as it takes.
 

@@ -1,10 +1,13 @@
 //! Reading: what comes, after the filters.
 
-use crate::agreement::Arrival;
+use crate::agreement::{Arrival, LOST_BEFORE, OUTSIDE};
 use crate::channel::Channel;
 use crate::error::Error;
 use diapason_abi::Nanos;
 use diapason_can::{Filter, Frame, accepts};
+use diapason_pipe::clock::Delay;
+use diapason_pipe::measured::Passed;
+use diapason_rt::time;
 
 /// Most filters of a channel.
 pub const FILTERS: usize = 16;
@@ -70,7 +73,7 @@ impl Channel {
             if let Some(message) = self.take() {
                 return Ok(message);
             }
-            self.ready.take(deadline)?;
+            self.rest(deadline)?;
         }
     }
 
@@ -87,12 +90,35 @@ impl Channel {
     }
 
     fn take(&mut self) -> Option<Message> {
+        let message = self.next();
+        self.look(time::now());
+        message
+    }
+
+    /// What came and passes the filters; all that came is measured.
+    fn next(&mut self) -> Option<Message> {
         let filters = self.filters.all.get(..self.filters.count).unwrap_or(&[]);
         loop {
             let arrival = self.arrivals.pop()?;
-            if let Some(frame) = arrival.frame().filter(|frame| accepts(filters, frame)) {
+            let Some(frame) = arrival.frame() else { continue };
+            self.read.read(&passed(&arrival, time::now()));
+            if accepts(filters, &frame) {
                 return Some(Message { frame, arrival });
             }
         }
+    }
+}
+
+/// What is measured of a message that was read now.
+fn passed(arrival: &Arrival, now: Nanos) -> Passed {
+    let Arrival { time, taken, flags, moved, inexact, .. } = *arrival;
+    let [beyond, inexact] = [moved, inexact].map(|time| Nanos(time.into()));
+    Passed {
+        time: Nanos(time),
+        taken: Nanos(taken),
+        read: now,
+        moved: Delay { beyond, inexact },
+        outside: flags & OUTSIDE != 0,
+        lost_before: flags & LOST_BEFORE != 0,
     }
 }

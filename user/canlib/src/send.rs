@@ -44,7 +44,7 @@ impl Channel {
     pub fn write_wait(&mut self, frame: &Frame, deadline: Nanos) -> Result<(), Error> {
         loop {
             match self.write(frame) {
-                Err(Error::Full) => self.ready.take(deadline)?,
+                Err(Error::Full) => self.rest(deadline)?,
                 result => return result,
             }
         }

@@ -1,8 +1,10 @@
-//! One line of text to the console.
+//! One line of text to the console, or one measurement.
 
 use crate::sys;
 use core::fmt::{self, Write};
 use diapason_abi::CallNumber;
+use diapason_abi::call::MEASUREMENT;
+use diapason_abi::record::MEASURED_WORDS;
 
 /// Longest line; the rest is cut.
 pub const LINE_BYTES: usize = 112;
@@ -32,6 +34,12 @@ pub fn write(text: fmt::Arguments<'_>) {
     let (address, length) = (line.bytes.as_ptr() as u64, line.length as u64);
     // SAFETY: the kernel reads the line.
     unsafe { sys::raw2(CallNumber::Log as u64, address, length) };
+}
+
+/// Report a measurement: a record, to which the kernel adds whose it is.
+pub fn measured(words: &[u64; MEASURED_WORDS]) {
+    // SAFETY: the kernel reads the words.
+    unsafe { sys::raw2(CallNumber::Log as u64, words.as_ptr() as u64, MEASUREMENT) };
 }
 
 /// Log a line, formatted as by `println!`.

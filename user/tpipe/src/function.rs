@@ -2,10 +2,10 @@
 
 use crate::agreement::inlet;
 use crate::reading::{Heard, Reading, Way};
-use crate::work::{Base, Work};
+use crate::work::{Base, Due, Work};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::TunedReport;
 use diapason_canlib::{Message, Phase};
+use diapason_pipe::measured::TunedReport;
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
@@ -38,7 +38,7 @@ impl<F: Function> Thread<F> {
         &self.function
     }
 
-    /// What it has counted since it began; the longest delay since the last look.
+    /// What it has counted since it began. It reports the same by itself, once a second.
     pub fn report(&self) -> TunedReport {
         self.reading.report()
     }
@@ -57,12 +57,13 @@ impl<F: Function> Work for Thread<F> {
 impl<F: Function> Task for Thread<F> {
     fn run(&'static self) -> u64 {
         let Ok((mut inlet, ready)) = inlet(self.reading.base.place) else { return 1 };
-        let mut way = Way::new();
-        while ready.take(Nanos::FOREVER).is_ok() {
+        let (mut way, mut due) = (Way::new(), Due::new());
+        while due.wait(&ready, Nanos::FOREVER) {
             self.reading.drain(&mut inlet, &mut way, &mut |heard| match heard {
                 Heard::News(phase) => self.function.news(phase),
                 Heard::Message(message, _) => self.function.message(message),
             });
+            due.look(self.base(), || (Some(self.reading.next_report()), None));
         }
         1
     }

@@ -21,6 +21,9 @@
 //! messages once in each period, and one through the program, whose [`Passer`] has a [`Passage`]
 //! from one channel to another and one bound for the whole way.
 //!
+//! The thread of a pipe measures, and reports once a second how its pipe does; a program has no
+//! part in that.
+//!
 //! The places for such pipes, their memory, their mailboxes and the VCPUs of their threads are in
 //! the description: what is opened while the system runs cannot run out of anything.
 
@@ -37,8 +40,8 @@ mod source;
 mod work;
 mod writing;
 
-pub use diapason_abi::pipe::{TunedReport, WrittenReport};
 pub use diapason_canlib::{Arrival, Frame, LOST_BEFORE, Message, OUTSIDE, Phase};
+pub use diapason_pipe::measured::{TunedReport, WrittenReport};
 pub use diapason_pipe::tuned::{Granted, Qos, Reason, Refused, Route, WouldFit};
 pub use error::Error;
 pub use function::{Function, Thread};

@@ -2,11 +2,11 @@
 
 use crate::agreement::{Inlet, bell, inlet};
 use crate::reading::{Heard, Reading, Way};
-use crate::work::{Base, Told, Work};
+use crate::work::{Base, Due, Told, Work};
 use crate::writing::{Exit, Written};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{TunedReport, WrittenReport};
 use diapason_canlib::{Frame, Message, Phase};
+use diapason_pipe::measured::{TunedReport, WrittenReport};
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
@@ -42,7 +42,7 @@ impl<P: Passage> Passer<P> {
         &self.passage
     }
 
-    /// What it has read since it began; the longest delay since the last look.
+    /// What it has read since it began. It reports the same by itself, once a second.
     pub fn report(&self) -> TunedReport {
         self.reading.report()
     }
@@ -82,8 +82,8 @@ impl<P: Passage> Work for Passer<P> {
 impl<P: Passage> Task for Passer<P> {
     fn run(&'static self) -> u64 {
         let Ok(ready) = bell(self.reading.base.place) else { return 1 };
-        let (mut ends, mut way) = (None, Way::new());
-        while ready.take(Nanos::FOREVER).is_ok() {
+        let (mut ends, mut way, mut due) = (None, Way::new(), Due::new());
+        while due.wait(&ready, Nanos::FOREVER) {
             ends = ends.or_else(|| self.ends());
             let Some((inlet, exit)) = &mut ends else { continue };
             exit.hear();
@@ -99,6 +99,9 @@ impl<P: Passage> Task for Passer<P> {
                         exit.put(&frame, arrived);
                     }
                 }
+            });
+            due.look(self.base(), || {
+                (Some(self.reading.next_report()), Some(self.written.next_report()))
             });
         }
         1

@@ -2,10 +2,9 @@
 
 use crate::agreement::{Desk, bell, counter};
 use crate::error::Error;
-use crate::function::{Function, Thread};
 use crate::work::{Teller, Work};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{TunedReport, WrittenReport};
+use diapason_pipe::measured::WrittenReport;
 use diapason_pipe::tuned::{Answer, Granted, Outcome, Qos, Request, Route, Wanted};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::{thread, time};
@@ -34,9 +33,6 @@ pub struct Pipe {
     bell: Semaphore,
     token: u32,
     granted: Option<Granted>,
-    /// The longest bounds since the last report: until a message is taken by the server, if it goes
-    /// to the device, and of the whole way.
-    bounds: [Nanos; 2],
 }
 
 /// A pipe on the route of `endpoint` with this quality of service, whose messages `thread` reads,
@@ -56,11 +52,6 @@ pub fn tpipe<T: Work>(
     Ok(pipe)
 }
 
-/// The longest that are measured: they leave out the fastest way there is.
-fn promised(granted: &Granted) -> [Nanos; 2] {
-    [granted.taken, granted.bound].map(|time| time - granted.least)
-}
-
 impl Pipe {
     /// A pipe that is not open yet, and its thread, which waits.
     ///
@@ -76,9 +67,8 @@ impl Pipe {
         }
         let (desk, bell) = (counter(place)?, bell(place)?);
         thread::start(desk.vcpu, "tpipe", PRIORITY, thread)?;
-        let bounds = [Nanos::ZERO; 2];
         let teller = Teller::new(thread.told());
-        Ok(Pipe { endpoint, thread, teller, desk, bell, token: 0, granted: None, bounds })
+        Ok(Pipe { endpoint, thread, teller, desk, bell, token: 0, granted: None })
     }
 
     /// Open it.
@@ -89,7 +79,7 @@ impl Pipe {
         if !self.thread.suits(route) {
             return Err(Error::NoSuchPlace);
         }
-        let granted = self.negotiate(Wanted::Open(route, *qos), qos, deadline)?;
+        let granted = self.negotiate(Wanted::Open(route, *qos), route, qos, deadline)?;
         self.endpoint.route = route;
         Ok(granted)
     }
@@ -99,15 +89,20 @@ impl Pipe {
     /// # Errors
     /// The server cannot promise that: it goes on as before.
     pub fn renegotiate(&mut self, qos: &Qos, deadline: Nanos) -> Result<Granted, Error> {
-        self.negotiate(Wanted::Change(*qos), qos, deadline)
+        self.negotiate(Wanted::Change(*qos), self.endpoint.route, qos, deadline)
     }
 
-    fn negotiate(&mut self, wanted: Wanted, qos: &Qos, deadline: Nanos) -> Result<Granted, Error> {
+    fn negotiate(
+        &mut self,
+        wanted: Wanted,
+        route: Route,
+        qos: &Qos,
+        deadline: Nanos,
+    ) -> Result<Granted, Error> {
         match self.ask(wanted, deadline)? {
             Outcome::Granted(granted) => {
                 self.granted = Some(granted);
-                let now = promised(&granted);
-                self.bounds = core::array::from_fn(|at| self.bounds[at].max(now[at]));
+                self.thread.base().promise(route, Some(&granted));
                 self.tell(Some((qos, &granted)));
                 Ok(granted)
             }
@@ -130,6 +125,7 @@ impl Pipe {
         match self.ask(Wanted::Close, deadline)? {
             Outcome::Closed => {
                 self.granted = None;
+                self.thread.base().promise(self.endpoint.route, None);
                 Ok(())
             }
             _ => Err(Error::Nonsense),
@@ -149,29 +145,12 @@ impl Pipe {
         let _ = self.bell.give();
     }
 
-    /// What `thread`, its thread, has seen, beside the most that it was promised since the last
-    /// report.
-    pub fn report<F: Function>(&mut self, thread: &Thread<F>) -> TunedReport {
-        let [_, bound] = self.promises();
-        let channel = self.endpoint.route.comes_from().unwrap_or_default();
-        let slots = self.granted.map_or(0, |granted| granted.slots.into());
-        TunedReport { channel, slots, bound, ..thread.report() }
-    }
-
-    /// What its thread knows of what it wrote, beside the most that was promised since the last
-    /// report; nothing if it only reads.
-    pub fn written(&mut self) -> Option<WrittenReport> {
+    /// What its thread knows of what it wrote since it began; nothing if it only reads.
+    #[must_use]
+    pub fn written(&self) -> Option<WrittenReport> {
         let channel = self.endpoint.route.goes_to()?;
         let report = self.thread.written()?;
-        let [taken, whole] = self.promises();
-        let (taken, whole) = ((report.taken.0, taken), (report.whole.0, whole));
-        Some(WrittenReport { place: self.endpoint.place as u8, channel, taken, whole, ..report })
-    }
-
-    /// The most since the last report.
-    fn promises(&mut self) -> [Nanos; 2] {
-        let now = self.granted.as_ref().map_or([Nanos::ZERO; 2], promised);
-        core::mem::replace(&mut self.bounds, now)
+        Some(WrittenReport { place: self.endpoint.place as u8, channel, ..report })
     }
 
     fn ask(&mut self, wanted: Wanted, deadline: Nanos) -> Result<Outcome, Error> {

@@ -4,8 +4,9 @@ use crate::agreement::Inlet;
 use crate::work::Base;
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{SLOTS, TunedReport};
+use diapason_abi::pipe::SLOTS;
 use diapason_canlib::{Arrival, LOST_BEFORE, Message, OUTSIDE, Phase};
+use diapason_pipe::measured::TunedReport;
 use diapason_rt::time;
 
 /// What came.
@@ -30,30 +31,20 @@ struct Counts {
     outside: AtomicU64,
     outages: AtomicU64,
     peak: AtomicU64,
-    longest: AtomicU64,
+    /// The longest delay, and what it may lack: ever, and since the last report.
+    longest: [AtomicU64; 2],
+    inexact: [AtomicU64; 2],
 }
 
-/// What is known of the way here.
+/// Where the channel is, as far as the reader knows.
 pub(crate) struct Way {
-    /// The smallest difference of the two clocks, since the channel was opened so many times.
-    fastest: (u16, u64),
     phase: Phase,
 }
 
 impl Way {
-    /// A channel that was never opened has no clock that could be compared.
+    /// Nothing is known.
     pub const fn new() -> Way {
-        Way { fastest: (u16::MAX, u64::MAX), phase: Phase::Absent }
-    }
-
-    /// When a message arrived, later by the fastest way here. Of two clocks: only differences
-    /// between such differences mean anything.
-    fn arrived(&mut self, arrival: &Arrival) -> Nanos {
-        let distance = arrival.taken.wrapping_sub(arrival.time);
-        let (opened, fastest) = self.fastest;
-        let fastest = if opened == arrival.opened { fastest.min(distance) } else { distance };
-        self.fastest = (arrival.opened, fastest);
-        Nanos(arrival.taken) - Nanos(distance - fastest)
+        Way { phase: Phase::Absent }
     }
 }
 
@@ -66,24 +57,40 @@ impl Reading {
             outside: AtomicU64::new(0),
             outages: AtomicU64::new(0),
             peak: AtomicU64::new(0),
-            longest: AtomicU64::new(0),
+            longest: [const { AtomicU64::new(0) }; 2],
+            inexact: [const { AtomicU64::new(0) }; 2],
         };
         Reading { base: Base::new(place), counts }
     }
 
-    /// What was counted since it began; the longest delay since the last look.
+    /// What was counted since it began.
     pub fn report(&self) -> TunedReport {
-        let Counts { messages, lost, overruns, outside, outages, peak, longest } = &self.counts;
+        let [longest, _] = &self.counts.longest;
+        let [inexact, _] = &self.counts.inexact;
+        self.with(longest.load(Ordering::Relaxed), inexact.load(Ordering::Relaxed))
+    }
+
+    /// The same; the longest delay since the last time.
+    pub fn next_report(&self) -> TunedReport {
+        let [_, longest] = &self.counts.longest;
+        let [_, inexact] = &self.counts.inexact;
+        self.with(longest.swap(0, Ordering::Relaxed), inexact.swap(0, Ordering::Relaxed))
+    }
+
+    fn with(&self, longest: u64, inexact: u64) -> TunedReport {
+        let Counts { messages, lost, overruns, outside, outages, peak, .. } = &self.counts;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         TunedReport {
             place: self.base.place as u8,
             messages: read(messages),
             lost: read(lost),
-            overruns: read(overruns),
-            outside: read(outside),
-            outages: read(outages),
-            peak: read(peak),
-            longest: Nanos(longest.swap(0, Ordering::Relaxed)),
+            overruns: small(read(overruns)),
+            outside: small(read(outside)),
+            outages: small(read(outages)),
+            inexact: small(inexact),
+            peak: small(read(peak)),
+            longest: Nanos(longest),
             ..TunedReport::default()
         }
     }
@@ -99,7 +106,7 @@ impl Reading {
                     hear(Heard::News(phase));
                 }
                 (None, Some(frame)) => {
-                    let arrived = way.arrived(&arrival);
+                    let arrived = Nanos(arrival.taken) - Nanos(arrival.moved.into());
                     hear(Heard::Message(&Message { frame, arrival }, arrived));
                     self.count(&arrival, time::now() - arrived);
                 }
@@ -115,7 +122,10 @@ impl Reading {
         add(&self.counts.messages, true);
         add(&self.counts.overruns, arrival.flags & LOST_BEFORE != 0);
         add(&self.counts.outside, arrival.flags & OUTSIDE != 0);
-        self.counts.longest.fetch_max(delay.0, Ordering::Relaxed);
+        for (longest, inexact) in self.counts.longest.iter().zip(&self.counts.inexact) {
+            longest.fetch_max(delay.0, Ordering::Relaxed);
+            inexact.fetch_max(arrival.inexact.into(), Ordering::Relaxed);
+        }
     }
 }
 

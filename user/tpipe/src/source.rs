@@ -1,11 +1,11 @@
 //! The thread of a pipe to a device: once in each period it asks a source for messages.
 
 use crate::agreement::bell;
-use crate::work::{Base, Terms, Told, Work};
+use crate::work::{Base, Due, Terms, Told, Work};
 use crate::writing::{Exit, Written};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::WrittenReport;
 use diapason_canlib::{Frame, Phase};
+use diapason_pipe::measured::WrittenReport;
 use diapason_pipe::tuned::Route;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
@@ -64,7 +64,7 @@ impl<S: Source> Writer<S> {
     }
 
     /// One period after the other until the terms are others.
-    fn write(&'static self, exit: &mut Exit, ready: &Semaphore, terms: &Terms) {
+    fn write(&'static self, exit: &mut Exit, ready: &Semaphore, terms: &Terms, due: &mut Due) {
         let (mut next, mut periods) = (time::now(), 0);
         while self.told.terms() == Some(*terms) {
             self.hear(exit);
@@ -76,8 +76,13 @@ impl<S: Source> Writer<S> {
                 }
             }
             // What is not written in its period is not made up for.
-            let _ = ready.take(next);
+            due.wait(ready, next);
+            self.look(due);
         }
+    }
+
+    fn look(&self, due: &mut Due) {
+        due.look(&self.base, || (None, Some(self.counts.next_report())));
     }
 
     fn hear(&self, exit: &mut Exit) {
@@ -112,8 +117,9 @@ impl<S: Source> Work for Writer<S> {
 impl<S: Source> Task for Writer<S> {
     fn run(&'static self) -> u64 {
         let Ok(ready) = bell(self.base.place) else { return 1 };
-        let mut exit = None;
+        let (mut exit, mut due) = (None, Due::new());
         loop {
+            self.look(&mut due);
             // What was written by other terms is through, or given up, before more is: the new
             // bound does not count it.
             match self.told.terms() {
@@ -122,9 +128,9 @@ impl<S: Source> Task for Writer<S> {
                         exit = Exit::open(self.base.place, &self.counts).ok();
                     }
                     let Some(exit) = &mut exit else { return 1 };
-                    self.write(exit, &ready, &terms);
+                    self.write(exit, &ready, &terms, &mut due);
                 }
-                _ if ready.take(Nanos::FOREVER).is_err() => return 1,
+                _ if !due.wait(&ready, Nanos::FOREVER) => return 1,
                 _ => {
                     if let Some(exit) = &mut exit {
                         self.hear(exit);

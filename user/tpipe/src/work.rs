@@ -1,26 +1,127 @@
 //! What a pipe and its thread, of whatever kind, are to each other.
 
-use core::sync::atomic::{AtomicBool, Ordering};
-use diapason_abi::Nanos;
-use diapason_abi::pipe::WrittenReport;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use diapason_abi::{Errno, Nanos};
+use diapason_pipe::measured::{Measured, REPORT, Report, TunedReport, WrittenReport};
 use diapason_pipe::tuned::{Granted, Qos, Route};
+use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
+use diapason_rt::{log, time};
 use diapason_state::{StateBuffer, StaticState, Writer};
 
 /// What all threads of pipes have.
 pub struct Base {
     pub(crate) place: usize,
     started: AtomicBool,
+    promised: Promised,
+}
+
+/// What the pipe was promised, for the reports of its thread.
+struct Promised {
+    was_open: AtomicBool,
+    from: AtomicU8,
+    to: AtomicU8,
+    slots: AtomicU32,
+    /// The longest until a message is taken by the server, and of the whole way: now, and the most
+    /// since the last report.
+    now: [AtomicU64; 2],
+    most: [AtomicU64; 2],
 }
 
 impl Base {
     pub(crate) const fn new(place: usize) -> Base {
-        Base { place, started: AtomicBool::new(false) }
+        let promised = Promised {
+            was_open: AtomicBool::new(false),
+            from: AtomicU8::new(0),
+            to: AtomicU8::new(0),
+            slots: AtomicU32::new(0),
+            now: [const { AtomicU64::new(0) }; 2],
+            most: [const { AtomicU64::new(0) }; 2],
+        };
+        Base { place, started: AtomicBool::new(false), promised }
+    }
+
+    /// The pipe has these terms from now on; none if it is closed.
+    pub(crate) fn promise(&self, route: Route, granted: Option<&Granted>) {
+        let promised = &self.promised;
+        // What is measured leaves out the fastest way there is.
+        let times = granted.map_or([Nanos::ZERO; 2], |granted| {
+            [granted.taken, granted.bound].map(|time| time - granted.least)
+        });
+        for ((now, most), time) in promised.now.iter().zip(&promised.most).zip(times) {
+            now.store(time.0, Ordering::Relaxed);
+            most.fetch_max(time.0, Ordering::Relaxed);
+        }
+        let slots = granted.map_or(0, |granted| granted.slots.into());
+        promised.slots.store(slots, Ordering::Relaxed);
+        if granted.is_some() {
+            promised.from.store(route.comes_from().unwrap_or_default(), Ordering::Relaxed);
+            promised.to.store(route.goes_to().unwrap_or_default(), Ordering::Relaxed);
+            promised.was_open.store(true, Ordering::Release);
+        }
+    }
+
+    /// Reports what was read, and written, if the pipe was ever open.
+    fn say(&self, read: Option<TunedReport>, written: Option<WrittenReport>) {
+        let promised = &self.promised;
+        if !promised.was_open.load(Ordering::Acquire) {
+            return;
+        }
+        let mut times =
+            promised.now.iter().zip(&promised.most).map(|(now, most)| {
+                Nanos(most.swap(now.load(Ordering::Relaxed), Ordering::Relaxed))
+            });
+        let [taken, bound] = core::array::from_fn(|_| times.next().unwrap_or_default());
+        let place = self.place as u8;
+        let read = read.map(|report| {
+            let (channel, slots) =
+                (promised.from.load(Ordering::Relaxed), promised.slots.load(Ordering::Relaxed));
+            Measured::Tuned(TunedReport { place, channel, slots, bound, ..report })
+        });
+        let written = written.map(|report| {
+            let channel = promised.to.load(Ordering::Relaxed);
+            let (taken, whole) = ((report.taken.0, taken), (report.whole.0, bound));
+            Measured::Written(WrittenReport { place, channel, taken, whole, ..report })
+        });
+        let at = time::now();
+        for said in read.into_iter().chain(written) {
+            log::measured(&Report { at, said }.words());
+        }
     }
 
     /// True once: it must be started then.
     pub(crate) fn begin(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// When a pipe's thread reports next.
+pub(crate) struct Due(Nanos);
+
+impl Due {
+    /// In a while.
+    pub fn new() -> Due {
+        Due(time::now() + REPORT)
+    }
+
+    /// Waits until there is something new, for a while, or until a report is due. False if there
+    /// is nothing to wait for any more.
+    pub fn wait(&self, ready: &Semaphore, until: Nanos) -> bool {
+        matches!(ready.take(until.min(self.0)), Ok(()) | Err(Errno::TimedOut | Errno::WouldBlock))
+    }
+
+    /// Reports if that is due; `report` gives what was read, and written.
+    pub fn look(
+        &mut self,
+        base: &Base,
+        report: impl FnOnce() -> (Option<TunedReport>, Option<WrittenReport>),
+    ) {
+        let now = time::now();
+        if now >= self.0 {
+            self.0 = now + REPORT;
+            let (read, written) = report();
+            base.say(read, written);
+        }
     }
 }
 
@@ -99,7 +200,7 @@ pub trait Work: Task + Sync + 'static {
     /// Can it be of a pipe on this route?
     fn suits(&self, route: Route) -> bool;
 
-    /// What became of what it wrote, if it writes; the longest times since the last look.
+    /// What became of what it wrote, if it writes; the longest times since it began.
     fn written(&self) -> Option<WrittenReport> {
         None
     }

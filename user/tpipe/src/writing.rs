@@ -3,20 +3,21 @@
 
 use crate::agreement::entrance;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
-use diapason_abi::pipe::WrittenReport;
 use diapason_abi::{Errno, Nanos};
 use diapason_canlib::agreement::{
     Counter, DEPARTURES, Departure, Ledger, REPORTS, REPORTS_KEPT, Request, Wanted,
 };
 use diapason_canlib::{Frame, Phase};
+use diapason_pipe::measured::WrittenReport;
 
 /// What is counted, by the thread alone; anybody may read it.
 pub(crate) struct Written {
     through: AtomicU64,
     lost: AtomicU64,
     outages: AtomicU64,
-    taken: AtomicU64,
-    whole: AtomicU64,
+    /// The longest times: ever, and since the last report.
+    taken: [AtomicU64; 2],
+    whole: [AtomicU64; 2],
     /// Messages of which nobody knows yet what becomes of them.
     pending: AtomicU64,
 }
@@ -27,8 +28,8 @@ impl Written {
             through: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             outages: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            whole: AtomicU64::new(0),
+            taken: [const { AtomicU64::new(0) }; 2],
+            whole: [const { AtomicU64::new(0) }; 2],
             pending: AtomicU64::new(0),
         }
     }
@@ -38,16 +39,29 @@ impl Written {
         self.pending.load(Ordering::Acquire) == 0
     }
 
-    /// What was counted since the thread began; the longest times since the last look.
+    /// What was counted since the thread began.
     pub fn report(&self) -> WrittenReport {
+        let [taken, _] = &self.taken;
+        let [whole, _] = &self.whole;
+        self.with([taken, whole].map(|time| time.load(Ordering::Relaxed)))
+    }
+
+    /// The same; the longest times since the last time.
+    pub fn next_report(&self) -> WrittenReport {
+        let [_, taken] = &self.taken;
+        let [_, whole] = &self.whole;
+        self.with([taken, whole].map(|time| time.swap(0, Ordering::Relaxed)))
+    }
+
+    fn with(&self, times: [u64; 2]) -> WrittenReport {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let longest = |time: &AtomicU64| (Nanos(time.swap(0, Ordering::Relaxed)), Nanos::ZERO);
+        let [taken, whole] = times.map(|time| (Nanos(time), Nanos::ZERO));
         WrittenReport {
             through: read(&self.through),
             lost: read(&self.lost),
             outages: read(&self.outages),
-            taken: longest(&self.taken),
-            whole: longest(&self.whole),
+            taken,
+            whole,
             ..WrittenReport::default()
         }
     }
@@ -86,8 +100,10 @@ impl Exit {
             let was = core::mem::replace(&mut self.phase, report.phase());
             let gone = was == Phase::Open && self.phase != Phase::Open;
             self.counts.outages.fetch_add(gone.into(), Ordering::Relaxed);
-            self.counts.taken.fetch_max(report.taking, Ordering::Relaxed);
-            self.counts.whole.fetch_max(report.whole, Ordering::Relaxed);
+            for (taken, whole) in self.counts.taken.iter().zip(&self.counts.whole) {
+                taken.fetch_max(report.taking, Ordering::Relaxed);
+                whole.fetch_max(report.whole, Ordering::Relaxed);
+            }
         }
         if waiting >= REPORTS - REPORTS_KEPT {
             // The server may have kept the last one for want of room.

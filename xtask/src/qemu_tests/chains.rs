@@ -1,7 +1,7 @@
 //! Chains of threads: from a CAN bus to another, and to a thread that samples.
 
 use super::{Observed, QemuTest};
-use diapason_abi::pipe::ChainReport;
+use diapason_pipe::measured::Measured;
 
 const GATEWAY: &str = "examples/can-gateway.toml";
 const NAME: &str = "chains of threads keep their bounds, from bus to bus and to a state message";
@@ -19,19 +19,22 @@ fn passed(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
     let last = |process: &str| {
-        let log = boot.log(process);
-        let report = log.iter().rev().find_map(|line| ChainReport::parse(line));
+        let chain = |measured: Measured| match measured {
+            Measured::Chain(report) => Some(report),
+            _ => None,
+        };
+        let report = boot.measured(process).into_iter().rev().find_map(chain);
         report.ok_or(format!("{process} said nothing of its chain"))
     };
     let (out, shown) = (last("writer")?, last("display")?);
     println!("{out:?}\n{shown:?}");
     // 1,389 frames a second from when the channels are open, of which the last second may miss.
     if out.lost > 0 || out.replaced > 0 || out.messages < (SECONDS - 2) * 1_380 {
-        return Err(format!("the gateway: {out}"));
+        return Err(format!("the gateway: {out:?}"));
     }
     let enough = shown.messages >= (SECONDS - 2) * 95 && shown.replaced > shown.messages;
     if shown.lost > 0 || !enough {
-        return Err(format!("the display: {shown}"));
+        return Err(format!("the display: {shown:?}"));
     }
     Ok(())
 }

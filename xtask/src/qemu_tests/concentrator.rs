@@ -1,7 +1,6 @@
 //! The CAN concentrator: every frame of five channels, both ways, on both machines.
 
 use super::{Observed, QemuTest};
-use diapason_abi::pipe::PipeReport;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 const NAME: &str = "the concentrator reads every frame of five channels";
@@ -47,11 +46,9 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
     boot.holds()?;
     let mut frames = 0;
     for channel in 0..CHANNELS {
-        let log = boot.log(&format!("reader-{channel}"));
-        let last = log.last().ok_or(format!("reader {channel} said nothing"))?;
-        match log.iter().rev().find_map(|line| PipeReport::parse(line)) {
+        match boot.pipe_reports(&format!("reader-{channel}")).last() {
             Some(report) if report.lost == 0 => frames += report.messages,
-            _ => return Err(format!("reader {channel}: {last}")),
+            other => return Err(format!("reader {channel}: {other:?}")),
         }
     }
     println!("{frames} frames");
@@ -72,11 +69,9 @@ fn paced(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
     for channel in 0..3 {
-        let log = boot.log(&format!("reader-{channel}"));
-        let last = log.last().ok_or(format!("reader {channel} said nothing"))?;
-        let report = log.iter().rev().find_map(|line| PipeReport::parse(line));
-        if !report.is_some_and(|report| report.lost == 0 && report.messages > 0) {
-            return Err(format!("reader {channel}: {last}"));
+        let reports = boot.pipe_reports(&format!("reader-{channel}"));
+        if !reports.last().is_some_and(|report| report.lost == 0 && report.messages > 0) {
+            return Err(format!("reader {channel}: {:?}", reports.last()));
         }
     }
     for channel in 3..CHANNELS {

@@ -1,7 +1,6 @@
 //! Faults on command, in the simulator: after each kind, the right recovery or the right alarm.
 
 use super::{Observed, QemuTest};
-use diapason_abi::pipe::PipeReport;
 
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// Its readers insist on every frame.
@@ -73,8 +72,9 @@ fn must(boot: &Observed, text: &str, times: usize) -> Result<(), String> {
 
 /// Frames of channel 4 at each report, and how many were missing.
 fn reports(boot: &Observed) -> Result<Vec<(u64, u64)>, String> {
-    let report = |line| PipeReport::parse(line).map(|report| (report.messages, report.lost));
-    let found: Vec<(u64, u64)> = boot.log("reader-4").into_iter().filter_map(report).collect();
+    let reports = boot.pipe_reports("reader-4");
+    let found: Vec<(u64, u64)> =
+        reports.iter().map(|report| (report.messages, report.lost.into())).collect();
     if found.len() == 4 { Ok(found) } else { Err(format!("the reader reported {found:?}")) }
 }
 

@@ -3,7 +3,8 @@
 
 use super::{Observed, QemuTest};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::{PipeReport, SLOTS, TunedReport, WrittenReport};
+use diapason_abi::pipe::SLOTS;
+use diapason_pipe::measured::{Measured, TunedReport, WrittenReport};
 
 const EXAMPLE: &str = "examples/tuned-pipes.toml";
 const NAME: &str = "tuned pipes: programs open, change, are refused and close them";
@@ -75,7 +76,11 @@ fn one(boots: &[Observed]) -> Result<&Observed, String> {
 
 /// Returns a program's reports about its pipe.
 fn reports(boot: &Observed, program: &str) -> Vec<TunedReport> {
-    boot.log(program).into_iter().filter_map(TunedReport::parse).collect()
+    let tuned = |measured| match measured {
+        Measured::Tuned(report) => Some(report),
+        _ => None,
+    };
+    boot.measured(program).into_iter().filter_map(tuned).collect()
 }
 
 fn last(boot: &Observed, program: &str) -> Result<TunedReport, String> {
@@ -101,9 +106,9 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
             said.then_some(()).ok_or(format!("{program} did not say `{step}`"))?;
         }
         let report = last(boot, program)?;
-        println!("{report}");
+        println!("{report:?}");
         if report.messages < 2 * RATE || report.bound > Nanos::from_millis(25) {
-            return Err(format!("{program}: {report}"));
+            return Err(format!("{program}: {report:?}"));
         }
     }
     engine(boot)
@@ -111,7 +116,7 @@ fn whole(boots: &[Observed]) -> Result<(), String> {
 
 /// The pipe of the description lost nothing.
 fn engine(boot: &Observed) -> Result<(), String> {
-    let said = boot.log("reader-0").into_iter().rev().find_map(PipeReport::parse);
+    let said = boot.pipe_reports("reader-0").pop();
     match said {
         Some(report) if report.lost == 0 && report.messages > 0 => Ok(()),
         other => Err(format!("the pipe of the description: {other:?}")),
@@ -136,10 +141,10 @@ fn resumed(boots: &[Observed]) -> Result<(), String> {
     for program in PROGRAMS {
         let all = reports(boot, program);
         let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
-        println!("{after}");
+        println!("{after:?}");
         let flows = after.messages - before.messages + BATCHES >= RATE;
         if after.outages != 1 || !flows || after.lost != 0 {
-            return Err(format!("{program}: {after}"));
+            return Err(format!("{program}: {after:?}"));
         }
         let line = boot.log(program).into_iter().find(|line| line.starts_with("closed: NOT WHOLE"));
         let missing =
@@ -167,7 +172,7 @@ fn too_many(boots: &[Observed]) -> Result<(), String> {
     for program in PROGRAMS {
         let report = last(boot, program)?;
         if report.outside < 1_000 || report.lost != 0 {
-            return Err(format!("{program}: {report}"));
+            return Err(format!("{program}: {report:?}"));
         }
     }
     only(boot, &["pipe-contract"])
@@ -191,11 +196,11 @@ fn outside(boots: &[Observed]) -> Result<(), String> {
 fn slow(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     let (brakes, logger) = (last(boot, "brakes")?, last(boot, "logger")?);
-    println!("{brakes}\n{logger}");
+    println!("{brakes:?}\n{logger:?}");
     engine(boot)?;
     whole_of(boot, "brakes")?;
-    if logger.lost < 100 || logger.peak != SLOTS as u64 || brakes.lost != 0 {
-        return Err(format!("{logger}"));
+    if logger.lost < 100 || logger.peak != SLOTS as u32 || brakes.lost != 0 {
+        return Err(format!("{logger:?}"));
     }
     only_of(boot, &["pipe-loss", "pipe-late"], "tpipe1")
 }
@@ -210,9 +215,9 @@ fn whole_of(boot: &Observed, program: &str) -> Result<(), String> {
 fn slowest(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     PROGRAMS.iter().try_for_each(|program| whole_of(boot, program))?;
-    let said = boot.log("reader-0").into_iter().rev().find_map(PipeReport::parse);
+    let said = boot.pipe_reports("reader-0").pop();
     match said {
-        Some(report) if report.lost > 100 && report.peak == SLOTS as u64 => println!("{report}"),
+        Some(report) if report.lost > 100 && report.peak == SLOTS as u32 => println!("{report:?}"),
         other => return Err(format!("the pipe of the description: {other:?}")),
     }
     only_of(boot, &["pipe-loss", "pipe-late", "pipe-buffer"], "engine")
@@ -260,7 +265,11 @@ fn written_again(boots: &[Observed]) -> Result<(), String> {
 const WRITTEN_RATE: u64 = 390;
 
 fn written(boot: &Observed, program: &str) -> Vec<WrittenReport> {
-    boot.log(program).into_iter().filter_map(WrittenReport::parse).collect()
+    let written = |measured| match measured {
+        Measured::Written(report) => Some(report),
+        _ => None,
+    };
+    boot.measured(program).into_iter().filter_map(written).collect()
 }
 
 /// Each step has its line, nothing changed by what was refused, and every message was through
@@ -287,11 +296,11 @@ fn through(boots: &[Observed]) -> Result<(), String> {
         wrong.map_or(Ok(()), |line| Err(format!("{program}: {line}")))?;
         let all = written(boot, program);
         let last = *all.last().ok_or(format!("{program} said nothing"))?;
-        println!("{last}");
+        println!("{last:?}");
         let late =
             all.iter().any(|it| it.taken.0 > it.taken.1 + SLACK || it.whole.0 > it.whole.1 + SLACK);
         if last.through < 2 * WRITTEN_RATE || last.lost != 0 || late {
-            return Err(format!("{program}: {last}"));
+            return Err(format!("{program}: {last:?}"));
         }
     }
     engine(boot)
@@ -303,9 +312,9 @@ fn back_again(boots: &[Observed]) -> Result<(), String> {
     for program in ["lamps", "gateway"] {
         let all = written(boot, program);
         let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
-        println!("{after}");
+        println!("{after:?}");
         if after.outages != 1 || after.through - before.through < WRITTEN_RATE - 2 * BATCHES {
-            return Err(format!("{program}: {after}"));
+            return Err(format!("{program}: {after:?}"));
         }
     }
     only(boot, &["pipe-outage", "pipe-loss"])

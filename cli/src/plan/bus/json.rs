@@ -71,7 +71,7 @@ fn periodic_object(
         "start": at.map(|at| at.start),
         "given_period": at.map(|at| at.period),
         "kept_by_the_mean": bused.mean.as_ref().is_some_and(|mean| mean.kept[index]),
-        "kept_to_the_letter": bused.literal.as_ref().is_some_and(|o| o.starts[index].is_some()),
+        "kept_by_the_algorithms": bused.literal.as_ref().is_some_and(|o| o.starts[index].is_some()),
     })
 }
 
@@ -89,7 +89,7 @@ fn bulk_object(instance: &UsbBus, bused: &Bused, endpoint: &Async, name: &str) -
         "bytes": endpoint.guarantee.map(|g| g.bytes),
         "within": endpoint.guarantee.map(|g| g.period),
         "c_by_the_mean": mean,
-        "c_to_the_letter": letter,
+        "c_by_the_equations": letter,
         "worst_ps": promise.map(|promise| promise.worst.0),
         "any_order_ps": promise.and_then(|promise| Some(promise.any_order?.0)),
     })

@@ -44,7 +44,9 @@ fn head(instance: &UsbBus, system: &System) -> String {
     let controller = u16::try_from(instance.device).ok();
     let controller = controller.and_then(|device| system.device_name(device)).unwrap_or_default();
     let coding = match (bus.speed, bus.coding) {
-        (Speed::Super, Coding::Ignored) => "; 8 bits on the wire per byte, as the article counts",
+        (Speed::Super, Coding::Ignored) => {
+            "; 8 bits on the wire per byte, as [USB 2023, eq. 3] counts"
+        }
         (Speed::Super, Coding::EightTen) => "; 10 bits on the wire per byte",
         _ => "",
     };
@@ -88,7 +90,7 @@ fn periodic_table(instance: &UsbBus, bused: &Bused, system: &System) -> String {
         ("start", Align::Right),
         ("every", Align::Right),
         ("by the mean", Align::Left),
-        ("to the letter", Align::Left),
+        ("algorithms 1-3", Align::Left),
     ]);
     for (index, endpoint) in instance.periodic.iter().enumerate() {
         table.row(periodic_row(instance, bused, index, endpoint, name(system, endpoint.id)));
@@ -197,8 +199,11 @@ fn left(instance: &UsbBus, bused: &Bused) -> String {
     let fullest = bused.fullest().map(|load| instance.bus.speed.slot() - load);
     let mean = bused.mean.as_ref().map(|mean| mean.left);
     let lines = [
-        (mean, format!("left of a {slot} on average: t_A as the article's tables read it")),
-        (bused.equations, "the least t_A by equations 6 and 8, to the letter".to_owned()),
+        (mean, format!("left of a {slot} on average: t_A as [USB 2023, tables 2 and 5] read it")),
+        (
+            bused.equations,
+            "the least t_A by [USB 2023, eq. 6 and 8], with this bus' limit".to_owned(),
+        ),
         (fullest, format!("really left in the fullest {slot} of this schedule")),
         (bused.sound, format!("needed in every {slot} for every guarantee to hold, exactly")),
     ];
@@ -217,7 +222,7 @@ fn bulk_table(instance: &UsbBus, bused: &Bused, system: &System) -> String {
         ("B", Align::Right),
         ("T", Align::Right),
         ("c by the mean", Align::Right),
-        ("c to the letter", Align::Right),
+        ("c by eq. 6 and 8", Align::Right),
         ("worst time", Align::Right),
         ("in any order", Align::Right),
         ("guaranteed", Align::Right),

@@ -1,19 +1,20 @@
 //! One pipe: what is known of the messages on their way through it, and which of them have arrived.
 
+use super::Around;
 use super::life::{Journey, Road};
 use super::wire::Carried;
-use crate::plan::Plan;
-use crate::surroundings::Sights;
+use crate::surroundings::clock_of;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{OUT_SLOTS, SLOTS};
 use diapason_can::Frame;
-use diapason_can::exchange::{Arrival, Departure};
+use diapason_can::exchange::{Arrival, Departure, Report};
 use diapason_core::ThreadId;
 use diapason_devices::can::{CanBus, Heard};
+use diapason_devices::faulty::OwnClock;
 use diapason_devices::kvaser::{CHANNELS, Load};
 use diapason_pipe::bill;
 use diapason_sim::Watched;
-use diapason_system::{System, UsbModel, Way};
+use diapason_system::{UsbModel, Way};
 use std::collections::VecDeque;
 
 /// The ring of a pipe: how far it is written and read, and where its records begin.
@@ -23,7 +24,7 @@ const RECORDS: usize = 128;
 /// Records in the ring of reports on a pipe to a device, the length of one, and where in it is how
 /// many messages are through.
 const REPORTS: u64 = 64;
-const REPORT: usize = 64;
+const REPORT: usize = size_of::<Report>();
 const THROUGH: usize = 16;
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;
@@ -61,11 +62,15 @@ pub struct Line {
     bus_free: Nanos,
     ring_free: Nanos,
     segments: [u16; 2],
+    /// The device's.
+    clock: OwnClock,
 }
 
 impl Line {
     /// A pipe from or to a device that is a model, and can be looked at.
-    pub fn new(system: &System, plan: &Plan, sights: &Sights, index: usize) -> Option<Line> {
+    pub fn new(around: &Around<'_>, index: usize) -> Option<Line> {
+        let Around { plan, sights, faults } = *around;
+        let system = plan.system();
         let pipe = system.pipes.get(index)?;
         let plug = system.usb.get(pipe.usb)?;
         let before = system.usb[..pipe.usb].iter().filter(|usb| usb.model == UsbModel::UsbCan);
@@ -97,6 +102,7 @@ impl Line {
             bus_free: Nanos::ZERO,
             ring_free: Nanos::ZERO,
             segments,
+            clock: clock_of(faults, pipe.usb),
         })
     }
 
@@ -110,7 +116,8 @@ impl Line {
     /// Frames passed its channel's bus.
     pub fn hear(&mut self, tap: usize, channel: usize, heard: &[Heard]) {
         if (self.tap, self.channel) == (tap, channel) {
-            self.heard.extend(heard);
+            let host = |heard: &Heard| Heard { time: self.clock.host(heard.time), ..*heard };
+            self.heard.extend(heard.iter().map(host));
         }
     }
 
@@ -188,7 +195,6 @@ impl Line {
         let load = Load::Arrival(frame);
         let carried = found(&mut self.carried, |carried| carried.what.load == load);
         let (heard, carried) = heard.zip(carried)?;
-        // The device's clock may be fast: it may say that a message came after it was sent on.
         let from = heard.time.min(carried.from);
         Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
     }
@@ -214,6 +220,12 @@ impl Line {
             bus_free = heard.time;
         }
         None
+    }
+
+    /// How long the oldest message has been in the pipe that nobody has taken out.
+    pub fn waiting(&self, now: Nanos) -> Nanos {
+        let oldest = self.records.iter().find(|record| record.taken.is_none());
+        oldest.map_or(Nanos::ZERO, |record| now - record.put.0)
     }
 
     /// Forget what is too old to come; the earliest instant that is still of interest.
@@ -249,6 +261,8 @@ fn arrival(memory: &[u8], place: usize) -> Option<Frame> {
         code: *record.get(28)?,
         flags: *record.get(29)?,
         opened: u16::from_le_bytes(*record.get(30..)?.first_chunk()?),
+        moved: 0,
+        inexact: 0,
     };
     arrival.frame()
 }

@@ -16,12 +16,14 @@ pub use life::Life;
 pub use seen::{Seen, Stage, render as render_stages, to_json as stages_to_json};
 pub use tell::render;
 
+use crate::outcome::Truth;
 use crate::plan::Plan;
 use crate::surroundings::Sights;
 use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_core::{Decision, Kernel, ThreadId};
 use diapason_sim::{History, Moment, Observer, Passed, Watched};
+use diapason_system::Fault;
 use life::{Journey, Roads};
 use line::{Line, WORDS};
 use wire::Wire;
@@ -62,6 +64,17 @@ impl Lives {
     }
 }
 
+/// What messages pass around a host.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// What is promised of the host.
+    pub plan: &'a Plan,
+    /// Where one can look.
+    pub sights: &'a Sights,
+    /// What goes wrong.
+    pub faults: &'a [Fault],
+}
+
 /// Everybody who follows messages.
 pub struct Messages {
     /// Of this pipe, this one is wanted.
@@ -79,9 +92,10 @@ pub struct Messages {
 impl Messages {
     /// Those of a system's pipes; `choice` is what will be asked for.
     #[must_use]
-    pub fn new(plan: &Plan, sights: &Sights, choice: Option<Choice>) -> Messages {
+    pub fn new(around: &Around<'_>, choice: Option<Choice>) -> Messages {
+        let Around { plan, sights, .. } = *around;
         let system = plan.system();
-        let line = |index| Line::new(system, plan, sights, index);
+        let line = |index| Line::new(around, index);
         let seen = plan.pipes.iter().map(|piped| Seen::new(piped.bill.as_ref().ok().copied()));
         let wanted = match choice {
             Some(Choice::This(pipe, number)) => Some((pipe, number)),
@@ -101,6 +115,18 @@ impl Messages {
     #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
         self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()
+    }
+
+    /// What is known for certain, by pipe, as of now; nothing of pipes that cannot be followed.
+    #[must_use]
+    pub fn truth(&self, now: Nanos) -> Vec<Option<Truth>> {
+        let truth = |(line, seen): (&Option<Line>, &Seen)| {
+            let longest = seen.worst.as_ref().map_or(Nanos::ZERO, Life::latency);
+            let (messages, longest_ns) = (seen.messages, longest.0);
+            let waiting_ns = line.as_ref()?.waiting(now).0;
+            Some(Truth { messages, longest_ns, waiting_ns })
+        };
+        self.lines.iter().zip(&self.lives.seen).map(truth).collect()
     }
 
     /// What became of all that arrived.

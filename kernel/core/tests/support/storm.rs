@@ -4,7 +4,7 @@
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
 use diapason_abi::archive::Archive;
-use diapason_abi::call::{MUTEX, NO_HINT, PARTIAL};
+use diapason_abi::call::{MEASUREMENT, MUTEX, NO_HINT, PARTIAL};
 use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
@@ -482,7 +482,9 @@ impl Storm<'_> {
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
-            (Call::Log, 1) => self.random.below(113),
+            (Call::Log, 1) => {
+                Some(self.random.below(150)).filter(|n| *n < 113).unwrap_or(MEASUREMENT)
+            }
             (Call::ReadSlow, 2) => self.random.below(200),
             (Call::MboxSend | Call::MboxReceive | Call::MboxCall | Call::ReadSlow, 1)
             | (Call::Log | Call::ReadSlow, 0)

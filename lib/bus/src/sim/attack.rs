@@ -3,13 +3,13 @@
 use super::exhaustive::exhaustive;
 use super::set::Set;
 use super::wire::Wire;
-use crate::article;
 use crate::endpoint::Starts;
 use crate::judge::Judge;
 use crate::plan::{Placed, Plan, plan};
 use crate::refusal::Unfit;
 use crate::rotation::Rotation;
 use crate::time::Picos;
+use crate::uniform;
 use crate::worst::Pattern;
 use alloc::vec::Vec;
 use diapason_random::Random;
@@ -34,19 +34,20 @@ pub struct Report {
     /// Runs with a transfer that took longer than the worst of those queued at the start of a slot:
     /// a planner that forgot the other starts would be caught.
     pub beyond_slot_starts: u64,
-    /// Sets the article's algorithms accept, and those of them whose schedule breaks a guarantee.
-    pub article: (u64, u64),
-    /// Sets where the article's algorithms keep more than the plan without breaking anything.
+    /// Sets uniform schedules accept, and those of them whose schedule breaks a guarantee.
+    pub uniform: (u64, u64),
+    /// Sets where uniform schedules keep more than the plan without breaking anything.
     pub beaten: Vec<u64>,
     /// Sets where Linux's first fit places all, and those of them that break a guarantee.
     pub linux: (u64, u64),
     /// Sets of [`compare`] that an exhaustive search accepts.
     pub exhaustive: u64,
-    /// Of the article's accepted sets, those that hold.
-    pub article_holds: u64,
+    /// Of the sets with a uniform schedule, those that hold.
+    pub uniform_holds: u64,
 }
 
-/// Plan `sets` random sets, simulate each accepted one `runs` times, and compare with the article.
+/// Plan `sets` random sets, simulate each accepted one `runs` times, and compare with uniform
+/// schedules.
 #[must_use]
 pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> Report {
     let mut report = Report::default();
@@ -59,7 +60,7 @@ pub fn attack(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> Report {
         report.sets += 1;
         let planned = plan(&set.bus, &set.periodic, &set.asyncs);
         if set.bus.starts == Starts::Chosen {
-            against_article(&set, planned.as_ref().ok(), index, &mut report);
+            against_uniform(&set, planned.as_ref().ok(), index, &mut report);
         }
         match planned {
             Ok(plan) => {
@@ -109,15 +110,15 @@ fn guaranteed(set: &Set, period: u32) -> u64 {
     set.bus.speed.slot().times(period.into()).0
 }
 
-/// The article's algorithms with steps of a tenth of a slot and with the smallest reservation.
-fn against_article(set: &Set, ours: Option<&Plan>, index: u64, report: &mut Report) {
+/// Uniform schedules, with steps of a tenth of a slot and with the smallest reservation.
+fn against_uniform(set: &Set, ours: Option<&Plan>, index: u64, report: &mut Report) {
     let (bus, periodic, asyncs) = (&set.bus, set.periodic.as_slice(), set.asyncs.as_slice());
     let judge = Judge::new(bus, asyncs);
-    let fine = article::least_enough(bus, asyncs, periodic);
-    let coarse = article::reservation(bus, asyncs, periodic, Picos(bus.speed.slot().0 / 10));
+    let fine = uniform::least_enough(bus, asyncs, periodic);
+    let coarse = uniform::reservation(bus, asyncs, periodic, Picos(bus.speed.slot().0 / 10));
     let (mut accepts, mut holds) = (false, false);
     for t_a in [fine, coarse].into_iter().flatten() {
-        let Some(outcome) = article::schedule(bus, periodic, t_a) else { continue };
+        let Some(outcome) = uniform::schedule(bus, periodic, t_a) else { continue };
         accepts = true;
         if judge.holds(&outcome.load) {
             holds = true;
@@ -127,10 +128,10 @@ fn against_article(set: &Set, ours: Option<&Plan>, index: u64, report: &mut Repo
             }
         }
     }
-    report.article.0 += u64::from(accepts);
-    report.article.1 += u64::from(accepts && !holds);
-    report.article_holds += u64::from(holds);
-    let starts = article::linux_first_fit(bus, periodic);
+    report.uniform.0 += u64::from(accepts);
+    report.uniform.1 += u64::from(accepts && !holds);
+    report.uniform_holds += u64::from(holds);
+    let starts = uniform::linux_first_fit(bus, periodic);
     if starts.iter().all(Option::is_some) {
         report.linux.0 += 1;
         let places = periodic.iter().zip(&starts);
@@ -146,18 +147,18 @@ fn against_article(set: &Set, ours: Option<&Plan>, index: u64, report: &mut Repo
     }
 }
 
-/// The article's schedules under the same attack: sets in which one breaks a guarantee by the exact
+/// Uniform schedules under the same attack: sets in which one breaks a guarantee by the exact
 /// test, and those of them in which the simulated bus was late, too.
 #[must_use]
-pub fn attack_article(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> (u64, u64) {
+pub fn attack_uniform(seed: u64, sets: core::ops::Range<u64>, runs: u32) -> (u64, u64) {
     let (mut unsound, mut caught) = (0, 0);
     for index in sets {
         let mut random = Random::stream(seed, index);
         let set = Set::draw(&mut random);
         let (bus, periodic) = (&set.bus, set.periodic.as_slice());
         let judge = Judge::new(bus, &set.asyncs);
-        let outcome = article::least_enough(bus, &set.asyncs, periodic)
-            .and_then(|t_a| article::schedule(bus, periodic, t_a));
+        let outcome = uniform::least_enough(bus, &set.asyncs, periodic)
+            .and_then(|t_a| uniform::schedule(bus, periodic, t_a));
         let Some(outcome) = outcome.filter(|outcome| !judge.holds(&outcome.load)) else { continue };
         unsound += 1;
         let places = periodic.iter().zip(&outcome.starts);
@@ -193,7 +194,7 @@ pub fn compare(seed: u64, sets: core::ops::Range<u64>) -> Report {
         }
         report.sets += 1;
         let planned = plan(&set.bus, &set.periodic, &set.asyncs);
-        against_article(&set, planned.as_ref().ok(), index, &mut report);
+        against_uniform(&set, planned.as_ref().ok(), index, &mut report);
         let possible = exhaustive(&set.bus, &set.periodic, &set.asyncs);
         report.accepted += u64::from(planned.is_ok());
         report.exhaustive += u64::from(possible);

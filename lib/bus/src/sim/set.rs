@@ -58,7 +58,7 @@ impl Set {
     /// all critical, and bulk that needs most of what they leave.
     #[must_use]
     pub fn draw_tight(random: &mut Random) -> Set {
-        let bus = Bus::article();
+        let bus = Bus::uncoded();
         let periodic: Vec<Periodic> = (0..random.within(3, 5))
             .map(|id| {
                 let period = 2 << random.within(0, 2);

@@ -1,4 +1,4 @@
-//! The article's endpoints: cameras of 33 KB, four bulk endpoints with one guarantee.
+//! The endpoints of [USB 2023]: cameras of 33 KB, four bulk endpoints with one guarantee.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use diapason_bus::{
@@ -35,14 +35,14 @@ pub fn bulk(id: u32, guarantee: Option<Guarantee>) -> Async {
     }
 }
 
-/// b₁ … b₄ of the article.
+/// b₁ … b₄ of [USB 2023].
 pub fn four(bytes: u32, period: u32) -> [Async; 4] {
     [101, 102, 103, 104].map(|id| bulk(id, Some(Guarantee { bytes, period })))
 }
 
-/// The article's bus with the whole microframe for periodic endpoints: timing alone decides.
+/// The bus of [USB 2023] with the whole microframe for periodic endpoints: timing alone decides.
 pub fn timing_alone() -> Bus {
-    Bus { periodic_percent: 100, ..Bus::article() }
+    Bus { periodic_percent: 100, ..Bus::uncoded() }
 }
 
 pub fn ns10(tenths: u64) -> Picos {
@@ -50,5 +50,5 @@ pub fn ns10(tenths: u64) -> Picos {
 }
 
 pub fn with_unit(unit: Unit) -> Bus {
-    Bus { unit, ..Bus::article() }
+    Bus { unit, ..Bus::uncoded() }
 }

@@ -190,7 +190,8 @@ impl Costs {
         self.paths.call(number).staying + AROUND_CALL
     }
 
-    /// The longest time a call takes, whoever goes on, with the caller's own instructions around it.
+    /// The longest time a call takes, whoever goes on, with the caller's own instructions around
+    /// it.
     #[must_use]
     pub fn call(&self, call: CallNumber) -> Nanos {
         let path = |stays| {

@@ -3,7 +3,8 @@
 //!
 //! The driver takes messages out of the ring as long as the device has room for them, those of
 //! several channels in turn, and keeps a number of transfers open. So a writer that writes as much
-//! as the ring takes breaks no assumption: it waits for itself. The theorem is in `docs/pipes-proofs.md`.
+//! as the ring takes breaks no assumption: it waits for itself. The theorem is in
+//! `docs/pipes-proofs.md`.
 
 use super::item::{Basis, Bill, What};
 use super::output::Drain;

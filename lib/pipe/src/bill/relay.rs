@@ -8,9 +8,9 @@
 use super::chain::{Link, chain};
 use super::refusal::Refusal;
 use super::steps::{Messages, Steps};
+use crate::measured::HOPS;
 use crate::size::Bucket;
 use diapason_abi::Nanos;
-use diapason_abi::pipe::HOPS;
 
 /// A thread of a chain, and how messages come to it.
 #[derive(Clone, Copy)]

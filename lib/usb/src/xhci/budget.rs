@@ -29,7 +29,7 @@ impl Buses {
     /// of a slot may be periodic. Not what hardware does.
     #[must_use]
     pub fn article() -> Buses {
-        let superspeed = Bus { periodic_percent: 100, ..Bus::article() };
+        let superspeed = Bus { periodic_percent: 100, ..Bus::uncoded() };
         Buses { superspeed, control: false, ..Buses::default() }
     }
 }

@@ -16,8 +16,8 @@
 //! `U·L + (1 − U)·U·T_i` each, top halves `S·L + Σh`, kernel paths `B`, overruns `ω` per VCPU. The
 //! constant parts count as part of `C_i` and add at most `ΣU(1 − U) + F`, because `T_i ≥ T_min`.
 //! The parts that grow with `L` slow the processor to `1 − ΣU − S`. Liu and Layland's theorem does
-//! the rest, and `LL` falls with `n`, so the test for all covers the test for the first `i`. ∎ `Paper`
-//! implies `Wide`, because `LL ≤ 1`.
+//! the rest, and `LL` falls with `n`, so the test for all covers the test for the first `i`. ∎
+//! `Paper` implies `Wide`, because `LL ≤ 1`.
 //!
 //! **Theorem (CSD).** If `Wide` holds and the queues are in the order of periods, the same is true
 //! whatever queues are ordered by deadline. *Proof.* Take the releases of any run as a fixed set of

@@ -59,7 +59,7 @@ fn printed(tally: &Tally) -> Row {
     Row::numbers("csd3.printed-test.missed", "%", None, share).note(format!(
         "sets that the test of [EMERALDS 1998, §4.3.4] accepts and that miss a deadline in \
          simulation, in percent of the {} accepted sets with a utilization of at least 0.9 and \
-         two tasks or more in DP2; {all:.2} % of all accepted sets; the test is not used for any promise",
+         two tasks or more in DP2; {all:.2} % of all accepted sets; no promise uses the test",
         tally.hard
     ))
 }

@@ -11,8 +11,9 @@ use diapason::qemu::{Ending, RunFolder};
 use diapason::session::{Run, Session};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
-use diapason_abi::pipe::PipeReport;
+use diapason_abi::record::Record;
 use diapason_devices::kvaser::CHANNELS;
+use diapason_pipe::measured::{self, PipeReport, Report};
 use diapason_system::RunOptions;
 use std::ffi::OsString;
 
@@ -83,11 +84,13 @@ impl Heard {
             heard.outcome.note(&line);
             if let Line::Log { text, .. } = &line {
                 heard.looks.hear(text);
-                if let Some(report) = PipeReport::parse(text)
-                    && let Some(reader) = heard.readers.get_mut(usize::from(report.channel))
-                {
-                    reader.push(report);
-                }
+            }
+            if let Line::Record(Record::Measured, words) = &line
+                && let Some(Report { said: measured::Measured::Pipe(report), .. }) =
+                    Report::of(&words[1..])
+                && let Some(reader) = heard.readers.get_mut(usize::from(report.channel))
+            {
+                reader.push(report);
             }
         };
         splitter.push(console, &mut take);
@@ -128,7 +131,7 @@ fn channel(heard: &Heard, seen: &Seen, index: usize, window: Window) -> Option<C
     let edge = carried * EDGE_MS / (window.end - window.begin).0.div_ceil(1_000_000) + 1;
     let beyond = reports.iter().skip(1).map(|report| report.whole.0).max()?;
     (received.abs_diff(carried) <= edge).then_some(Channel {
-        sent: received + last.lost,
+        sent: received + u64::from(last.lost),
         received,
         overruns: seen.looks[1].overruns.get(index).copied()?,
         reported: None,
@@ -158,7 +161,13 @@ mod tests {
     fn a_reader_is_heard_whatever_is_said_besides() {
         let report = PipeReport { channel: 4, messages: 463, ..PipeReport::default() };
         let beyond = PipeReport { channel: 5, ..report };
-        let console = format!("=5 {report}\n=6 {beyond}\n=5 CAN 4 WHOLE 463 frames\n~1\n");
+        let record = |process: u64, report: PipeReport| {
+            let words = Report { at: Nanos(7), said: measured::Measured::Pipe(report) }.words();
+            let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
+            format!("~{:x} {process:x}{words}", Record::Measured as u64)
+        };
+        let (report_line, other) = (record(5, report), record(6, beyond));
+        let console = format!("{report_line}\n{other}\n=5 CAN 4 WHOLE 463 frames\n~1\n");
         let heard = Heard::of(console.as_bytes());
         assert_eq!(heard.readers[4], [report]);
         assert_eq!(heard.readers.map(|reader| reader.len()), [0, 0, 0, 0, 1]);

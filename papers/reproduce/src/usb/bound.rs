@@ -18,7 +18,7 @@ const LOOK_NS: u64 = 125_000;
 
 /// The bus of the article: its packet times, and all of a microframe for periodic packets.
 pub fn bus() -> Bus {
-    Bus { periodic_percent: 100, ..Bus::article() }
+    Bus { periodic_percent: 100, ..Bus::uncoded() }
 }
 
 /// A camera: 33 packets every `period` microframes.

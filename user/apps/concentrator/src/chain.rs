@@ -1,8 +1,8 @@
 //! The agreement of the threads of the example's chains, and the reports of their last ones.
 
 use crate::passed::{Passed, WORDS};
-use diapason_abi::pipe::{ChainReach, ChainReport, HOPS};
-use diapason_rt::{Nanos, log};
+use diapason_pipe::measured::{ChainReport, HOPS, Measured, REPORT, Report};
+use diapason_rt::{Nanos, log, time};
 
 /// The mailbox from the reader to the controller.
 pub const READINGS: &str = "readings";
@@ -15,16 +15,25 @@ pub const NEWEST: &str = "newest";
 pub const SLOTS: usize = 32;
 /// The value of the state message.
 pub type Value = [u64; WORDS];
-/// How often threads say how it goes.
-pub const REPORT: Nanos = Nanos::from_secs(1);
+
+/// When a thread ends that ends after so many seconds; 0 is never.
+pub fn end_after(seconds: u64) -> Nanos {
+    if seconds == 0 { Nanos::FOREVER } else { time::now() + Nanos::from_secs(seconds) }
+}
 
 /// The messages at the end of a chain.
-#[derive(Default)]
 pub struct End {
     /// The last message's number, and its command's.
     last: (u64, u64),
     report: ChainReport,
-    reached: [Nanos; HOPS],
+    /// When the next report is due.
+    due: Nanos,
+}
+
+impl Default for End {
+    fn default() -> End {
+        End { last: (0, 0), report: ChainReport::default(), due: time::now() + REPORT }
+    }
 }
 
 impl End {
@@ -35,7 +44,8 @@ impl End {
 
     /// A message has passed `threads` threads, the last of them just now.
     pub fn passed(&mut self, message: &Passed, threads: usize) {
-        for (reached, at) in self.reached.iter_mut().zip(message.at).take(threads) {
+        let reached = self.report.reached.iter_mut();
+        for (reached, at) in reached.zip(message.at).take(threads) {
             *reached = (*reached).max(at - message.arrived);
         }
     }
@@ -52,13 +62,18 @@ impl End {
         self.report.whole = self.report.whole.max(now - message.arrived);
     }
 
-    /// The lines for the tools.
-    pub fn say(&mut self, threads: usize) {
-        log!("{}", self.report);
-        for (thread, after) in (0..).zip(self.reached.iter().take(threads)) {
-            log!("{}", ChainReach { thread, after: *after });
+    /// When the next report is due.
+    pub const fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Reports how the chain does, if that is due.
+    pub fn look(&mut self, now: Nanos) {
+        if now < self.due {
+            return;
         }
-        self.report.whole = Nanos::ZERO;
-        self.reached = [Nanos::ZERO; HOPS];
+        self.due = now + REPORT;
+        log::measured(&Report { at: now, said: Measured::Chain(self.report) }.words());
+        (self.report.whole, self.report.reached) = (Nanos::ZERO, [Nanos::ZERO; HOPS]);
     }
 }

@@ -6,7 +6,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_concentrator::chain::{End, NEWEST, REPORT, SLOTS, Value};
+use diapason_concentrator::chain::{End, NEWEST, SLOTS, Value, end_after};
 use diapason_concentrator::passed::Passed;
 use diapason_rt::thread::periodic;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, state, time};
@@ -29,9 +29,9 @@ fn main(Arguments([period, seconds, ..]): Arguments) {
 fn run(period: Nanos, seconds: u64) -> Result<(), Errno> {
     let newest = state::reader::<Value, SLOTS>(NEWEST)?;
     let (mut end, mut shown) = (End::default(), 0);
-    let (mut report_at, mut reports) = (time::now() + REPORT, 0);
+    let until = end_after(seconds);
     let mut jobs = periodic(time::now(), period, period);
-    while seconds == 0 || reports < seconds {
+    while time::now() < until {
         let mut message = Passed::of(newest.read());
         if message.number > shown {
             shown = message.number;
@@ -41,11 +41,7 @@ fn run(period: Nanos, seconds: u64) -> Result<(), Errno> {
             end.passed(&message, THREADS);
             end.through(&message, message.at[1]);
         }
-        if time::now() >= report_at {
-            end.say(THREADS);
-            report_at += REPORT;
-            reports += 1;
-        }
+        end.look(time::now());
         jobs.wait();
     }
     Ok(())

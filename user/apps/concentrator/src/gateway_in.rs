@@ -8,9 +8,8 @@
 #![forbid(unsafe_code)]
 
 use diapason_canlib::{Channel, Error};
-use diapason_concentrator::chain::{NEWEST, READINGS, REPORT, SLOTS, Value};
+use diapason_concentrator::chain::{NEWEST, READINGS, SLOTS, Value, end_after};
 use diapason_concentrator::passed::Passed;
-use diapason_concentrator::reports;
 use diapason_concentrator::tally::Tally;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, state, time};
@@ -56,22 +55,18 @@ fn read(number: usize, seconds: u64, how: u64) -> Result<(), Error> {
     let mut channel = Channel::listen(number)?;
     let mut next = Next::open(how)?;
     let mut tally = Tally::default();
-    let (mut report_at, mut reports) = (time::now() + REPORT, 0);
-    while seconds == 0 || reports < seconds {
-        match channel.read_wait(report_at) {
+    let end = end_after(seconds);
+    while time::now() < end {
+        match channel.read_wait(end) {
             Ok(message) => {
                 let now = time::now();
-                let moved = tally.count(&message.arrival, now);
-                let arrived = Nanos(message.arrival.taken) - moved;
+                channel.missed(tally.count(&message.arrival));
+                let arrived = Nanos(message.arrival.taken) - Nanos(message.arrival.moved.into());
                 let mut message = Passed { number: tally.frames, arrived, ..Passed::default() };
                 message.at[0] = now;
                 next.take(&message);
             }
-            Err(Error::TimedOut) => {
-                reports::report(number, &mut tally, &channel);
-                report_at += REPORT;
-                reports += 1;
-            }
+            Err(Error::TimedOut) => {}
             Err(error) => return Err(error),
         }
     }

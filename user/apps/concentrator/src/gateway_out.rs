@@ -1,7 +1,6 @@
 //! The last thread of a chain: writes each command to a CAN channel as a numbered frame.
 //!
-//! It says how its pipe does as `can-writer` does, and how the chain does: a message is through
-//! when the server knows that its frame is. Arguments: channel; after how many seconds it ends with
+//! It reports how the chain does: a message is through when the server knows that its frame is. Arguments: channel; after how many seconds it ends with
 //! a verdict (0: never).
 
 #![no_std]
@@ -10,7 +9,7 @@
 
 use diapason_abi::MESSAGE_BYTES;
 use diapason_canlib::Error;
-use diapason_concentrator::chain::{COMMANDS, End};
+use diapason_concentrator::chain::{COMMANDS, End, end_after};
 use diapason_concentrator::passed::Passed;
 use diapason_concentrator::stream::{REPORT, Stream};
 use diapason_rt::mailbox::Mailbox;
@@ -44,10 +43,10 @@ fn run(number: u64, seconds: u64) -> Result<(), Error> {
     let commands = Mailbox::open(COMMANDS)?;
     let mut stream = Stream::open(number)?;
     let (mut ring, mut end) = (Ring([Passed::default(); MOST]), End::default());
-    let (mut report_at, mut reports) = (time::now() + REPORT, 0);
+    let (until, mut say_at) = (end_after(seconds), time::now() + REPORT);
     let mut bytes = [0; MESSAGE_BYTES];
-    while seconds == 0 || reports < seconds {
-        match commands.receive_into(&mut bytes, report_at) {
+    while time::now() < until {
+        match commands.receive_into(&mut bytes, say_at.min(end.due()).min(until)) {
             Ok(_) => {
                 let mut message = Passed::from_bytes(&bytes);
                 let frame = stream.written();
@@ -61,17 +60,16 @@ fn run(number: u64, seconds: u64) -> Result<(), Error> {
                     Err(Error::Full) => {}
                     Err(error) => return Err(error),
                 }
-                stream.look(|frame, known| end.through(ring.place(frame), known))?;
             }
-            Err(Errno::TimedOut) => {
-                stream.look(|frame, known| end.through(ring.place(frame), known))?;
-                stream.read();
-                stream.report()?;
-                end.say(THREADS);
-                report_at += REPORT;
-                reports += 1;
-            }
+            Err(Errno::TimedOut) => {}
             Err(errno) => return Err(errno.into()),
+        }
+        stream.look(|frame, known| end.through(ring.place(frame), known))?;
+        end.look(time::now());
+        if time::now() >= say_at {
+            stream.read();
+            stream.say()?;
+            say_at += REPORT;
         }
     }
     stream.end()

@@ -6,7 +6,5 @@
 
 pub mod chain;
 pub mod passed;
-pub mod reports;
 pub mod stream;
 pub mod tally;
-pub mod underway;

@@ -2,7 +2,7 @@
 //! each of them.
 
 use diapason_abi::MESSAGE_BYTES;
-use diapason_abi::pipe::HOPS;
+use diapason_pipe::measured::HOPS;
 use diapason_rt::Nanos;
 
 /// A message on its way.

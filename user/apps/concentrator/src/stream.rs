@@ -1,7 +1,5 @@
 //! Numbered frames on their way to a CAN channel, and what came of them.
 
-use crate::underway::{Longest, UnderWay};
-use diapason_abi::pipe::{PipeDelays, PipeReport, PipeTaken};
 use diapason_can::frame::standard;
 use diapason_canlib::{Channel, Error, Frame, Status};
 use diapason_rt::{Nanos, log, time};
@@ -22,7 +20,9 @@ const FIRST_ID: u32 = 0x100;
 pub struct Stream {
     number: u64,
     channel: Channel,
-    frames: UnderWay,
+    /// Frames written, and those of them that are known to be through.
+    written: u64,
+    through: u64,
     /// The receiver's last receipt.
     receipt: (u32, u32),
     /// Frames through, and when, as of the last report.
@@ -36,24 +36,23 @@ impl Stream {
         channel.set_bus_params(BIT_RATE, SAMPLE_POINT)?;
         // The interface may be plugged in later.
         channel.bus_on(Nanos::FOREVER)?;
-        let (frames, receipt, last) = (UnderWay::default(), (0, 0), (0, Nanos::ZERO));
-        Ok(Stream { number, channel, frames, receipt, last })
+        let (written, through, receipt, last) = (0, 0, (0, 0), (0, Nanos::ZERO));
+        Ok(Stream { number, channel, written, through, receipt, last })
     }
 
     /// The next frame, if the pipe has room for it.
     pub fn write(&mut self) -> Result<(), Error> {
         let id = standard(FIRST_ID + self.number as u32).map_err(|_| Error::NoSuchChannel)?;
-        let bytes = self.frames.written().to_le_bytes();
+        let bytes = self.written.to_le_bytes();
         let frame = Frame::data(id, &bytes).map_err(|_| Error::NoSuchChannel)?;
-        let now = time::now();
         self.channel.write(&frame)?;
-        self.frames.write(now);
+        self.written += 1;
         Ok(())
     }
 
     /// Returns the number of written frames.
     pub const fn written(&self) -> u64 {
-        self.frames.written()
+        self.written
     }
 
     /// Looks at the fate of written frames: calls `each` for every frame that is through, with its
@@ -61,10 +60,10 @@ impl Stream {
     pub fn look(&mut self, mut each: impl FnMut(u64, Nanos)) -> Result<(), Error> {
         self.channel.read_status()?;
         while let Some(mark) = self.channel.next_mark() {
-            self.frames.newly(&mark).for_each(|frame| each(frame, mark.known));
-            self.frames.through(mark);
+            let through = mark.through.min(self.written).max(self.through);
+            (self.through..through).for_each(|frame| each(frame, mark.known));
+            self.through = through;
         }
-        self.frames.count();
         Ok(())
     }
 
@@ -72,13 +71,14 @@ impl Stream {
     pub fn read(&mut self) {
         while let Ok(message) = self.channel.read() {
             if let Some((count, wrong)) = receipt(message.frame.bytes()) {
+                self.channel.missed(wrong.saturating_sub(self.receipt.1).into());
                 self.receipt = (count, wrong);
             }
         }
     }
 
-    /// One line for people, and those of the pipe.
-    pub fn report(&mut self) -> Result<(), Error> {
+    /// One line for people.
+    pub fn say(&mut self) -> Result<(), Error> {
         let status = self.channel.read_status()?;
         let Status { through, given_up, last_through: (at, _), .. } = status;
         let (before, since) = core::mem::replace(&mut self.last, (through, at));
@@ -86,12 +86,6 @@ impl Stream {
         let rate = ((through - before) * 1_000_000_000 + span / 2) / span;
         let (number, pending, (read, wrong)) = (self.number, status.pending(), self.receipt);
         log!("OUT {number} {rate} {through} {pending} {given_up} {read} {wrong}");
-        let (channel, lost, peak) = (number as u8, given_up + u64::from(wrong), self.frames.peak());
-        let Longest { taking, moving, back: reading, whole } = self.frames.take_longest();
-        let messages = through;
-        log!("{}", PipeReport { channel, messages, lost, peak, reading, moving, whole });
-        log!("{}", PipeTaken { channel, taking });
-        PipeDelays::lines(channel, self.frames.spread()).for_each(|line| log!("{line}"));
         Ok(())
     }
 
@@ -101,7 +95,7 @@ impl Stream {
         time::sleep(LAST_RECEIPT);
         self.read();
         let status = self.channel.read_status()?;
-        let (number, written, (read, wrong)) = (self.number, self.frames.written(), self.receipt);
+        let (number, written, (read, wrong)) = (self.number, self.written, self.receipt);
         let whole = status.through == written && u64::from(read) == written && wrong == 0;
         let verdict = if whole { "WHOLE" } else { "NOT WHOLE" };
         log!("OUT {number} {verdict} {written} written, {read} received, {wrong} wrong");

@@ -1,9 +1,7 @@
 //! The count of a channel's messages: every sender numbers its messages, so missing ones show.
 
 use core::fmt;
-use diapason_abi::pipe::{SIZES, size_of_delay};
-use diapason_canlib::{Arrival, LOST_BEFORE, OUTSIDE};
-use diapason_rt::Nanos;
+use diapason_canlib::{Arrival, LOST_BEFORE};
 
 /// Most identifiers that are told apart; the article's buses have four each.
 const SENDERS: usize = 16;
@@ -28,71 +26,25 @@ pub struct Faults {
     pub unknown: u64,
 }
 
-/// The longest delays of a message.
-#[derive(Clone, Copy, Default)]
-pub struct Delays {
-    /// From the server to here.
-    pub reading: Nanos,
-    /// From the bus to the server, beyond the fastest there ever was: the clock of the interface
-    /// began at a time nobody here knows.
-    pub moving: Nanos,
-    /// The two together.
-    pub whole: Nanos,
-}
-
 /// The messages so far.
+#[derive(Default)]
 pub struct Tally {
     senders: [Sender; SENDERS],
     known: usize,
     /// Frames in all.
     pub frames: u64,
-    /// Those outside of their contract.
-    pub outside: u64,
     /// The faults in them.
     pub faults: Faults,
-    delays: Delays,
-    /// How many messages took how long, by size.
-    spread: [u32; SIZES],
-    /// The smallest difference of the two clocks, since the channel was opened so many times.
-    fastest: Option<(u16, u64)>,
-}
-
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally {
-            senders: [Sender::default(); SENDERS],
-            known: 0,
-            frames: 0,
-            outside: 0,
-            faults: Faults::default(),
-            delays: Delays::default(),
-            spread: [0; SIZES],
-            fastest: None,
-        }
-    }
 }
 
 impl Tally {
-    /// A frame that was read at `now`. How long it took to the server, beyond the fastest.
-    pub fn count(&mut self, arrival: &Arrival, now: Nanos) -> Nanos {
+    /// A frame that was read. How many before it are missing.
+    pub fn count(&mut self, arrival: &Arrival) -> u64 {
         self.frames += 1;
-        self.outside += u64::from(arrival.flags & OUTSIDE != 0);
         self.faults.overruns += u64::from(arrival.flags & LOST_BEFORE != 0);
-        let reading = now - Nanos(arrival.taken);
-        // Of two clocks: only differences between such differences mean anything.
-        let distance = arrival.taken.wrapping_sub(arrival.time);
-        let before = self.fastest.filter(|(opened, _)| *opened == arrival.opened);
-        let fastest = before.map_or(distance, |(_, fastest)| fastest.min(distance));
-        self.fastest = Some((arrival.opened, fastest));
-        let moving = Nanos(distance - fastest);
-        let longest = &mut self.delays;
-        longest.reading = longest.reading.max(reading);
-        longest.moving = longest.moving.max(moving);
-        longest.whole = longest.whole.max(moving + reading);
-        let size = &mut self.spread[size_of_delay(moving + reading)];
-        *size = size.saturating_add(1);
+        let before = self.faults.missing;
         self.check(arrival.id, u64::from_le_bytes(arrival.data), arrival.code);
-        moving
+        self.faults.missing - before
     }
 
     fn check(&mut self, id: u32, number: u64, code: u8) {
@@ -116,16 +68,6 @@ impl Tally {
     pub fn is_whole(&self) -> bool {
         let Faults { missing, disordered, overruns, unknown } = self.faults;
         self.frames > 0 && missing + disordered + overruns + unknown == 0
-    }
-
-    /// How many messages took how long, by size.
-    pub fn spread(&self) -> &[u32; SIZES] {
-        &self.spread
-    }
-
-    /// The longest delays since the last look.
-    pub fn take_delays(&mut self) -> Delays {
-        core::mem::take(&mut self.delays)
     }
 }
 

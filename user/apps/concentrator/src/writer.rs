@@ -3,9 +3,9 @@
 //! Once a second it says `OUT channel rate through pending given-up received wrong`: frames a
 //! second by the interface's clock, frames acknowledged on the bus, frames under way, frames that
 //! will not be sent, and what the receiver on the bus says of them in its receipts: how many it
-//! read, and how many were missing or out of order. It says besides how its pipe does, in the line
-//! that the tools read (`PipeReport`). Arguments: channel, after how many seconds it ends with a
-//! verdict (0: never), and how often it fills the pipe, in us.
+//! read, and how many were missing or out of order. The library reports how the pipe does.
+//! Arguments: channel, after how many seconds it ends with a verdict (0: never), and how often it
+//! fills the pipe, in us.
 
 #![no_std]
 #![no_main]
@@ -38,7 +38,7 @@ fn write(number: u64, seconds: u64, period: Nanos) -> Result<(), Error> {
         stream.read();
         if now >= report_at {
             look(&mut stream)?;
-            stream.report()?;
+            stream.say()?;
             report_at += REPORT;
             reports += 1;
         }

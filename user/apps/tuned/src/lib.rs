@@ -8,8 +8,6 @@ use diapason_tpipe::{Error, Granted, Pipe, Qos, Reason, Route};
 
 /// The server answers within this time.
 const ANSWER: Nanos = Nanos::from_secs(5);
-/// How often a program says how it goes.
-pub const REPORT: Nanos = Nanos::from_secs(1);
 /// Until the device is there it asks again after this time.
 const AGAIN: Nanos = Nanos::from_millis(200);
 
@@ -98,16 +96,6 @@ pub fn again(pipe: &mut Pipe, qos: &Qos, before: &Granted) -> Result<(), Error> 
     let same = pipe.renegotiate(qos, soon())? == *before;
     log!("{}", if same { "as before" } else { "WRONG: not as before" });
     Ok(())
-}
-
-/// Says every second what became of what was written.
-pub fn watch(pipe: &mut Pipe, seconds: u64) {
-    for _ in 0..seconds {
-        time::sleep(REPORT);
-        if let Some(report) = pipe.written() {
-            log!("{report}");
-        }
-    }
 }
 
 /// Closes it when all is through, and says whether it was; `written` messages at least.

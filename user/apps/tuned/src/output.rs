@@ -1,9 +1,8 @@
 //! Opens a pipe to a device while the system runs, is refused what cannot be, changes it, writes
 //! numbered messages, and closes it.
 //!
-//! Each step is one line in the log, and once a second it says how its pipe does. Arguments: the
-//! place of its pipe, the channel, messages a second that it writes, and after how many seconds it
-//! ends with a verdict.
+//! Each step is one line in the log. Arguments: the place of its pipe, the channel, messages a
+//! second that it writes, and after how many seconds it ends with a verdict.
 
 #![no_std]
 #![no_main]
@@ -15,7 +14,7 @@ use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
 use diapason_tpipe::{
     Endpoint, Error, Frame, Outbox, Phase, Pipe, Qos, Reason, Route, Source, Writer,
 };
-use diapason_tuned::{again, finish, opened, refused, say_written, soon, watch, wish};
+use diapason_tuned::{again, finish, opened, refused, say_written, soon, wish};
 
 entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
@@ -73,7 +72,7 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     again(&mut pipe, &usual, &granted)?;
     let quick = wish(rate, Nanos::from_millis(70), SLOTS);
     say_written("changed", &pipe.renegotiate(&quick, soon())?);
-    watch(&mut pipe, seconds);
+    time::sleep(Nanos::from_secs(seconds));
     let written = || thread.source().next.load(Ordering::Relaxed);
     finish(&mut pipe, written)
 }

@@ -1,9 +1,12 @@
-//! The article's own scheduler, to the letter: equations 4 to 8 and Algorithms 1 to 3.
+//! Schedules with the same reservation in every slot: [USB 2023], equations 4 to 8 and Algorithms 1
+//! to 3.
 //!
 //! Nothing here is a promise: `t_A` is treated as time that can be divided, transfers as if they
 //! were queued at the start of a slot. `docs/bus.md` shows sets that break it. It is here so that
-//! its figures can be printed beside the exact ones, and so that nothing it rightly accepts is
-//! refused by [`crate::plan`](fn@crate::plan). Endpoints are those that [`crate::check`] accepts.
+//! these figures can be printed beside the exact ones, and so that nothing that such a schedule
+//! rightly accepts is refused by [`crate::plan`](fn@crate::plan). The limit for periodic endpoints
+//! is that of the bus, which need not be the paper's 90 %. Endpoints are those that
+//! [`crate::check`] accepts.
 
 use crate::endpoint::{Async, Bus, Criticality, Periodic};
 use crate::place::{Bins, Fit, Item};
@@ -92,7 +95,7 @@ pub fn least_enough(bus: &Bus, asyncs: &[Async], periodic: &[Periodic]) -> Optio
     (t_a <= most_reservation(bus, periodic)).then_some(t_a)
 }
 
-/// What the article's scheduler decides.
+/// A schedule, if it is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The reservation in every slot.

@@ -1,0 +1,388 @@
+//! What the ends of pipes measure, and the words in which they report it.
+//!
+//! A report is a record: the kernel adds the process that made it, so nobody reports for another,
+//! and no text that a program logs is one. Words are packed and read here and nowhere else.
+
+mod delays;
+mod gauge;
+
+pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
+pub use gauge::{Gauge, Passed};
+
+use diapason_abi::Nanos;
+pub use diapason_abi::pipe::HOPS;
+use diapason_abi::record::{MEASURED_VALUES, MEASURED_WORDS};
+
+/// Reports of a pipe, a chain or a tuned pipe come so often.
+pub const REPORT: Nanos = Nanos::from_secs(1);
+
+/// The words of a report, without the process.
+pub type Words = [u64; MEASURED_WORDS];
+/// Its values.
+type Values = [u64; MEASURED_VALUES];
+
+/// A report: what was measured, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// When it was written.
+    pub at: Nanos,
+    /// What it says.
+    pub said: Measured,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measured {
+    /// How a pipe of the description does.
+    Pipe(PipeReport),
+    /// How the delays of its messages are spread.
+    Delays(PipeDelays),
+    /// How a chain of threads does.
+    Chain(ChainReport),
+    /// How a pipe does that a program opened while it ran.
+    Tuned(TunedReport),
+    /// How such a pipe to a device does.
+    Written(WrittenReport),
+}
+
+/// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PipeReport {
+    /// The pipe goes to a device.
+    pub to_device: bool,
+    /// The channel of the device.
+    pub channel: u8,
+    /// Messages read so far; of a pipe to a device, those that are through.
+    pub messages: u64,
+    /// Messages that were lost so far, on whatever part of the way.
+    pub lost: u32,
+    /// Messages outside of the contract so far.
+    pub outside: u32,
+    /// Most that ever waited in the buffer; of a pipe to a device, that were under way.
+    pub peak: u32,
+    /// By how much `moving` and `whole` may be too short, because two clocks drift.
+    pub inexact: u32,
+    /// From the server to the reader. Of a pipe to a device: its acknowledgement to the server,
+    /// beyond the fastest.
+    pub reading: Nanos,
+    /// From the device to the server, beyond the fastest: the two have clocks of their own. Of a
+    /// pipe to a device: from the writer until it is through on the device's bus.
+    pub moving: Nanos,
+    /// The longest sum of the two for one message.
+    pub whole: Nanos,
+    /// Of a pipe to a device: from the writer until the server took it.
+    pub taking: Nanos,
+    /// The smallest difference between the host's clock and the device's, of all messages since
+    /// the last report, modulo 2^64; [`NO_DISTANCE`] if there were none.
+    pub distance: u64,
+}
+
+/// No messages came whose clocks could be compared.
+pub const NO_DISTANCE: u64 = 1 << 63;
+
+/// How the messages of a chain do, from the device to the chain's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChainReport {
+    /// Messages at the end so far.
+    pub messages: u64,
+    /// Messages that are missing there, and that no newer one stands for.
+    pub lost: u64,
+    /// Messages that a newer one stands for: a thread took the newest only.
+    pub replaced: u64,
+    /// The longest that one took since the last report, beyond the fastest way from the device to
+    /// the server.
+    pub whole: Nanos,
+    /// The longest until a message had passed each thread since the last report.
+    pub reached: [Nanos; HOPS],
+}
+
+/// How a pipe does that a program opened while it ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TunedReport {
+    /// Its place in the description.
+    pub place: u8,
+    /// The channel it comes from.
+    pub channel: u8,
+    /// Messages read so far.
+    pub messages: u64,
+    /// Messages that found its buffer full.
+    pub lost: u64,
+    /// Times the device said that it had lost some.
+    pub overruns: u32,
+    /// Messages outside of the pipe's contract.
+    pub outside: u32,
+    /// Times the channel was not there for a while.
+    pub outages: u32,
+    /// By how much `longest` may be too short, because two clocks drift.
+    pub inexact: u32,
+    /// Most that ever waited in its buffer.
+    pub peak: u32,
+    /// Most that may, on the terms it has; none if it is closed.
+    pub slots: u32,
+    /// The longest that one took since the last report, beyond the fastest.
+    pub longest: Nanos,
+    /// The longest that one may, beyond the fastest; zero if it is closed.
+    pub bound: Nanos,
+}
+
+/// How such a pipe to a device does, from the write, or from the arrival of what is passed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WrittenReport {
+    /// Its place in the description.
+    pub place: u8,
+    /// The channel it goes to.
+    pub channel: u8,
+    /// Messages that are through.
+    pub through: u64,
+    /// Messages that will not be sent any more, or found no room.
+    pub lost: u64,
+    /// Times the channel was not there for a while.
+    pub outages: u64,
+    /// The longest until the server had taken one, since the last report, and the longest promised.
+    pub taken: (Nanos, Nanos),
+    /// The same until it was known to be through; zero if it is closed.
+    pub whole: (Nanos, Nanos),
+}
+
+/// Kinds of reports, as numbers.
+const PIPE: u8 = 1;
+const DELAYS: u8 = 2;
+const CHAIN: u8 = 3;
+const TUNED: u8 = 4;
+const WRITTEN: u8 = 5;
+
+/// Two numbers in one word.
+const fn pair(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+/// And back.
+const fn halves(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+impl Report {
+    /// As words.
+    #[must_use]
+    pub fn words(&self) -> Words {
+        let (what, values) = self.said.packed();
+        let [a, b, c, d, e, f, g, h] = values;
+        [self.at.0, u32::from_le_bytes(what).into(), a, b, c, d, e, f, g, h]
+    }
+
+    /// Out of words; `None` if they are no report.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<Report> {
+        let &[at, what, a, b, c, d, e, f, g, h] = words else { return None };
+        let what = u32::try_from(what).ok()?.to_le_bytes();
+        let said = Measured::unpacked(what, [a, b, c, d, e, f, g, h])?;
+        Some(Report { at: Nanos(at), said })
+    }
+}
+
+impl Measured {
+    /// What of (kind, place or way, channel, part), and the values.
+    fn packed(&self) -> ([u8; 4], Values) {
+        match self {
+            Measured::Pipe(report) => {
+                ([PIPE, report.to_device.into(), report.channel, 0], report.values())
+            }
+            Measured::Delays(delays) => {
+                let way = delays.to_device.into();
+                ([DELAYS, way, delays.channel, delays.part], delays.values())
+            }
+            Measured::Chain(report) => ([CHAIN, 0, 0, 0], report.values()),
+            Measured::Tuned(report) => ([TUNED, report.place, report.channel, 0], report.values()),
+            Measured::Written(report) => {
+                ([WRITTEN, report.place, report.channel, 0], report.values())
+            }
+        }
+    }
+
+    fn unpacked(what: [u8; 4], values: Values) -> Option<Measured> {
+        Some(match what {
+            [PIPE, way @ 0..=1, channel, 0] => {
+                Measured::Pipe(PipeReport::of(way == 1, channel, values))
+            }
+            [DELAYS, way @ 0..=1, channel, part] => {
+                Measured::Delays(PipeDelays::of(way == 1, channel, part, values)?)
+            }
+            [CHAIN, 0, 0, 0] => Measured::Chain(ChainReport::of(values)),
+            [TUNED, place, channel, 0] => Measured::Tuned(TunedReport::of(place, channel, values)),
+            [WRITTEN, place, channel, 0] => {
+                Measured::Written(WrittenReport::of(place, channel, values))
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl PipeReport {
+    fn values(&self) -> Values {
+        let PipeReport { messages, lost, outside, peak, inexact, distance, .. } = *self;
+        let [reading, moving, whole, taking] =
+            [self.reading, self.moving, self.whole, self.taking].map(|time| time.0);
+        let (counts, more) = (pair(lost, outside), pair(peak, inexact));
+        [messages, counts, more, reading, moving, whole, taking, distance]
+    }
+
+    fn of(to_device: bool, channel: u8, values: Values) -> PipeReport {
+        let [messages, counts, more, reading, moving, whole, taking, distance] = values;
+        let [reading, moving, whole, taking] = [reading, moving, whole, taking].map(Nanos);
+        let ((lost, outside), (peak, inexact)) = (halves(counts), halves(more));
+        PipeReport {
+            to_device,
+            channel,
+            messages,
+            lost,
+            outside,
+            peak,
+            inexact,
+            reading,
+            moving,
+            whole,
+            taking,
+            distance,
+        }
+    }
+}
+
+impl ChainReport {
+    fn values(&self) -> Values {
+        let ChainReport { messages, lost, replaced, whole, reached } = *self;
+        let [a, b, c, d] = reached.map(|time| time.0);
+        [messages, lost, replaced, whole.0, a, b, c, d]
+    }
+
+    fn of([messages, lost, replaced, whole, a, b, c, d]: Values) -> ChainReport {
+        let (whole, reached) = (Nanos(whole), [a, b, c, d].map(Nanos));
+        ChainReport { messages, lost, replaced, whole, reached }
+    }
+}
+
+impl TunedReport {
+    fn values(&self) -> Values {
+        let TunedReport { messages, lost, overruns, outside, outages, inexact, .. } = *self;
+        let TunedReport { peak, slots, longest, bound, .. } = *self;
+        let (counts, more) = (pair(overruns, outside), pair(outages, inexact));
+        [messages, lost, counts, more, pair(peak, slots), longest.0, bound.0, 0]
+    }
+
+    fn of(place: u8, channel: u8, values: Values) -> TunedReport {
+        let [messages, lost, counts, more, fill, longest, bound, _] = values;
+        let ((overruns, outside), (outages, inexact)) = (halves(counts), halves(more));
+        let ((peak, slots), longest, bound) = (halves(fill), Nanos(longest), Nanos(bound));
+        TunedReport {
+            place,
+            channel,
+            messages,
+            lost,
+            overruns,
+            outside,
+            outages,
+            inexact,
+            peak,
+            slots,
+            longest,
+            bound,
+        }
+    }
+}
+
+impl WrittenReport {
+    fn values(&self) -> Values {
+        let WrittenReport { through, lost, outages, taken, whole, .. } = *self;
+        [through, lost, outages, taken.0.0, taken.1.0, whole.0.0, whole.1.0, 0]
+    }
+
+    fn of(place: u8, channel: u8, values: Values) -> WrittenReport {
+        let [through, lost, outages, taken, taken_most, whole, whole_most, _] = values;
+        let taken = (Nanos(taken), Nanos(taken_most));
+        let whole = (Nanos(whole), Nanos(whole_most));
+        WrittenReport { place, channel, through, lost, outages, taken, whole }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_random::Random;
+
+    fn any(random: &mut Random) -> Measured {
+        let mut time = || Nanos(random.bits());
+        let (a, b, c, d) = (time(), time(), time(), time());
+        let small = |word: Nanos| word.0 as u32;
+        let (channel, place) = (a.0 as u8, b.0 as u8);
+        match c.0 % 5 {
+            0 => Measured::Pipe(PipeReport {
+                to_device: d.0 & 1 == 1,
+                channel,
+                messages: a.0,
+                lost: small(a),
+                outside: small(b),
+                peak: small(c),
+                inexact: small(d),
+                reading: a,
+                moving: b,
+                whole: c,
+                taking: d,
+                distance: b.0 ^ c.0,
+            }),
+            1 => {
+                let counts = [small(a); 16];
+                let part = b.0 as u8 % PARTS as u8;
+                Measured::Delays(PipeDelays { to_device: d.0 & 1 == 1, channel, part, counts })
+            }
+            2 => Measured::Chain(ChainReport {
+                messages: a.0,
+                lost: b.0,
+                replaced: c.0,
+                whole: d,
+                reached: [a, b, c, d],
+            }),
+            3 => Measured::Tuned(TunedReport {
+                place,
+                channel,
+                messages: a.0,
+                lost: b.0,
+                overruns: small(a),
+                outside: small(b),
+                outages: small(c),
+                inexact: small(d),
+                peak: small(b),
+                slots: small(a),
+                longest: c,
+                bound: d,
+            }),
+            _ => Measured::Written(WrittenReport {
+                place,
+                channel,
+                through: a.0,
+                lost: b.0,
+                outages: c.0,
+                taken: (a, b),
+                whole: (c, d),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_reported_is_read() {
+        let mut random = Random::new(7);
+        for _ in 0..10_000 {
+            let report = Report { at: Nanos(random.bits()), said: any(&mut random) };
+            assert_eq!(Report::of(&report.words()), Some(report));
+        }
+    }
+
+    #[test]
+    fn other_words_are_no_report() {
+        let words = Report { at: Nanos(1), said: Measured::Chain(ChainReport::default()) }.words();
+        assert_eq!(Report::of(&words[..9]), None);
+        for what in [0, 6, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2] {
+            let mut words = words;
+            words[1] = what;
+            assert_eq!(Report::of(&words), None, "{what:#x}");
+        }
+    }
+}
