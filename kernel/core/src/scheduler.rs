@@ -157,7 +157,8 @@ pub struct Scheduler {
     pub idle: Nanos,
     /// Since when the VCPU pays.
     pub(crate) paid_since: Nanos,
-    /// When its budget ends or an alarm is due that may interrupt it; for ever if no budget is used.
+    /// When its budget ends or an alarm is due that may interrupt it; for ever if no budget is
+    /// used.
     pub(crate) call_at: Nanos,
     /// What it pays besides, for the way back of whom it preempted.
     pub(crate) owed: Nanos,
@@ -286,8 +287,8 @@ impl Scheduler {
         self.by_rank[usize::from(rank) % RANKS]
     }
 
-    /// The least urgent rank of which a VCPU that becomes ready may preempt one of `rank`: by period
-    /// the next above it, by deadline the first of its queue.
+    /// The least urgent rank of which a VCPU that becomes ready may preempt one of `rank`: by
+    /// period the next above it, by deadline the first of its queue.
     #[inline(always)]
     pub(crate) fn lowest_above(&self, rank: u8) -> u8 {
         let above = u64::MAX.checked_shl(u32::from(rank) + 1).unwrap_or(0);

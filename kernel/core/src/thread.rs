@@ -582,21 +582,6 @@ impl Kernel<'_> {
         jobs
     }
 
-    /// The words of `Record::Job` for a thread that has a VCPU and jobs.
-    #[must_use]
-    pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {
-        let t = &self.threads[thread];
-        let jobs = self.jobs_at(thread, now);
-        let words = [t.process.index(), t.slot, t.vcpu.index()].map(u64::from);
-        let [process, slot, vcpu] = words;
-        (t.vcpu.is_some() && jobs.cost_max > Nanos::ZERO).then_some([
-            process,
-            slot,
-            vcpu,
-            jobs.cost_max.0,
-        ])
-    }
-
     /// The process a thread belongs to.
     #[must_use]
     pub fn process_of(&self, thread: ThreadId) -> &Process {
