@@ -135,6 +135,9 @@ pub(crate) fn as_json(
     let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
     if let Some(object) = json.as_object_mut() {
         object.insert("proved".into(), session.proved.into());
+        if !session.proved {
+            object.insert("holds".into(), false.into());
+        }
         object.extend(addition.json);
     }
     json
@@ -228,5 +231,46 @@ mod tests {
         let failure = describe(Path::new("no/such/file.toml")).unwrap_err();
         assert_eq!(failure.exit_code(), 2);
         assert!(failure.to_string().contains("no/such/file.toml"));
+    }
+
+    /// A session whose single VCPU has this budget of 10 ms, and nothing to boot.
+    fn session(budget: &str) -> Session {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"{budget}\"\n\
+             period = \"10ms\"\n[[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
+        );
+        let system = diapason_system::parse("s", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let plan = Plan::of(&system, system.clock_hz);
+        let built = metal::Built { kernel: PathBuf::new(), programs: Default::default() };
+        let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
+        Session {
+            names: Names::of(&system),
+            proved: plan.holds(),
+            system,
+            plan,
+            built,
+            archive: Vec::new(),
+            options,
+            captures: Request::default(),
+            shift: 0,
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_wanted_unproved_says_so_everywhere() {
+        let (proved, unproved) = (session("1ms"), session("10ms"));
+        let ending = crate::qemu::Ending::Finished;
+        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        let json = |session| as_json(session, &run, &Verdict::Holds, Addition::default());
+        assert_eq!(json(&proved)["proved"], true);
+        assert_eq!(json(&unproved)["proved"], false);
+        assert_eq!(json(&unproved)["holds"], false, "what is not proved does not hold");
+        let text = |session| as_tables(session, &run, &Verdict::Holds, Addition::default());
+        assert!(text(&proved).ends_with("s: holds"));
+        assert!(text(&unproved).ends_with("s: unproved; nothing was broken"));
+        assert_eq!(code(&proved, Verdict::Holds), Ok(HOLDS));
+        assert_eq!(code(&unproved, Verdict::Holds), Ok(UNPROVED));
+        let broken = || Verdict::Broken(Vec::new());
+        assert_eq!(code(&unproved, broken()), Ok(BROKEN));
     }
 }

@@ -91,8 +91,8 @@ fn nonsense_is_not_planned() {
 fn a_system_without_vcpus_promises_nothing() {
     let output = diapason(&["plan", "../../../examples/engine.toml"]);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(said.starts_with("no VCPUs: "), "{said}");
+    assert_eq!(output.status.code(), Some(5));
+    assert!(said.starts_with("no VCPUs: ") && said.ends_with("promises nothing\n"), "{said}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn pipes_to_devices() {
     refused(
         "unknown.toml",
         ["name = \"usbd.send\"", "name = \"usbd.sends\""],
-        "`gearbox` has no bound: nothing says how long `usbd.send` takes",
+        "`engine` has no bound: nothing says how long `usbd.send` takes",
         "add `[[work]]`",
     );
     refused(
@@ -286,4 +286,9 @@ fn a_thousand_vcpus_are_planned_though_they_cannot_boot() {
     assert!(said.contains("\"what\": \"the system may have 1000 VCPUs, the kernel schedules 64\""));
     assert!(said.contains("\"exact\": {\n      \"holds\": true\n"), "{}", &said[..600]);
     assert_eq!(said.matches("\"response_ns\"").count(), 1_000);
+}
+
+#[test]
+fn everything_that_is_missing_is_said_at_once() {
+    looks_like("missing.txt", &["plan", "missing.toml"], 1);
 }

@@ -6,7 +6,7 @@ use diapason_analysis::server::Queue;
 use diapason_pipe::bill::Item;
 use diapason_plan::core::queue_name;
 use diapason_plan::pipes::Piped;
-use diapason_plan::{Sum, allocate};
+use diapason_plan::{Sum, Verdict, allocate};
 use diapason_system::{Diagnostics, Pipe, Server, System, Way};
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ impl View<'_> {
         json!({
             "system": system.name,
             "holds": self.holds(),
+            "promises_nothing": self.verdict() == Verdict::PromisesNothing,
             "findings": findings,
             "admission": if system.scheduling.exact { "exact" } else { "closed" },
             "clock_hz": self.costs.clock_hz(),

@@ -9,10 +9,10 @@ mod json;
 mod render;
 mod tuned;
 
-pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, chains, pipes};
+pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes};
 
 use crate::describe::describe_any;
-use crate::failure::{BROKEN, HOLDS};
+use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::{Failure, duration};
 use diapason_system::{Description, System};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub struct PlanRequest {
 /// # Errors
 /// If the description makes no sense.
 pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
-    let (text, holds) = match describe_any(&request.system)? {
+    let (text, verdict) = match describe_any(&request.system)? {
         Description::One(system) => {
             let plan = planned(&system, request);
             let text = if request.json {
@@ -55,7 +55,7 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
             } else {
                 shown(&plan, &system, std::io::stdout().is_terminal())
             };
-            (text, plan.holds())
+            (text, plan.verdict())
         }
         Description::Cores(cores) => {
             let named: Vec<(String, &System)> =
@@ -70,17 +70,22 @@ pub fn plan(request: &PlanRequest) -> Result<u8, Failure> {
     };
     // A reader who has seen enough does not make the system worse.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(if holds { HOLDS } else { BROKEN })
+    Ok(match verdict {
+        Verdict::Holds => HOLDS,
+        Verdict::DoesNotHold => BROKEN,
+        Verdict::PromisesNothing => UNPROVED,
+    })
 }
 
 fn planned(system: &System, request: &PlanRequest) -> Plan {
     Plan::of(system, request.clock_hz.unwrap_or(system.clock_hz))
 }
 
-/// The plan of each host, or of each core; do they all hold?
-fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (String, bool) {
+/// Returns the plans of all hosts, or of all cores, and the verdict on all of them.
+fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (String, Verdict) {
     let plans: Vec<Plan> = parts.iter().map(|(_, system)| planned(system, request)).collect();
-    let holds = plans.iter().all(Plan::holds);
+    let verdict = of_all(&plans);
+    let holds = verdict != Verdict::DoesNotHold;
     let each = parts.iter().zip(&plans);
     if request.json {
         let each = each.map(|((name, system), plan)| {
@@ -89,13 +94,20 @@ fn several(noun: &str, parts: &[(String, &System)], request: &PlanRequest) -> (S
             object
         });
         let json = json!({ "holds": holds, format!("{noun}s"): each.collect::<Vec<Value>>() });
-        return (format!("{json:#}\n"), holds);
+        return (format!("{json:#}\n"), verdict);
     }
     let coloured = std::io::stdout().is_terminal();
     let texts = each.map(|((name, system), plan)| {
         format!("{noun} {name}\n\n{}", shown(plan, system, coloured))
     });
-    (texts.collect::<Vec<String>>().join("\n"), holds)
+    (texts.collect::<Vec<String>>().join("\n"), verdict)
+}
+
+/// Some promise that cannot be kept decides, then some that can.
+fn of_all(plans: &[Plan]) -> Verdict {
+    let each: Vec<Verdict> = plans.iter().map(Plan::verdict).collect();
+    let first = [Verdict::DoesNotHold, Verdict::Holds].into_iter().find(|it| each.contains(it));
+    first.unwrap_or(Verdict::PromisesNothing)
 }
 
 /// Tables, then what is wrong, then the verdict.
@@ -105,7 +117,11 @@ fn shown(plan: &Plan, system: &System, coloured: bool) -> String {
         let found = if coloured { found.coloured() } else { found.plain() };
         text += &format!("\n{found}\n");
     }
-    let verdict = if plan.holds() { "holds" } else { "does not hold" };
+    let verdict = match plan.verdict() {
+        Verdict::Holds => "holds",
+        Verdict::DoesNotHold => "does not hold",
+        Verdict::PromisesNothing => "promises nothing",
+    };
     text + &format!("\n{}: {verdict}\n", system.name)
 }
 

@@ -20,7 +20,10 @@ impl View<'_> {
 
     fn of_processor(&self, system: &System) -> Vec<String> {
         if system.vcpus.is_empty() {
-            return vec!["no VCPUs: threads run by priority, and nothing is promised\n".to_owned()];
+            return vec![
+                "no VCPUs: threads run by priority, and no thread is promised anything\n"
+                    .to_owned(),
+            ];
         }
         vec![
             self.vcpu_table(system),

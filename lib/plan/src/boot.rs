@@ -75,3 +75,37 @@ impl Cleared {
         diapason_system::build(Permit::granted(), &self.system, options, image_of)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn plan(budget: &str) -> Plan {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"{budget}\"\n\
+             period = \"10ms\"\n[[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
+        );
+        let system = diapason_system::parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        Plan::of(&system, system.clock_hz)
+    }
+
+    #[test]
+    fn only_a_plan_that_holds_clears_its_system() {
+        let holds = plan("1ms").clear().unwrap();
+        assert!(holds.is_proved());
+        let too_much = plan("10ms");
+        assert!(too_much.clear().is_err());
+        assert!(!too_much.clear_anyway(Unproved).is_proved());
+        assert!(plan("1ms").clear_anyway(Unproved).is_proved(), "whether it was asked for or not");
+    }
+
+    #[test]
+    fn an_empty_promise_is_none() {
+        assert_eq!(plan("1ms").verdict(), Verdict::Holds);
+        assert_eq!(plan("10ms").verdict(), Verdict::DoesNotHold);
+        let text = "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n";
+        let system = diapason_system::parse("f", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(Plan::of(&system, system.clock_hz).verdict(), Verdict::PromisesNothing);
+    }
+}

@@ -17,6 +17,7 @@ pub mod bus;
 mod calls;
 pub mod chains;
 pub mod core;
+mod missing;
 mod outputs;
 pub mod pipes;
 mod refusal;
@@ -27,7 +28,7 @@ pub use assumed::{Assumed, AssumedVcpu};
 pub use boot::{Cleared, Unproved};
 pub use bus::Bused;
 pub use refusal::share;
-pub use verdict::{Plan, Sum};
+pub use verdict::{Plan, Sum, Verdict};
 
 use diapason_abi::Nanos;
 

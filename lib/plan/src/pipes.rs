@@ -7,6 +7,7 @@
 use crate::beside;
 use crate::calls::Calls;
 use crate::core::Core;
+use crate::missing;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -62,6 +63,12 @@ pub fn pipes(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Piped> {
         })
     });
     each.collect()
+}
+
+/// Of each pipe, everything that its bill needs and the description lacks.
+pub(crate) fn lacking(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Vec<Missing>> {
+    let plant = Plant::new(system, core, costs);
+    (0..system.pipes.len()).map(|index| plant.lacks(index)).collect()
 }
 
 /// What may come on a pipe, or be written to it.
@@ -161,15 +168,16 @@ impl Plant<'_> {
         let halves = threads::homes(&setting).flat_map(|home| repeat_n(home.work, home.threads()));
         let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let mut threads = halves.chain([MANAGE]).chain(others);
-        threads.try_fold(self.calls.of_bottom_half(places as u64), |sum, name| {
-            let found = self.system.works.iter().find(|work| work.name == name);
-            found.map(|work| sum + Nanos(work.worst_ns)).ok_or_else(|| {
-                let remedy =
-                    format!("add `[[work]]` with `name = \"{name}\"` and `worst = \"40us\"`");
-                (format!("nothing says how long `{name}` takes"), remedy)
-            })
-        })
+        let threads = halves.chain([MANAGE]).chain(others);
+        let (mut sum, mut unknown) = (self.calls.of_bottom_half(places as u64), Vec::new());
+        for name in threads {
+            match self.system.works.iter().find(|work| work.name == name) {
+                Some(work) => sum += Nanos(work.worst_ns),
+                None if unknown.contains(&name) => {}
+                None => unknown.push(name),
+            }
+        }
+        if unknown.is_empty() { Ok(sum) } else { Err(missing::works(&unknown)) }
     }
 }
 

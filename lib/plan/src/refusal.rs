@@ -24,16 +24,29 @@ pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
     }
 }
 
-/// The problems of pipes: no bound, one that is too long, a buffer that is too small.
-pub(crate) fn of_pipes<'a>(
-    plan: &'a Plan,
-    system: &'a System,
-) -> impl Iterator<Item = Diagnostics> + 'a {
-    let numbered = (0u16..).zip(system.pipes.iter().zip(&plan.pipes));
-    numbered.filter_map(|(number, (pipe, piped))| {
-        let [title, note, help] = of_pipe(pipe, piped)?;
-        Some(system.problem(Place::Pipe(number), [&title, "", &note, &help]))
-    })
+/// The problems of pipes: no bound, one that is too long, a buffer that is too small. What several
+/// pipes lack is said once.
+pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
+    let mut said: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    for (number, (pipe, piped)) in (0u16..).zip(system.pipes.iter().zip(&plan.pipes)) {
+        let mut say = |[title, note, help]: [String; 3]| {
+            found.push(system.problem(Place::Pipe(number), [&title, "", &note, &help]));
+        };
+        let lacking = plan.lacking.get(usize::from(number)).map_or(&[][..], Vec::as_slice);
+        if !matches!(piped.bill, Err(NoBill::Missing(..))) || lacking.is_empty() {
+            of_pipe(pipe, piped).into_iter().for_each(say);
+            continue;
+        }
+        for (what, remedy) in lacking {
+            if !said.contains(&what.as_str()) {
+                said.push(what);
+                let title = format!("`{}` has no bound: {what}", pipe.name);
+                say([title, String::new(), remedy.clone()]);
+            }
+        }
+    }
+    found
 }
 
 fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {

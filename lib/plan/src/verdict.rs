@@ -4,7 +4,7 @@ use crate::allocate;
 use crate::bus::{self, Bused};
 use crate::chains::{self, Chained};
 use crate::core::{self, Core, is_by_period};
-use crate::pipes::{self, Piped};
+use crate::pipes::{self, Missing, Piped};
 use crate::refusal;
 use crate::tuned::{self, Tuned, refusals_of_places};
 use diapason_abi::Nanos;
@@ -13,7 +13,7 @@ use diapason_analysis::server::{
     equation_one, wide,
 };
 use diapason_costs::{KERNEL, KernelTimes};
-use diapason_system::{Diagnostics, System};
+use diapason_system::{Diagnostics, System, UsbBus};
 use std::sync::OnceLock;
 
 /// What a sum against a bound says about a system.
@@ -23,6 +23,17 @@ pub enum Sum {
     Says(ClosedForm),
     /// Its theorem does not cover these queues.
     Silent(ClosedForm),
+}
+
+/// The answer of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every promise of the description can be kept.
+    Holds,
+    /// Some promise cannot be kept.
+    DoesNotHold,
+    /// The description asks for no promise: no VCPU, no pipe, no chain, no endpoint.
+    PromisesNothing,
 }
 
 /// Everything that can be told without running the system.
@@ -48,6 +59,8 @@ pub struct Plan {
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
+    /// Of each pipe, what its bill needs and the description lacks.
+    pub(crate) lacking: Vec<Vec<Missing>>,
     system: System,
     margin: OnceLock<Option<u64>>,
     cheapest: OnceLock<Option<Vec<Queue>>>,
@@ -86,6 +99,7 @@ impl Plan {
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
             findings: Vec::new(),
+            lacking: pipes::lacking(system, &core, &costs),
             system: system.clone(),
             margin: OnceLock::new(),
             cheapest: OnceLock::new(),
@@ -121,7 +135,24 @@ impl Plan {
         self.findings.is_empty()
     }
 
-    /// Does the test that the description asks for admit it?
+    /// The answer.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let system = &self.system;
+        let endpoints = |bus: &UsbBus| bus.periodic.is_empty() && bus.asyncs.is_empty();
+        let empty = system.vcpus.is_empty()
+            && system.pipes.is_empty()
+            && system.tpipes.is_empty()
+            && system.chains.is_empty()
+            && system.buses.iter().all(endpoints);
+        match (self.holds(), empty) {
+            (false, _) => Verdict::DoesNotHold,
+            (true, true) => Verdict::PromisesNothing,
+            (true, false) => Verdict::Holds,
+        }
+    }
+
+    /// Whether the test that the description asks for admits it.
     fn is_admitted(&self, system: &System) -> bool {
         if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
     }

@@ -482,9 +482,7 @@ impl Storm<'_> {
             (Call::ProcCreate, 0) => key(NAMES[HOSTILE[self.random.below(5) as usize] as usize]),
             (Call::MboxSend, 2) => self.random.below(MESSAGE_BYTES as u64 + 1),
             (Call::MboxSend, 3) | (Call::CvSignal, 1) => self.random.below(4),
-            (Call::Log, 1) => {
-                Some(self.random.below(150)).filter(|n| *n < 113).unwrap_or(MEASUREMENT)
-            }
+            (Call::Log, 1) => [self.random.below(113), MEASUREMENT][self.random.index(2)],
             (Call::ReadSlow, 2) => self.random.below(200),
             (Call::MboxSend | Call::MboxReceive | Call::MboxCall | Call::ReadSlow, 1)
             | (Call::Log | Call::ReadSlow, 0)

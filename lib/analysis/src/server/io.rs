@@ -1,7 +1,7 @@
 //! How long bottom halves take on an I/O VCPU, with one beneficiary and with several.
 
 use super::demand;
-use super::level::{Grants, Interference};
+use super::level::{Grants, Interference, STEPS_MAX};
 use super::model::{IoVcpu, Queue, System};
 use super::supply::Server;
 use diapason_abi::Nanos;
@@ -81,7 +81,9 @@ impl IoSupply {
     /// the busy period began. Between two releases w grows more slowly than x, so it is enough to
     /// look at the x at which w crosses one.
     fn response_at(&self, above: &Interference, work: u64) -> Option<u64> {
-        let done = |x: u64| above.response_from(self.own_work(x, work), 0, u64::MAX - 1).ok();
+        let mut steps = STEPS_MAX;
+        let limits = (0, u64::MAX - 1);
+        let mut done = |x: u64| above.response_in(self.own_work(x, work), limits, &mut steps).ok();
         let (mut x, mut longest) = (0, 0);
         for _ in 0..RELEASES_MAX {
             let end = done(x)?;

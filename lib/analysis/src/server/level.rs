@@ -6,7 +6,7 @@ use diapason_abi::Nanos;
 
 /// Steps after which a fixed point counts as not found. Real systems need a few dozen; more means
 /// a processor so full that the answer could not be used.
-const STEPS_MAX: u32 = 20_000;
+pub(super) const STEPS_MAX: u32 = 20_000;
 
 /// The most that may delay work at a level of priority: a kernel section once, servers and
 /// interrupts again and again, PIBS servers with their grants.
@@ -179,12 +179,24 @@ impl Interference {
 
     /// [`Self::response`], when it is known that the answer is at least `from`.
     pub(super) fn response_from(&self, work: u64, from: u64, limit: u64) -> Result<u64, Late> {
+        self.response_in(work, (from, limit), &mut { STEPS_MAX })
+    }
+
+    /// The same in as many steps as are left. Whoever asks for many responses shares the steps among
+    /// them, so that all of them together are bounded.
+    pub(super) fn response_in(
+        &self,
+        work: u64,
+        (from, limit): (u64, u64),
+        steps: &mut u32,
+    ) -> Result<u64, Late> {
         // Demand is never below its rate; each I/O VCPU's, rounded down, is less than one below.
         let certain = work.saturating_add(self.blocking).saturating_sub(self.grants.len() as u64);
         let line = arith::stretched_down(certain, self.rate).ok_or(Late::Never)?;
         let at_once = work.saturating_add(self.blocking).saturating_add(self.once);
         let mut window = from.max(line).max(at_once).max(work);
-        for _ in 0..STEPS_MAX {
+        while *steps > 0 {
+            *steps -= 1;
             if window > limit || window == u64::MAX {
                 return Err(Late::After(window));
             }

@@ -87,6 +87,14 @@ pub fn assembly(source: &Source) -> Vec<Problem> {
     banned(source, &["asm!", "global_asm!", "naked_asm!"], remedy)
 }
 
+/// Only the planner permits an archive; the tests of its builder stand in for it.
+pub fn permits(source: &Source) -> Vec<Problem> {
+    if inside(source, &["lib/plan/src/", "lib/system/src/archive.rs", "lib/system/tests/"]) {
+        return Vec::new();
+    }
+    banned(source, &["Permit::granted"], "ask a plan: `Plan::clear`, or `Unproved`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::fires;
@@ -128,5 +136,13 @@ mod tests {
         assert_eq!(fires(assembly, "lib/a/src/fast.s", "nop\n"), [1]);
         assert_eq!(fires(assembly, "kernel/x86_64/src/cpu.rs", text), [0; 0]);
         assert_eq!(fires(assembly, "user/rt/src/call.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn only_the_planner_permits_an_archive() {
+        let text = "let bytes = build(Permit::granted(), &system);\n";
+        assert_eq!(fires(permits, "cli/src/session.rs", text), [1]);
+        assert_eq!(fires(permits, "lib/plan/src/boot.rs", text), [0; 0]);
+        assert_eq!(fires(permits, "lib/system/tests/archive.rs", text), [0; 0]);
     }
 }

@@ -15,12 +15,13 @@ use super::ratchets::Measured;
 use super::source::{Source, Tree};
 
 /// Rules that look at one file.
-const FILE_RULES: [fn(&Source) -> Vec<Problem>; 9] = [
+const FILE_RULES: [fn(&Source) -> Vec<Problem>; 10] = [
     calls::unfinished,
     calls::printing,
     calls::wall_clock,
     calls::floating_point,
     calls::assembly,
+    calls::permits,
     unsafety::argued,
     documents::module_header,
     documents::reasons,
