@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::outcome::PipePromise;
 use crate::words;
 use diapason_abi::record::Record;
-use diapason_pipe::measured::{Measured, PipeReport, Report};
+use diapason_pipe::measured::{Measurement, PipeReport, Reported};
 use diapason_system::Way;
 use std::io::Write;
 
@@ -100,8 +100,8 @@ impl Pipes {
 
     fn note(&mut self, line: &Line) -> Heard {
         let Line::Record(Record::Measured, words) = line else { return Heard::Sentence };
-        let said = words.split_first().map(|(process, words)| (*process, Report::of(words)));
-        let Some((process, Some(Report { said: Measured::Pipe(report), .. }))) = said else {
+        let said = words.split_first().map(|(process, words)| (*process, Reported::of(words)));
+        let Some((process, Some(Reported { said: Measurement::Pipe(report), .. }))) = said else {
             return Heard::Part;
         };
         let way = if report.to_device { Way::ToDevice } else { Way::FromDevice };
@@ -180,7 +180,7 @@ mod tests {
     fn said(channel: u8, messages: u64) -> Line {
         let whole = Nanos(1_000_000 + messages);
         let report = PipeReport { channel, messages, lost: 1, whole, ..PipeReport::default() };
-        let words = Report { at: whole, said: Measured::Pipe(report) }.words();
+        let words = Reported { at: whole, said: Measurement::Pipe(report) }.words();
         Line::Record(Record::Measured, [&[u64::from(channel) + 1], &words[..]].concat())
     }
 

@@ -26,7 +26,7 @@ pub use written::{WrittenRow, render as render_written};
 use crate::console::Line;
 use crate::words;
 use diapason_abi::record::Record;
-use diapason_pipe::measured::{Measured, Report};
+use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
 
 /// One thread slot of a process, over the whole run.
@@ -212,7 +212,7 @@ impl Outcome {
                 }
             }
             Record::Irq => self.devices.push(DeviceRow::new(w)),
-            Record::Measured => self.note_measured(w[0], Report::of(&w[1..])),
+            Record::Measured => self.note_measured(w[0], Reported::of(&w[1..])),
             Record::Ended => self.ended.push((w[0], w[1])),
             Record::Fault => {
                 self.ended.push((w[0], w[1]));
@@ -244,14 +244,14 @@ impl Outcome {
     }
 
     /// A process reported what it measured; words that are no report are ignored.
-    fn note_measured(&mut self, process: u64, report: Option<Report>) {
-        let Some(Report { at, said }) = report else { return };
+    fn note_measured(&mut self, process: u64, report: Option<Reported>) {
+        let Some(Reported { at, said }) = report else { return };
         match said {
-            Measured::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
-            Measured::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
-            Measured::Chain(report) => chains::note(&mut self.chains, process, at, &report),
-            Measured::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
-            Measured::Written(report) => written::note(&mut self.written, process, at, &report),
+            Measurement::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
+            Measurement::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
+            Measurement::Chain(report) => chains::note(&mut self.chains, process, at, &report),
+            Measurement::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
+            Measurement::Written(report) => written::note(&mut self.written, process, at, &report),
         }
     }
 

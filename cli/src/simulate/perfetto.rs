@@ -11,7 +11,7 @@ use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};
-use diapason_pipe::measured::{Measured, PipeReport, Report};
+use diapason_pipe::measured::{Measurement, PipeReport, Reported};
 use diapason_sim::{Moment, Packet, PacketOutcome};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -261,8 +261,8 @@ impl Perfetto {
         if let Line::Record(Record::Measured, words) = line
             && let Some((process, words)) = words.split_first()
         {
-            return match Report::of(words).map(|report| report.said) {
-                Some(Measured::Pipe(report)) => self.pipe(now, *process, &report),
+            return match Reported::of(words).map(|report| report.said) {
+                Some(Measurement::Pipe(report)) => self.pipe(now, *process, &report),
                 _ => {}
             };
         }

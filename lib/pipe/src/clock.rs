@@ -16,35 +16,35 @@
 
 use diapason_abi::Nanos;
 
-/// What is inexact is said against the messages of a span of this length, and of the one before.
+/// The inexactness is stated against the messages of a span of this length and the one before.
 const SPAN: Nanos = Nanos::from_secs(1);
 
-/// When a message came, and how far the clocks were apart.
+/// The arrival of a message, and the distance of the two clocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Point {
     at: Nanos,
     distance: u64,
 }
 
-/// How long a message took.
+/// The delay of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delay {
-    /// Beyond the fastest, at least so long.
+    /// The delay beyond the fastest message is at least so long.
     pub beyond: Nanos,
-    /// And at most so much longer, against any message of the last seconds.
+    /// It is at most so much longer, against any message of the last seconds.
     pub inexact: Nanos,
 }
 
 /// A device's clock, as its messages show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Clock {
+pub struct DeviceClock {
     drift: u32,
     lowest: Option<Point>,
-    /// When the first message of the span before came, and of this one.
+    /// The arrival of the first message of the span before, and of this one.
     spans: Option<[Nanos; 2]>,
 }
 
-/// What a drift of so many millionths makes of a time, rounded up.
+/// Returns the change of a time by a drift of so many millionths, rounded up.
 const fn drifted(time: Nanos, drift: u32) -> u64 {
     const MILLION: u64 = 1_000_000;
     let (whole, rest) = (time.0 / MILLION, time.0 % MILLION);
@@ -60,16 +60,16 @@ impl Point {
     }
 }
 
-impl Clock {
+impl DeviceClock {
     /// One that runs at most so many millionths faster or slower than the host's.
     #[must_use]
-    pub const fn new(drift: u32) -> Clock {
-        Clock { drift, lowest: None, spans: None }
+    pub const fn new(drift: u32) -> DeviceClock {
+        DeviceClock { drift, lowest: None, spans: None }
     }
 
     /// The device's clock may have begun anew.
     pub const fn restart(&mut self) {
-        *self = Clock::new(self.drift);
+        *self = DeviceClock::new(self.drift);
     }
 
     /// A message with this time of its device came now.
@@ -83,7 +83,7 @@ impl Clock {
         Delay { beyond: Nanos(above.max(0).unsigned_abs()), inexact: Nanos(lacks) }
     }
 
-    /// When the oldest message came that another one is compared with.
+    /// Returns the arrival of the oldest message that this one is compared with.
     fn oldest(&mut self, now: Nanos) -> Nanos {
         let [before, this] = self.spans.unwrap_or([now; 2]);
         let spans = if now - this < SPAN { [before, this] } else { [this, now] };
@@ -92,10 +92,10 @@ impl Clock {
     }
 }
 
-/// The smallest distance in one interval, and when that interval was reported.
+/// The smallest distance in one interval, and the time of its report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Floor {
-    /// When.
+    /// The time of the report.
     pub at: Nanos,
     /// The smallest distance of the two clocks since the report before, modulo 2^64.
     pub distance: u64,
@@ -107,8 +107,8 @@ const FEWEST: usize = 4;
 /// By how many millionths the device's clock ran slower than the host's (faster if negative), if
 /// that is more than `drift` and explains what was seen: of at least [`FEWEST`] reports in a row,
 /// the floors are on one line, from which they differ by no more than a quarter of `variation`, the
-/// most by which delays may differ, and a sixteenth of its rise; and between its ends the distance changed by half of
-/// `variation` more than a clock within `drift` allows.
+/// most by which delays may differ, and a sixteenth of its rise. Between its ends the distance
+/// changed by half of `variation` more than a clock within `drift` allows.
 #[must_use]
 pub fn beyond(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
     let mut length = floors.len();
@@ -130,7 +130,7 @@ pub fn beyond(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
     None
 }
 
-/// The line through these, as above.
+/// Returns the slope of the line through these floors, as above.
 fn line(floors: &[Floor], drift: u32, variation: Nanos) -> Option<i64> {
     let (first, last) = (floors.first()?, floors.last()?);
     let rise = |floor: &Floor| floor.distance.wrapping_sub(first.distance).cast_signed();

@@ -16,7 +16,7 @@ use diapason_can::exchange::{
 use diapason_can::{BitRate, Frame};
 use diapason_contract::can::{CHANNELS, RECORDS, names};
 use diapason_pipe::Writer;
-use diapason_pipe::clock::{Clock, Delay};
+use diapason_pipe::clock::{Delay, DeviceClock};
 use diapason_pipe::meter::Meter;
 use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused};
 
@@ -29,7 +29,7 @@ struct Channel<P: Platform> {
     outlet: Option<Writer<'static, Arrival, RECORDS>>,
     meter: Option<Meter>,
     /// The interface's clock, as the channel's messages show it.
-    clock: Clock,
+    clock: DeviceClock,
     bell: Fresh,
     phase: Phase,
     /// Its controller left its bus by itself, and is not back.
@@ -270,7 +270,11 @@ fn usual(number: usize) -> Option<Parameters> {
 
 impl<P: Platform> Channel<P> {
     /// One that is not there.
-    const fn new(client: Option<Client<P>>, meter: Option<Meter>, clock: Clock) -> Channel<P> {
+    const fn new(
+        client: Option<Client<P>>,
+        meter: Option<Meter>,
+        clock: DeviceClock,
+    ) -> Channel<P> {
         Channel {
             outlet: None,
             meter,

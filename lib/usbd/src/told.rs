@@ -12,7 +12,7 @@ use diapason_abi::pipe::{
 use diapason_abi::settings::Settings;
 use diapason_contract::settings as usbd;
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
-use diapason_pipe::clock::Clock;
+use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
@@ -126,8 +126,8 @@ impl Pipes {
     }
 
     /// The interface's clock, of which nothing is known yet.
-    pub const fn clock(&self) -> Clock {
-        Clock::new(self.drift)
+    pub const fn clock(&self) -> DeviceClock {
+        DeviceClock::new(self.drift)
     }
 
     /// What measures it, by the clock of the interface.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use diapason_abi::Nanos;
 use diapason_can::{Filter, Frame, accepts};
 use diapason_pipe::clock::Delay;
-use diapason_pipe::measured::Passed;
+use diapason_pipe::measured::ReadMessage;
 use diapason_rt::time;
 
 /// Most filters of a channel.
@@ -110,10 +110,10 @@ impl Channel {
 }
 
 /// What is measured of a message that was read now.
-fn passed(arrival: &Arrival, now: Nanos) -> Passed {
+fn passed(arrival: &Arrival, now: Nanos) -> ReadMessage {
     let Arrival { time, taken, flags, moved, inexact, .. } = *arrival;
     let [beyond, inexact] = [moved, inexact].map(|time| Nanos(time.into()));
-    Passed {
+    ReadMessage {
         time: Nanos(time),
         taken: Nanos(taken),
         read: now,

@@ -31,15 +31,17 @@ impl Write for Line {
 pub fn write(text: fmt::Arguments<'_>) {
     let mut line = Line { bytes: [0; LINE_BYTES], length: 0 };
     let _ = line.write_fmt(text);
-    let (address, length) = (line.bytes.as_ptr() as u64, line.length as u64);
-    // SAFETY: the kernel reads the line.
-    unsafe { sys::raw2(CallNumber::Log as u64, address, length) };
+    tell(line.bytes.as_ptr() as u64, line.length as u64);
 }
 
-/// Report a measurement: a record, to which the kernel adds whose it is.
+/// Reports a measurement: a record, to which the kernel adds the process.
 pub fn measured(words: &[u64; MEASURED_WORDS]) {
-    // SAFETY: the kernel reads the words.
-    unsafe { sys::raw2(CallNumber::Log as u64, words.as_ptr() as u64, MEASUREMENT) };
+    tell(words.as_ptr() as u64, MEASUREMENT);
+}
+
+fn tell(address: u64, length: u64) {
+    // SAFETY: the kernel only reads.
+    unsafe { sys::raw2(CallNumber::Log as u64, address, length) };
 }
 
 /// Log a line, formatted as by `println!`.

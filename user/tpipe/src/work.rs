@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::{Errno, Nanos};
-use diapason_pipe::measured::{Measured, REPORT, Report, TunedReport, WrittenReport};
+use diapason_pipe::measured::{Measurement, REPORT, Reported, TunedReport, WrittenReport};
 use diapason_pipe::tuned::{Granted, Qos, Route};
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
@@ -76,16 +76,16 @@ impl Base {
         let read = read.map(|report| {
             let (channel, slots) =
                 (promised.from.load(Ordering::Relaxed), promised.slots.load(Ordering::Relaxed));
-            Measured::Tuned(TunedReport { place, channel, slots, bound, ..report })
+            Measurement::Tuned(TunedReport { place, channel, slots, bound, ..report })
         });
         let written = written.map(|report| {
             let channel = promised.to.load(Ordering::Relaxed);
             let (taken, whole) = ((report.taken.0, taken), (report.whole.0, bound));
-            Measured::Written(WrittenReport { place, channel, taken, whole, ..report })
+            Measurement::Written(WrittenReport { place, channel, taken, whole, ..report })
         });
         let at = time::now();
         for said in read.into_iter().chain(written) {
-            log::measured(&Report { at, said }.words());
+            log::measured(&Reported { at, said }.words());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Chains of threads: from a CAN bus to another, and to a thread that samples.
 
 use super::{Observed, QemuTest};
-use diapason_pipe::measured::Measured;
+use diapason_pipe::measured::Measurement;
 
 const GATEWAY: &str = "examples/can-gateway.toml";
 const NAME: &str = "chains of threads keep their bounds, from bus to bus and to a state message";
@@ -19,8 +19,8 @@ fn passed(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     boot.holds()?;
     let last = |process: &str| {
-        let chain = |measured: Measured| match measured {
-            Measured::Chain(report) => Some(report),
+        let chain = |measured: Measurement| match measured {
+            Measurement::Chain(report) => Some(report),
             _ => None,
         };
         let report = boot.measured(process).into_iter().rev().find_map(chain);

@@ -14,7 +14,7 @@ use diapason_abi::archive::Archive;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::{Entry, EntryKind};
 use diapason_core::host::{replay, with_kernel};
-use diapason_pipe::measured::{Measured, PipeReport, Report};
+use diapason_pipe::measured::{Measurement, PipeReport, Reported};
 use diapason_sim::{Observer, Options};
 
 /// Processes kept apart, and every invariant of the kernel checked at every entry.
@@ -151,19 +151,19 @@ impl Observed {
     }
 
     /// What a process reported that it measured, in order.
-    pub fn measured(&self, process: &str) -> Vec<Measured> {
+    pub fn measured(&self, process: &str) -> Vec<Measurement> {
         let words = self.lines.iter().filter_map(|line| match line {
             Line::Record(Record::Measured, words) => words.split_first(),
             _ => None,
         });
         let own = words.filter(|(who, _)| self.names.process(**who) == process);
-        own.filter_map(|(_, words)| Some(Report::of(words)?.said)).collect()
+        own.filter_map(|(_, words)| Some(Reported::of(words)?.said)).collect()
     }
 
     /// How the pipe of a process did, in order.
     pub fn pipe_reports(&self, process: &str) -> Vec<PipeReport> {
         let pipe = |measured| match measured {
-            Measured::Pipe(report) if !report.to_device => Some(report),
+            Measurement::Pipe(report) if !report.to_device => Some(report),
             _ => None,
         };
         self.measured(process).into_iter().filter_map(pipe).collect()

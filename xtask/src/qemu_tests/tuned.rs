@@ -4,7 +4,7 @@
 use super::{Observed, QemuTest};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::SLOTS;
-use diapason_pipe::measured::{Measured, TunedReport, WrittenReport};
+use diapason_pipe::measured::{Measurement, TunedReport, WrittenReport};
 
 const EXAMPLE: &str = "examples/tuned-pipes.toml";
 const NAME: &str = "tuned pipes: programs open, change, are refused and close them";
@@ -77,7 +77,7 @@ fn one(boots: &[Observed]) -> Result<&Observed, String> {
 /// Returns a program's reports about its pipe.
 fn reports(boot: &Observed, program: &str) -> Vec<TunedReport> {
     let tuned = |measured| match measured {
-        Measured::Tuned(report) => Some(report),
+        Measurement::Tuned(report) => Some(report),
         _ => None,
     };
     boot.measured(program).into_iter().filter_map(tuned).collect()
@@ -266,7 +266,7 @@ const WRITTEN_RATE: u64 = 390;
 
 fn written(boot: &Observed, program: &str) -> Vec<WrittenReport> {
     let written = |measured| match measured {
-        Measured::Written(report) => Some(report),
+        Measurement::Written(report) => Some(report),
         _ => None,
     };
     boot.measured(program).into_iter().filter_map(written).collect()

@@ -44,7 +44,7 @@ impl Wandering {
 /// Measures a message that is `late` beyond `LEAST`, or held back by the one before, which came at
 /// `last`: how late it was, and what is measured.
 fn measured(
-    clock: &mut Clock,
+    clock: &mut DeviceClock,
     device: &mut Wandering,
     step: u64,
     late: u64,
@@ -61,7 +61,7 @@ fn measured(
 fn a_drift_within_the_stated_rate_never_alarms_falsely() {
     for seed in 0..6 {
         let drift = [100, 1, 5_000][seed as usize % 3];
-        let (mut clock, mut device) = (Clock::new(drift), Wandering::new(seed, drift.into()));
+        let (mut clock, mut device) = (DeviceClock::new(drift), Wandering::new(seed, drift.into()));
         let mut last = 0;
         while device.host < 3 * DAY {
             let late = device.random.below(4_000_000);
@@ -75,7 +75,7 @@ fn a_drift_within_the_stated_rate_never_alarms_falsely() {
 fn what_is_late_is_found_within_the_stated_inexactness() {
     for seed in 0..6 {
         let drift = [100, 20, 2_000][seed as usize % 3];
-        let (mut clock, mut device) = (Clock::new(drift), Wandering::new(seed, drift.into()));
+        let (mut clock, mut device) = (DeviceClock::new(drift), Wandering::new(seed, drift.into()));
         let (mut found, mut largest, mut last) = (0, Nanos::ZERO, 0);
         for number in 0..60_000u64 {
             // One in four is as fast as can be; one in a thousand is late by 20 ms.
@@ -101,7 +101,7 @@ fn what_is_late_is_found_within_the_stated_inexactness() {
 fn no_clock_makes_nonsense() {
     for drift in [0, 100, 1_000_000, u32::MAX] {
         let mut random = Random::new(u64::from(drift));
-        let mut clock = Clock::new(drift);
+        let mut clock = DeviceClock::new(drift);
         let mut now = Nanos::ZERO;
         for _ in 0..20_000 {
             let bits = random.below(50);
@@ -111,7 +111,7 @@ fn no_clock_makes_nonsense() {
         }
     }
     // A device that overtakes the host: its clock is 10 % fast.
-    let mut clock = Clock::new(100);
+    let mut clock = DeviceClock::new(100);
     for second in 1..100 {
         let (now, time) = (Nanos::from_secs(second), Nanos(second * SECOND * 11 / 10));
         assert_eq!(clock.measure(now, time).beyond, Nanos::ZERO);

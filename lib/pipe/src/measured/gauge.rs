@@ -1,7 +1,7 @@
-//! What a client measures of its pipe, message by message, until it is time for a report.
+//! A client measures its pipe, message by message, until it is time for a report.
 
 use super::{
-    Measured, NO_DISTANCE, PARTS, PipeDelays, PipeReport, REPORT, Report, SIZES, Words,
+    Measurement, NO_DISTANCE, PARTS, PipeDelays, PipeReport, REPORT, Reported, SIZES, Words,
     size_of_delay,
 };
 use crate::clock::Delay;
@@ -9,14 +9,14 @@ use diapason_abi::Nanos;
 
 /// One message, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Passed {
-    /// By the clock of the device.
+pub struct ReadMessage {
+    /// Its time by the clock of the device.
     pub time: Nanos,
-    /// When the server had it, or knew that it was through.
+    /// The time at which the server had it, or knew that it was through.
     pub taken: Nanos,
-    /// When its reader had it.
+    /// The time at which its reader had it.
     pub read: Nanos,
-    /// How long it took from the device to the server.
+    /// Its delay from the device to the server.
     pub moved: Delay,
     /// It was outside of its contract.
     pub outside: bool,
@@ -34,7 +34,7 @@ pub struct Gauge {
     spread: [u32; SIZES],
     /// Parts of the spread that have changed, one bit each.
     changed: u8,
-    /// When the next report is due; zero before the first look.
+    /// The time of the next report; zero before the first look.
     due: Nanos,
 }
 
@@ -56,7 +56,7 @@ impl Gauge {
     }
 
     /// A message from the device was read.
-    pub fn read(&mut self, passed: &Passed) {
+    pub fn read(&mut self, passed: &ReadMessage) {
         let reading = passed.read - passed.taken;
         let moving = passed.moved.beyond;
         self.report.messages += 1;
@@ -100,7 +100,7 @@ impl Gauge {
         self.report.peak = self.report.peak.max(messages);
     }
 
-    /// When a report is due, as of now.
+    /// Returns the time of the next report.
     pub fn due(&mut self, now: Nanos) -> Nanos {
         if self.due == Nanos::ZERO {
             self.due = now + REPORT;
@@ -117,17 +117,17 @@ impl Gauge {
         }
     }
 
-    /// Reports now.
+    /// Reports, whether that is due or not.
     pub fn say(&mut self, now: Nanos, lost: u64, say: &mut dyn FnMut(&Words)) {
         let lost = u32::try_from(lost).unwrap_or(u32::MAX);
         let lost = lost.saturating_add(self.missing.max(self.overruns));
         let report = PipeReport { lost, ..self.report };
-        say(&Report { at: now, said: Measured::Pipe(report) }.words());
+        say(&Reported { at: now, said: Measurement::Pipe(report) }.words());
         let PipeReport { to_device, channel, .. } = report;
         for part in 0..PARTS as u8 {
             if self.changed & 1 << part != 0 {
                 let delays = PipeDelays::part_of(to_device, channel, part, &self.spread);
-                say(&Report { at: now, said: Measured::Delays(delays) }.words());
+                say(&Reported { at: now, said: Measurement::Delays(delays) }.words());
             }
         }
         self.changed = 0;
@@ -159,16 +159,16 @@ impl Gauge {
 mod tests {
     use super::*;
 
-    fn passed(at: u64, moved: u64, read: u64) -> Passed {
+    fn passed(at: u64, moved: u64, read: u64) -> ReadMessage {
         let beyond = Nanos(moved);
         let moved = Delay { beyond, inexact: Nanos(3) };
         let (taken, time) = (Nanos(at + beyond.0), Nanos(at));
-        Passed { time, taken, read: taken + Nanos(read), moved, ..Passed::default() }
+        ReadMessage { time, taken, read: taken + Nanos(read), moved, ..ReadMessage::default() }
     }
 
     fn reports(words: &[Words]) -> Vec<PipeReport> {
-        let of = |words: &Words| match Report::of(words).unwrap().said {
-            Measured::Pipe(report) => Some(report),
+        let of = |words: &Words| match Reported::of(words).unwrap().said {
+            Measurement::Pipe(report) => Some(report),
             _ => None,
         };
         words.iter().filter_map(of).collect()
@@ -215,7 +215,7 @@ mod tests {
         gauge.say(Nanos(9), 4, &mut |words| said.push(*words));
         let mut all = [0; SIZES];
         for words in &said {
-            if let Measured::Delays(delays) = Report::of(words).unwrap().said {
+            if let Measurement::Delays(delays) = Reported::of(words).unwrap().said {
                 let sizes = all.iter_mut().skip(delays.first());
                 sizes.zip(delays.counts).for_each(|(size, count)| *size = count);
             }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_larger_of_two_ways_to_count_what_is_missing() {
         let (mut gauge, mut said) = (Gauge::new(false, 0), Vec::new());
-        gauge.read(&Passed { lost_before: true, ..passed(1, 1, 1) });
+        gauge.read(&ReadMessage { lost_before: true, ..passed(1, 1, 1) });
         gauge.say(Nanos(1), 2, &mut |words| said.push(*words));
         gauge.missed(5);
         gauge.say(Nanos(2), 2, &mut |words| said.push(*words));

@@ -1,4 +1,4 @@
-//! What the ends of pipes measure, and the words in which they report it.
+//! The ends of pipes measure, and report in words.
 //!
 //! A report is a record: the kernel adds the process that made it, so nobody reports for another,
 //! and no text that a program logs is one. Words are packed and read here and nowhere else.
@@ -7,7 +7,7 @@ mod delays;
 mod gauge;
 
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
-pub use gauge::{Gauge, Passed};
+pub use gauge::{Gauge, ReadMessage};
 
 use diapason_abi::Nanos;
 pub use diapason_abi::pipe::HOPS;
@@ -18,21 +18,21 @@ pub const REPORT: Nanos = Nanos::from_secs(1);
 
 /// The words of a report, without the process.
 pub type Words = [u64; MEASURED_WORDS];
-/// Its values.
+/// The values of a report.
 type Values = [u64; MEASURED_VALUES];
 
-/// A report: what was measured, and when.
+/// A report: a measurement, and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Report {
-    /// When it was written.
+pub struct Reported {
+    /// The time at which it was written.
     pub at: Nanos,
-    /// What it says.
-    pub said: Measured,
+    /// The measurement.
+    pub said: Measurement,
 }
 
-/// What was measured.
+/// A measurement of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Measured {
+pub enum Measurement {
     /// How a pipe of the description does.
     Pipe(PipeReport),
     /// How the delays of its messages are spread.
@@ -151,18 +151,18 @@ const CHAIN: u8 = 3;
 const TUNED: u8 = 4;
 const WRITTEN: u8 = 5;
 
-/// Two numbers in one word.
+/// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
 
-/// And back.
+/// Splits such a word.
 const fn halves(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
-impl Report {
-    /// As words.
+impl Reported {
+    /// Returns it as words.
     #[must_use]
     pub fn words(&self) -> Words {
         let (what, values) = self.said.packed();
@@ -170,47 +170,51 @@ impl Report {
         [self.at.0, u32::from_le_bytes(what).into(), a, b, c, d, e, f, g, h]
     }
 
-    /// Out of words; `None` if they are no report.
+    /// Reads a report from words; `None` if they are none.
     #[must_use]
-    pub fn of(words: &[u64]) -> Option<Report> {
+    pub fn of(words: &[u64]) -> Option<Reported> {
         let &[at, what, a, b, c, d, e, f, g, h] = words else { return None };
         let what = u32::try_from(what).ok()?.to_le_bytes();
-        let said = Measured::unpacked(what, [a, b, c, d, e, f, g, h])?;
-        Some(Report { at: Nanos(at), said })
+        let said = Measurement::unpacked(what, [a, b, c, d, e, f, g, h])?;
+        Some(Reported { at: Nanos(at), said })
     }
 }
 
-impl Measured {
-    /// What of (kind, place or way, channel, part), and the values.
+impl Measurement {
+    /// Returns the subject (kind, place or way, channel, part) and the values.
     fn packed(&self) -> ([u8; 4], Values) {
         match self {
-            Measured::Pipe(report) => {
+            Measurement::Pipe(report) => {
                 ([PIPE, report.to_device.into(), report.channel, 0], report.values())
             }
-            Measured::Delays(delays) => {
+            Measurement::Delays(delays) => {
                 let way = delays.to_device.into();
                 ([DELAYS, way, delays.channel, delays.part], delays.values())
             }
-            Measured::Chain(report) => ([CHAIN, 0, 0, 0], report.values()),
-            Measured::Tuned(report) => ([TUNED, report.place, report.channel, 0], report.values()),
-            Measured::Written(report) => {
+            Measurement::Chain(report) => ([CHAIN, 0, 0, 0], report.values()),
+            Measurement::Tuned(report) => {
+                ([TUNED, report.place, report.channel, 0], report.values())
+            }
+            Measurement::Written(report) => {
                 ([WRITTEN, report.place, report.channel, 0], report.values())
             }
         }
     }
 
-    fn unpacked(what: [u8; 4], values: Values) -> Option<Measured> {
+    fn unpacked(what: [u8; 4], values: Values) -> Option<Measurement> {
         Some(match what {
             [PIPE, way @ 0..=1, channel, 0] => {
-                Measured::Pipe(PipeReport::of(way == 1, channel, values))
+                Measurement::Pipe(PipeReport::of(way == 1, channel, values))
             }
             [DELAYS, way @ 0..=1, channel, part] => {
-                Measured::Delays(PipeDelays::of(way == 1, channel, part, values)?)
+                Measurement::Delays(PipeDelays::of(way == 1, channel, part, values)?)
             }
-            [CHAIN, 0, 0, 0] => Measured::Chain(ChainReport::of(values)),
-            [TUNED, place, channel, 0] => Measured::Tuned(TunedReport::of(place, channel, values)),
+            [CHAIN, 0, 0, 0] => Measurement::Chain(ChainReport::of(values)),
+            [TUNED, place, channel, 0] => {
+                Measurement::Tuned(TunedReport::of(place, channel, values))
+            }
             [WRITTEN, place, channel, 0] => {
-                Measured::Written(WrittenReport::of(place, channel, values))
+                Measurement::Written(WrittenReport::of(place, channel, values))
             }
             _ => return None,
         })
@@ -308,13 +312,13 @@ mod tests {
     use super::*;
     use diapason_random::Random;
 
-    fn any(random: &mut Random) -> Measured {
+    fn any(random: &mut Random) -> Measurement {
         let mut time = || Nanos(random.bits());
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
         match c.0 % 5 {
-            0 => Measured::Pipe(PipeReport {
+            0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
                 messages: a.0,
@@ -331,16 +335,16 @@ mod tests {
             1 => {
                 let counts = [small(a); 16];
                 let part = b.0 as u8 % PARTS as u8;
-                Measured::Delays(PipeDelays { to_device: d.0 & 1 == 1, channel, part, counts })
+                Measurement::Delays(PipeDelays { to_device: d.0 & 1 == 1, channel, part, counts })
             }
-            2 => Measured::Chain(ChainReport {
+            2 => Measurement::Chain(ChainReport {
                 messages: a.0,
                 lost: b.0,
                 replaced: c.0,
                 whole: d,
                 reached: [a, b, c, d],
             }),
-            3 => Measured::Tuned(TunedReport {
+            3 => Measurement::Tuned(TunedReport {
                 place,
                 channel,
                 messages: a.0,
@@ -354,7 +358,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
-            _ => Measured::Written(WrittenReport {
+            _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
                 through: a.0,
@@ -370,19 +374,20 @@ mod tests {
     fn what_is_reported_is_read() {
         let mut random = Random::new(7);
         for _ in 0..10_000 {
-            let report = Report { at: Nanos(random.bits()), said: any(&mut random) };
-            assert_eq!(Report::of(&report.words()), Some(report));
+            let report = Reported { at: Nanos(random.bits()), said: any(&mut random) };
+            assert_eq!(Reported::of(&report.words()), Some(report));
         }
     }
 
     #[test]
     fn other_words_are_no_report() {
-        let words = Report { at: Nanos(1), said: Measured::Chain(ChainReport::default()) }.words();
-        assert_eq!(Report::of(&words[..9]), None);
+        let words =
+            Reported { at: Nanos(1), said: Measurement::Chain(ChainReport::default()) }.words();
+        assert_eq!(Reported::of(&words[..9]), None);
         for what in [0, 6, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2] {
             let mut words = words;
             words[1] = what;
-            assert_eq!(Report::of(&words), None, "{what:#x}");
+            assert_eq!(Reported::of(&words), None, "{what:#x}");
         }
     }
 }

@@ -13,7 +13,7 @@ use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 use diapason_devices::kvaser::CHANNELS;
-use diapason_pipe::measured::{self, PipeReport, Report};
+use diapason_pipe::measured::{self, PipeReport, Reported};
 use diapason_system::RunOptions;
 use std::ffi::OsString;
 
@@ -86,8 +86,8 @@ impl Heard {
                 heard.looks.hear(text);
             }
             if let Line::Record(Record::Measured, words) = &line
-                && let Some(Report { said: measured::Measured::Pipe(report), .. }) =
-                    Report::of(&words[1..])
+                && let Some(Reported { said: measured::Measurement::Pipe(report), .. }) =
+                    Reported::of(&words[1..])
                 && let Some(reader) = heard.readers.get_mut(usize::from(report.channel))
             {
                 reader.push(report);
@@ -162,7 +162,8 @@ mod tests {
         let report = PipeReport { channel: 4, messages: 463, ..PipeReport::default() };
         let beyond = PipeReport { channel: 5, ..report };
         let record = |process: u64, report: PipeReport| {
-            let words = Report { at: Nanos(7), said: measured::Measured::Pipe(report) }.words();
+            let words =
+                Reported { at: Nanos(7), said: measured::Measurement::Pipe(report) }.words();
             let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
             format!("~{:x} {process:x}{words}", Record::Measured as u64)
         };

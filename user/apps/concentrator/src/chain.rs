@@ -1,7 +1,7 @@
 //! The agreement of the threads of the example's chains, and the reports of their last ones.
 
 use crate::passed::{Passed, WORDS};
-use diapason_pipe::measured::{ChainReport, HOPS, Measured, REPORT, Report};
+use diapason_pipe::measured::{ChainReport, HOPS, Measurement, REPORT, Reported};
 use diapason_rt::{Nanos, log, time};
 
 /// The mailbox from the reader to the controller.
@@ -73,7 +73,7 @@ impl End {
             return;
         }
         self.due = now + REPORT;
-        log::measured(&Report { at: now, said: Measured::Chain(self.report) }.words());
+        log::measured(&Reported { at: now, said: Measurement::Chain(self.report) }.words());
         (self.report.whole, self.report.reached) = (Nanos::ZERO, [Nanos::ZERO; HOPS]);
     }
 }

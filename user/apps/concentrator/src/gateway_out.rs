@@ -1,7 +1,7 @@
 //! The last thread of a chain: writes each command to a CAN channel as a numbered frame.
 //!
-//! It reports how the chain does: a message is through when the server knows that its frame is. Arguments: channel; after how many seconds it ends with
-//! a verdict (0: never).
+//! It reports how the chain does: a message is through when the server knows that its frame is.
+//! Arguments: channel; after how many seconds it ends with a verdict (0: never).
 
 #![no_std]
 #![no_main]
