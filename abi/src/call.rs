@@ -180,8 +180,10 @@ pub const fn unmapped(result: u64) -> (u64, u32) {
     (result & ((1 << PAGES_SHIFT) - 1), (result >> PAGES_SHIFT) as u32)
 }
 
-/// A counter that `Count` can report. They cost nothing unless asked for and let a benchmark say
-/// how many of the expensive things, which an instruction count hides, an operation contains.
+/// A counter that `Count` can report: of the machine, to a process whose description has
+/// `counters`, and of the caller, to everybody. They cost nothing unless asked for and let a
+/// benchmark say how many of the expensive things, which an instruction count hides, an operation
+/// contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Counter {

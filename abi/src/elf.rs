@@ -89,7 +89,7 @@ impl<'a> Program<'a> {
     /// The [`Refusal`] that applies.
     pub fn parse(file: &'a [u8]) -> Result<Program<'a>, Refusal> {
         let program = Program::header(file).ok_or(Refusal::NotElf)?;
-        let mut end_of_last = 0;
+        let (mut end_of_last, mut begins) = (0, false);
         for index in 0..program.count {
             let (kind, segment) = program.raw(index).ok_or(Refusal::ElfRange)?;
             if kind != LOAD || segment.memory_size == 0 {
@@ -100,8 +100,11 @@ impl<'a> Program<'a> {
                 return Err(Refusal::Overlap);
             }
             end_of_last = segment.end_page();
+            begins |= program.begins_in(&segment);
         }
-        Ok(program)
+        // A thread that begins elsewhere, or nowhere at all, may stop the machine instead of
+        // itself.
+        if begins { Ok(program) } else { Err(Refusal::ElfEntry) }
     }
 
     fn header(file: &'a [u8]) -> Option<Program<'a>> {
@@ -114,6 +117,11 @@ impl<'a> Program<'a> {
         }
         let headers = u64_at(file, 32)?;
         Some(Program { file, headers, count: u16_at(file, 56)?, entry: u64_at(file, 24)? })
+    }
+
+    /// Is its first instruction among the executable bytes that this segment has in the file?
+    fn begins_in(&self, s: &Segment) -> bool {
+        s.flags & EXECUTE != 0 && self.entry >= s.address && self.entry - s.address < s.file_size
     }
 
     fn raw(&self, index: u16) -> Option<(u32, Segment)> {
@@ -290,6 +298,22 @@ mod tests {
         assert_eq!(with(0x208, 1), Refusal::Relocation);
         assert_eq!(with(0x200, 4), Refusal::Relocation);
         assert_eq!(with(0x201, 0x03), Refusal::Relocation);
+    }
+
+    #[test]
+    fn refuses_an_entry_that_is_not_its_code() {
+        let at = |entry: u64| {
+            let mut file = sample();
+            file[24..32].copy_from_slice(&entry.to_le_bytes());
+            Program::parse(&file).map(|program| program.entry)
+        };
+        assert_eq!(at(0), Ok(0));
+        assert_eq!(at(0x2ff), Ok(0x2ff));
+        // Behind the code, in the data, outside the window, and where no address can be.
+        let wild = [0x300, 0x1300, 0x13ff, layout::WINDOW, 0x7fff_ffff_0000, 1 << 63, u64::MAX];
+        for entry in wild {
+            assert_eq!(at(entry), Err(Refusal::ElfEntry), "{entry:x}");
+        }
     }
 
     #[test]

@@ -67,6 +67,54 @@ causes! {
     Killed = 23, "was ended by its supervisor";
 }
 
+/// Vectors and error bits of the processor's exceptions, as far as they mean something to a
+/// process.
+mod vector {
+    /// Raised by an access that the page tables do not allow.
+    pub const PAGE_FAULT: u64 = 14;
+    /// Set in the error of a page fault if the access was a write.
+    pub const WRITE: u64 = 1 << 1;
+    /// Set in the error of a page fault if the processor fetched an instruction.
+    pub const FETCH: u64 = 1 << 4;
+}
+
+impl FaultCause {
+    /// What a thread did that made the processor raise exception `vector`, and the address that is
+    /// reported with it. Of a page fault, and of nothing else, `address` reads the address, and
+    /// `is_guard` says whether it lies in the guard space of a stack.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_trap(
+        vector: u64,
+        error: u64,
+        address: impl FnOnce() -> u64,
+        is_guard: impl FnOnce(u64) -> bool,
+    ) -> (FaultCause, u64) {
+        let cause = match vector {
+            0 => FaultCause::Divide,
+            1 | 3 | 4 => FaultCause::Debug,
+            5 | 6 => FaultCause::Instruction,
+            7 | 16 | 19 => FaultCause::FloatingPoint,
+            vector::PAGE_FAULT => {
+                let address = address();
+                let cause = if error & vector::FETCH != 0 {
+                    FaultCause::Execute
+                } else if is_guard(address) {
+                    FaultCause::StackOverflow
+                } else if error & vector::WRITE != 0 {
+                    FaultCause::Write
+                } else {
+                    FaultCause::Read
+                };
+                return (cause, address);
+            }
+            17 => FaultCause::Alignment,
+            _ => FaultCause::Privilege,
+        };
+        (cause, 0)
+    }
+}
+
 /// The message a supervisor receives when a process it supervises ends by a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultReport {
@@ -136,6 +184,23 @@ impl FaultReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_exception_has_a_cause_and_only_page_faults_an_address() {
+        let of = |vector, error, guard| FaultCause::of_trap(vector, error, || 0x77, |_| guard);
+        assert_eq!(of(14, 0, false), (FaultCause::Read, 0x77));
+        assert_eq!(of(14, 2, false), (FaultCause::Write, 0x77));
+        assert_eq!(of(14, 0, true), (FaultCause::StackOverflow, 0x77));
+        assert_eq!(of(14, 2, true), (FaultCause::StackOverflow, 0x77));
+        assert_eq!(of(14, 1 << 4, true), (FaultCause::Execute, 0x77));
+        let causes =
+            (0..32).filter(|vector| *vector != 14).map(|vector| of(vector, u64::MAX, true));
+        let causes: Vec<(FaultCause, u64)> = causes.collect();
+        assert!(causes.iter().all(|(_, address)| *address == 0));
+        let named: Vec<u8> = causes[..19].iter().map(|(cause, _)| *cause as u8).collect();
+        assert_eq!(named, [5, 9, 7, 9, 9, 6, 6, 8, 7, 7, 7, 7, 7, 7, 7, 8, 10, 7, 8]);
+        assert_eq!(of(u64::MAX, 0, false), (FaultCause::Privilege, 0));
+    }
 
     #[test]
     fn a_report_survives_the_message() {

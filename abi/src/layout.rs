@@ -41,6 +41,10 @@ pub const SLOT_PAGES: u64 = SLOT / crate::PAGE as u64;
 pub const SLOTS_MAX: u64 = 64;
 /// Most threads in one process.
 pub const THREADS_PER_PROCESS_MAX: u64 = 64;
+/// The kernel copies what lies below this in a window, for a call: a program's memory. Registers of
+/// a device are beyond it, because reading them takes as long as the device likes, and so is the
+/// information page.
+pub const COPYABLE: u64 = DEVICES;
 /// Size of a process's window.
 pub const WINDOW: u64 = 0x4000_0000;
 
@@ -50,6 +54,7 @@ const _: () = assert!(HEAP + HEAP_PAGES_MAX * crate::PAGE as u64 <= SEGMENTS);
 const _: () = assert!(SEGMENTS + SLOTS_MAX * SLOT <= DEVICES);
 const _: () = assert!(DEVICES + SLOTS_MAX * SLOT <= INFO);
 const _: () = assert!(INFO + SLOT <= WINDOW);
+const _: () = assert!(COPYABLE <= DEVICES && COPYABLE <= INFO);
 
 /// First address of a process's window.
 #[must_use]

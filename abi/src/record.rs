@@ -72,7 +72,7 @@ records! {
     End = 16 ("time", "idle_ns", "entries", "cr3", "msr", "mmio"),
     /// Longest kernel path so far: instructions, what caused it (call number, or 256 + vector).
     LongestPath = 17 ("instructions", "cause"),
-    /// Console lines and records that found no room and were dropped.
+    /// Records that found no room on the console and were dropped.
     ConsoleLost = 18 ("entries"),
     /// No thread can ever run again and nothing is due.
     Halted = 19 ("time"),
@@ -118,6 +118,22 @@ records! {
         "process", "at", "what", "value_0", "value_1", "value_2", "value_3", "value_4", "value_5",
         "value_6", "value_7"
     ),
+    /// The hardware is broken, and this bank of the processor says how: before a [`KernelFault`]
+    /// with the vector of machine checks. Address 0: the bank names none.
+    ///
+    /// [`KernelFault`]: Record::KernelFault
+    MachineCheck = 34 ("bank", "status", "address"),
+    /// Final table, one per process that wrote more than its share of the console has room for: how
+    /// many of its lines were dropped.
+    LinesLost = 35 ("process", "lines"),
+}
+
+/// The byte that the console shows for a byte of a line: a dot for all that could garble it, or
+/// command the terminal behind it.
+#[must_use]
+#[inline(always)]
+pub const fn shown(byte: u8) -> u8 {
+    if matches!(byte, b' '..=b'~') { byte } else { b'.' }
 }
 
 /// Values of a [`Record::Measured`].
@@ -159,6 +175,8 @@ pub enum Protection {
     TscDeadline = 5,
     /// Counter that does not stop or change speed.
     InvariantTsc = 6,
+    /// Broken hardware is reported instead of resetting the machine.
+    MachineCheck = 7,
 }
 
 /// How the kernel leaves the machine: the value written to the exit port.

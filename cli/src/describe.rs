@@ -1,8 +1,8 @@
 //! Descriptions as files: reading them with what they name, and saying what is wrong with them.
 
+use crate::input::Input;
 use crate::{Failure, logs};
 use diapason_system::{Description, Diagnostics, Hosts, System};
-use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -39,14 +39,13 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
 /// # Errors
 /// Whatever is wrong with it, as a compiler would say it.
 pub fn describe_any(path: &Path) -> Result<Description, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = Input::Description.text(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let find = |file: &str| {
         let path = folder.join(file);
-        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        Ok((shown(&path), text))
+        Ok((shown(&path), Input::Description.text(&path)?))
     };
     let mut description = diapason_system::parse_any(&shown(path), &text, find)
         .map_err(|diagnostics| refused(&diagnostics))?;

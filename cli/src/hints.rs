@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::failure::HOLDS;
+use crate::input::Input;
 use diapason_hints_logic::{Listing, Problem, listing};
 use std::fmt::Write as _;
 use std::fs;
@@ -31,7 +32,8 @@ fn read(paths: &[PathBuf]) -> Result<(String, String), Failure> {
     paths.iter().try_for_each(|path| sources(path, &mut files))?;
     let (mut text, mut problems) = (String::new(), String::new());
     for file in files {
-        let source = fs::read_to_string(&file)
+        let source = Input::Source
+            .text(&file)
             .map_err(|error| Failure::Input(format!("cannot read {}: {error}", file.display())))?;
         let listing = listing(&source)
             .unwrap_or_else(|problem| Listing { tasks: Vec::new(), problems: vec![problem] });

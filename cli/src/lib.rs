@@ -23,6 +23,7 @@ pub mod failure;
 pub mod flight;
 pub mod hints;
 pub mod image;
+pub mod input;
 pub mod linkage;
 mod live;
 pub mod logs;

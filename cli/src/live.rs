@@ -61,6 +61,7 @@ fn is_final(record: Record) -> bool {
             | Record::Job
             | Record::KernelTime
             | Record::CallPath
+            | Record::LinesLost
     )
 }
 

@@ -1,12 +1,12 @@
 //! Logs of CAN buses that a description replays: read and checked before anything is built.
 
 use crate::Failure;
+use crate::input::Input;
 use diapason_abi::Nanos;
 use diapason_can::Frame;
 use diapason_devices::can::{ReplayError, replay};
 use diapason_system::{CanTraffic, System};
 use std::collections::VecDeque;
-use std::fs;
 use std::path::Path;
 
 /// What a line of a log looks like.
@@ -34,7 +34,7 @@ pub fn read(system: &mut System, folder: &Path) -> Result<(), Failure> {
         let channel = bus.channel;
         if let CanTraffic::Replay { file, log } = &mut bus.traffic {
             let path = folder.join(&*file);
-            *log = fs::read_to_string(&path).map_err(|error| {
+            *log = Input::Log.text(&path).map_err(|error| {
                 let help = "paths in a description are relative to its folder";
                 wrong(&path, &format!("the log cannot be read: {error}"), help)
             })?;

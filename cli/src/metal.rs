@@ -3,6 +3,7 @@
 //! These flags live here and not in a cargo configuration: there they would reach build scripts
 //! and procedural macros, which must be linked like ordinary programs.
 
+use crate::input::Input;
 use crate::{Failure, Workspace};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -91,7 +92,8 @@ impl Built {
             let known: Vec<&str> = self.programs.keys().map(String::as_str).collect();
             return Err(format!("there is no such program; there are: {}", known.join(", ")));
         };
-        let file = fs::read(path).map_err(|error| format!("its file cannot be read: {error}"))?;
+        let file = Input::Program.bytes(path);
+        let file = file.map_err(|error| format!("its file cannot be read: {error}"))?;
         Ok(crate::image::without_sections(file))
     }
 }

@@ -9,9 +9,9 @@ use crate::Failure;
 use crate::capture::Request;
 use crate::console::{Line, Splitter};
 use crate::plugged::{Plug, Plugged};
-use diapason_abi::Nanos;
 use diapason_abi::archive::Location;
 use diapason_abi::record::exit;
+use diapason_abi::{Key, Nanos};
 use diapason_redir::Plan;
 use diapason_system::System;
 use std::fs;
@@ -137,7 +137,7 @@ impl RunFolder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let runs = target.join("runs");
         sweep(&runs);
-        let path = runs.join(format!("{}-{number}", std::process::id()));
+        let path = runs.join(format!("{}{}-{number}", namespace(), std::process::id()));
         fs::create_dir_all(&path)
             .map_err(|error| Failure::io(format!("make {}", path.display()), &error))?;
         Ok(RunFolder(path))
@@ -150,11 +150,22 @@ impl RunFolder {
     }
 }
 
+/// Begins the names of folders whose owners' numbers mean something here: processes of another
+/// container that shares the target folder have numbers of their own.
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let key = Key::new(&format!("{} {}", link.display(), machine.trim()));
+    format!("{:08x}-", key.0 as u32)
+}
+
 /// Removes the folders of runs whose process is gone: killed, or turned into a debugger.
 fn sweep(runs: &Path) {
+    let namespace = namespace();
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.split('-').next().unwrap_or_default();
+        let Some(ours) = name.strip_prefix(&namespace) else { continue };
+        let owner = ours.split('-').next().unwrap_or_default();
         if !Path::new("/proc").join(owner).exists() {
             // Another run may be sweeping too; what stays does no harm.
             let _ = fs::remove_dir_all(entry.path());
@@ -313,10 +324,13 @@ mod tests {
     #[test]
     fn folders_of_dead_runs_are_swept_and_ours_goes_with_its_value() {
         let target = std::env::temp_dir().join(format!("diapason-sweep-{}", std::process::id()));
-        let dead = target.join("runs/4294967295-0");
+        let dead = target.join(format!("runs/{}4294967295-0", namespace()));
+        // Of another container, where this number is somebody's.
+        let foreign = target.join("runs/00000000-4294967295-0");
         fs::create_dir_all(&dead).unwrap();
+        fs::create_dir_all(&foreign).unwrap();
         let ours = RunFolder::create(&target).unwrap();
-        assert!(!dead.exists() && ours.path().is_dir());
+        assert!(!dead.exists() && ours.path().is_dir() && foreign.is_dir());
         let path = ours.path().to_path_buf();
         drop(ours);
         assert!(!path.exists());

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::duration::seconds;
 use crate::failure::HOLDS;
+use crate::input::Input;
 use crate::table::{Align, Table};
 use diapason_can::candump::{self, Record, Report};
 use diapason_can::dbc::{Dbc, Decimal, Message, Reading, Value};
@@ -28,8 +29,9 @@ pub struct SignalsRequest {
 /// # Errors
 /// If one of the files cannot be used: which line, and what to do.
 pub fn signals(request: &SignalsRequest) -> Result<u8, Failure> {
-    let dbc = Dbc::parse(&read(&request.dbc)?).map_err(|error| refused(&request.dbc, &error))?;
-    let log = read(&request.log)?;
+    let dbc = Dbc::parse(&read(Input::Dbc, &request.dbc)?)
+        .map_err(|error| refused(&request.dbc, &error))?;
+    let log = read(Input::Log, &request.log)?;
     let said = decode(&dbc, &log).map_err(|error| refused(&request.log, &error))?;
     let text = if request.json { format!("{:#}", said.to_json()) } else { said.render() };
     // A reader who has seen enough (`| head`) is no failure.
@@ -42,8 +44,8 @@ fn refused(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// A file as text. DBC files are often written in Latin-1, where `°` is no UTF-8.
-fn read(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| {
+fn read(input: Input, path: &Path) -> Result<String, Failure> {
+    let bytes = input.bytes(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
     })?;
     Ok(String::from_utf8(bytes)

@@ -90,6 +90,12 @@ fn record_text(record: Record, words: &[u64], names: &Names) -> String {
             word(3)
         ),
         Record::Measured => format!("{} reports what it measured", process(0)),
+        Record::MachineCheck => format!(
+            "the hardware is broken: bank {} of the processor has status {:#x}, address {:#x}",
+            word(0),
+            word(1),
+            word(2)
+        ),
         Record::ReportLost => {
             format!("a fault report about process {} was lost", process(0))
         }
@@ -156,6 +162,12 @@ fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
     }
 }
 
+/// Lines of a process that found no room.
+fn lines_lost(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
+    let (process, lines) = (names.process(word(0)), counted(word(1), "line"));
+    format!("process {process} wrote more than its share of the console: {lines} lost")
+}
+
 /// The tables at the end, in words, for a reader of the raw console.
 fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     match record {
@@ -216,7 +228,10 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
         Record::LongestPath => {
             format!("longest kernel path: {} instructions, {}", word(0), path_cause(word(1)))
         }
-        Record::ConsoleLost => format!("{} lines or records of the console were lost", word(0)),
+        Record::ConsoleLost => {
+            format!("{} had no room on the console", plural(word(0), "record", "records"))
+        }
+        Record::LinesLost => lines_lost(word, names),
         Record::Recorded => {
             format!("flight recorder: {} entries, {} lost", word(0), word(1))
         }
@@ -314,7 +329,7 @@ pub fn refusal(number: u64) -> String {
 }
 
 fn protections(bits: u64) -> String {
-    const NAMES: [(Protection, &str); 7] = [
+    const NAMES: [(Protection, &str); 8] = [
         (Protection::NoExecute, "NX"),
         (Protection::Smep, "SMEP"),
         (Protection::Smap, "SMAP"),
@@ -322,6 +337,7 @@ fn protections(bits: u64) -> String {
         (Protection::GlobalPages, "global pages"),
         (Protection::TscDeadline, "TSC deadline"),
         (Protection::InvariantTsc, "invariant TSC"),
+        (Protection::MachineCheck, "machine check"),
     ];
     let on = NAMES.iter().filter(|(bit, _)| bits >> (*bit as u8) & 1 == 1);
     let list: Vec<&str> = on.map(|(_, name)| *name).collect();

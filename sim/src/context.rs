@@ -3,6 +3,7 @@
 use crate::guard;
 use core::arch::global_asm;
 use core::mem::offset_of;
+use diapason_core::ThreadStart;
 
 /// Registers of a thread that is not running natively.
 #[repr(C)]
@@ -85,7 +86,7 @@ pub(crate) enum Trap {
 
 impl Context {
     /// About to enter `entry` with this stack and these words in the first argument registers.
-    pub fn start(&mut self, entry: u64, stack: u64, [a, b, c, d, e]: [u64; 5]) {
+    pub fn start(&mut self, ThreadStart { entry, stack, arguments: [a, b, c, d, e] }: ThreadStart) {
         let (mxcsr, fcw) = CLEAN;
         *self = Context {
             rip: entry,

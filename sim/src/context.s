@@ -10,6 +10,8 @@ dia_sim_host_stack:
     .skip 8
 dia_sim_host_fs:
     .skip 8
+dia_sim_entry:
+    .skip 8
     .globl dia_sim_running
 dia_sim_running:
     .skip 8
@@ -35,7 +37,10 @@ dia_sim_resume:
     rdfsbase rax
     mov [rip + dia_sim_host_fs], rax
     mov [rip + dia_sim_running], rdi
-    # Nothing that somebody left in registers reaches it.
+    # Nothing that somebody left in registers reaches it, and no register leads to the host: what a
+    # base register points at is the host's thread block, with its stack canary.
+    xor eax, eax
+    wrfsbase rax
     xor r9d, r9d
     xor r10d, r10d
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
@@ -57,7 +62,10 @@ dia_sim_resume:
     mov rdx, [r11 + {WORDS} + 24]
     mov rcx, [r11 + {WORDS} + 32]
     mov r8, [r11 + {WORDS} + 40]
-    jmp [r11 + {RIP}]
+    mov r11, [r11 + {RIP}]
+    mov [rip + dia_sim_entry], r11
+    xor r11d, r11d
+    jmp [rip + dia_sim_entry]
 
     .macro trap name, number
     .globl dia_sim_\name
@@ -115,13 +123,9 @@ dia_sim_keep:
 dia_sim_leave:
     mov qword ptr [rip + dia_sim_running], 0
     mov rsp, [rip + dia_sim_host_stack]
-    # Reading is faster than writing, and hardly any program changes these.
     mov rax, [rip + dia_sim_host_fs]
-    rdfsbase rcx
-    cmp rcx, rax
-    je 1f
     wrfsbase rax
-1:
+    # Reading is faster than writing, and hardly any program changes these.
     pushfq
     test dword ptr [rsp], {ODD}
     lea rsp, [rsp + 8]

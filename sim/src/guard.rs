@@ -58,24 +58,12 @@ pub(crate) fn note_resumption() {
     RESUMED.store(RESUMED.load(Relaxed) + 1, Relaxed);
 }
 
-/// The cause and the address of a fault, as the kernel's shell on the metal names them.
+/// The cause and the address of a fault, as the kernel's shell on the metal names them. A program
+/// that ran for too long used the processor as it may not.
 pub(crate) fn cause(report: Report, is_stack_guard: impl Fn(u64) -> bool) -> (FaultCause, u64) {
-    const FETCH: u64 = 1 << 4;
-    const WRITE: u64 = 1 << 1;
-    let cause = match report.vector {
-        Some(0) => FaultCause::Divide,
-        Some(1 | 3 | 4) => FaultCause::Debug,
-        Some(5 | 6) => FaultCause::Instruction,
-        Some(7 | 16 | 19) => FaultCause::FloatingPoint,
-        Some(14) if report.error & FETCH != 0 => FaultCause::Execute,
-        Some(14) if is_stack_guard(report.address) => FaultCause::StackOverflow,
-        Some(14) if report.error & WRITE != 0 => FaultCause::Write,
-        Some(14) => FaultCause::Read,
-        Some(17) => FaultCause::Alignment,
-        _ => FaultCause::Privilege,
-    };
-    let address = if report.vector == Some(14) { report.address } else { 0 };
-    (cause, address)
+    let Report { vector, error, address, .. } = report;
+    let vector = vector.unwrap_or(PROTECTION);
+    FaultCause::of_trap(vector, error, || address, is_stack_guard)
 }
 
 /// Catch faults and endless loops of programs from now on.

@@ -9,9 +9,9 @@ use crate::memory::{Rights, Shared, Window};
 use crate::program::{self, Program};
 use crate::{Error, Said};
 use diapason_abi::archive::{Archive, DeviceRecord};
-use diapason_abi::record::Record;
+use diapason_abi::record::{Record, shown};
 use diapason_abi::{Nanos, PAGE, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, UserMemory};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// Words of a fault's record before the address concerned and that of the instruction.
 const FAULT_ADDRESSES: usize = 4;
@@ -215,19 +215,9 @@ impl Machine for Simulated {
         let index = usize::from(thread.index());
         let Place { process, slot } = self.places[index];
         let Some(program) = &self.programs[usize::from(process)] else { return };
-        let base = self.region.window(process);
-        let info = base + layout::INFO;
-        let [a, b, c, d] = program.arguments;
-        let (entry, arguments) = match entry {
-            None => (program.entry, [info, a, b, c, d]),
-            Some((entry, argument)) => (entry, [argument, info, 0, 0, 0]),
-        };
-        // As on the metal: an address outside the window becomes one where never code is.
-        let inside = entry.wrapping_sub(base) < layout::WINDOW;
-        let entry = if inside { entry } else { base + layout::WINDOW - 1 };
-        // As after a call: the return address would lie below.
-        let stack = base + layout::stack_offset(slot) - 8;
-        self.contexts[index].start(entry, stack, arguments);
+        let window = self.region.window(process);
+        let start = ThreadStart::of(window, slot, (program.entry, program.arguments), entry);
+        self.contexts[index].start(start);
         self.owed[index] = Nanos::ZERO;
     }
 
@@ -285,7 +275,7 @@ impl Machine for Simulated {
     }
 
     fn log(&mut self, process: ProcessId, text: &[u8]) {
-        let text = String::from_utf8_lossy(text).into_owned();
+        let text = text.iter().map(|byte| char::from(shown(*byte))).collect();
         self.said.push(Said::Log(process.index(), text));
     }
 

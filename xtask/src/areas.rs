@@ -20,7 +20,7 @@ const AREAS: [Area; 8] = [
     ),
     (
         "handlers of calls, with what is inlined",
-        &["15diapason_kernel5calls", "on_syscall", "on_observed_syscall"],
+        &["15diapason_kernel5calls", "any_call", "on_observed_syscall"],
     ),
     (
         "console, recorder, watch",

@@ -75,7 +75,7 @@ fn known(text: &str, name: &str) -> Result<BTreeSet<String>, String> {
                 row.get(key).and_then(|value| value.as_str()).filter(|word| !word.is_empty());
             word.ok_or_else(|| format!("{KNOWN}: a row without `{key}`: {row:?}"))
         };
-        if !row.get("issue").is_some_and(|issue| issue.as_integer().is_some()) {
+        if row.get("issue").is_none_or(|issue| issue.as_integer().is_none()) {
             return Err(format!("{KNOWN}: a row without the number of its `issue`: {row:?}"));
         }
         word("why")?;

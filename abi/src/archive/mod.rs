@@ -104,6 +104,8 @@ refusals! {
     Memory = 13, "the machine has too little memory for it";
     /// A VCPU is out of range.
     Vcpu = 14, "a virtual CPU of the archive has impossible numbers";
+    /// The entry point is not in its code.
+    ElfEntry = 15, "the program's entry point does not lie in its code";
 }
 
 /// CRC-32 (IEEE 802.3), bit by bit: the kernel has no room for a table.

@@ -47,6 +47,8 @@ pub struct ProcessRecord {
     pub priority: u8,
     /// Start it at boot?
     pub start_at_boot: bool,
+    /// May it read the counters of the machine?
+    pub counters: bool,
     /// The process that gets its fault reports, or [`NONE`].
     pub supervisor: u16,
     /// Most threads.
@@ -155,7 +157,8 @@ impl ProcessRecord {
         for word in [self.image_offset, self.image_length, self.image_crc] {
             w.put(&word.to_le_bytes());
         }
-        w.put(&[self.priority, u8::from(self.start_at_boot)]).put(&self.supervisor.to_le_bytes());
+        let flags = u8::from(self.start_at_boot) | u8::from(self.counters) << 1;
+        w.put(&[self.priority, flags]).put(&self.supervisor.to_le_bytes());
         for half in [self.threads, self.semaphores, self.conditions, self.events, self.stack_pages]
         {
             w.put(&half.to_le_bytes());
@@ -173,7 +176,7 @@ impl ProcessRecord {
         let mut r = Reader(bytes);
         let key = r.u64();
         let (image_offset, image_length, image_crc) = (r.u32(), r.u32(), r.u32());
-        let (priority, start_at_boot, supervisor) = (r.u8(), r.u8() != 0, r.u16());
+        let (priority, flags, supervisor) = (r.u8(), r.u8(), r.u16());
         let (threads, semaphores, conditions) = (r.u16(), r.u16(), r.u16());
         let (events, stack_pages) = (r.u16(), r.u16());
         ProcessRecord {
@@ -182,7 +185,8 @@ impl ProcessRecord {
             image_length,
             image_crc,
             priority,
-            start_at_boot,
+            start_at_boot: flags & 1 != 0,
+            counters: flags & 2 != 0,
             supervisor,
             threads,
             semaphores,

@@ -10,6 +10,7 @@ fn process() -> ProcessRecord {
         image_crc: 0,
         priority: 5,
         start_at_boot: true,
+        counters: true,
         supervisor: NONE,
         threads: 2,
         semaphores: 3,

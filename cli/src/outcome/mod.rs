@@ -169,8 +169,9 @@ pub struct Outcome {
     pub refused: Vec<(u64, u64)>,
     /// Things the kernel says it lost, in words.
     pub losses: Vec<String>,
-    /// Among the losses were lines of the console, records perhaps.
-    pub console_lost: bool,
+    /// Of each process that wrote more than its share of the console has room for, how many of its
+    /// lines are missing.
+    pub lines_lost: Vec<(u64, u64)>,
     /// What a dying kernel said last.
     pub panic: Option<String>,
     /// Faults that were asked for, as they happened: when, and which.
@@ -235,9 +236,9 @@ impl Outcome {
             }
             Record::Recorded => self.note_recorded(w[0], w[1]),
             Record::ConsoleLost if w[0] > 0 => {
-                self.console_lost = true;
-                self.losses.push(format!("{} bytes of console text", w[0]));
+                self.losses.push(format!("{} records of its own", w[0]));
             }
+            Record::LinesLost => self.lines_lost.push((w[0], w[1])),
             Record::ReportLost => self.losses.push(format!("a fault report of process {}", w[0])),
             _ => {}
         }
@@ -439,9 +440,10 @@ mod tests {
         }
         assert!(outcome.losses.is_empty() && outcome.recorded == Some(100));
         assert!(outcome.panic.as_ref().unwrap().contains("line 7"));
-        for line in ["~12 9", "~14 64 2", "~15 1"] {
+        for line in ["~12 9", "~14 64 2", "~15 1", "~23 2 1f"] {
             outcome.note(&Line::parse(line.as_bytes()));
         }
         assert_eq!(outcome.losses.len(), 3);
+        assert_eq!(outcome.lines_lost, [(2, 31)]);
     }
 }

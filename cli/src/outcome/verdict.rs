@@ -82,6 +82,10 @@ fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
         findings.push(format!("process {} did not start: {reason}", names.process(*process)));
     }
     findings.extend(outcome.losses.iter().map(|loss| format!("the kernel lost {loss}")));
+    findings.extend(outcome.lines_lost.iter().map(|(process, lines)| {
+        let process = names.process(*process);
+        format!("process {process} wrote more than its share of the console: {lines} lines lost")
+    }));
     let stray = |(time, stray): &(u64, Stray)| {
         let device = names.device(stray.device.into());
         format!("{}, {} s", words::stray(&device, stray), duration::seconds(*time))
@@ -109,9 +113,9 @@ fn bug(ending: Ending, outcome: &Outcome) -> Option<String> {
 }
 
 /// Time in is time out: every nanosecond of the run was idle or a thread's, and VCPUs paid for
-/// threads only. Without a word for it if lines of the tables may be among those lost.
+/// threads only. The tables come last and whole, whatever was lost before them.
 fn books(outcome: &Outcome) -> Option<String> {
-    let end = outcome.end.filter(|_| !outcome.console_lost)?;
+    let end = outcome.end?;
     let sum = |times: &mut dyn Iterator<Item = u64>| times.map(u128::from).sum::<u128>();
     let threads = sum(&mut outcome.threads.iter().map(|row| row.cpu_ns));
     let vcpus = sum(&mut outcome.vcpus.iter().map(VcpuRow::cpu_ns));
@@ -147,16 +151,22 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
         usize::try_from(process).ok().and_then(|i| may_fault.get(i)).copied().unwrap_or(false)
     };
     let unexpected = outcome.faults.iter().filter(|fault| !provided_for(fault.process));
-    unexpected
-        .map(|event| {
-            let what = words::fault(
-                (event.thread, event.cause),
-                (event.address, event.instruction),
-                names,
-            );
-            format!("process {}, which may not fault: {what}", names.process(event.process))
-        })
-        .collect()
+    let said = unexpected.map(|event| {
+        let cause = (event.thread, event.cause);
+        let what = words::fault(cause, (event.address, event.instruction), names);
+        format!("process {}, which may not fault: {what}", names.process(event.process))
+    });
+    // The table of processes has those, too, whose records were lost.
+    let rows = outcome.processes.iter().filter(|row| !provided_for(row.process));
+    let unsaid = rows.filter_map(|row| {
+        let told = outcome.faults.iter().filter(|fault| fault.process == row.process).count();
+        let faults = row.faults.checked_sub(told as u64).filter(|faults| *faults > 0)?;
+        let process = names.process(row.process);
+        Some(format!(
+            "process {process}, which may not fault: {faults} more, of which no word came"
+        ))
+    });
+    said.chain(unsaid).collect()
 }
 
 #[cfg(test)]
@@ -240,14 +250,31 @@ mod tests {
         // All threads' time and no more may be a VCPU's.
         assert_eq!(check(|o| o.vcpus[0].used_ns = 1_100_001_000 - 102_000), Verdict::Holds);
         assert!(matches!(check(|o| o.vcpus[0].used_ns = 1_100_001_001 - 102_000), Verdict::Bug(_)));
-        // A table with holes says nothing.
-        assert!(matches!(
-            check(|o| {
-                o.threads.pop();
-                (o.console_lost, o.losses) = (true, vec!["a line".into()]);
-            }),
-            Verdict::Broken(_)
-        ));
+        // What was lost on the way is no excuse.
+        let check = |change: fn(&mut Outcome)| matches!(check(change), Verdict::Bug(_));
+        assert!(check(|o| {
+            o.threads.pop();
+            o.losses = vec!["a record".into()];
+        }));
+    }
+
+    #[test]
+    fn what_was_drowned_is_found_in_the_tables() {
+        let mut outcome = sample::outcome();
+        outcome.threads.iter_mut().for_each(|row| row.misses = 0);
+        outcome.faults.clear();
+        outcome.processes[0].faults = 2;
+        outcome.lines_lost = vec![(1, 7)];
+        let Verdict::Broken(found) = judged(Ending::Finished, &outcome, &[false, true]) else {
+            panic!("two faults are no small thing");
+        };
+        let name = |at: u64| sample::names().process(at);
+        let expected = [
+            format!("process {}, which may not fault: 2 more, of which no word came", name(0)),
+            format!("process {} wrote more than its share of the console: 7 lines lost", name(1)),
+        ];
+        let found: Vec<String> = found.iter().map(Finding::to_string).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

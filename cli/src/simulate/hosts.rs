@@ -232,6 +232,7 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
             several.parts.len(),
         )));
     }
+    eprintln!("{}", super::TRUST);
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
     let Several { parts, joined, .. } = several;

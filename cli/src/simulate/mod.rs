@@ -48,6 +48,10 @@ use search::{BROKE, BUG, FAULT, TRACE, TRIES};
 use std::path::PathBuf;
 use watch::Watch;
 
+/// The trust that a simulation needs: every run says it.
+const TRUST: &str = "the programs run inside this process, which nothing protects from them: \
+                     simulate only what you would run on this host (docs/sim.md)";
+
 /// What `sim` was asked to do.
 #[derive(Clone, Debug)]
 pub struct SimRequest {
@@ -246,6 +250,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     };
     let promised = plan::Plan::of(&system, system.clock_hz);
     plan::cleared(&promised, request.unproved)?;
+    eprintln!("{TRUST}");
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
         let searched = search::search(&request.system, &request.again(), from, count, request.jobs);

@@ -214,6 +214,7 @@ impl Pools<'_> {
             vcpu: Id::new(record.vcpu),
             heap_max: record.heap_pages,
             starters: record.starters,
+            counters: record.counters,
             supervisor,
             reports: reports.map_or(Id::NONE, |at| Id::new(at as u16)),
             restarts_max: record.restarts_max,

@@ -447,7 +447,7 @@ impl Kernel<'_> {
             CallNumber::ProcKill => self.proc_kill(m, a[0]),
             CallNumber::ReadSlow => self.read_slow(m, a[0], a[1], a[2]),
             CallNumber::Log => Err(self.bad_log(a[0], a[1])),
-            CallNumber::Count => Ok(Flow::Done(self.count(m, a[0]))),
+            CallNumber::Count => self.count(m, a[0]),
             CallNumber::VcpuCreate => self.vcpu_create(a),
             CallNumber::VcpuSet => self.vcpu_set(a[0], a[1], a[2]),
             CallNumber::VcpuDelete => self.vcpu_delete(a[0]),
@@ -481,12 +481,16 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    fn count<M: Machine>(&mut self, m: &mut M, which: u64) -> u64 {
+    /// `Count(which)`: of the caller itself, or of the machine to whom that was granted.
+    fn count<M: Machine>(&mut self, m: &mut M, which: u64) -> Step {
         if which == Counter::CpuTime as u64 {
             let t = &self.threads[self.running()];
-            return (t.used + (self.now - self.scheduler.since)).0;
+            return Ok(Flow::Done((t.used + (self.now - self.scheduler.since)).0));
         }
-        m.counter(which)
+        if !self.processes[self.process()].counters {
+            return Err(Refused::Misuse(FaultCause::BadGrant, which));
+        }
+        Ok(Flow::Done(m.counter(which)))
     }
 
     fn boot<M: Machine>(&mut self, m: &mut M) {

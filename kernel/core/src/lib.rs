@@ -17,6 +17,7 @@
 //! | `alarm`, `ring` | what is due, when it may ring, and who pays for it |
 //! | `vcpu`, `admission` | budgets: who pays for the time, and what may be promised |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
+//! | `start` | what a thread begins with |
 //! | `thread`, `process` | their life from creation to join, fault and restart |
 //! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
 //! | `exchange` | one call that sends and receives |
@@ -50,6 +51,7 @@ mod ring;
 mod scheduler;
 mod semaphore;
 mod shortcut;
+mod start;
 mod thread;
 mod vcpu;
 
@@ -71,5 +73,6 @@ pub use pool::{Id, Pool};
 pub use process::{Process, ProcessId, ProcessState};
 pub use semaphore::Semaphore;
 pub use shortcut::{Longer, Passed};
+pub use start::ThreadStart;
 pub use thread::{State, Thread, ThreadId, Wait};
 pub use vcpu::{Server, Vcpu, VcpuId};

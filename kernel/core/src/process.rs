@@ -70,6 +70,8 @@ pub struct Process {
     pub(crate) devices: u64,
     /// Processes that may start it.
     pub(crate) starters: u64,
+    /// It may read the counters of the machine, which tell of all others.
+    pub(crate) counters: bool,
     /// The process told of its faults, and the mailbox that takes the reports.
     pub(crate) supervisor: ProcessId,
     pub(crate) reports: MailboxId,
@@ -102,6 +104,7 @@ impl Process {
         segments: 0,
         devices: 0,
         starters: 0,
+        counters: false,
         supervisor: Id::NONE,
         reports: Id::NONE,
         supervises: false,

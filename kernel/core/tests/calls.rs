@@ -75,10 +75,13 @@ fn a_measurement_is_a_record_of_who_made_it() {
 }
 
 #[test]
-fn unknown_counters_are_zero() {
+fn counters_of_the_machine_are_for_those_who_may() {
     for which in [0, 1, 2, 4, 5, u64::MAX] {
-        lab(|sys| assert_eq!(sys.ok(Call::Count, &[which, 0]), 0));
+        lab(|sys| sys.misuses(FaultCause::BadGrant, Call::Count, &[which, 0]));
+        let granted = Plan::new().process("bench", 40).with(|p| p.counters = true);
+        run(&granted, |sys| assert_eq!(sys.ok(Call::Count, &[which, 0]), 0));
     }
+    lab(|sys| _ = sys.ok(Call::Count, &[3, 0]));
 }
 
 #[test]

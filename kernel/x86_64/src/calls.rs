@@ -3,7 +3,9 @@
 //! Each frequent call has handlers of its own. The first tries what changes nothing about who runs,
 //! with the words still in their registers; the second what makes another thread run without a
 //! decision. What is left goes, like all other calls, to one handler for everything. Handlers are
-//! ordinary functions with the same arguments, so reaching one is a jump.
+//! ordinary functions with the same arguments, so reaching one is a jump. A quick handler clears r9
+//! and r10 itself if it uses them, because most use neither (`cargo xtask tidy` looks); `entry.s`
+//! clears the other registers.
 
 use crate::percpu::shell;
 use crate::shell::Exit;
@@ -13,22 +15,35 @@ use diapason_abi::call::NO_HINT;
 use diapason_core::{Arguments, Longer};
 
 macro_rules! handlers {
-    ($(#[$doc:meta] $handler:ident: $call:ident of $words:literal, $way:ident, else $next:ident;)*)
-    => {
+    ($(
+        #[$doc:meta]
+        $handler:ident: $call:ident of $words:literal, $way:ident $(clearing $r:tt)*,
+            else $next:ident;
+    )*) => {
         $(
             #[$doc]
             #[inline(never)]
             extern "C" fn $handler(a: u64, b: u64, c: u64, d: u64, e: u64, _: u64) -> Exit {
-                // SAFETY: once per handler; the reference is gone before the next takes its own.
-                let shell = unsafe { shell() };
                 let words = only::<$words>([a, b, c, d, e]);
-                match shell.$way(CallNumber::$call, words) {
-                    Ok(exit) => exit,
+                // SAFETY: in an entry; the reference ends with the statement.
+                let done = unsafe { shell() }.$way(CallNumber::$call, words);
+                match done {
+                    Ok(exit) => {
+                        $(
+                            // SAFETY: clears a register that a function may clobber.
+                            unsafe {
+                                core::arch::asm!(concat!("xor ", $r, "d, ", $r, "d"), out($r) _,
+                                    options(nomem, nostack));
+                            }
+                        )*
+                        exit
+                    }
                     Err(Longer::Way) => {
                         let [a, b, c, d, e] = words;
                         $next(a, b, c, d, e, CallNumber::$call as u64)
                     }
-                    Err(Longer::BadAddress(address)) => shell.bad_address(address),
+                    // SAFETY: as above.
+                    Err(Longer::BadAddress(address)) => unsafe { shell() }.bad_address(address),
                 }
             }
         )*
@@ -49,7 +64,7 @@ handlers! {
     /// `Yield` to somebody.
     short_yield: Yield of 0, shortcut, else quick_yield;
     /// `Yield` to nobody.
-    quick_yield: Yield of 0, quick, else any_call;
+    quick_yield: Yield of 0, quick clearing "r9", else any_call;
     /// `SemLock` of what is free.
     quick_lock: SemLock of 3, quick, else short_lock;
     /// `SemLock` of what is not.
@@ -59,19 +74,19 @@ handlers! {
     /// `SemUnlock` that somebody waited for.
     short_unlock: SemUnlock of 1, shortcut, else any_call;
     /// `SemTryLock` of what is free.
-    quick_try: SemTryLock of 1, quick, else any_call;
+    quick_try: SemTryLock of 1, quick clearing "r9", else any_call;
     /// `EventWait` for what has occurred.
-    quick_wait: EventWait of 3, quick, else any_call;
+    quick_wait: EventWait of 3, quick clearing "r9", else any_call;
     /// `CvSignal` to nobody.
     quick_signal: CvSignal of 2, quick, else short_signal;
     /// `CvSignal` to somebody who waits.
     short_signal: CvSignal of 2, shortcut, else any_call;
     /// `MboxSend` that nobody waits for.
-    quick_send: MboxSend of 5, quick, else short_send;
+    quick_send: MboxSend of 5, quick clearing "r9" clearing "r10", else short_send;
     /// `MboxSend` to somebody who waits.
     short_send: MboxSend of 5, shortcut, else any_call;
     /// `MboxReceive` of what is there.
-    quick_receive: MboxReceive of 4, quick, else short_receive;
+    quick_receive: MboxReceive of 4, quick clearing "r9" clearing "r10", else short_receive;
     /// `MboxReceive` of what will come.
     short_receive: MboxReceive of 4, shortcut, else any_call;
     /// `Log` of a line whose memory is there.
@@ -82,17 +97,27 @@ handlers! {
 
 /// `ProcCreate` that is followed by `MboxReceive`.
 extern "C" fn start(a: u64, b: u64, c: u64, d: u64, _: u64, _: u64) -> Exit {
-    // SAFETY: once per handler; the reference is gone before the next takes its own.
-    let shell = unsafe { shell() };
-    if b != 0 && shell.start(a) {
+    // SAFETY: in an entry; the reference ends with the statement.
+    let started = b != 0 && unsafe { shell() }.start(a);
+    if started {
         return short_receive(b, c, d, NO_HINT, 0, CallNumber::MboxReceive as u64);
     }
     any_call(a, b, c, d, 0, CallNumber::ProcCreate as u64)
 }
 
-/// The first handler of each call.
-static HANDLERS: [Handler; CallNumber::ALL.len()] = {
-    let mut handlers = [any_call as Handler; CallNumber::ALL.len()];
+/// Calls there are: numbers below this have a handler.
+pub const CALLS: usize = CallNumber::ALL.len();
+
+unsafe extern "C" {
+    /// `entry.s`: to [`any_call`], with the number where a function expects it.
+    safe fn long_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit;
+}
+
+/// The first handler of each call, for `entry.s`. Those with a call of their own know its number;
+/// the number they are given is none.
+#[unsafe(no_mangle)]
+static CALL_HANDLERS: [Handler; CALLS] = {
+    let mut handlers = [long_call as Handler; CALLS];
     handlers[CallNumber::Null as usize] = quick_null;
     handlers[CallNumber::Yield as usize] = short_yield;
     handlers[CallNumber::SemLock as usize] = quick_lock;
@@ -110,35 +135,25 @@ static HANDLERS: [Handler; CallNumber::ALL.len()] = {
 
 type Handler = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Exit;
 
-/// From `entry.s`.
-#[unsafe(no_mangle)]
-extern "C" fn on_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-    match HANDLERS.get(number as usize) {
-        Some(handler) => handler(a, b, c, d, e, number),
-        None => any_call(a, b, c, d, e, number),
-    }
-}
-
 /// Any call, the long way.
+#[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn any_call(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-    // SAFETY: once per entry.
+    // SAFETY: in an entry; the reference ends with the statement.
     unsafe { shell() }.any_call(number, [a, b, c, d, e])
 }
 
 /// From `entry.s`, in a run that is observed: timed and recorded.
 #[unsafe(no_mangle)]
 extern "C" fn on_observed_syscall(a: u64, b: u64, c: u64, d: u64, e: u64, number: u64) -> Exit {
-    // SAFETY: once per entry.
-    let shell = unsafe { shell() };
-    let start = shell.watch_start();
-    let exit = match shell.observed_call(number, [a, b, c, d, e]) {
-        Some(exit) => exit,
-        None => any_call(a, b, c, d, e, number),
-    };
-    // SAFETY: the reference of the handler is gone.
-    let shell = unsafe { self::shell() };
+    // SAFETY: in an entry; the reference ends with the statement.
+    let start = unsafe { shell() }.watch_start();
+    // SAFETY: as above.
+    let done = unsafe { shell() }.observed_call(number, [a, b, c, d, e]);
+    let exit = done.unwrap_or_else(|| any_call(a, b, c, d, e, number));
     // No call has such a number, but a program can try it.
-    shell.watch_end(start, number.min(VECTORS_FROM - 1), exit.next == 0);
+    let cause = number.min(VECTORS_FROM - 1);
+    // SAFETY: as above.
+    unsafe { shell() }.watch_end(start, cause, exit.next == 0);
     exit
 }

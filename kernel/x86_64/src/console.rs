@@ -2,9 +2,14 @@
 //!
 //! While the system runs, output waits in a ring and leaves when nobody else needs the processor,
 //! so that talking never delays a deadline. At boot and at the end it is written out at once.
+//!
+//! No process takes another's room: half of the ring is for the kernel's records alone, and the
+//! processes share the other half evenly. The console counts the records that find no room, and,
+//! for each process, its lines that find none.
 
 use crate::cpu;
-use diapason_abi::record::Record;
+use diapason_abi::PROCESSES_MAX;
+use diapason_abi::record::{Record, shown};
 
 /// Registers of the first serial port of every PC.
 pub const PORT: u16 = 0x3f8;
@@ -12,6 +17,8 @@ pub const PORT: u16 = 0x3f8;
 const CHUNK: usize = 16;
 /// Words of the ring.
 const RING: usize = 1 << 15;
+/// Words of it that lines of processes may take, all together.
+const TEXT: usize = RING / 2;
 /// Longest text of a line.
 const LINE_BYTES: usize = 128;
 /// Most words of an entry.
@@ -22,6 +29,9 @@ const TEXT_BYTES: usize = 192;
 /// Entries waiting to leave, as they came: turning them into text takes far longer than keeping
 /// them, and is nobody's deadline.
 pub struct Console {
+    /// Words of lines that each process may have waiting.
+    share: usize,
+    talkers: [Talker; PROCESSES_MAX],
     /// The last entry before the end may go beyond it: none is in two pieces.
     ring: [u64; RING + ENTRY],
     /// Counters of words ever put in and taken out.
@@ -36,8 +46,19 @@ pub struct Console {
     sent: usize,
 }
 
+/// A process, as the console knows it.
+#[derive(Clone, Copy)]
+struct Talker {
+    /// Words of its lines that wait.
+    waiting: usize,
+    /// Lines that found no room.
+    lost: u64,
+}
+
 /// The one console.
 pub static mut CONSOLE: Console = Console {
+    share: 0,
+    talkers: [Talker { waiting: 0, lost: 0 }; PROCESSES_MAX],
     ring: [0; RING + ENTRY],
     head: 0,
     tail: 0,
@@ -59,14 +80,30 @@ pub unsafe fn console() -> &'static mut Console {
     unsafe { &mut *console }
 }
 
-/// An entry's first word: a record's number and word count, or a line's process and byte count.
+/// An entry's first word: a record's number or a line's process, and from bit 16 the words of the
+/// one or the bytes of the other. Of an entry that takes of a process's share, the process is from
+/// bit
+/// [`OWNER`] on.
 const LINE: u64 = 1 << 63;
+const OWNED: u64 = 1 << 62;
+const OWNER: u32 = 32;
 
 impl Console {
-    /// Room for an entry of this many words behind `first`. If there is none, it is lost and
+    /// So many processes share the room for lines.
+    pub fn share_among(&mut self, processes: usize) {
+        self.share = TEXT / processes.max(1);
+    }
+
+    /// Is there room for an entry of this many words behind its first?
+    fn has_room(&self, words: usize) -> bool {
+        RING - (self.head - self.tail) > words
+    }
+
+    /// The place of an entry of this many words behind `first`. If there is no room, it is lost and
     /// counted.
+    #[inline(always)]
     fn entry(&mut self, first: u64, words: usize) -> &mut [u64] {
-        if RING - (self.head - self.tail) <= words {
+        if !self.has_room(words) {
             self.lost += 1;
             return &mut [];
         }
@@ -76,19 +113,38 @@ impl Console {
         self.ring.get_mut(at + 1..at + 1 + words).unwrap_or_default()
     }
 
-    /// Say a record.
+    /// Room in a process's share for an entry of this many words behind `first`. If there is none,
+    /// it is lost and counted.
+    #[inline(never)]
+    fn owned(&mut self, process: u16, first: u64, words: usize) -> &mut [u64] {
+        let room = self.has_room(words);
+        let Some(talker) = self.talkers.get_mut(process as usize) else { return &mut [] };
+        if !room || talker.waiting + words >= self.share {
+            talker.lost += 1;
+            return &mut [];
+        }
+        talker.waiting += 1 + words;
+        self.entry(first | OWNED | u64::from(process) << OWNER, words)
+    }
+
+    /// Say a record. A measurement is what a process says, and takes of its share.
+    #[inline(always)]
     pub fn record(&mut self, record: Record, words: &[u64]) {
-        let place = self.entry(record as u64 | (words.len() as u64) << 16, words.len());
+        let first = record as u64 | (words.len() as u64) << 16;
+        let place = match (record, words) {
+            (Record::Measured, [process, ..]) => self.owned(*process as u16, first, words.len()),
+            _ => self.entry(first, words.len()),
+        };
         for (place, word) in place.iter_mut().zip(words) {
             *place = *word;
         }
     }
 
-    /// Say a line of a process.
+    /// Say a line of a process. If its share is used up, the line is lost and counted.
     pub fn line(&mut self, process: u16, text: &[u8]) {
         let text = &text[..text.len().min(LINE_BYTES)];
         let first = LINE | u64::from(process) | (text.len() as u64) << 16;
-        let place = self.entry(first, text.len().div_ceil(8));
+        let place = self.owned(process, first, text.len().div_ceil(8));
         for (place, chunk) in place.iter_mut().zip(text.chunks(8)) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -128,6 +184,12 @@ impl Console {
         self.at = self.tail % RING;
         let first = self.take();
         let count = (first >> 16 & 0xffff) as usize;
+        if first & OWNED != 0
+            && let Some(talker) = self.talkers.get_mut((first >> OWNER) as u16 as usize)
+        {
+            let words = if first & LINE != 0 { count.div_ceil(8) } else { count };
+            talker.waiting -= 1 + words;
+        }
         (self.length, self.sent) = (0, 0);
         self.write(if first & LINE != 0 { b'=' } else { b'~' });
         self.write_hex(first & 0xffff);
@@ -136,8 +198,7 @@ impl Console {
             let mut word = 0;
             for i in 0..count {
                 word = if i % 8 == 0 { self.take() } else { word >> 8 };
-                // Control characters would garble the console.
-                self.write(if (word as u8) < b' ' { b'.' } else { word as u8 });
+                self.write(shown(word as u8));
             }
         } else {
             for _ in 0..count {
@@ -177,17 +238,24 @@ impl Console {
         while self.drain() {}
     }
 
-    /// Entries that found no room.
+    /// Records that found no room.
     pub fn lost(&self) -> u64 {
         self.lost
     }
+
+    /// Lines of a process that found no room.
+    pub fn lines_lost(&self, process: usize) -> u64 {
+        self.talkers.get(process).map_or(0, |talker| talker.lost)
+    }
 }
 
-/// Say a record and write it out at once: for boot, the end, and panics.
+/// Say a record and write it out at once: for boot, the end, and panics. Waiting entries go out
+/// first, so there is room for it.
 #[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {
     // SAFETY: boot, end and panic run alone on the core, and the reference ends here.
     let console = unsafe { console() };
+    console.flush();
     console.record(record, words);
     console.flush();
 }

@@ -1,6 +1,7 @@
 //! What is kept of a thread that does not run.
 
 use core::mem::offset_of;
+use diapason_core::ThreadStart;
 
 /// A thread's registers. The processor and `entry.s` fill it; its address never changes.
 #[repr(C, align(64))]
@@ -63,7 +64,7 @@ impl Context {
     }
 
     /// A thread about to execute its first instruction, with every register it is not given clear.
-    pub fn start(&mut self, entry: u64, stack: u64, arguments: [u64; 5]) {
+    pub fn start(&mut self, ThreadStart { entry, stack, arguments }: ThreadStart) {
         let [rdi, rsi, rdx, rcx, r8] = arguments;
         (self.rdi, self.rsi, self.rdx, self.rcx, self.r8) = (rdi, rsi, rdx, rcx, r8);
         (self.r9, self.r10, self.r11, self.rax) = (0, 0, 0, 0);

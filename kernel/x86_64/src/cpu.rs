@@ -49,6 +49,20 @@ pub unsafe fn write_msr(register: u32, value: u64) {
     }
 }
 
+/// Read a model-specific register.
+///
+/// # Safety
+/// The register exists.
+pub unsafe fn read_msr(register: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the caller vouches for the register; those that the kernel reads have no effect.
+    unsafe {
+        asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high,
+             options(nomem, nostack));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
 /// The processor's counter.
 #[inline(always)]
 pub fn counter() -> u64 {

@@ -23,29 +23,34 @@
     .popsection
     .endm
 
-    # From the caller's stack to the kernel's, and its words to where a function expects them.
-    .macro enter_call handler
+    # From the caller's stack to the kernel's, and its words to where a function expects them. The
+    # word pushed last is the caller's instruction pointer, which the kernel may ask for.
+    .macro enter_call
     swapgs
     mov gs:[{USER_RSP}], rsp
     mov rsp, gs:[{KERNEL_RSP}]
     push r11
     push rcx
     mov rcx, r10
-    mov r9, rax
-    call \handler
     .endm
 
     .globl syscall_entry
     .align 16
 syscall_entry:
-    enter_call on_syscall
+    enter_call
+    cmp rax, {CALLS}
+    jae 3f
+    call [CALL_HANDLERS + rax * 8]
 after_call:
     cmp rdx, 1
     jae 1f
-    # The caller goes on. The long path cleared what it left in registers; the short path touches
-    # nothing but the caller's own objects.
+    # The caller goes on. Nothing that the kernel left in registers reaches it: rdx is 0, and the
+    # handlers clear r9, r10 and the vector registers if they used them.
     pop rcx
     pop r11
+    xor esi, esi
+    xor edi, edi
+    xor r8d, r8d
     mov rsp, gs:[{USER_RSP}]
     swapgs
     sysretq
@@ -64,45 +69,59 @@ after_call:
     mov [rax + {R15}], r15
     stmxcsr [rax + {MXCSR}]
     fnstcw [rax + {FCW}]
-    mov dword ptr [rax + {ENTRY}], {BY_CALL}
-    mov rax, rdx
     je idle
 
-    # Continue the thread whose context is in rax.
+    # Continue the thread whose context is in rdx.
 continue_thread:
-    mov gs:[{TSS_RSP0}], rax
-    cmp dword ptr [rax + {ENTRY}], {BY_CALL}
+    mov gs:[{TSS_RSP0}], rdx
+    cmp dword ptr [rdx + {ENTRY}], {BY_CALL}
     jne 2f
     # It left by a call. The floating-point state starts clean, but for the control words, which a
-    # function preserves.
+    # function preserves. Some processors do not load from memory where the last x87 instruction and
+    # its operand were, so that is cleared by the one instruction that does it everywhere.
+    fninit
     fxrstor64 [CLEAN_FX]
-    ldmxcsr [rax + {MXCSR}]
-    fldcw [rax + {FCW}]
-    mov rbx, [rax + {RBX}]
-    mov rbp, [rax + {RBP}]
-    mov r12, [rax + {R12}]
-    mov r13, [rax + {R13}]
-    mov r14, [rax + {R14}]
-    mov r15, [rax + {R15}]
-    mov rcx, [rax + {RIP}]
-    mov r11, [rax + {RFLAGS}]
-    mov rsp, [rax + {RSP}]
-    mov rax, [rax + {RAX}]
+    ldmxcsr [rdx + {MXCSR}]
+    fldcw [rdx + {FCW}]
+    mov rbx, [rdx + {RBX}]
+    mov rbp, [rdx + {RBP}]
+    mov r12, [rdx + {R12}]
+    mov r13, [rdx + {R13}]
+    mov r14, [rdx + {R14}]
+    mov r15, [rdx + {R15}]
+    mov rcx, [rdx + {RIP}]
+    mov r11, [rdx + {RFLAGS}]
+    mov rsp, [rdx + {RSP}]
+    mov rax, [rdx + {RAX}]
     xor edx, edx
     xor esi, esi
     xor edi, edi
     xor r8d, r8d
     xor r9d, r9d
     xor r10d, r10d
+    # A selector is state, too, and no thread's to keep. The base of gs, which a selector may
+    # change, is the caller's by then.
+    mov ds, edx
+    mov es, edx
+    mov fs, edx
     swapgs
+    mov gs, edx
     sysretq
-2:  # It was interrupted, or starts.
-    cmp dword ptr [rax + {ENTRY}], {STARTING}
+2:  # It was interrupted, or starts. Unless it is interrupted again, it leaves by a call.
+    fninit
+    cmp dword ptr [rdx + {ENTRY}], {STARTING}
+    mov dword ptr [rdx + {ENTRY}], {BY_CALL}
     je 7f
-    fxrstor64 [rax + {FX}]
+    fxrstor64 [rdx + {FX}]
     jmp 8f
 7:  fxrstor64 [CLEAN_FX]
-8:  lea rsp, [rax + {REGISTERS}]
+8:  lea rsp, [rdx + {REGISTERS}]
+    xor eax, eax
+    mov ds, eax
+    mov es, eax
+    mov fs, eax
+    swapgs
+    mov gs, eax
     pop r15
     pop r14
     pop r13
@@ -119,14 +138,22 @@ continue_thread:
     pop rsi
     pop rdi
     add rsp, 16
-    swapgs
     iretq
+
+    # A number that no call has, and calls without a handler of their own: all goes the long way.
+3:  push offset after_call
+    .globl long_call
+long_call:
+    mov r9, rax
+    jmp any_call
 
     # The same for a run that is observed.
     .globl observed_syscall_entry
     .align 16
 observed_syscall_entry:
-    enter_call on_observed_syscall
+    enter_call
+    mov r9, rax
+    call on_observed_syscall
     jmp after_call
 
     # Rust starts the first thread here.
@@ -135,6 +162,7 @@ resume_from_boot:
     mov rax, rdi
     # The same with the context in rax, or 1 for nobody.
 resume:
+    mov rdx, rax
     cmp rax, 1
     jne continue_thread
 idle:
@@ -234,7 +262,8 @@ trap:
     call on_idle_trap
     jmp resume
 6:  pop rax
-5:  mov rdi, [rsp]
+5:  cld
+    mov rdi, [rsp]
     mov rsi, [rsp + 8]
     mov rdx, [rsp + 16]
     mov rsp, gs:[{KERNEL_RSP}]
@@ -254,6 +283,8 @@ fatal_machine_check:
     push 0
     push 18
 fatal:
+    # The interrupted code may have turned the direction.
+    cld
     mov rdi, [rsp]
     mov rsi, [rsp + 8]
     mov rdx, [rsp + 16]

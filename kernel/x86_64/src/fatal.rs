@@ -9,6 +9,29 @@ use diapason_abi::record::{Record, exit};
 /// The port through which an emulator is told to stop, with a status.
 const EXIT_PORT: u16 = 0xf4;
 
+/// The vector by which a processor says that hardware is broken.
+const MACHINE_CHECK: u64 = 18;
+
+/// Say what the banks of the processor know about a machine check.
+fn tell_banks() {
+    const CAPABILITIES: u32 = 0x179;
+    const FIRST_BANK: u32 = 0x400;
+    const VALID: u64 = 1 << 63;
+    const WITH_ADDRESS: u64 = 1 << 58;
+    // SAFETY: a processor that raises this vector has the capabilities and, of each bank that these
+    // count, a status and, where that says so, an address.
+    unsafe {
+        for bank in 0..cpu::read_msr(CAPABILITIES) as u32 & 0xff {
+            let status = cpu::read_msr(FIRST_BANK + 4 * bank + 1);
+            if status & VALID != 0 {
+                let known = status & WITH_ADDRESS != 0;
+                let address = if known { cpu::read_msr(FIRST_BANK + 4 * bank + 2) } else { 0 };
+                announce(Record::MachineCheck, &[bank.into(), status, address]);
+            }
+        }
+    }
+}
+
 /// Write out what is left and stop the machine.
 pub fn leave(status: u8) -> ! {
     // SAFETY: nothing runs on the core after this; a PC has nothing at the exit port.
@@ -29,6 +52,9 @@ fn panic(info: &PanicInfo<'_>) -> ! {
 /// An exception in ring 0 that is not a failed copy: the kernel's own bug, or broken hardware.
 #[unsafe(no_mangle)]
 extern "C" fn on_kernel_fault(vector: u64, error: u64, instruction: u64) -> ! {
+    if vector == MACHINE_CHECK {
+        tell_banks();
+    }
     announce(Record::KernelFault, &[vector, error, cpu::fault_address(), instruction]);
     leave(exit::PANIC)
 }

@@ -5,7 +5,6 @@ use crate::console::{Console, console};
 use crate::context::Context;
 use crate::cpu;
 use crate::paging::{self, Space};
-use crate::percpu::BOOT_CPU;
 use crate::recorder::Recorder;
 use crate::shell::Observe;
 use crate::table::Table;
@@ -14,7 +13,7 @@ use diapason_abi::archive::{DeviceRecord, NONE};
 use diapason_abi::call::Counter;
 use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
-use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, UserMemory};
+use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
 /// What a program starts with.
 #[derive(Clone, Copy, Default)]
@@ -70,6 +69,8 @@ pub struct Metal {
     pub io_apic: IoApic,
     /// The process whose window is visible.
     pub current: u16,
+    /// Where the caller's instruction pointer is during a system call.
+    pub caller: *const u64,
     pub counts: Counts,
     pub longest: u64,
     pub observe: Observe,
@@ -91,15 +92,15 @@ impl Metal {
         address
     }
 
-    /// Is this range in the visible window? Windows begin at multiples of 4 GiB. Nothing is,
-    /// wherever it lies.
+    /// Is this range in the visible window, where the kernel copies? Windows begin at multiples of
+    /// 4 GiB. Nothing is, wherever it lies.
     #[inline(always)]
     fn visible(&self, address: u64, length: u64) -> bool {
         let ours = address >> 32 == u64::from(self.current) + 1;
         if !ours {
             return length == 0;
         }
-        length <= layout::WINDOW && (address & 0xffff_ffff) <= layout::WINDOW - length
+        length <= layout::COPYABLE && (address & 0xffff_ffff) <= layout::COPYABLE - length
     }
 
     /// Copy between visible user memory and the kernel, or within the former.
@@ -242,30 +243,16 @@ impl UserMemory for Metal {
 
 impl Machine for Metal {
     fn instruction(&self) -> u64 {
-        // SAFETY: in a system call the first thing on the kernel stack is the caller's rflags, the
-        // second its instruction pointer; nobody else asks.
-        unsafe { *(BOOT_CPU.kernel_rsp as *const u64).sub(2) }
+        // SAFETY: `entry.s` keeps it there in a system call, and nobody asks at another time.
+        unsafe { *self.caller }
     }
 
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>) {
         let place = self.places[thread.index() as usize];
-        let program = self.programs[place.process as usize];
-        let info = layout::base(place.process) + layout::INFO;
-        let [a, b, c, d] = program.arguments;
-        let (entry, arguments) = match entry {
-            None => (program.entry, [info, a, b, c, d]),
-            Some((entry, argument)) => {
-                // An address outside the window may not even be loadable; the window's end is never
-                // code.
-                let offset = entry.wrapping_sub(layout::base(place.process));
-                let nowhere = layout::base(place.process) + layout::WINDOW - 1;
-                let entry = if offset < layout::WINDOW { entry } else { nowhere };
-                (entry, [argument, info, 0, 0, 0])
-            }
-        };
-        // As after a call: the return address would lie below.
-        let stack = layout::stack_top(place.process, place.slot) - 8;
-        self.contexts[thread.index() as usize].start(entry, stack, arguments);
+        let Program { entry: first, arguments } = self.programs[place.process as usize];
+        let window = layout::base(place.process);
+        let start = ThreadStart::of(window, place.slot, (first, arguments), entry);
+        self.contexts[thread.index() as usize].start(start);
     }
 
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId) {

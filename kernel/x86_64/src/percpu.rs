@@ -61,19 +61,52 @@ pub static mut BOOT_CPU: PerCpu = PerCpu::new();
 /// The boot core's shell, initialized by `start`.
 pub static mut BOOT_SHELL: MaybeUninit<Shell> = MaybeUninit::uninit();
 
+/// The one reference to this core's shell, for as long as it lives.
+pub struct HeldShell(&'static mut Shell);
+
+/// Somebody has the reference. Only one core runs so far.
+#[cfg(debug_assertions)]
+static HELD: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
+
 /// This core's shell.
 ///
 /// # Safety
-/// Called once per kernel entry, after `start` initialized the shell, and the reference dies with
-/// the entry: entries never nest, so there is never a second one.
+/// In a kernel entry, after boot made the shell, and while no other [`HeldShell`] is alive: entries
+/// never nest, and a handler drops its own before it calls the next.
 #[inline(always)]
-pub unsafe fn shell<'a>() -> &'a mut Shell {
+pub unsafe fn shell() -> HeldShell {
+    #[cfg(debug_assertions)]
+    assert!(!HELD.swap(true, core::sync::atomic::Ordering::Relaxed));
     let shell: *mut Shell;
-    // SAFETY: gs names this core's PerCpu in every kernel entry.
+    // SAFETY: gs names this core's PerCpu in every kernel entry, and the caller has no second
+    // reference.
     unsafe {
         core::arch::asm!("mov {}, gs:[{offset}]", out(reg) shell,
             offset = const offset_of!(PerCpu, shell), options(nostack, pure, readonly));
-        &mut *shell
+        HeldShell(&mut *shell)
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for HeldShell {
+    fn drop(&mut self) {
+        HELD.store(false, core::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl core::ops::Deref for HeldShell {
+    type Target = Shell;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shell {
+        self.0
+    }
+}
+
+impl core::ops::DerefMut for HeldShell {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Shell {
+        self.0
     }
 }
 
@@ -101,5 +134,6 @@ global_asm!(
     STARTING = const context::STARTING,
     MXCSR = const offsets::MXCSR,
     FCW = const offsets::FCW,
+    CALLS = const crate::calls::CALLS,
     FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
 );

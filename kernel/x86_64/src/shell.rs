@@ -17,7 +17,7 @@ use crate::tables::{FIRST_DEVICE, FIRST_INTERRUPT, TIMER};
 use crate::watch::{Paths, VECTORS_FROM};
 use diapason_abi::record::{Record, exit};
 use diapason_abi::recorder::Entry;
-use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
+use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
 
 /// What a run asked to be observed; `any` if it is anything at all.
@@ -61,8 +61,8 @@ const IDLE: usize = 1;
 
 #[unsafe(no_mangle)]
 extern "C" fn on_trap(context: &mut Context) -> usize {
-    // SAFETY: once per entry.
-    let shell = unsafe { shell() };
+    // SAFETY: the only reference of this entry.
+    let mut shell = unsafe { shell() };
     if shell.metal.observe.any {
         return shell.observed_trap(context);
     }
@@ -76,8 +76,8 @@ extern "C" fn on_trap(context: &mut Context) -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn on_idle_trap(vector: u64) -> usize {
-    // SAFETY: once per entry.
-    let shell = unsafe { shell() };
+    // SAFETY: the only reference of this entry.
+    let mut shell = unsafe { shell() };
     let start = shell.watch_start();
     let cause = shell.interrupt(vector);
     let next = shell.enter(cause);
@@ -88,17 +88,19 @@ extern "C" fn on_idle_trap(vector: u64) -> usize {
 /// Nobody wants the processor: let the console speak. Interrupts get their chance in between.
 #[unsafe(no_mangle)]
 extern "C" fn on_idle() {
-    // SAFETY: once per visit of the idle loop; the references end here.
+    // SAFETY: each reference ends with its statement. An interrupt between the two instructions may
+    // run anything and write anything, and never comes back here: this frame is then abandoned. So
+    // the compiler must not keep memory in registers across it.
     unsafe {
         while console().drain() {
-            core::arch::asm!("sti", "nop", "cli", options(nomem, nostack));
+            core::arch::asm!("sti", "nop", "cli", options(nostack));
         }
     }
 }
 
-/// Nothing that the long path left in registers reaches the caller. (Calls that [`Kernel::quick`]
-/// completes leave nothing but addresses of the caller's own objects, and touch no vector register:
-/// `cargo xtask tidy` looks.)
+/// Nothing that the long path left in vector registers, r9 and r10 reaches the caller. (Calls that
+/// [`Kernel::quick`] completes touch no vector register: `cargo xtask tidy` looks. `entry.s` clears
+/// the other registers.)
 #[inline(never)]
 fn forget_registers() {
     // SAFETY: clears registers that a function may clobber.
@@ -108,13 +110,29 @@ fn forget_registers() {
             "xorps xmm4, xmm4", "xorps xmm5, xmm5", "xorps xmm6, xmm6", "xorps xmm7, xmm7",
             "xorps xmm8, xmm8", "xorps xmm9, xmm9", "xorps xmm10, xmm10", "xorps xmm11, xmm11",
             "xorps xmm12, xmm12", "xorps xmm13, xmm13", "xorps xmm14, xmm14", "xorps xmm15, xmm15",
-            "xor esi, esi", "xor edi, edi", "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d",
+            "xor r9d, r9d", "xor r10d, r10d",
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
             out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
             out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
-            out("xmm15") _, out("rsi") _, out("rdi") _, out("r8") _, out("r9") _, out("r10") _,
-            options(nomem, nostack),
+            out("xmm15") _, out("r9") _, out("r10") _, options(nomem, nostack),
         );
+    }
+}
+
+/// Say how many records found no room on the console, and how many lines of each process.
+#[inline(never)]
+fn tell_losses() {
+    for process in 0..PROCESSES_MAX {
+        // SAFETY: the end of the run; the reference ends here.
+        let lines = unsafe { console() }.lines_lost(process);
+        if lines > 0 {
+            announce(Record::LinesLost, &[process as u64, lines]);
+        }
+    }
+    // SAFETY: as above.
+    let lost = unsafe { console() }.lost();
+    if lost > 0 {
+        announce(Record::ConsoleLost, &[lost]);
     }
 }
 
@@ -353,29 +371,9 @@ impl Shell {
 
     #[inline(always)]
     fn fault_of(&self, context: &Context) -> Fault {
-        const FETCH: u64 = 1 << 4;
-        const WRITE: u64 = 1 << 1;
-        let mut address = 0;
-        let cause = match context.vector {
-            0 => FaultCause::Divide,
-            1 | 3 | 4 => FaultCause::Debug,
-            5 | 6 => FaultCause::Instruction,
-            7 | 16 | 19 => FaultCause::FloatingPoint,
-            14 => {
-                address = cpu::fault_address();
-                if context.error & FETCH != 0 {
-                    FaultCause::Execute
-                } else if layout::is_stack_guard(self.metal.current, address) {
-                    FaultCause::StackOverflow
-                } else if context.error & WRITE != 0 {
-                    FaultCause::Write
-                } else {
-                    FaultCause::Read
-                }
-            }
-            17 => FaultCause::Alignment,
-            _ => FaultCause::Privilege,
-        };
+        let is_guard = |address| layout::is_stack_guard(self.metal.current, address);
+        let Context { vector, error, .. } = *context;
+        let (cause, address) = FaultCause::of_trap(vector, error, cpu::fault_address, is_guard);
         Fault { cause, address, instruction: context.rip }
     }
 
@@ -431,11 +429,7 @@ impl Shell {
             self.paths.announce();
             announce(Record::LongestPath, &[self.metal.longest, self.paths.longest_cause]);
         }
-        // SAFETY: the end of the run; the reference ends here.
-        let lost = unsafe { console() }.lost();
-        if lost > 0 {
-            announce(Record::ConsoleLost, &[lost]);
-        }
+        tell_losses();
         let c = self.metal.counts;
         announce(Record::End, &[now.0, idle.0, self.kernel.entries(), c.cr3, c.msr, c.mmio]);
     }

@@ -187,6 +187,7 @@ fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
     let help = match refusal {
         Refusal::NotElf => "build it as a static position-independent x86-64 executable",
         Refusal::ElfRange => "make it smaller (64M with its data), or build it again if it is cut",
+        Refusal::ElfEntry => "link it with its entry point (`-e`) in an executable segment",
         Refusal::WriteExecute => "link it so that no segment is both writable and executable",
         Refusal::Overlap => "link it so that each segment starts on a page of its own",
         Refusal::Relocation => "link it statically, so that only relative relocations are left",
@@ -252,6 +253,7 @@ fn process_record(
         image_crc: image.map_or(0, |image| image.crc),
         priority: p.priority,
         start_at_boot: p.start_at_boot,
+        counters: p.counters,
         supervisor: p.supervisor.unwrap_or(NONE),
         threads: p.threads,
         semaphores: p.semaphores,

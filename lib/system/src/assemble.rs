@@ -101,6 +101,9 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
             buses: usb::buses(usb),
+            identity: usb::identity(usb),
+            bit_rates: usb::bit_rates(usb),
+            sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),
         })
     };
@@ -265,6 +268,7 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
         restart: d.restart.value,
         backoff_ns: d.backoff_ns,
         start_at_boot: d.start_at_boot.value,
+        counters: d.counters,
         arguments: d.arguments,
         settings: d.settings.clone(),
         vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),

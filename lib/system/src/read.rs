@@ -214,6 +214,7 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
         start_at_boot: table
             .choice("start", &[("boot", true), ("manual", false)], "")
             .unwrap_or_else(|| At::new(true, name.span.clone())),
+        counters: table.flag("counters").unwrap_or(false),
         arguments: arguments(table),
         vcpu: table.text("vcpu", "vcpu = \"control\""),
         vcpus: count(table, "vcpus", 0, u64::from(VCPUS_MAX)).unwrap_or(0),

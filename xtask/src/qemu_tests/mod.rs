@@ -12,6 +12,7 @@ mod cores;
 mod devices;
 mod engine;
 mod faults;
+mod flood;
 mod hosts;
 mod inflicted;
 mod observed;
@@ -157,7 +158,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 13] {
+fn topics() -> [&'static [QemuTest]; 14] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -165,6 +166,7 @@ fn topics() -> [&'static [QemuTest]; 13] {
         devices::TESTS,
         engine::TESTS,
         faults::TESTS,
+        flood::TESTS,
         inflicted::TESTS,
         trials::TESTS,
         tuned::TESTS,

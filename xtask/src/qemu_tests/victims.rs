@@ -143,8 +143,8 @@ fn instructions(table: &mut Table) {
     }
     // The makers of processors disagree.
     table.insert("sysenter".into(), Expected::fault(Privilege).or(Instruction));
-    let compatible = Expected::fault(Execute).at(0x1000).fetch();
-    table.insert("far jump to 32 bits".into(), compatible);
+    // There is no such segment.
+    table.insert("far jump to 32 bits".into(), Expected::fault(Privilege));
 }
 
 fn flags(table: &mut Table) {
@@ -190,6 +190,8 @@ fn pointers(table: &mut Table) {
         ("higher half", 0xffff_8000_0000_0000),
         ("non-canonical", 0x8000_0000_0000),
         ("guard", own + layout::STACKS),
+        ("registers of its device", own + layout::DEVICES + layout::SLOT),
+        ("information page", own + layout::INFO),
         ("end of the heap", own + layout::HEAP + 4092),
         ("end of the window", own + layout::WINDOW - 4),
     ];
@@ -244,6 +246,7 @@ fn arguments(table: &mut Table) {
     for (name, argument) in arguments {
         table.insert(format!("argument {name}"), Expected::fault(BadArgument).at(argument));
     }
+    table.insert("counter of the machine".into(), Expected::fault(BadGrant).at(0));
     table.insert("quota".into(), Expected::fault(Quota).at(1));
     table.insert("panic".into(), Expected::fault(Panic));
 }

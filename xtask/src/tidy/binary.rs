@@ -60,7 +60,44 @@ fn lint(disassembly: &str) -> Vec<String> {
         0 => format!("{function} at {text}"),
         _ => format!("{function} at {text} (and {more} more)"),
     });
-    lines.collect()
+    lines.chain(uncleared(disassembly)).collect()
+}
+
+/// Registers that a quick handler clears itself if it writes to them: the way out does not.
+const OWN_TO_CLEAR: [&str; 2] = ["r9", "r10"];
+
+/// Quick handlers that leave something in such a register.
+fn uncleared(disassembly: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in disassembly.split("\n\n") {
+        let mut lines = part.lines().skip_while(|line| !line.ends_with(">:"));
+        let Some((_, function)) = lines.next().and_then(|line| line.split_once('<')) else {
+            continue;
+        };
+        let function = function.trim_end_matches(">:");
+        if !is_short_path(function) {
+            continue;
+        }
+        let instructions: Vec<Instruction<'_>> = lines.filter_map(parse).map(|(_, i)| i).collect();
+        for register in OWN_TO_CLEAR {
+            let clears = format!("%{register}d,%{register}d");
+            let cleared = |i: &Instruction<'_>| i.name == "xor" && i.operands == clears;
+            if instructions.iter().any(|i| writes(*i, register))
+                && !instructions.iter().any(cleared)
+            {
+                found.push(format!("{function} leaves something in {register}: let it clear that"));
+            }
+        }
+    }
+    found
+}
+
+/// Is this register, or a part of it, the instruction's destination?
+fn writes(instruction: Instruction<'_>, register: &str) -> bool {
+    let reads = ["cmp", "test", "push", "bt"].iter().any(|name| instruction.name.starts_with(name));
+    let last = instruction.operands.rsplit([',', ' ']).next().and_then(|op| op.strip_prefix('%'));
+    let part = last.and_then(|last| last.strip_prefix(register));
+    !reads && part.is_some_and(|part| ["", "d", "w", "b"].contains(&part))
 }
 
 /// Kinds of problems.
@@ -74,7 +111,7 @@ enum Kind {
 
 /// Calls completed on the short path return with the caller's vector registers as they are.
 fn is_short_path(function: &str) -> bool {
-    function == "on_syscall" || function.contains("calls") && function.contains("quick_")
+    function == "syscall_entry" || function.contains("calls") && function.contains("quick_")
 }
 
 /// `  200010:\tmov    %rax,-0x8(%rsp)` in its parts.
@@ -206,8 +243,22 @@ mod tests {
             lint(&format!("0000000000200000 <{function}>:\n  200010:\txorps  %xmm0,%xmm0\n")).len()
         };
         assert_eq!(lint_in("_ZN15diapason_kernel5calls10quick_lock17h0E"), 1);
-        assert_eq!(lint_in("on_syscall"), 1);
+        assert_eq!(lint_in("syscall_entry"), 1);
         assert_eq!(lint_in("_ZN15diapason_kernel5calls9slow_lock17h0E"), 0);
+    }
+
+    #[test]
+    fn what_a_quick_handler_leaves_is_found() {
+        let lint_of = |function: &str, code: &[&str]| {
+            let code: String = code.iter().map(|code| format!("  200010:\t{code}\n")).collect();
+            uncleared(&format!("0000000000200000 <{function}>:\n{code}\n")).len()
+        };
+        let quick = "_RN15diapason_kernel5calls9quick_try";
+        assert_eq!(lint_of(quick, &["mov    (%rax),%r9d", "ret"]), 1);
+        assert_eq!(lint_of(quick, &["lea    (%rsi,%rsi,2),%r10", "mov %rdx,%r9", "ret"]), 2);
+        assert_eq!(lint_of(quick, &["mov    (%rax),%r9d", "xor    %r9d,%r9d", "ret"]), 0);
+        assert_eq!(lint_of(quick, &["cmp    %rax,%r9", "mov    %r9,(%rax,%r10,8)", "ret"]), 0);
+        assert_eq!(lint_of("_RN15diapason_kernel5calls8any_call", &["mov (%rax),%r9d"]), 0);
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Plan {
             image_crc: 0,
             priority,
             start_at_boot: true,
+            counters: false,
             supervisor: NONE,
             threads: 8,
             semaphores: 4,

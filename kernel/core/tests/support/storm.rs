@@ -37,8 +37,7 @@ pub fn plan() -> Plan {
         plan = plan.with(|p| {
             (p.threads, p.semaphores, p.conditions) = (5, 3, 2);
             (p.events, p.heap_pages, p.restarts_max) = (3, 9, u32::MAX);
-            p.vcpus = 2;
-            p.starters = STARTERS;
+            (p.vcpus, p.starters, p.counters) = (2, STARTERS, i % 2 == 0);
         });
     }
     let some = 0b0111_1100;

@@ -14,6 +14,7 @@
     .code32
     .globl pvh_entry
 pvh_entry:
+    cli
     cld
     lea esp, [boot_stack_top]
     mov edi, ebx
@@ -43,9 +44,10 @@ pvh_entry:
 3:  cmp ecx, 2048
     jne 2b
 
-    # PAE and global pages, then long mode with no-execute and system calls, then paging.
-    mov eax, cr4
-    or eax, 0xa0
+    # PAE and global pages, and nothing that the loader may have left on: whatever else a program
+    # could use would be state that nobody saves. Then long mode with no-execute and system calls,
+    # then paging.
+    mov eax, 0xa0
     mov cr4, eax
     mov eax, offset KERNEL_PML4
     mov cr3, eax
@@ -72,9 +74,8 @@ long_mode:
     xor eax, eax
     mov fs, eax
     mov gs, eax
-    # SSE on: the compiler moves data with it. OSFXSR | OSXMMEXCPT.
-    mov rax, cr4
-    or rax, 0x600
+    # SSE on: the compiler moves data with it. OSFXSR | OSXMMEXCPT, with PAE | PGE.
+    mov eax, 0x6a0
     mov cr4, rax
     lea rsp, [KERNEL_STACK_TOP]
     xor ebp, ebp

@@ -2,10 +2,10 @@
 
 use super::acpi::Acpi;
 use super::memory::BootMemory;
-use super::{devices, loader, spaces};
+use super::{devices, loader, spaces, tables};
 use crate::apic::{IoApic, LocalApic};
 use crate::clock::Clock;
-use crate::console::announce;
+use crate::console::{announce, console};
 use crate::machine::{Counts, Metal, NOBODY, Place};
 use crate::percpu::{BOOT_CPU, BOOT_SHELL};
 use crate::recorder::Recorder;
@@ -89,6 +89,8 @@ fn tell(archive: &Archive<'_>, sizes: &Sizes) {
     let (segments, devices) = (u64::from(h.segments), u64::from(h.devices));
     let words = [u64::from(h.processes), semaphores, conditions, mailboxes, segments, devices];
     announce(Record::Archive, &words);
+    // SAFETY: boot runs alone, and the reference ends here.
+    unsafe { console() }.share_among(h.processes.into());
 }
 
 /// The hardware as the core sees it, before any program is loaded.
@@ -124,6 +126,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
         masks: [core::ptr::null_mut(); DEVICES_MAX],
         io_apic: IoApic::open(acpi.io_apic, acpi.first_line),
         current: NOBODY,
+        caller: tables::caller(),
         counts: Counts::default(),
         longest: 0,
         observe: Observe { any: record || watch, record, watch },

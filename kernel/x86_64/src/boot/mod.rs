@@ -136,7 +136,7 @@ fn say_boot() {
 
 /// Switch on every protection the processor has; returns what it has.
 fn protect() -> u64 {
-    let [_, _, basic, _] = cpu::identify(1);
+    let [_, _, basic, basic_edx] = cpu::identify(1);
     let [_, extended, more, _] = cpu::identify(7);
     let [_, _, _, amd] = cpu::identify(0x8000_0001);
     let [_, _, _, power] = cpu::identify(0x8000_0007);
@@ -145,6 +145,7 @@ fn protect() -> u64 {
         (Protection::Smep, extended >> 7 & 1, 1 << 20),
         (Protection::Smap, extended >> 20 & 1, 1 << 21),
         (Protection::Umip, more >> 2 & 1, 1 << 11),
+        (Protection::MachineCheck, basic_edx >> 7 & 1, 1 << 6),
         (Protection::GlobalPages, 1, 0),
         (Protection::TscDeadline, basic >> 24 & 1, 0),
         (Protection::InvariantTsc, power >> 8 & 1, 0),

@@ -26,7 +26,7 @@ static mut GDT: [u64; 8] = [
     0,
     0x00af_9b00_0000_ffff, // 0x08 kernel code
     0x00cf_9300_0000_ffff, // 0x10 kernel data
-    0x00cf_fb00_0000_ffff, // 0x18 user code, 32 bits: only a base for sysret
+    0x00cf_7b00_0000_ffff, // 0x18 not there: sysret counts from it, and reads no descriptor
     0x00cf_f300_0000_ffff, // 0x20 user data
     0x00af_fb00_0000_ffff, // 0x28 user code
     0,                     // 0x30 task state
@@ -77,7 +77,18 @@ pub unsafe fn load() {
         cpu::write_msr(0xc000_0081, 0x1b << 48 | 0x08 << 32);
         cpu::write_msr(ENTRY_MSR, syscall_entry as *const () as u64);
         cpu::write_msr(0xc000_0084, 0x4_7700);
+        // Entries of 32-bit code, of which there is none, lead nowhere: CSTAR, and where SYSENTER
+        // finds code segment, stack and entry. Without a segment it faults.
+        for register in [0xc000_0083, 0x174, 0x175, 0x176] {
+            cpu::write_msr(register, 0);
+        }
     }
+}
+
+/// Where `entry.s` keeps the caller's instruction pointer during a system call: the second word
+/// that it pushes onto the empty kernel stack.
+pub fn caller() -> *const u64 {
+    (&raw const KERNEL_STACK_TOP).cast::<u64>().wrapping_sub(2)
 }
 
 /// From now on every system call is observed: calls that nobody observes need not ask.

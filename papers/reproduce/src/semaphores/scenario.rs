@@ -182,7 +182,8 @@ fn description(kind: Kind, behind: u64, what: What) -> String {
         names.iter().filter(|_| reserved).map(|name| format!(", \"{name}\"")).collect();
     let _ = write!(
         text,
-        "[[process]]\nname = \"low\"\nprogram = \"semaphores-low\"\npriority = 20\n{}\
+        "[[process]]\nname = \"low\"\nprogram = \"semaphores-low\"\npriority = 20\n\
+         counters = true\n{}\
          threads = {}\nuses = [\"marks\", \"event\", \"turn\", \"s\"{own}]\n\
          arguments = [{started}, {}, {}]\n",
         vcpu("low-vcpu"),
@@ -193,7 +194,7 @@ fn description(kind: Kind, behind: u64, what: What) -> String {
     for (name, priority) in [("middle", 30), ("high", 40)] {
         let _ = write!(
             text,
-            "[[process]]\nname = \"{name}\"\nprogram = \"semaphores-{name}\"\n\
+            "[[process]]\nname = \"{name}\"\nprogram = \"semaphores-{name}\"\ncounters = true\n\
              priority = {priority}\n{}uses = [\"marks\", \"event\", \"turn\", \"s\"]\n",
             vcpu(&format!("{name}-vcpu"))
         );

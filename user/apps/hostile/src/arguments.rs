@@ -69,7 +69,7 @@ pub fn words(random: &mut Random, call: CallNumber, ceiling: u64) -> Option<[u64
         C::ProcKill => [pawn()?, 0, 0, 0, 0],
         C::ReadSlow => [pointer(r), pointer(r), r.below(4097), 0, 0],
         C::Log => [pointer(r), r.below(17), 0, 0, 0],
-        C::Count => [r.below(8), r.bits(), 0, 0, 0],
+        C::Count => [if r.one_in(16) { r.below(8) } else { 3 }, r.bits(), 0, 0, 0],
         C::VcpuCreate => [Key::PRIVATE.0, budget(r), server_period(r), r.below(10), r.below(2)],
         C::VcpuSet => [handle(r, Kind::Vcpu)?, budget(r), server_period(r), 0, 0],
         C::VcpuDelete => [handle(r, Kind::Vcpu)?, 0, 0, 0, 0],

@@ -10,7 +10,7 @@ use diapason_rt::memory::{Segment, allocate};
 use diapason_rt::sync::Mutex;
 use diapason_rt::{Arguments, Errno, Nanos, entry, thread, time};
 use diapason_state::Writer;
-use diapason_trials::{Cell, Pair, VECTOR_WORDS, mess, order, vectors_across_call};
+use diapason_trials::{Cell, Pair, Traces, VECTOR_WORDS, mess, order, vectors_across_call};
 
 entry!(main);
 
@@ -63,6 +63,8 @@ fn obey(what: u64, number: u64, board: &mut Option<Segment>) -> Result<[u64; 3],
         order::SECRET => secret(number),
         order::MESS => messy_jobs(number),
         order::SEND => send(number)?,
+        order::TRACE => trace(number),
+        order::PEEK => return Ok(peek(number)),
         _ => return Err(Errno::Gone),
     }
     Ok([0; 3])
@@ -114,6 +116,25 @@ fn messy_jobs(jobs: u64) {
         mess(SECRET ^ n);
         releases.wait();
     }
+}
+
+fn trace(rounds: u64) {
+    for round in 0..rounds {
+        Traces::leave(&round);
+        time::sleep(Nanos::from_micros(30));
+    }
+}
+
+/// Spins for two milliseconds, and is interrupted meanwhile.
+fn peek(operand: u64) -> [u64; 3] {
+    let (mut selectors, mut seen) = (0, 0);
+    let end = time::now() + Nanos::from_millis(2);
+    while time::now() < end {
+        let traces = Traces::seen();
+        selectors |= traces.selectors;
+        seen += u64::from(u64::from(traces.x87[1]) == operand & 0xffff_ffff);
+    }
+    [selectors, seen, 0]
 }
 
 fn send(count: u64) -> Result<(), Errno> {

@@ -29,6 +29,11 @@ pub mod order {
     pub const MESS: u64 = 8;
     /// Send so many messages of 64 bytes to `box`, waiting while it is full.
     pub const SEND: u64 = 9;
+    /// Leave [`Traces`](crate::Traces) and sleep, for so many rounds.
+    pub const TRACE: u64 = 10;
+    /// Spin, while others leave traces, and answer with what was seen of them; the number is where
+    /// their x87 operand lies.
+    pub const PEEK: u64 = 11;
 }
 
 plain! {
@@ -84,6 +89,48 @@ pub fn mess(word: u64) {
             out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
             out("xmm15") _,
         );
+    }
+}
+
+/// State that a process can leave in the processor besides general and vector registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traces {
+    /// The selectors of ds, es, fs and gs, all bits of them together.
+    pub selectors: u64,
+    /// Low half of the address of the last x87 instruction that was not a control instruction, and
+    /// of its operand.
+    pub x87: [u32; 2],
+}
+
+impl Traces {
+    /// Somebody who found nothing.
+    pub const NONE: Traces = Traces { selectors: 0, x87: [0; 2] };
+
+    /// Leaves some: selectors of a process's data, and an x87 instruction with an operand in
+    /// memory.
+    pub fn leave(operand: &u64) {
+        // SAFETY: nothing uses these selectors; the x87 stack is left as found.
+        unsafe {
+            asm!("mov eax, 0x23", "mov ds, eax", "mov es, eax", "mov fs, eax", "mov gs, eax",
+                 "fild qword ptr [{operand}]", "fstp st(0)", operand = in(reg) operand,
+                 out("eax") _);
+        }
+    }
+
+    /// The traces that are there now.
+    #[must_use]
+    pub fn seen() -> Traces {
+        let (mut environment, mut control) = ([0_u32; 7], 0x37f_u16);
+        let (d, e, f, g): (u64, u64, u64, u64);
+        // SAFETY: writes the environment; the control word, which that changes, is restored.
+        unsafe {
+            asm!("fnstcw [{control}]", "fnstenv [{to}]", "fldcw [{control}]",
+                 to = in(reg) environment.as_mut_ptr(), control = in(reg) &raw mut control);
+            asm!("mov {d:e}, ds", "mov {e:e}, es", "mov {f:e}, fs", "mov {g:e}, gs",
+                 d = out(reg) d, e = out(reg) e, f = out(reg) f, g = out(reg) g);
+        }
+        let [_, _, _, instruction, _, operand, _] = environment;
+        Traces { selectors: d | e | f | g, x87: [instruction, operand] }
     }
 }
 

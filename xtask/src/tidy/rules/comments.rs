@@ -62,10 +62,10 @@ fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
     if !is_item || rest.contains('$') {
         return false;
     }
-    let above = lines[..at].iter().rev().map(|line| line.trim());
+    let mut above = lines[..at].iter().rev().map(|line| line.trim());
     let attribute =
         |line: &&str| line.starts_with("#[") || line.ends_with(")]") || line.ends_with(',');
-    !above.skip_while(attribute).next().is_some_and(|line| line.starts_with("///"))
+    !above.find(|line| !attribute(line)).is_some_and(|line| line.starts_with("///"))
 }
 
 /// All three counts of every package.

@@ -30,6 +30,7 @@ impl Blueprint {
                 (p.threads, p.heap_pages) = (threads, HEAP_PAGES);
                 (p.semaphores, p.conditions, p.events) = PRIVATE;
                 p.starters = if i == 2 { 0b10 } else { 0 };
+                p.counters = i != 2;
             });
             plan = if i > 0 { plan.supervised_by(0) } else { plan };
         }
@@ -479,7 +480,9 @@ impl Model {
         let at = |address: u64, length: u64| self.accessible(address, length);
         let used = self.threads[self.caller()].used + (self.now - self.since);
         match call {
-            Call::Count => Ok(Outcome::Done(if a[0] == 3 { used } else { 0 })),
+            Call::Count if a[0] == 3 => Ok(Outcome::Done(used)),
+            Call::Count if self.process() == 2 => Err(Outcome::Misuse(FaultCause::BadGrant, a[0])),
+            Call::Count => Ok(Outcome::Done(0)),
             Call::Log if a[1] == MEASUREMENT && at(a[0], 80) => Ok(Outcome::Done(0)),
             Call::Log if a[1] == MEASUREMENT => Err(Outcome::Misuse(FaultCause::BadAddress, a[0])),
             Call::Log if a[1] > 112 => Err(Outcome::Misuse(FaultCause::BadArgument, a[1])),

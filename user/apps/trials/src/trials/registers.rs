@@ -1,14 +1,15 @@
 //! The processor's floating-point and vector state belongs to the thread.
 
 use crate::check;
-use crate::peer::{answer, begin};
+use crate::peer::{answer, begin, demand};
 use crate::why::{Outcome, Trial};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use diapason_abi::CallNumber;
+use diapason_abi::call::{Counter, MUTEX};
+use diapason_abi::{CallNumber, Key};
 use diapason_rt::thread::{self, spawn};
 use diapason_rt::{Nanos, body, time};
-use diapason_trials::{VECTOR_WORDS, mess, order, vectors_across_call};
+use diapason_trials::{Traces, VECTOR_WORDS, mess, order, vectors_across_call};
 
 /// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
@@ -19,6 +20,9 @@ pub const TRIALS: &[(&str, Trial)] = &[
     ("a blocking call shows nobody else's vectors", no_leak_blocking),
     ("a short call shows nobody else's vectors", no_leak_short),
     ("preserved registers survive a blocking call", preserved),
+    ("a call leaves nothing of the kernel's in registers", no_leak_of_the_kernel),
+    ("no selector and no x87 address reaches one who waited", no_traces_after_a_wait),
+    ("no selector and no x87 address reaches one who was interrupted", no_traces_within),
 ];
 
 body!(Messy = messy);
@@ -178,9 +182,10 @@ fn no_leak_blocking() -> Outcome {
 fn no_leak_short() -> Outcome {
     begin(order::SECRET, 20)?;
     let words = core::array::from_fn(|n| 0x1111 * n as u64);
+    let time = Counter::CpuTime as u64;
     for call in [CallNumber::Null, CallNumber::Yield, CallNumber::Count, CallNumber::SleepUntil] {
         for _ in 0..20 {
-            let after = vectors_across_call(&words, call as u64, 0);
+            let after = vectors_across_call(&words, call as u64, time);
             check!(own_or_clear(&words, &after));
         }
     }
@@ -199,5 +204,72 @@ fn preserved() -> Outcome {
     }
     check!((b, c, d, e) == (12, 13, 14, 15));
     check!(time::now() >= until);
+    Ok(())
+}
+
+/// A call's result, and what is in each register that it does not preserve.
+fn call(number: CallNumber, [a, b, c, d, e]: [u64; 5]) -> (u64, [u64; 6]) {
+    let result: u64;
+    let mut after = [0; 6];
+    let [di, si, dx, r8, r9, r10] = &mut after;
+    // SAFETY: the calls made here write to no memory but a buffer of their caller's.
+    unsafe {
+        asm!("syscall", inout("rax") number as u64 => result, inout("rdi") a => *di,
+             inout("rsi") b => *si, inout("rdx") c => *dx, inout("r10") d => *r10,
+             inout("r8") e => *r8, inout("r9") u64::MAX => *r9, out("rcx") _, out("r11") _);
+    }
+    (result, after)
+}
+
+fn no_leak_of_the_kernel() -> Outcome {
+    let (mutex, _) = call(CallNumber::SemCreate, [0, MUTEX, 0, 0, 0]);
+    let (mailbox, _) = call(CallNumber::MboxCreate, [Key::new("box").0, 0, 0, 0, 0]);
+    let mut buffer = [0_u64; 8];
+    let buffer = buffer.as_mut_ptr() as u64;
+    let calls = [
+        (CallNumber::Null, [u64::MAX; 5]),
+        (CallNumber::Yield, [u64::MAX; 5]),
+        (CallNumber::SemLock, [mutex, u64::MAX, u64::MAX, 0, 0]),
+        (CallNumber::SemUnlock, [mutex, 0, 0, 0, 0]),
+        (CallNumber::SemTryLock, [mutex, 0, 0, 0, 0]),
+        (CallNumber::SemUnlock, [mutex, 0, 0, 0, 0]),
+        (CallNumber::MboxSend, [mailbox, buffer, 64, 3, 0]),
+        (CallNumber::MboxReceive, [mailbox, buffer, 0, u64::MAX, 0]),
+        (CallNumber::MboxReceive, [mailbox, buffer, 0, u64::MAX, 0]),
+        (CallNumber::SleepUntil, [0, u64::MAX, 0, 0, 0]),
+        (CallNumber::Count, [Counter::CpuTime as u64, 0, 0, 0, 0]),
+        (CallNumber::ReadSlow, [buffer, buffer, 8, 0, 0]),
+    ];
+    let mut left = [0; 6];
+    for (number, words) in calls {
+        let (_, after) = call(number, words);
+        left.iter_mut().zip(after).for_each(|(left, after)| *left |= after);
+    }
+    call(CallNumber::SemDelete, [mutex, 0, 0, 0, 0]);
+    check!(left == [0; 6]);
+    Ok(())
+}
+
+fn no_traces_after_a_wait() -> Outcome {
+    begin(order::TRACE, 50)?;
+    for _ in 0..40 {
+        time::sleep(Nanos::from_micros(37));
+        check!(Traces::seen() == Traces::NONE);
+    }
+    answer(order::TRACE)?;
+    Ok(())
+}
+
+fn no_traces_within() -> Outcome {
+    static OPERAND: u64 = 0x7ace;
+    begin(order::PEEK, &raw const OPERAND as u64)?;
+    for _ in 0..40 {
+        Traces::leave(&OPERAND);
+        time::sleep(Nanos::from_micros(37));
+    }
+    check!(answer(order::PEEK)? == [0; 3]);
+    // The same the other way round: it leaves traces, and an interrupt brings this one back.
+    demand(order::TRACE, 3)?;
+    check!(Traces::seen().selectors == 0);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Calls with wild numbers, handles, pointers, keys and arguments.
 
 use crate::{Deed, perform as perform_deed};
+use diapason_abi::call::{Counter, unmapped};
 use diapason_abi::{CallNumber, Handle, Key, Kind, layout};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::allocate;
@@ -50,7 +51,7 @@ fn own_semaphore() -> u64 {
 /// A pointer a call must not follow: its name, and how it is made.
 type WildPointer = (&'static str, fn() -> u64);
 
-const POINTERS: [WildPointer; 8] = [
+const POINTERS: [WildPointer; 10] = [
     ("null", || 0),
     ("kernel", || 0x10_0000),
     ("neighbour", || layout::stack_top(0, 0) - 64),
@@ -58,6 +59,11 @@ const POINTERS: [WildPointer; 8] = [
     ("non-canonical", || 0x8000_0000_0000),
     ("guard", || window() + layout::STACKS),
     ("end of the heap", || allocate(1).map_or(0, |page| page.as_ptr() as u64 + 4092)),
+    ("registers of its device", || {
+        let device = call(CallNumber::MapDevice, [Key::new("xhci").0, 0, 0, 0, 0]);
+        unmapped(device).0
+    }),
+    ("information page", || window() + layout::INFO),
     ("end of the window", || window() + layout::WINDOW - 4),
 ];
 
@@ -109,7 +115,8 @@ const KEYS: [(&str, &str); 7] = [
     ("the neighbour", "neighbour"),
 ];
 
-const OTHERS: [Deed; 16] = [
+const OTHERS: [Deed; 17] = [
+    ("counter of the machine", || words(CallNumber::Count, Counter::Cr3 as u64)),
     ("call beyond the last", || number(CallNumber::ALL.len() as u64)),
     ("call of all ones", || number(u64::MAX)),
     ("call beyond a byte", || number(256)),
