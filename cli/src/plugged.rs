@@ -37,8 +37,8 @@ pub struct Plug {
     pub model: UsbModel,
     /// Where.
     pub port: String,
-    /// CAN buses that are not the article's.
-    pub buses: Vec<diapason_system::CanBus>,
+    /// As it is described.
+    pub described: UsbPlug,
 }
 
 /// What is plugged into the first controller that something is plugged into: hubs before what is
@@ -59,7 +59,7 @@ pub fn plugs(system: &System) -> Vec<Plug> {
     let plug = |(path, plug): (_, &UsbPlug)| Plug {
         model: plug.model,
         port: written(path),
-        buses: plug.buses.clone(),
+        described: plug.clone(),
     };
     found.into_iter().map(plug).collect()
 }
@@ -220,7 +220,7 @@ fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result
     let folder = absolute(folder)?;
     let server = std::thread::spawn(move || {
         let mut buses = Vec::new();
-        let make = |plug: &Plug| surroundings::device(plug.model, &plug.buses, &mut buses);
+        let make = |plug: &Plug| surroundings::device(&plug.described, &mut buses);
         let devices: Vec<Box<dyn Device>> = plugs.iter().filter_map(make).collect();
         let begin = || Log::begin(&wanted, &buses).map_err(|failure| failure.to_string());
         let log = wanted.is_some().then(begin).transpose()?;

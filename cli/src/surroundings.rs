@@ -3,6 +3,7 @@
 
 use crate::{Failure, logs};
 use diapason_abi::Nanos;
+use diapason_can::BitRate;
 use diapason_devices::Device;
 use diapason_devices::can::{self, CanBus};
 use diapason_devices::faulty::lies::catalogue;
@@ -11,18 +12,19 @@ use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_plan::beside;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
-use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel};
+use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel, UsbPlug};
 
-/// An interface whose buses are the article's, but for these.
-fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> Hydra {
+/// An interface with the buses that are described, and the model's traffic on the others.
+fn interface(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Hydra {
     let bus = |channel: usize| {
-        let described = described.iter().find(|bus| bus.channel == channel);
+        let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
+        let described = plug.buses.iter().find(|bus| bus.channel == channel);
         match described.map(|bus| &bus.traffic) {
-            None => CanBus::article(channel),
-            Some(CanTraffic::Receiver) => CanBus::receiving(channel),
-            Some(CanTraffic::Sender) => CanBus::sending(channel),
+            None => CanBus::article_at(channel, rate),
+            Some(CanTraffic::Receiver) => CanBus::receiving_at(channel, rate),
+            Some(CanTraffic::Sender) => CanBus::sending(channel, rate),
             Some(CanTraffic::Replay { log, .. }) => {
-                CanBus::replaying(channel, logs::frames(channel, log).ok()?)
+                Some(CanBus::replaying(rate, logs::frames(channel, log).ok()?))
             }
         }
     };
@@ -31,16 +33,12 @@ fn interface(described: &[diapason_system::CanBus], wired: &mut Vec<CanBus>) -> 
     Hydra::new(Identity::default(), &buses)
 }
 
-/// A fresh device of this kind, with these CAN buses, which are added to `wired`; what only QEMU
-/// has there is no model of.
+/// A fresh device as it is described. Its CAN buses are added to `wired`. There is no model of what
+/// only QEMU has.
 #[must_use]
-pub fn device(
-    model: UsbModel,
-    buses: &[diapason_system::CanBus],
-    wired: &mut Vec<CanBus>,
-) -> Option<Box<dyn Device>> {
-    match model {
-        UsbModel::UsbCan => Some(Box::new(interface(buses, wired))),
+pub fn device(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Option<Box<dyn Device>> {
+    match plug.model {
+        UsbModel::UsbCan => Some(Box::new(interface(plug, wired))),
         other => beside::model(other),
     }
 }
@@ -66,7 +64,7 @@ fn plugged(
     let own = of_device(faults, index);
     if !plug.model.is_hub() {
         let before = wired.len();
-        let device = device(plug.model, &plug.buses, wired)?;
+        let device = device(plug, wired)?;
         own.iter().for_each(|fault| disturb(&wired[before..], fault));
         return Some(misbehaving(device, plug.port, &own));
     }

@@ -19,6 +19,7 @@ mod simulator;
 mod speed;
 mod steps;
 mod storm;
+mod systems;
 mod tidy;
 mod usb;
 
@@ -87,9 +88,12 @@ enum Command {
     },
     /// The long campaigns against the analysis, the server rules and the bus scheduler.
     Attack {
-        /// Only those whose description or package contains this.
+        /// Only those whose description or package contains this; `systems`: random whole systems;
+        /// `cases`: what once broke a promise.
         #[arg(default_value = "")]
         part: String,
+        #[command(flatten)]
+        systems: systems::Asked,
     },
     /// The long campaigns against the USB server in the simulator: devices that come and go, and
     /// devices that lie and stumble.
@@ -176,7 +180,11 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
         Command::Test { qemu: None } => steps::everything(workspace),
         Command::Test { qemu: Some(part) } => steps::qemu_only(workspace, &part),
         Command::Storm { calls, host_calls } => storm::command(workspace, calls, host_calls),
-        Command::Attack { part } => Ok(attack::command(workspace, &part)),
+        Command::Attack { part, systems } if part == "systems" => {
+            systems::command(workspace, &systems)
+        }
+        Command::Attack { part, .. } if part == "cases" => systems::cases::command(workspace),
+        Command::Attack { part, .. } => Ok(attack::command(workspace, &part)),
         Command::Compare { sets, seed } => compare::command(workspace, sets, seed),
         Command::Usb { cycles, hostile, seed } => usb::command(workspace, cycles, hostile, seed),
         Command::Areas => areas::command(workspace),

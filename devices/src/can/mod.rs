@@ -118,9 +118,14 @@ impl CanBus {
     /// unit acknowledges, so that times do not depend on when the host opens its channel.
     #[must_use]
     pub fn article(number: usize) -> Option<CanBus> {
-        let (rate, messages) = article(number)?;
+        CanBus::article_at(number, article(number)?.0)
+    }
+
+    /// The messages of [`CanBus::article`] on a bus of another rate.
+    #[must_use]
+    pub fn article_at(number: usize, rate: BitRate) -> Option<CanBus> {
         let bus = CanBus::new(rate);
-        bus.add_unit(messages);
+        bus.add_unit(article(number)?.1);
         bus.add_unit(Vec::new());
         Some(bus)
     }
@@ -129,7 +134,13 @@ impl CanBus {
     /// from 5 on. See [`CanBus::add_receiver`].
     #[must_use]
     pub fn receiving(number: usize) -> Option<CanBus> {
-        let bus = CanBus::new(article(number)?.0);
+        CanBus::receiving_at(number, article(number)?.0)
+    }
+
+    /// The same on a bus of another rate.
+    #[must_use]
+    pub fn receiving_at(number: usize, rate: BitRate) -> Option<CanBus> {
+        let bus = CanBus::new(rate);
         bus.add_receiver(ARDUINO, number as u64);
         Some(bus)
     }
@@ -137,8 +148,8 @@ impl CanBus {
     /// The bus of this number with the sender of the article's input experiment, and nothing else;
     /// `None` from 5 on.
     #[must_use]
-    pub fn sending(number: usize) -> Option<CanBus> {
-        let bus = CanBus::new(article(number)?.0);
+    pub fn sending(number: usize, rate: BitRate) -> Option<CanBus> {
+        let bus = CanBus::new(rate);
         let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;
         let sketch = traffic::Unsteady::new(id, traffic::SKETCH, number as u64);
         bus.add_node(vec![Traffic::Unsteady(sketch)]);
@@ -147,14 +158,13 @@ impl CanBus {
         Some(bus)
     }
 
-    /// The bus of this number with the frames of a log, and a unit that acknowledges them; `None`
-    /// from 5 on.
+    /// A bus with the frames of a log, and a unit that acknowledges them.
     #[must_use]
-    pub fn replaying(number: usize, frames: VecDeque<(Nanos, Frame)>) -> Option<CanBus> {
-        let bus = CanBus::new(article(number)?.0);
+    pub fn replaying(rate: BitRate, frames: VecDeque<(Nanos, Frame)>) -> CanBus {
+        let bus = CanBus::new(rate);
         bus.add_replay(frames);
         bus.add_unit(Vec::new());
-        Some(bus)
+        bus
     }
 
     /// One more node, whose program reads a numbered frame in each turn of its loop, which takes a

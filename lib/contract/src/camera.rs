@@ -34,7 +34,7 @@ plain! {
         pub place: u32,
         /// The first byte in it.
         pub from: u32,
-        /// How many; at the end, of the whole frame.
+        /// Bytes of the piece; at the end, of the whole frame.
         pub bytes: u32,
         /// [`END`], [`WHOLE`].
         pub flags: u32,
@@ -45,7 +45,7 @@ plain! {
     /// A place that is given back.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Back {
-        /// Which.
+        /// Its number.
         pub place: u64,
     }
 }

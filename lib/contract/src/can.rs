@@ -20,7 +20,15 @@ pub const REPORTS: usize = 64;
 /// Of these, so many are kept for what a client may be waiting for.
 pub const REPORTS_KEPT: usize = 8;
 
-/// What a channel's objects are called.
+/// The bit rate of a channel, if nobody says another.
+pub const BIT_RATE: u32 = 500_000;
+/// The sample point of a bit, in tenths of a per cent, if nobody says another.
+pub const SAMPLE_POINT: u16 = 875;
+
+/// The name, in descriptions, of the work that a reader of pipes does for one message.
+pub const MESSAGE: &str = "can.message";
+
+/// Names of a channel's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// The pipe from the channel.

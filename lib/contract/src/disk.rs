@@ -38,25 +38,25 @@ pub const GONE: u32 = 2;
 pub const NONSENSE: u32 = 3;
 
 plain! {
-    /// What a client wants.
+    /// A request of a client.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ask {
         /// [`SIZE`], [`READ`] or [`WRITE`].
         pub what: u32,
         /// The first block.
         pub block: u32,
-        /// How many.
+        /// Blocks to move.
         pub count: u32,
-        /// Where their bytes are or go, from the beginning of the shared memory.
+        /// Offset of their bytes in the shared memory.
         pub place: u32,
     }
 }
 
 plain! {
-    /// What became of it.
+    /// The answer to a request.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Answer {
-        /// How many blocks the disk has, if there is one.
+        /// Blocks of the disk, if there is one.
         pub blocks: u64,
         /// Bytes of each.
         pub block_bytes: u32,

@@ -11,7 +11,7 @@ pub const READY: &str = "keyboard.ready";
 pub const RECORDS: usize = 64;
 
 plain! {
-    /// What happened to a key.
+    /// A key that went down or came up.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Key {
         /// When the server learned of it, in ns since boot.

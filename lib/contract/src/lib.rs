@@ -1,4 +1,4 @@
-//! What the USB server, its clients, descriptions and the planner agree on: names, layouts and
+//! The agreement between the USB server, its clients, descriptions and the planner: names, layouts and
 //! limits. Each is written here once. What a description may tell the server is in [`settings`],
 //! its threads and services are in [`threads`], what it needs is in [`needs`].
 //!

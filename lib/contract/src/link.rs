@@ -44,12 +44,12 @@ pub const DATA: &str = "link.data";
 pub const READY: &str = "link.ready";
 
 plain! {
-    /// What a client wants.
+    /// A request of a client.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ask {
         /// [`FILL`] or [`SEND`].
         pub what: u32,
-        /// Where the memory begins, in units of [`UNIT`].
+        /// The beginning of the memory, in units of [`UNIT`].
         pub place: u32,
         /// Its bytes, or those of the message.
         pub bytes: u32,
@@ -59,7 +59,7 @@ plain! {
 }
 
 plain! {
-    /// What became of it.
+    /// The answer to a request.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Done {
         /// When the server learned of it, in ns since boot.

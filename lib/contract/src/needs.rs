@@ -1,4 +1,4 @@
-//! What the server needs in its description, as it follows from what it is told.
+//! Names that the server needs in its description, as they follow from its settings.
 
 use crate::settings::{CLIENTS, LINKS, OPENS, SERVES, STREAMS};
 use crate::threads::{Home, LINK, SEND, ServiceKind, TUNE, WORDS, homes, services};
@@ -11,7 +11,7 @@ pub const RINGS: &str = "usb-rings";
 /// Memory that transfers carry to and fro.
 pub const BUFFERS: &str = "usb-buffers";
 
-/// What a name stands for.
+/// The kind of object behind a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// A device.
@@ -32,7 +32,7 @@ use Need::{Device, Mailbox, Segment, Semaphore, Vcpu};
 pub type Named = (Need, &'static str);
 
 impl ServiceKind {
-    /// What it shares with its clients, beside the VCPU of its bottom half.
+    /// Names that it shares with its clients, beside the VCPU of its bottom half.
     #[must_use]
     pub const fn needs(self) -> &'static [Named] {
         match self {
@@ -114,7 +114,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 
 const _: () = assert!(WORDS.len() == 7 && can::CHANNELS == 5, "as `all` counts them");
 
-/// How many threads a server with these settings starts, beside those that hear clients of CAN
+/// Returns how many threads a server with these settings starts, beside those that hear clients of CAN
 /// channels and answer questions about tuned pipes.
 pub fn threads<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     1 + homes(setting).map(Home::threads).sum::<usize>()

@@ -48,10 +48,10 @@ pub const DROPPED: u32 = 1;
 pub const NONSENSE: u32 = 2;
 
 plain! {
-    /// What a client wants.
+    /// A request of a client.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ask {
-        /// Which slot.
+        /// The slot.
         pub slot: u32,
         /// [`LEND`] or [`SEND`].
         pub what: u16,
@@ -61,14 +61,14 @@ plain! {
 }
 
 plain! {
-    /// What happened.
+    /// An event.
     #[derive(Debug, PartialEq, Eq)]
     pub struct News {
         /// When the server learned of it, in ns since boot.
         pub taken: u64,
         /// [`CAME`], [`BACK`], [`STATE`] or [`GONE`].
         pub what: u32,
-        /// Which slot.
+        /// The slot.
         pub slot: u32,
         /// Bytes of the frame.
         pub bytes: u32,

@@ -13,14 +13,14 @@ pub const PACKET: usize = 512;
 pub const RECORDS: usize = 64;
 
 plain! {
-    /// What came in one packet.
+    /// A packet of the sensor.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Packet {
         /// When the server took it from the controller, in ns since boot.
         pub taken: u64,
-        /// How many of its bytes mean something.
+        /// Bytes in use.
         pub length: u32,
-        /// How often the sensor was found before.
+        /// Times that the sensor was found before.
         pub session: u32,
         /// The bytes.
         pub data: [u8; PACKET],

@@ -1,15 +1,15 @@
-//! What a description may tell the USB server by name: each setting, and what it can be.
+//! Settings of the USB server in a description: their names and their values.
 //!
 //! Words are told as their places in the list.
 
-use crate::threads::WORDS;
+use crate::threads::{ServiceKind, WORDS};
 
 /// The program that takes these settings.
 pub const PROGRAM: &str = "usbd";
 /// The only controller that it drives, by the name of its device in the description.
 pub const DEVICE: &str = "xhci";
 
-/// What a setting can be.
+/// The values that a setting may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Values {
     /// Some of these words.
@@ -23,19 +23,19 @@ pub enum Values {
 /// A setting and what it can be.
 pub type Known = (&'static str, Values);
 
-/// What it serves; without it, and without links and streams, CAN interfaces.
+/// Devices that it serves; without it, and without links and streams, CAN interfaces.
 pub const SERVES: &str = "serves";
-/// What it logs.
+/// Subjects that it logs.
 pub const SAYS: &str = "says";
-/// How buses are counted, if not as they are.
+/// A way to count buses, if not as they are.
 pub const BUSES: &str = "buses";
 /// The root port of each link to another computer; 0 is any.
 pub const LINKS: &str = "links";
-/// What each direction of a link is promised: microframes, and bytes in them.
+/// The promise to each direction of a link: microframes, and bytes in them.
 pub const PROMISE: &str = "promise";
 /// Cameras that nobody watches: each runs at so many times the period that it asks for.
 pub const STREAMS: &str = "streams";
-/// Which of these are critical.
+/// Numbers of the critical streams.
 pub const CRITICAL: &str = "critical";
 /// CAN channels whose clients open and write them.
 pub const CLIENTS: &str = "clients";
@@ -43,6 +43,56 @@ pub const CLIENTS: &str = "clients";
 /// CAN channels that the server opens: those whose pipe it may use. A description does not say it;
 /// it follows from its pipes.
 pub const OPENS: &str = "opens";
+
+/// The bit rate of each CAN channel, in bit/s. It follows from the `[[usb]]` of the interface.
+pub const BIT_RATES: &str = "bit-rates";
+/// The sample point of a bit, in tenths of a per cent. It follows from the same.
+pub const SAMPLE_POINT: &str = "sample-point";
+
+/// Devices that the description names, as [`Expected`] words. It follows from `[[usb]]`.
+pub const DEVICES: &str = "devices";
+
+/// A device that the description names: what serves it, where it is plugged in, and what it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The service for it.
+    pub service: ServiceKind,
+    /// The connector of the controller, from 1.
+    pub connector: u8,
+    /// Hub ports on the way, four bits each, the first in the lowest.
+    pub route: u32,
+    /// Its vendor and its product; 0 is any.
+    pub identity: (u16, u16),
+}
+
+impl Expected {
+    /// As a number of a setting.
+    #[must_use]
+    pub const fn word(&self) -> u64 {
+        let place = (self.route as u64 & 0xf_ffff) << 12 | (self.connector as u64) << 4;
+        let identity = (self.identity.0 as u64) << 48 | (self.identity.1 as u64) << 32;
+        identity | place | self.service as u64
+    }
+
+    /// Out of a number, if it names a service.
+    #[must_use]
+    pub fn of(word: u64) -> Option<Expected> {
+        Some(Expected {
+            service: ServiceKind::numbered(word & 0xf)?,
+            connector: (word >> 4) as u8,
+            route: (word >> 12 & 0xf_ffff) as u32,
+            identity: ((word >> 48) as u16, (word >> 32) as u16),
+        })
+    }
+
+    /// Returns whether a device at this place, with this identity, is the one.
+    #[must_use]
+    pub const fn is(&self, connector: u8, route: u32, (vendor, product): (u16, u16)) -> bool {
+        let here = self.connector == connector && self.route == route;
+        let (known, kind) = self.identity;
+        here && (known == 0 || known == vendor) && (kind == 0 || kind == product)
+    }
+}
 
 /// Words of [`SAYS`]: each device and the schedule of its bus; what is left of all pools when one
 /// is gone; when the bottom half of the first service was where.
@@ -63,3 +113,32 @@ pub const SETTINGS: [Known; 8] = [
     (CRITICAL, Values::Numbers((0, MOST as u64 - 1), (1, MOST))),
     (CLIENTS, Values::Numbers((0, 4), (1, 5))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expected_device_survives_its_word() {
+        let disk = Expected {
+            service: ServiceKind::Disks,
+            connector: 15,
+            route: 0x4_3214,
+            identity: (0xffff, 0x8001),
+        };
+        assert_eq!(Expected::of(disk.word()), Some(disk));
+        assert_eq!(Expected::of(7), None);
+    }
+
+    #[test]
+    fn a_device_is_its_place_and_what_is_said_of_it() {
+        let any =
+            Expected { service: ServiceKind::Disks, connector: 3, route: 0x21, identity: (0, 0) };
+        assert!(any.is(3, 0x21, (1, 2)));
+        assert!(!any.is(3, 0x20, (1, 2)) && !any.is(2, 0x21, (1, 2)));
+        let known = Expected { identity: (0x46f4, 0), ..any };
+        assert!(known.is(3, 0x21, (0x46f4, 9)) && !known.is(3, 0x21, (0x46f5, 9)));
+        let known = Expected { identity: (0x46f4, 9), ..any };
+        assert!(known.is(3, 0x21, (0x46f4, 9)) && !known.is(3, 0x21, (0x46f4, 8)));
+    }
+}

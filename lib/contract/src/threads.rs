@@ -4,7 +4,7 @@
 use crate::settings::{LINKS, SERVES, STREAMS};
 use diapason_abi::Nanos;
 
-/// Where a thread of the server is at home.
+/// A thread of the server, with its VCPU and its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Home {
     /// Its VCPU in the description.
@@ -51,25 +51,26 @@ impl Home {
 /// The work of the thread that manages: commands, ports, time. It runs on the server's own VCPU.
 pub const MANAGE: &str = "usbd.manage";
 
-/// What CAN channels receive.
+/// The bottom half of CAN channels.
 pub const RECEIVE: Home =
     Home::new("usb-receive", "receive", "usbd.receive").moderated(Nanos::from_millis(1));
-/// What clients of CAN channels ask for, and the frames they write. It has no interrupter.
+/// Hears clients of CAN channels and takes the frames they write. It has no interrupter.
 pub const SEND: Home = Home::new("usb-send", "send", "usbd.send");
 /// Questions about tuned pipes. It has no interrupter, and pauses between two questions.
 pub const TUNE: Home =
     Home { pace: Nanos::from_millis(5), ..Home::new("usb-tune", "tune", "usbd.tune") };
 
-/// What a sensor sends: a packet every 2.5 ms, of which it keeps a few.
+/// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
 pub const SENSOR: Home =
     Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2));
 /// Keys.
 pub const KEYBOARD: Home =
     Home::new("usb-keyboard", "keyboard", "usbd.keyboard").moderated(Nanos::from_millis(8));
-/// What a disk has done: three transfers to a command, and none waits for another client.
+/// The bottom half of a disk: three transfers to a command, and none waits for another client.
 pub const DISK: Home =
     Home::new("usb-disk", "disk", "usbd.disk").paced(Nanos::from_micros(125)).asked();
-/// What a camera sends: of 16 transfers pending, one each 125 us, eight wait for an interrupt.
+/// The bottom half of a camera: of 16 pending transfers, one each 125 us, eight wait for an
+/// interrupt.
 pub const CAMERA: Home =
     Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500));
 /// Frames from and to a network.
@@ -145,14 +146,14 @@ impl ServiceKind {
         TABLE.get(usize::try_from(number).ok()?).map(|(service, ..)| *service)
     }
 
-    /// Where its bottom half is at home.
+    /// Returns the thread that works for it.
     #[must_use]
     pub const fn home(self) -> Option<&'static Home> {
         TABLE[self as usize].2
     }
 }
 
-/// What a server with these settings serves. Without any it serves CAN interfaces.
+/// Returns what a server with these settings serves. Without any it serves CAN interfaces.
 pub fn services<'s, F: Fn(&str) -> &'s [u64]>(
     setting: &F,
 ) -> impl Iterator<Item = ServiceKind> + use<'s, F> {
@@ -164,7 +165,7 @@ pub fn services<'s, F: Fn(&str) -> &'s [u64]>(
     })
 }
 
-/// Where the bottom halves of a server with these settings are at home, in the order of their
+/// Returns the bottom halves of a server with these settings, in the order of their
 /// interrupters, which follow that of the thread that manages.
 pub fn homes<'s, F: Fn(&str) -> &'s [u64]>(
     setting: &F,

@@ -9,7 +9,7 @@ use diapason_abi::pipe::PLACES;
 /// Records in the ring of a place.
 pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
 
-/// What a place's objects are called.
+/// Names of a place's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// The ring.
@@ -20,7 +20,7 @@ pub struct Names {
     pub questions: &'static str,
     /// The mailbox of answers.
     pub answers: &'static str,
-    /// What the pipe's thread runs on.
+    /// The VCPU of the pipe's thread.
     pub vcpu: &'static str,
     /// The ring of a pipe to a device.
     pub out: &'static str,

@@ -12,6 +12,7 @@ use crate::missing;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
+use diapason_contract::can;
 use diapason_contract::threads::{self, MANAGE, SEND, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
@@ -102,6 +103,7 @@ impl<'a> Plant<'a> {
 impl Plant<'_> {
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
+        self.is_whole_work(pipe)?;
         let inbound = self.inbound(pipe)?;
         let reader = own_supply(pipe.process, self.system, self.core)?;
         let user = User {
@@ -114,6 +116,21 @@ impl Plant<'_> {
         let nine = equation_nine(&stages, inbound.bus.worst);
         let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
         Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
+    }
+
+    /// The work that a reader's program declares for a message must not be longer than what its
+    /// pipe says.
+    fn is_whole_work(&self, pipe: &Pipe) -> Result<(), Missing> {
+        let mut works = self.system.works.iter().filter(|work| work.name == can::MESSAGE);
+        let longer = works.find(|work| work.worst_ns > pipe.work_ns);
+        longer.map_or(Ok(()), |work| {
+            let (worst, said) = (Nanos(work.worst_ns), Nanos(pipe.work_ns));
+            let what =
+                format!("the work `{}` takes up to {worst}, and the pipe says {said}", work.name);
+            let remedy =
+                format!("write `work = \"{}ns\"`, or a smaller `worst` of the work", work.worst_ns);
+            Err((what, remedy))
+        })
     }
 
     /// Calls `then` with all that comes through the endpoint of a pipe's device: the messages of

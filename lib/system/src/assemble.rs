@@ -101,6 +101,9 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             port: u8::try_from(usb.port.value).ok()?,
             model: usb.model?,
             buses: usb::buses(usb),
+            identity: usb::identity(usb),
+            bit_rates: usb::bit_rates(usb),
+            sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),
         })
     };

@@ -132,6 +132,12 @@ pub(crate) struct DeclaredUsb {
     pub senders: Vec<At<String>>,
     /// `channel=file`.
     pub replay: Vec<At<String>>,
+    pub vendor: Option<At<u64>>,
+    pub product: Option<At<u64>>,
+    /// Bit rates of its CAN channels, from the first on.
+    pub bit_rates: Vec<At<u64>>,
+    /// Where it samples a bit, in tenths of a per cent.
+    pub sample_point: Option<At<u64>>,
 }
 
 /// `[[bus]]`.

@@ -1,8 +1,8 @@
-//! What a server needs of its description: whatever it opens by name while it starts. A server that
+//! Needs of a server: all that it opens by name while it starts. A server that
 //! lacks any of it would end at boot, so this is asked before.
 
 use crate::diagnostics::Diagnostics;
-use crate::system::{Place, Process, System};
+use crate::system::{Place, Process, System, UsbPlug};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM};
@@ -65,14 +65,45 @@ impl System {
             );
             say(title, help);
         }
+        found.extend(self.of_interfaces(number, process));
         found
+    }
+
+    /// Pipes whose device the server does not serve: it drives one controller, and one interface.
+    fn of_interfaces(&self, server: u16, process: &Process) -> Vec<Diagnostics> {
+        let pipes = (0u16..).zip(&self.pipes).filter(|(_, pipe)| pipe.server == server);
+        let pipes = pipes.map(|(number, pipe)| (Place::Pipe(number), pipe.usb));
+        let places = (0u16..).zip(&self.tpipes).filter(|(_, tpipe)| tpipe.server == server);
+        let places = places.map(|(number, tpipe)| (Place::Tpipe(number), tpipe.usb));
+        let refused = pipes.chain(places).filter_map(|(place, usb)| {
+            let plug = self.usb.get(usb)?;
+            let controller = self.devices.get(plug.device)?;
+            if controller.name != CONTROLLER {
+                let title = format!(
+                    "`{}` is plugged into `{}`, but `{}` drives `{CONTROLLER}`",
+                    plug.name, controller.name, process.name
+                );
+                let help = format!("write `on = \"{CONTROLLER}\"`");
+                return Some(self.problem(place, [&title, "", "", &help]));
+            }
+            let same = |other: &&UsbPlug| other.device == plug.device && other.model == plug.model;
+            let other = self.usb.iter().filter(same).find(|other| other.name != plug.name)?;
+            let title = format!(
+                "`{}` and `{}` are CAN interfaces, and `{}` serves one",
+                plug.name, other.name, process.name
+            );
+            let help =
+                format!("remove one of the two, or drive `{}` by another server", other.name);
+            Some(self.problem(place, [&title, "", "", &help]))
+        });
+        refused.collect()
     }
 
     fn may_write(&self, server: u16) -> bool {
         self.tpipes.iter().any(|tpipe| tpipe.server == server && tpipe.envelope.to != 0)
     }
 
-    /// How many messages a device interrupts with, if there is one of this name.
+    /// Returns how many messages a device interrupts with, if there is one of this name.
     fn messages(&self, name: &str) -> Option<usize> {
         let number = self.devices.iter().position(|device| device.name == name)?;
         let is_of = |location: &Location| match location {

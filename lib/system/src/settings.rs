@@ -5,7 +5,7 @@ use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, System, UsbModel};
+use crate::system::{Process, System, UsbModel, UsbPlug};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
@@ -46,7 +46,7 @@ impl Process {
     }
 }
 
-/// What is told to `program` in the table of a process.
+/// Reads what is told to `program` in the table of a process.
 pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {
     let Some(entry) = process.get("settings") else { return Vec::new() };
     let DeValue::Table(entries) = entry.get_ref() else {
@@ -171,6 +171,15 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     if !opens.is_empty() {
         settings.push(Setting::new(usbd::OPENS, &opens));
     }
+    if let Some(interface) = interface(system, &system.processes[usize::from(server)]) {
+        let rates = interface.bit_rates.map(u64::from);
+        settings.push(Setting::new(usbd::BIT_RATES, &rates));
+        settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
+    }
+    let expected = expected(system, &system.processes[usize::from(server)]);
+    if !expected.is_empty() {
+        settings.push(Setting::new(usbd::DEVICES, &expected));
+    }
     let contracts = contracts(pipes());
     if !contracts.are_none() {
         settings.push(Setting::new(CONTRACTS, &contracts.words()));
@@ -185,6 +194,36 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(ENVELOPES, &envelopes));
     }
     settings
+}
+
+/// The devices that a USB server is to serve: each kind is known by where the description has it.
+fn expected(system: &System, process: &Process) -> Vec<u64> {
+    if process.program != usbd::PROGRAM {
+        return Vec::new();
+    }
+    let of = |plug: &UsbPlug| {
+        let controller = system.devices.get(plug.device)?;
+        let service = plug.model.service().filter(|_| process.uses.contains(&controller.name))?;
+        let above = |at: &&UsbPlug| at.behind.and_then(|hub| system.usb.get(hub));
+        let mut ports: Vec<u8> =
+            std::iter::successors(Some(plug), above).map(|at| at.port).collect();
+        let connector = ports.pop()?;
+        // The hub next to the controller has the lowest four bits.
+        let route = ports.iter().fold(0, |route, port| route << 4 | u32::from(*port));
+        let expected = usbd::Expected { service, connector, route, identity: plug.identity };
+        Some(expected.word())
+    };
+    system.usb.iter().filter_map(of).collect()
+}
+
+/// The CAN interface of a USB server, if the description has one.
+fn interface<'s>(system: &'s System, process: &Process) -> Option<&'s UsbPlug> {
+    let drives = |plug: &&UsbPlug| {
+        let controller = system.devices.get(plug.device);
+        controller.is_some_and(|controller| process.uses.contains(&controller.name))
+    };
+    let mut plugs = system.usb.iter().filter(|plug| plug.model == UsbModel::UsbCan);
+    plugs.find(drives).filter(|_| process.program == usbd::PROGRAM)
 }
 
 /// The drift of CAN interfaces' clocks, if it is not the usual.
@@ -204,7 +243,7 @@ fn opened(process: &Process) -> Vec<u64> {
     channels.filter(|(_, names)| uses(names.arrivals)).map(|(channel, _)| channel).collect()
 }
 
-/// What the pipes from a device carry at most: the server measures what comes.
+/// Returns what the pipes from a device carry at most: the server measures what comes.
 fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
     let mut contracts = Contracts::default();
     for pipe in pipes.filter(|pipe| pipe.way == Way::FromDevice) {

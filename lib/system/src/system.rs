@@ -8,6 +8,8 @@ use crate::source::{Source, Span};
 use crate::tpipe::Tpipe;
 use diapason_abi::archive::{Location, VCPUS_MAX};
 use diapason_bus::{Async, Bus, Periodic};
+use diapason_contract::can::CHANNELS;
+use diapason_contract::threads::ServiceKind;
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -224,8 +226,14 @@ pub struct UsbPlug {
     pub port: u8,
     /// What it is.
     pub model: UsbModel,
-    /// CAN buses that are not the article's.
+    /// Its vendor and its product; 0 is any.
+    pub identity: (u16, u16),
+    /// CAN buses that are not those of the model.
     pub buses: Vec<CanBus>,
+    /// The bit rate of each CAN channel.
+    pub bit_rates: [u32; CHANNELS],
+    /// The sample point of a CAN interface, in tenths of a per cent.
+    pub sample_point: u16,
     /// By how many millionths its clock and the host's run apart at most.
     pub drift: u32,
 }
@@ -287,6 +295,22 @@ pub enum UsbModel {
 }
 
 impl UsbModel {
+    /// Returns the service that is for it, if its place matters: that of a hub does not.
+    #[must_use]
+    pub const fn service(self) -> Option<ServiceKind> {
+        match self {
+            UsbModel::UsbCan => Some(ServiceKind::Can),
+            UsbModel::Sensor => Some(ServiceKind::Sensors),
+            UsbModel::Camera | UsbModel::BusyCamera => Some(ServiceKind::Cameras),
+            UsbModel::Keyboard | UsbModel::QemuKeyboard => Some(ServiceKind::Keyboards),
+            UsbModel::Disk | UsbModel::QemuStorage => Some(ServiceKind::Disks),
+            UsbModel::Network | UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => {
+                Some(ServiceKind::Networks)
+            }
+            UsbModel::Hub | UsbModel::SuperSpeedHub => None,
+        }
+    }
+
     /// Every model.
     pub const ALL: [UsbModel; 13] = [
         UsbModel::UsbCan,

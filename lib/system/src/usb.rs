@@ -11,6 +11,8 @@ use crate::source::At;
 use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
+use diapason_contract::can;
+use std::ops::RangeInclusive;
 
 /// The class of a controller that USB devices can be plugged into.
 pub(crate) const XHCI: u32 = 0x0c_0330;
@@ -19,7 +21,11 @@ const PORTS: u64 = 15;
 /// Most hubs between a device and its controller.
 const HUBS: usize = 5;
 /// CAN channels of an interface.
-const CHANNELS: usize = 5;
+const CHANNELS: usize = can::CHANNELS;
+/// Bit rates of CAN buses.
+const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
+/// Possible sample points, in tenths of a per cent.
+const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
 /// Largest drift of a device's clock, in millionths: far beyond any crystal.
 const DRIFT_MAX: u64 = 10_000;
 /// Longest work.
@@ -37,6 +43,14 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let receivers = table.texts("receivers", "receivers = [\"can3\"]");
     let senders = table.texts("senders", "senders = [\"can3\"]");
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
+    let vendor = table.number("vendor", 1..=0xffff, ", as the device says it");
+    let product = table.number("product", 1..=0xffff, ", as the device says it");
+    if let (None, Some(product)) = (&vendor, &product) {
+        let help = "add `vendor = …`: products are numbered by each vendor";
+        table.report.push(Problem::new(&product.span, "a product of no vendor", help));
+    }
+    let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
+    let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
     if model.is_none() {
@@ -47,7 +61,21 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     table.report_unknown();
     let port = port.unwrap_or_else(|| At::new(1, name.span.clone()));
     let model = model.map(|model| model.value);
-    DeclaredUsb { name, on, behind, port, model, receivers, senders, replay, drift }
+    DeclaredUsb {
+        name,
+        on,
+        behind,
+        port,
+        model,
+        receivers,
+        senders,
+        replay,
+        vendor,
+        product,
+        bit_rates,
+        sample_point,
+        drift,
+    }
 }
 
 /// The number of a CAN channel: `can0` to `can4`.
@@ -78,6 +106,25 @@ fn described<'u>(usb: &'u DeclaredUsb) -> Vec<(&'u At<String>, CanBus)> {
     receivers.chain(senders).chain(logs).collect()
 }
 
+/// Returns vendor and product of a device; 0 is any.
+pub(crate) fn identity(usb: &DeclaredUsb) -> (u16, u16) {
+    let number =
+        |at: &Option<At<u64>>| at.as_ref().and_then(|at| u16::try_from(at.value).ok()).unwrap_or(0);
+    (number(&usb.vendor), number(&usb.product))
+}
+
+/// The bit rates of all channels.
+pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; CHANNELS] {
+    let told = |channel: usize| u32::try_from(usb.bit_rates.get(channel)?.value).ok();
+    std::array::from_fn(|channel| told(channel).unwrap_or(can::BIT_RATE))
+}
+
+/// Returns the sample point of an interface.
+pub(crate) fn sample_point(usb: &DeclaredUsb) -> u16 {
+    let told = usb.sample_point.as_ref().and_then(|at| u16::try_from(at.value).ok());
+    told.unwrap_or(can::SAMPLE_POINT)
+}
+
 /// The buses of a checked device.
 pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
     described(usb).into_iter().map(|(_, bus)| bus).collect()
@@ -95,12 +142,18 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
     }
-    let first = usb.receivers.iter().chain(&usb.senders).chain(&usb.replay).next();
+    let texts = usb.receivers.iter().chain(&usb.senders).chain(&usb.replay).map(|at| &at.span);
+    let numbers = usb.bit_rates.iter().chain(&usb.sample_point).map(|at| &at.span);
+    let first = texts.chain(numbers).next();
     if let Some(first) = first
         && usb.model.is_some_and(|model| model != UsbModel::UsbCan)
     {
         let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
-        report.push(Problem::new(&first.span, "a device without CAN buses", help));
+        report.push(Problem::new(first, "a device without CAN buses", help));
+    }
+    if let Some(extra) = usb.bit_rates.get(CHANNELS) {
+        let title = format!("{} bit rates for {CHANNELS} channels", usb.bit_rates.len());
+        report.push(Problem::new(&extra.span, title, "remove those too many"));
     }
     let units = usb.receivers.iter().chain(&usb.senders);
     for name in units.filter(|name| channel(&name.value).is_none()) {

@@ -100,7 +100,7 @@ fn a_clock_drifts_by_what_is_described() {
 }
 
 #[test]
-fn buses_of_an_interface_may_be_others_than_the_articles() {
+fn buses_of_an_interface_may_be_described() {
     let interface =
         |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
     let keys =
@@ -159,4 +159,23 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     bad(work, (4, 8), "the best case is worse than the worst", help);
     let twice = "[[work]]\nname = \"w\"\nworst = \"1us\"\n[[work]]\nname = \"w\"\nworst = \"1us\"";
     bad(twice, (5, 8), "the work `w` is declared twice", "remove one of the two");
+}
+
+#[test]
+fn channels_run_at_what_the_interface_says() {
+    let interface =
+        |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
+    let whole = parse("f", &system(&interface("bit_rates = [125_000, 1_000_000]"))).unwrap();
+    assert_eq!(whole.usb[0].bit_rates, [125_000, 1_000_000, 500_000, 500_000, 500_000]);
+    assert_eq!(whole.usb[0].sample_point, 875);
+    let whole = parse("f", &system(&interface("sample_point = 800"))).unwrap();
+    assert_eq!((whole.usb[0].bit_rates, whole.usb[0].sample_point), ([500_000; 5], 800));
+    let title = "`bit_rates` is 5000, out of range";
+    let help = "write a whole number from 10000 to 1000000 bit/s, one for each channel";
+    bad(&interface("bit_rates = [5000]"), (5, 14), title, help);
+    let six = "bit_rates = [10000, 10000, 10000, 10000, 10000, 10000]";
+    bad(&interface(six), (5, 49), "6 bit rates for 5 channels", "remove those too many");
+    let sensor = interface("sample_point = 800").replace("usb-can", "sensor");
+    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    bad(&sensor, (5, 16), "a device without CAN buses", help);
 }

@@ -4,7 +4,7 @@
 use crate::client::Client;
 use crate::places::{Order, Places};
 use crate::platform::{Platform, log};
-use crate::policy::{BIT_RATES, REOPEN, SAMPLE_POINT};
+use crate::policy::REOPEN;
 use crate::services::Asking;
 use crate::told::Pipes;
 use alloc::vec::Vec;
@@ -43,6 +43,8 @@ struct Channel<P: Platform> {
     lost_before: bool,
     /// How often it was opened.
     opened: u16,
+    /// How it takes part in its bus if no client says so.
+    usual: Option<Parameters>,
     client: Option<Client<P>>,
     /// The place that the client is of, if it has the channel for as long as a tuned pipe is open.
     lent_to: Option<usize>,
@@ -75,12 +77,13 @@ impl<P: Platform> Channels<P> {
             let asks = asking.filter(|clients| clients & 1 << number != 0);
             let client = asks.map(|_| Client::new(platform, names)).transpose()?;
             let mut channel = Channel::new(client, pipes.meter(number), pipes.clock());
+            channel.usual = pipes.usual(number);
             if pipes.has(number) || channel.client.is_some() {
                 let outlet = platform.writer(names.arrivals)?;
                 (channel.outlet, channel.bell) = (Some(outlet), 1 << bells.len());
                 bells.push(names.ready);
             }
-            channel.wish = if channel.is_always_open() { usual(number) } else { None };
+            channel.wish = if channel.is_always_open() { channel.usual } else { None };
             all.push(channel);
         }
         let (own_bells, (places, more)) = (bells.len(), Places::new(platform, pipes.places.len())?);
@@ -104,7 +107,7 @@ impl<P: Platform> Channels<P> {
         for (number, channel) in self.all.iter_mut().enumerate() {
             if channel.has_no_owner() {
                 let wanted = channel.lent_to.is_some() || self.places.listen_to(number);
-                channel.wish = if wanted { usual(number) } else { None };
+                channel.wish = if wanted { channel.usual } else { None };
                 if channel.phase != Phase::Absent && channel.opened_as != channel.wish {
                     channel.look_at = now;
                 }
@@ -262,12 +265,6 @@ impl<P: Platform> Channels<P> {
 /// As nobody wants a channel: one that was given back is closed in any case.
 const GIVEN_BACK: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent: true };
 
-/// How a channel without a client takes part.
-fn usual(number: usize) -> Option<Parameters> {
-    let bit_rate = *BIT_RATES.get(number)?;
-    Some(Parameters { bit_rate, sample_point: SAMPLE_POINT as u16, silent: false })
-}
-
 impl<P: Platform> Channel<P> {
     /// One that is not there.
     const fn new(
@@ -287,6 +284,7 @@ impl<P: Platform> Channel<P> {
             look_at: Nanos::FOREVER,
             lost_before: false,
             opened: 0,
+            usual: None,
             client,
             lent_to: None,
         }

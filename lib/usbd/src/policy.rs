@@ -49,12 +49,6 @@ pub const LOST: Nanos = Nanos::from_millis(10);
 /// Events taken off a ring before the controller is told how far it was read.
 pub const BATCH: u32 = 32;
 
-/// Bit rates of the channels: those of the article's five buses.
-pub const BIT_RATES: [u32; diapason_contract::can::CHANNELS] =
-    [500_000, 250_000, 500_000, 500_000, 500_000];
-/// Where a bit is sampled, in tenths of a per cent.
-pub const SAMPLE_POINT: u32 = 800;
-
 /// A channel that was closed is opened again after this time, an interface that failed is asked
 /// anew.
 pub const REOPEN: Nanos = Nanos::from_millis(100);

@@ -7,11 +7,14 @@ use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
 use crate::served::{Place, Served};
 use crate::services::{Child, Found, Offers, Service};
 use crate::slots::Pool;
+use crate::told::Told;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::needs;
+use diapason_contract::settings::Expected;
+use diapason_contract::threads::ServiceKind;
 use diapason_usb::Speed;
 use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
 
@@ -51,6 +54,10 @@ pub struct Server<P: Platform> {
     driver: Driver<P>,
     pool: Pool<P>,
     services: Vec<Box<dyn Service<P>>>,
+    /// Which devices each service is for.
+    kinds: Vec<Option<ServiceKind>>,
+    /// Devices that the description names.
+    expected: Vec<Expected>,
     served: Vec<Served>,
     turn: Turn,
     /// Devices of which another configuration is being read.
@@ -74,12 +81,13 @@ impl<P: Platform> Server<P> {
     pub fn open(
         platform: &P,
         offers: Offers<P>,
-        tell: u64,
+        told: &Told,
         now: Nanos,
     ) -> Result<Server<P>, Errno> {
-        let own = offers.iter().filter(|(_, home)| home.is_some()).count();
+        let tell = told.tell;
+        let own = offers.iter().filter(|offer| offer.home.is_some()).count();
         let shared: Vec<Window> =
-            offers.iter().filter_map(|(service, _)| window(&**service)).collect();
+            offers.iter().filter_map(|offer| window(&*offer.service)).collect();
         let limits = policy::limits(offers.len(), own, shared.len());
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
@@ -93,7 +101,7 @@ impl<P: Platform> Server<P> {
             granted.map(|()| driver).map_err(|why| log!(P, "memory of transfers: {why:?}"))
         });
         let driver = granted.map_err(|()| Errno::Exhausted)?;
-        Ok(Server::new(driver, pool, offers, tell, now))
+        Ok(Server::new(driver, pool, offers, told, now))
     }
 
     /// A server whose controller is being started.
@@ -101,11 +109,11 @@ impl<P: Platform> Server<P> {
         mut driver: Driver<P>,
         pool: Pool<P>,
         offers: Offers<P>,
-        tell: u64,
+        told: &Told,
         now: Nanos,
     ) -> Server<P> {
         let _ = driver.moderate(policy::MANAGING, MANAGED);
-        let homes: Vec<_> = offers.iter().filter_map(|(_, home)| *home).collect();
+        let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         for (interrupter, home) in (1..).zip(&homes) {
             let _ = driver.moderate(interrupter, home.moderation);
         }
@@ -118,8 +126,10 @@ impl<P: Platform> Server<P> {
             unserved: Vec::with_capacity(offers.len()),
             waiting: vec![None; homes.len() + 1],
             left: false,
-            tell,
-            services: offers.into_iter().map(|(service, _)| service).collect(),
+            tell: told.tell,
+            expected: told.expected.clone(),
+            kinds: offers.iter().map(|offer| offer.kind).collect(),
+            services: offers.into_iter().map(|offer| offer.service).collect(),
             again_at: Nanos::FOREVER,
             pause: PAUSES.0,
         }
@@ -314,13 +324,39 @@ impl<P: Platform> Server<P> {
         let mut bytes = [0; policy::CONFIGURATION];
         let found = Found::read::<P>(&self.driver, device, (speed, place), &mut bytes)?;
         let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
-        let mut free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
-        let (number, service) = free.find(|(_, service)| service.fits(&found))?;
+        let free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
+        let connector = self.driver.connector(place.port);
+        let (vendor, product) = (found.about.vendor, found.about.product);
+        let mut stranger = None;
+        let mut fitting = free.filter(|(_, service)| service.fits(&found));
+        let chosen = fitting.find(|(number, service)| {
+            let is_it = self.is_expected(*number, (connector, place.route), (vendor, product));
+            stranger = (!is_it).then(|| service.name()).or(stranger);
+            is_it
+        });
+        let Some((number, service)) = chosen else {
+            if let Some(name) = stranger {
+                let at = format_args!("connector {connector}, route {:x}", place.route);
+                log!(
+                    P,
+                    "{at}: {name} {vendor:04x}:{product:04x} is not a described one: not served"
+                );
+            }
+            return None;
+        };
         let (driver, pool) = (&mut self.driver, &mut self.pool);
         let of = (number, &**service);
         let served = Served::adopt((device, speed, place), of, &found, driver, pool)?;
         self.served.push(served);
         Some(service.name())
+    }
+
+    /// Returns whether a service is for a device at this place. A kind of which the description
+    /// names devices is served where these are; any other kind wherever it comes up.
+    fn is_expected(&self, service: usize, place: (u8, u32), identity: (u16, u16)) -> bool {
+        let kind = self.kinds[service];
+        let mut known = self.expected.iter().filter(|it| Some(it.service) == kind).peekable();
+        known.peek().is_none() || known.any(|it| it.is(place.0, place.1, identity))
     }
 
     /// The controller died, and everything with it. It is started again after a pause.

@@ -10,7 +10,9 @@ use diapason_abi::pipe::{
     OutputCosts, PLACES, USUAL_DRIFT,
 };
 use diapason_abi::settings::Settings;
-use diapason_contract::settings as usbd;
+use diapason_can::exchange::Parameters;
+use diapason_contract::can::{BIT_RATE, CHANNELS, SAMPLE_POINT};
+use diapason_contract::settings::{self as usbd, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::meter::Meter;
@@ -22,6 +24,8 @@ use diapason_usb::xhci::Guarantee;
 pub struct Told {
     /// Services, in the order of their interrupters.
     pub services: Vec<ServiceKind>,
+    /// Devices that the description names.
+    pub expected: Vec<Expected>,
     /// What is to be said.
     pub tell: u64,
     /// CAN channels whose clients open and write them, one bit each.
@@ -43,6 +47,8 @@ pub struct Pipes {
     pub places: Vec<Envelope>,
     /// CAN channels that are open for pipes of the description, one bit each.
     opens: u64,
+    /// How channels take part in their buses unless a client says so.
+    usual: [Parameters; CHANNELS],
     /// What the pipes of the description carry at most.
     contracts: Contracts,
     /// By how many millionths the interface's clock and the host's run apart at most.
@@ -56,6 +62,18 @@ pub struct Pipes {
 /// A bit for each number.
 fn bits(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |all, number| all | 1 << (number & 63))
+}
+
+/// How channels take part in their buses, as the description says it of the interface.
+fn usual(settings: &Settings) -> [Parameters; CHANNELS] {
+    let rates = settings.get(usbd::BIT_RATES);
+    let known = |number: usize| rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
+    let point = settings.first(usbd::SAMPLE_POINT).and_then(|point| u16::try_from(point).ok());
+    let sample_point = point.unwrap_or(SAMPLE_POINT);
+    core::array::from_fn(|number| {
+        let bit_rate = known(number).unwrap_or(BIT_RATE);
+        Parameters { bit_rate, sample_point, silent: false }
+    })
 }
 
 impl Told {
@@ -75,6 +93,12 @@ impl Told {
         };
         Told {
             services,
+            expected: settings
+                .get(usbd::DEVICES)
+                .iter()
+                .copied()
+                .filter_map(Expected::of)
+                .collect(),
             tell: bits(settings.get(usbd::SAYS)) | article,
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
             pipes: Pipes::read(settings),
@@ -100,6 +124,7 @@ impl Pipes {
     fn read(settings: &Settings) -> Pipes {
         Pipes {
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
+            usual: usual(settings),
             opens: bits(settings.get(usbd::OPENS)),
             contracts: Contracts::of(settings.get(CONTRACTS)),
             drift: settings.first(DRIFT).map_or(USUAL_DRIFT, |drift| drift as u32),
@@ -117,6 +142,11 @@ impl Pipes {
     /// unless a client opens it, so that nothing comes from its bus.
     pub fn has(&self, channel: usize) -> bool {
         channel < 64 && self.opens >> channel & 1 != 0
+    }
+
+    /// How a channel without a client takes part in its bus.
+    pub fn usual(&self, channel: usize) -> Option<Parameters> {
+        self.usual.get(channel).copied()
     }
 
     /// What the pipe of a channel carries at most.

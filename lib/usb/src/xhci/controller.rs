@@ -112,6 +112,17 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         })
     }
 
+    /// Returns the connector of a root port, from 1: a connector has one port for USB 2 and one for
+    /// USB 3, each counted among its own kind.
+    #[must_use]
+    pub fn connector(&self, port: u8) -> u8 {
+        let is_usb3 = |number: u8| {
+            let index = usize::from(number).checked_sub(1)?;
+            self.ports.get(index).map(|port| port.usb3)
+        };
+        (1..=port).filter(|other| is_usb3(*other) == is_usb3(port)).count() as u8
+    }
+
     /// Returns the state of the controller.
     #[must_use]
     pub fn state(&self) -> State {

@@ -280,11 +280,18 @@ pub trait Service<P: Platform>: Send {
     fn asked(&self) -> Option<&'static str>;
 }
 
-/// Services, and where the bottom half of each is at home; `None`: with the managing thread.
+/// All services.
 pub type Offers<P> = Vec<Offer<P>>;
 
-/// A service, and where its bottom half is at home.
-pub type Offer<P> = (Box<dyn Service<P>>, Option<&'static Home>);
+/// A service as the server takes it on.
+pub struct Offer<P: Platform> {
+    /// What it does.
+    pub service: Box<dyn Service<P>>,
+    /// Where its bottom half is at home; `None`: with the managing thread.
+    pub home: Option<&'static Home>,
+    /// Which devices it serves; `None`: any that fits.
+    pub kind: Option<ServiceKind>,
+}
 
 /// CAN channels with a client that asks, one bit each, if a thread hears clients.
 pub type Asking = Option<u8>;
@@ -297,8 +304,9 @@ pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errn
     let asking = told.hears_clients().then_some(told.clients);
     let mut all = Offers::new();
     for service in told.services.iter().filter(|service| **service != ServiceKind::Hubs) {
-        let all = (&mut all, service.home());
-        match service {
+        let kind = *service;
+        let all = (&mut all, service.home(), Some(kind));
+        match kind {
             ServiceKind::Can => offer(all, can::Can::new(platform, asking, &told.pipes)?),
             ServiceKind::Sensors => offer(all, sensor::Sensor::new(platform)?),
             ServiceKind::Keyboards => offer(all, keyboard::Keys::new(platform)?),
@@ -310,20 +318,24 @@ pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errn
     }
     for (number, (port, home)) in told.links.iter().copied().zip(&LINK).enumerate() {
         let link = link::Link::new(platform, number, port, told.guarantee)?;
-        offer((&mut all, Some(home)), link);
+        offer((&mut all, Some(home), None), link);
     }
     for (number, (terms, home)) in told.streams.iter().copied().zip(&STREAM).enumerate() {
-        offer((&mut all, Some(home)), stream::Stream::new(platform, number, terms)?);
+        offer((&mut all, Some(home), None), stream::Stream::new(platform, number, terms)?);
     }
     if told.services.contains(&ServiceKind::Hubs) {
-        (0..policy::HUBS).for_each(|_| offer((&mut all, None), hub::Ports::new()));
+        (0..policy::HUBS).for_each(|_| offer((&mut all, None, None), hub::Ports::new()));
     }
     Ok(all)
 }
 
 /// One more; its interrupter is the next that nobody has.
-fn offer<P: Platform, K: Kind<P>>((all, home): (&mut Offers<P>, Option<&'static Home>), kind: K) {
-    let before = all.iter().filter(|(_, home)| home.is_some()).count() as u16;
+fn offer<P: Platform, K: Kind<P>>(
+    (all, home, served): (&mut Offers<P>, Option<&'static Home>, Option<ServiceKind>),
+    kind: K,
+) {
+    let before = all.iter().filter(|offer| offer.home.is_some()).count() as u16;
     let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
-    all.push((Box::new(Offered::new(kind, interrupter)), home));
+    let service = Box::new(Offered::new(kind, interrupter));
+    all.push(Offer { service, home, kind: served });
 }

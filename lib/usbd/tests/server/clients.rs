@@ -1,10 +1,12 @@
 //! Clients that go away, lie or stop reading, at every step.
 
-use crate::ground::{attach, detach, now};
+use crate::ground::{attach, detach, now, take_lines};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
 use diapason_contract::disk::{self, Answer, Ask};
 use diapason_contract::network::{self, News};
+use diapason_contract::settings::{DEVICES, Expected};
+use diapason_contract::threads::ServiceKind;
 use diapason_devices::disk::Disk;
 use diapason_devices::network::Adapter;
 use diapason_pipe::{Reader, Writer};
@@ -180,5 +182,38 @@ fn lent_slots_come_back_once() {
         lender.ask(network::LEND, 3, 0);
         machine.ask();
         assert_eq!(lender.news(), [(network::BACK, 3, network::DROPPED)]);
+    }
+}
+
+/// A device that the description has elsewhere is not served, whoever comes first. The described
+/// one is.
+#[test]
+fn a_foreign_disk_is_not_the_disk() {
+    let disk = Expected { service: ServiceKind::Disks, connector: 3, route: 0, identity: (0, 0) };
+    let mut machine = Machine::with(&[("serves", &[3]), (DEVICES, &[disk.word()])]);
+    let mut client = Client::new(&machine);
+    attach(PORT, Box::new(Disk::new(64)));
+    machine.run(Nanos::from_secs(1));
+    let lines = take_lines();
+    let refused = lines.iter().filter(|line| line.contains("is not a described one: not served"));
+    assert_eq!(refused.count(), 1, "{lines:?}");
+    client.ask(disk::SIZE, 0, 0, 0);
+    machine.ask();
+    assert_eq!(client.statuses(), [disk::GONE]);
+    attach(3, Box::new(Disk::new(2_048)));
+    machine.run(Nanos::from_secs(1));
+    assert!(logged("2048 blocks of 512 bytes"));
+}
+
+/// A device that says it is another is not served where the description has it.
+#[test]
+fn a_disk_of_another_vendor_is_not_the_disk() {
+    for (identity, served) in [((0, 0), true), ((0x1234, 0), false), ((0x1234, 1), false)] {
+        let service = ServiceKind::Disks;
+        let disk = Expected { service, connector: PORT, route: 0, identity };
+        let mut machine = Machine::with(&[("serves", &[3]), (DEVICES, &[disk.word()])]);
+        attach(PORT, Box::new(Disk::new(2_048)));
+        machine.run(Nanos::from_secs(1));
+        assert_eq!(logged("2048 blocks of 512 bytes"), served, "{identity:?}");
     }
 }

@@ -25,7 +25,7 @@ impl Machine {
         }
         let told = Told::read(&all);
         let offers = offered(&ground, &told).expect("everything is there");
-        let server = Server::open(&ground, offers, told.tell, Nanos::ZERO).expect("it starts");
+        let server = Server::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
         let mut machine = Machine { server, ground, bells, given: Vec::new() };
         machine.run(Nanos::from_millis(20));

@@ -9,7 +9,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use diapason_canlib::agreement::{Arrival, RECORDS};
+use diapason_canlib::agreement::{Arrival, MESSAGE, RECORDS};
 use diapason_canlib::{Channel, Error};
 use diapason_concentrator::tally::Tally;
 use diapason_rt::{Arguments, Nanos, entry, heap, log, time};
@@ -67,5 +67,5 @@ fn drain(channel: &mut Channel, tally: &mut Tally) {
 
 /// Handles a message.
 fn count(channel: &mut Channel, tally: &mut Tally, arrival: &Arrival) {
-    time::work("can.message", || channel.missed(tally.count(arrival)));
+    time::work(MESSAGE, || channel.missed(tally.count(arrival)));
 }

@@ -101,7 +101,7 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let ground = Ground::new(told.hears_clients())?;
     let offers = offered(&ground, told)?;
     let homes = homes(&offers)?;
-    let server = diapason_usbd::Server::open(&ground, offers, told.tell, time::now())?;
+    let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
     let bells: Bells = bells.leak();
     let server: &'static Locked<Server> = Box::leak(Box::new(Locked::new(server)));
@@ -140,7 +140,7 @@ fn message(number: u16) -> Result<Event, Errno> {
 
 /// Where bottom halves are at home, and what clients of each give when they want something.
 fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore>)>, Errno> {
-    let homes = offers.iter().filter_map(|(service, home)| home.map(|home| (home, service)));
+    let homes = offers.iter().filter_map(|offer| offer.home.map(|home| (home, &offer.service)));
     let homes =
         homes.map(|(home, service)| Ok((home, service.asked().map(Semaphore::open).transpose()?)));
     homes.collect()

@@ -1,0 +1,207 @@
+//! Descriptions that once broke a promise (`tests/cases`): each is refused now, or it holds. Where
+//! what is broken is a program's own doing, the run says so.
+
+use super::judge::{Judged, judge_file};
+use diapason::failure::{BROKEN, HOLDS};
+use diapason::metal::Built;
+use diapason::{Failure, Workspace, metal};
+use std::fmt::Write;
+
+/// Where they are, below the workspace's root.
+const FOLDER: &str = "tests/cases";
+/// The page about them.
+const PAGE: &str = "docs/cases.md";
+
+/// What is to become of a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Either is right.
+    RefusedOrHeld,
+    /// Nothing is wrong with it.
+    Held,
+    /// It makes no sense, or promises what cannot be.
+    Refused,
+    /// The run names what a program does to itself.
+    Told(&'static str),
+}
+
+/// A case: its file, what it shows, and what became of it before.
+struct Case(&'static str, Wanted, &'static str, &'static str);
+
+use Wanted::{Held, Refused, RefusedOrHeld, Told};
+
+const CASES: &[Case] = &[
+    Case(
+        "f0-one-pipe",
+        RefusedOrHeld,
+        "a pipe on one of five channels",
+        "holds; `usbd` dies at boot",
+    ),
+    Case("f1-greedy", RefusedOrHeld, "VCPUs made at run time beside a pipe", "3.544 of 2.899 ms"),
+    Case("f1g", RefusedOrHeld, "the same without them", "holds, 1.25 ms"),
+    Case("f1g-greedy", RefusedOrHeld, "VCPUs made at run time beside a pipe", "3.295 of 2.722 ms"),
+    Case("f1k-greedy", RefusedOrHeld, "the same, with another period", "3.489 of 2.689 ms"),
+    Case("f1e-disk100", RefusedOrHeld, "a disk whose work is 100 us", "inside its bound"),
+    Case("f1e-disk1ms", RefusedOrHeld, "a disk whose work is 1 ms", "7.290 of 4.141 ms"),
+    Case("f1e-disk3ms", RefusedOrHeld, "a disk whose work is 3 ms", "13.50 of 4.141 ms"),
+    Case("f2e-noise", RefusedOrHeld, "traffic of channels without a pipe", "1.912 of 1.786 ms"),
+    Case("f2e-quiet", RefusedOrHeld, "the same channels, silent", "holds, 0.23 ms"),
+    Case(
+        "f5-work",
+        RefusedOrHeld,
+        "a reader that takes 300 us, `work` says 3",
+        "772 of 4.4 ms, \"holds\"",
+    ),
+    Case(
+        "f7-edge60",
+        RefusedOrHeld,
+        "60 us of 2.5 ms, all of it `work`",
+        "44.7 of 7.37 ms, \"holds\"",
+    ),
+    Case(
+        "f7-edge100",
+        RefusedOrHeld,
+        "100 us of 2.5 ms, all of it `work`",
+        "25.9 of 7.37 ms, \"holds\"",
+    ),
+    Case(
+        "f7-edge300",
+        RefusedOrHeld,
+        "300 us of 2.5 ms, all of it `work`",
+        "7.86 of 7.59 ms, \"holds\"",
+    ),
+    Case("f7-tiny-io", RefusedOrHeld, "an I/O VCPU with 3 % of 50 us", "95.0 of 28.5 ms"),
+    Case("f7-tiny-main", RefusedOrHeld, "a reader with a tiny budget", "beyond its bound"),
+    Case("f8-alone", Held, "a job of 960 us of 1 ms", "holds"),
+    Case("f8-alone-970", Held, "a job of 970 us of 1 ms", "holds"),
+    Case("f8-with-20", RefusedOrHeld, "20 less urgent tasks beside it", "missed"),
+    Case("f8-with-30", RefusedOrHeld, "30 less urgent tasks beside it", "189 of 189 missed"),
+    Case("f8q", RefusedOrHeld, "45 less urgent tasks beside it", "90 missed"),
+    Case("f8-ringer", RefusedOrHeld, "300 timers that ring in a job", "job of 1.519 ms, missed"),
+    Case("f10-list2", RefusedOrHeld, "a job in three pieces, a list of 2", "4.623 of 1.311 ms"),
+    Case("f10-list3", RefusedOrHeld, "a list of 3", "an alarm"),
+    Case("f10-list8", Held, "a list of 8", "holds"),
+    Case(
+        "t14d-slow",
+        RefusedOrHeld,
+        "readers whose lists are full",
+        "plan holds, the run does not",
+    ),
+    Case("t2-hub", RefusedOrHeld, "an interface behind a hub", "refused wrongly"),
+    Case("t2b-hub", RefusedOrHeld, "the same with `hubs`", "refused wrongly"),
+    Case("t3-two", Refused, "a pipe from a second interface", "carries the first one's messages"),
+    Case(
+        "t3b-controller",
+        Refused,
+        "an interface at a controller that nobody drives",
+        "\"holds\", 0 messages",
+    ),
+    Case(
+        "t6-interval",
+        RefusedOrHeld,
+        "`interval = \"1s\"` for what moderates at 1 ms",
+        "a smaller bound",
+    ),
+    Case("solo", Held, "a job of 3.8 of 4 ms", "holds"),
+    Case("timers", RefusedOrHeld, "64 timers set again every 650 us", "42 of 42 missed"),
+    Case(
+        "timers2",
+        RefusedOrHeld,
+        "64 timers set again every 760 us",
+        "32 of 32 missed, sim \"holds\"",
+    ),
+    Case("fat", RefusedOrHeld, "a fault of the largest process", "156,614 instructions"),
+    Case("fat2", RefusedOrHeld, "the same beside 30 us of 45", "6 of 2,702 missed"),
+    Case("delete", RefusedOrHeld, "a semaphore with 63 waiters is deleted", "17,114 instructions"),
+    Case("mail", RefusedOrHeld, "a mailbox with 1,023 messages", "12,471 instructions"),
+    Case("mail2", RefusedOrHeld, "the same beside 5 us of 6", "12,471 instructions"),
+    Case("box", RefusedOrHeld, "a mailbox that comes and goes", "9,562 instructions"),
+    Case("sems", RefusedOrHeld, "one of 1,024 semaphores is asked for", "6,483 instructions"),
+    Case(
+        "flood",
+        Told("victim"),
+        "a process that logs without end",
+        "the victim's misses are lost",
+    ),
+    Case("flood2", Told("victim"), "the same, and a third one faults", "its fault is lost"),
+];
+
+/// What has become of a case.
+struct Now {
+    fine: bool,
+    text: String,
+}
+
+fn now(built: &Built, workspace: &Workspace, Case(file, wanted, ..): &Case) -> Now {
+    let path = workspace.root().join(FOLDER).join(format!("{file}.toml"));
+    let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
+    let (fine, text) = match judge_file(built, &path) {
+        Judged::Unread(why) | Judged::Refused(why) => {
+            let fine = matches!(wanted, RefusedOrHeld | Refused | Told(_));
+            (fine, format!("refused: {}", first(&why)))
+        }
+        Judged::Ran(violations, _) => {
+            let said: Vec<String> = violations.iter().map(|it| it.text.clone()).collect();
+            let fine = match wanted {
+                RefusedOrHeld | Held => said.is_empty(),
+                Refused => false,
+                Told(name) => said.iter().any(|text| text.contains(name)),
+            };
+            let text = if said.is_empty() { String::from("holds") } else { said.join("; ") };
+            (fine, text)
+        }
+    };
+    Now { fine, text }
+}
+
+/// Judges all of them, and writes the page about them.
+///
+/// # Errors
+/// If nothing could be judged.
+pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
+    let built = metal::build(workspace)?;
+    let mut page = String::from(HEAD);
+    let mut broken = 0;
+    for case in CASES {
+        let now = now(&built, workspace, case);
+        broken += u64::from(!now.fine);
+        let mark = if now.fine { "" } else { "**not yet**: " };
+        let Case(file, _, what, then) = case;
+        let line = format!("| `{file}` | {what} | {then} | {mark}{} |", now.text.replace('|', "/"));
+        println!("{line}");
+        let _ = writeln!(page, "{line}");
+    }
+    let path = workspace.root().join(PAGE);
+    std::fs::write(&path, page)
+        .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
+    println!("{} cases, {broken} not as they should be", CASES.len());
+    Ok(if broken == 0 { HOLDS } else { BROKEN })
+}
+
+const HEAD: &str = "# Cases: what once broke a promise
+
+Each description in `tests/cases` broke a promise that `diapason plan` had given, or was refused
+wrongly. Each is to be refused now, or to hold: `cargo xtask attack cases` judges all of them, by
+what happened to messages and jobs in the simulator, and writes this page.
+
+| case | what it shows | then | now |
+|---|---|---|---|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_description_is_a_case_and_every_case_a_description() {
+        let folder = Workspace::find().unwrap().root().join(FOLDER);
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        files.sort_unstable();
+        let mut cases: Vec<&str> = CASES.iter().map(|case| case.0).collect();
+        cases.sort_unstable();
+        assert_eq!(files, cases);
+    }
+}

@@ -1,0 +1,142 @@
+//! A random system as a structure: what was drawn, before it becomes text. What is shrunk is this,
+//! so every smaller one is a description, too.
+
+/// A whole system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Drawn {
+    /// Instructions a second, in MHz.
+    pub clock_mhz: u64,
+    /// In which queues its VCPUs are.
+    pub queues: Queues,
+    /// Tasks with a job that is promised.
+    pub tasks: Vec<Task>,
+    /// CAN channels and who reads them, if there is an interface.
+    pub can: Option<Can>,
+    /// Programs that misbehave.
+    pub rude: Vec<Rude>,
+    /// Clocks of the devices run so many parts per million faster (or slower) than the host's.
+    pub drift_ppm: i64,
+    /// Faults of the seed happen in one of the runs.
+    pub faults: bool,
+}
+
+/// In which order VCPUs run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Queues {
+    /// By period.
+    Periods,
+    /// By deadline.
+    Deadlines,
+    /// So many of them, the first ones of the text, by deadline, the others by period.
+    First(usize),
+}
+
+/// A periodic task of the program `task` with a VCPU of its own; times in microseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// Of its jobs and its VCPU.
+    pub period: u64,
+    /// When its first job is released.
+    pub phase: u64,
+    /// What it computes in a job.
+    pub work: u64,
+    /// So much of it under a mutex that others lock, too.
+    pub section: u64,
+    /// What its VCPU has beyond that, for calls and switches.
+    pub spare: u64,
+    /// Length of the VCPU's list.
+    pub replenishments: u64,
+}
+
+/// A USB-CAN interface, its server, and the pipes from its channels.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Can {
+    /// The server's threads.
+    pub manage: Budget,
+    /// Percent of the processor that the bottom half has.
+    pub share: u64,
+    /// Longest work of each half, in microseconds.
+    pub works: u64,
+    /// The pipes, each from another channel.
+    pub pipes: Vec<Pipe>,
+    /// The interface is behind a hub.
+    pub behind_hub: bool,
+    /// Other devices, each with its service and its client.
+    pub classes: Vec<Class>,
+    /// A program opens, changes and closes a tuned pipe at random instants.
+    pub tuned: bool,
+}
+
+/// A budget and its period, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// What it may use in every period.
+    pub budget: u64,
+    /// The period.
+    pub period: u64,
+}
+
+/// A pipe from a channel to a reader of the program `can-reader`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pipe {
+    /// Which channel, 0 to 4.
+    pub channel: u64,
+    /// Percent of the traffic of the model that is declared; less than 100 is a lie.
+    pub rate: u64,
+    /// What the reader takes for a message, in nanoseconds.
+    pub work: u64,
+    /// What it really takes.
+    pub takes: u64,
+    /// Of its VCPU.
+    pub server: Budget,
+    /// Length of the VCPU's list.
+    pub replenishments: u64,
+    /// It is on the VCPU of the pipe before it.
+    pub shares: bool,
+}
+
+/// A device beside the interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// 512 bytes every 2.5 ms.
+    Sensor,
+    /// Ten keys a second.
+    Keyboard,
+    /// A disk whose client writes and reads without a pause; work of its bottom half in
+    /// microseconds.
+    Disk(u64),
+}
+
+/// A seat with the program `rude` in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rude {
+    /// What it does, with arguments as its README says.
+    pub arguments: [u64; 4],
+    /// Where it sits.
+    pub seat: Seat,
+    /// 0 to 63.
+    pub priority: u64,
+}
+
+/// Where a rude program sits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seat {
+    /// Without a VCPU.
+    Background,
+    /// On a VCPU of its own, with a list of this length.
+    Own(Budget, u64),
+    /// On the VCPU of the first reader, or of the first task.
+    Beside,
+}
+
+/// Messages a second that the model sends on each channel, rounded up.
+pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
+
+impl Drawn {
+    /// So many parts it has: what shrinking makes smaller.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let can = self.can.as_ref().map_or(0, |can| 3 + can.pipes.len() + can.classes.len());
+        self.tasks.len() + self.rude.len() + can
+    }
+}

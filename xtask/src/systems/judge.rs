@@ -1,0 +1,254 @@
+//! Judges a drawn system: planned, and if it is admitted simulated, without chance and with it.
+//! What counts is what happened: the lives of messages and the ends of jobs as the machine had
+//! them, not what programs say of themselves.
+
+use super::drawn::Drawn;
+use super::text::description;
+use diapason::describe::describe;
+use diapason::metal::Built;
+use diapason::outcome::Verdict;
+use diapason::session::{Run, Session};
+use diapason::simulate::{Followed, asked, drawn as faults_of, excuse, follow, works};
+use diapason::{Failure, Workspace};
+use diapason_sim::{Costs, Options};
+use diapason_system::{Fault, FaultKind, Process, RunOptions, Server, System};
+use std::path::Path;
+
+/// How long each run is.
+pub const HORIZON_NS: u64 = 1_500_000_000;
+/// Before that, devices are being found.
+const SETTLED: &str = "100ms";
+
+/// What became of a system.
+pub enum Judged {
+    /// The reader of descriptions refuses it.
+    Unread(String),
+    /// The planner refuses it.
+    Refused(String),
+    /// It was admitted and ran; what was seen of what was promised, in thousandths.
+    Ran(Vec<Violation>, Shares),
+}
+
+/// Observed in thousandths of what was promised.
+#[derive(Clone, Default, Debug)]
+pub struct Shares {
+    /// Of messages in pipes.
+    pub pipes: Vec<u64>,
+    /// Of jobs.
+    pub jobs: Vec<u64>,
+}
+
+/// A promise that was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which kind of promise.
+    pub kind: String,
+    /// What was promised and what happened.
+    pub text: String,
+    /// The fault with which it happened, as the command line says it.
+    pub fault: Option<String>,
+}
+
+/// Plans and simulates the description at `path`.
+pub fn judge_file(built: &Built, path: &Path) -> Judged {
+    match describe(path) {
+        Ok(system) => runs(built, system, &Conditions { drift: None, faults: false, seed: 0 }),
+        Err(failure) => Judged::Unread(failure.to_string()),
+    }
+}
+
+/// Under what a system runs, besides once without any of it.
+struct Conditions {
+    /// A fault, as the command line says it.
+    drift: Option<String>,
+    /// Those of the seed happen, too.
+    faults: bool,
+    /// It draws what may vary.
+    seed: u64,
+}
+
+/// Plans and simulates `drawn`; `seed` draws what may vary in its second run.
+pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
+    let text = description(drawn, "drawn");
+    let system = match diapason_system::parse("drawn.toml", &text) {
+        Ok(system) => system,
+        Err(why) => return Judged::Unread(why.plain()),
+    };
+    runs(built, system, &Conditions { drift: drift(drawn), faults: drawn.faults, seed })
+}
+
+fn ours(text: String) -> Judged {
+    let violation = Violation { kind: String::from("ours"), text, fault: None };
+    Judged::Ran(vec![violation], Shares::default())
+}
+
+fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
+    let Conditions { drift, faults: of_seed, seed } = conditions;
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let session = match Session::assemble(system, built.clone(), options) {
+        Ok(session) => session,
+        Err(Failure::NotAdmitted(why)) => return Judged::Refused(why),
+        Err(Failure::Input(why)) => return Judged::Unread(why),
+        Err(failure) => return ours(failure.to_string()),
+    };
+    let (mut violations, mut shares) = (Vec::new(), Shares::default());
+    let faults = asked(&session.system, drift.as_slice()).unwrap_or_default();
+    let mut one = |seed, faults: &[Fault], drawn_too: bool, said: Option<String>| {
+        let how = Options {
+            costs: Costs::at(session.system.clock_hz),
+            works: works(&session, seed),
+            ..Options::default()
+        };
+        match follow(&session, &how, faults, None, &mut ()) {
+            Ok(followed) => {
+                let found = look(&session, followed, faults, drawn_too, &mut shares);
+                violations
+                    .extend(found.into_iter().map(|it| Violation { fault: said.clone(), ..it }));
+            }
+            Err(failure) => {
+                let (kind, text) = (String::from("ours"), failure.to_string());
+                violations.push(Violation { kind, text, fault: said });
+            }
+        }
+    };
+    one(None, &[], false, None);
+    if !faults.is_empty() {
+        one(Some(*seed), &faults, false, drift.clone());
+    }
+    if *of_seed {
+        let mut faults = faults_of(&session.system, *seed, HORIZON_NS);
+        // Tasks are released at absolute times, so after a reboot they are late by themselves.
+        faults.retain(|fault| fault.kind != FaultKind::Reboot);
+        one(Some(*seed), &faults, true, Some(format!("--faults --seed {seed}")));
+    }
+    Judged::Ran(violations, shares)
+}
+
+/// The drift of the interface's clock, as the command line says it.
+fn drift(drawn: &Drawn) -> Option<String> {
+    let what = if drawn.drift_ppm < 0 { "slow-clock" } else { "fast-clock" };
+    let ppm = drawn.drift_ppm.unsigned_abs();
+    (ppm > 0 && drawn.can.is_some()).then(|| format!("{SETTLED} {what} interface {ppm}"))
+}
+
+/// What a run broke. With faults of the seed, an alarm is the answer to one, and what the faulty
+/// device carries may be late; what others were promised is not.
+fn look(
+    session: &Session,
+    followed: Followed,
+    faults: &[Fault],
+    drawn_too: bool,
+    shares: &mut Shares,
+) -> Vec<Violation> {
+    let Followed { mut run, lives, .. } = followed;
+    excuse(&session.system, faults, &mut run.outcome);
+    let verdict = session.judge(&run);
+    let mut found = findings(&session.system, &verdict, drawn_too);
+    found.extend(jobs(session, &run, faults, shares));
+    if !drawn_too {
+        let plan = &session.plan;
+        for ((pipe, seen), planned) in session.system.pipes.iter().zip(&lives.seen).zip(&plan.pipes)
+        {
+            let name = &pipe.name;
+            let Some(life) = seen.worst.as_ref().filter(|_| planned.bill.is_ok()) else {
+                found.push(violation("silent", format!("{name}: no message arrived")));
+                continue;
+            };
+            let Some(bound) = life.bound else { continue };
+            let worst = life.latency();
+            shares.pipes.push(worst.0 * 1_000 / bound.0.max(1));
+            if worst > bound {
+                found.push(violation("late", format!("{name}: {} ns of {} ns", worst.0, bound.0)));
+            }
+        }
+    }
+    if verdict == Verdict::Holds {
+        found.iter_mut().for_each(|it| it.kind += ", unsaid");
+    }
+    found
+}
+
+fn violation(kind: &str, text: String) -> Violation {
+    Violation { kind: kind.to_owned(), text, fault: None }
+}
+
+/// The programs that misbehave.
+const RUDE: [&str; 3] = ["rude", "hostile", "tuned-hostile"];
+
+/// The names of processes that misbehave, and of VCPUs that nobody else is on.
+fn misbehaving(system: &System) -> Vec<&str> {
+    let is_rude = |process: &&Process| RUDE.contains(&&*process.program);
+    let others: Vec<u16> =
+        system.processes.iter().filter(|it| !is_rude(it)).filter_map(|it| it.vcpu).collect();
+    let rude = || system.processes.iter().filter(is_rude);
+    let vcpus = rude().filter_map(|it| it.vcpu).filter(|vcpu| !others.contains(vcpu));
+    let vcpus = vcpus.filter_map(|vcpu| system.vcpu_name(vcpu));
+    rude().map(|it| &*it.name).chain(vcpus).collect()
+}
+
+/// What the verdict says, but of the programs that misbehave: nothing is promised to them.
+fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Violation> {
+    if let Verdict::Bug(text) = verdict {
+        return vec![violation("ours", text.clone())];
+    }
+    let names = misbehaving(system);
+    let is_name = |word: &str| names.contains(&word.trim_matches([',', ':', '`']));
+    let own = |text: &String| text.split_whitespace().any(is_name);
+    let answer = |text: &String| drawn_too && text.starts_with("alarm ");
+    let wrong = verdict.findings().into_iter().filter(|text| !own(text) && !answer(text));
+    let kind = |text: &str| match text.split_once(':') {
+        Some((alarm, _)) if alarm.starts_with("alarm ") => alarm.to_owned(),
+        _ if text.contains("missed") => String::from("deadline"),
+        _ if text.starts_with("process ") => String::from("process"),
+        _ if text.starts_with("the kernel lost") => String::from("evidence lost"),
+        _ => String::from("finding"),
+    };
+    wrong.map(|text| violation(&kind(&text), text)).collect()
+}
+
+/// Jobs that ended later than the plan says, but those that a fault made longer.
+fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Shares) -> Vec<Violation> {
+    let system = &session.system;
+    let plan = &session.plan;
+    let mut found = Vec::new();
+    for (place, number) in plan.core.mains.iter().enumerate() {
+        let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
+        let Server::Main { job_ns: Some(job), period_ns, .. } = vcpu.server else { continue };
+        let mut users =
+            (0..).zip(&system.processes).filter(|(_, process)| process.vcpu == Some(*number));
+        let (Some((process, _)), None) = (users.next(), users.next()) else { continue };
+        let overruns = |it: &Fault| it.kind == FaultKind::Overrun && it.target as u64 == process;
+        if faults.iter().any(overruns) {
+            continue;
+        }
+        // Of a job that is done after the next release only the sum of both is bounded.
+        let Some(done) = plan.job(place, job).filter(|done| *done <= period_ns) else { continue };
+        let rows = run.outcome.threads.iter().filter(|row| row.process == process);
+        let worst = rows.map(|row| row.response_max_ns).max().unwrap_or_default();
+        shares.jobs.push(worst * 1_000 / done.max(1));
+        if worst > done {
+            found.push(violation("job", format!("{}: {worst} ns of {done} ns", vcpu.name)));
+        }
+    }
+    found
+}
+
+/// Boots an admitted system in QEMU; what it breaks there.
+///
+/// # Errors
+/// If it cannot be booted.
+pub fn boot(
+    workspace: &Workspace,
+    built: &Built,
+    drawn: &Drawn,
+) -> Result<Vec<Violation>, Failure> {
+    let text = description(drawn, "drawn");
+    let system =
+        diapason_system::parse("drawn.toml", &text).map_err(|why| Failure::Input(why.plain()))?;
+    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let session = Session::assemble(system, built.clone(), options)?;
+    let run = session.run(workspace, &mut |_| {})?;
+    let mut found = findings(&session.system, &session.judge(&run), false);
+    found.extend(jobs(&session, &run, &[], &mut Shares::default()));
+    Ok(found)
+}

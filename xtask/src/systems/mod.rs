@@ -1,0 +1,301 @@
+//! `cargo xtask attack systems`: random whole systems, with programs that misbehave in some of
+//! their seats. Whatever the planner admits must hold: it is simulated, and judged by what happened
+//! to its messages and jobs. What breaks a promise is made small and written down.
+
+pub mod cases;
+mod draw;
+mod drawn;
+mod judge;
+mod shrink;
+mod text;
+
+use diapason::failure::{BROKEN, HOLDS};
+use diapason::metal::Built;
+use diapason::table::{Align, Table};
+use diapason::tools::{Missing, QEMU};
+use diapason::{Failure, Workspace, metal};
+use drawn::Drawn;
+use judge::{Judged, Shares, Violation, judge};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// So many are drawn when nobody says how many.
+const COUNT: u64 = 1_000;
+/// So many of a kind are made small; of the others it is said that there are more.
+const SHRUNK_OF_A_KIND: usize = 3;
+
+/// What the command was asked for.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Asked {
+    /// Of `systems`: how many are drawn.
+    #[arg(long, value_name = "N", default_value_t = COUNT)]
+    count: u64,
+    /// Of `systems`: which campaign.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Of `systems`: the number of the first one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// Of `systems`: every n-th only, from the i-th on, so that several processes share them.
+    #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
+    shard: (u64, u64),
+    /// Of `systems`: so many of those that are admitted are booted in QEMU, too.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    qemu: u64,
+}
+
+/// The system that is judged at the moment.
+static JUDGED: AtomicU64 = AtomicU64::new(0);
+
+/// A panic ends the process; it says first which system it was.
+fn name_panics(seed: u64) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        eprintln!("while system {} of seed {seed} was judged:", JUDGED.load(Relaxed));
+        usual(panic);
+    }));
+}
+
+/// A share such as `1/4`.
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    parts
+        .filter(|(i, n)| i < n)
+        .ok_or_else(|| format!("`{text}` is no share: write I/N, I below N"))
+}
+
+/// A violation with the system that it was found in.
+struct Found {
+    number: u64,
+    violation: Violation,
+    smallest: Option<(Drawn, PathBuf)>,
+}
+
+/// Everything that a campaign has seen.
+#[derive(Default)]
+struct Campaign {
+    drawn: u64,
+    unread: u64,
+    /// Why the first of them is none.
+    why: Option<String>,
+    refused: u64,
+    admitted: u64,
+    shares: Shares,
+    found: Vec<Found>,
+    /// The numbers of those that were admitted and broke nothing.
+    sound: Vec<u64>,
+}
+
+impl Campaign {
+    /// Draws and judges the systems with these numbers; each violation is made small.
+    fn run(
+        workspace: &Workspace,
+        built: &Built,
+        seed: u64,
+        numbers: impl Iterator<Item = u64>,
+    ) -> Result<Campaign, Failure> {
+        let mut campaign = Campaign::default();
+        let live = std::io::stderr().is_terminal();
+        name_panics(seed);
+        for number in numbers {
+            let drawn = draw::system(seed, number);
+            JUDGED.store(number, Relaxed);
+            campaign.drawn += 1;
+            match judge(built, &drawn, number) {
+                Judged::Unread(why) => {
+                    campaign.unread += 1;
+                    campaign.why.get_or_insert_with(|| format!("{number}: {why}"));
+                }
+                Judged::Refused(_) => campaign.refused += 1,
+                Judged::Ran(violations, shares) => {
+                    campaign.admitted += 1;
+                    campaign.shares.pipes.extend(shares.pipes);
+                    campaign.shares.jobs.extend(shares.jobs);
+                    if violations.is_empty() {
+                        campaign.sound.push(number);
+                    }
+                    campaign.note(workspace, built, (seed, number), &drawn, violations)?;
+                }
+            }
+            if live {
+                let Campaign { drawn, admitted, found, .. } = &campaign;
+                eprint!("\r{drawn} drawn, {admitted} admitted, {} violations", found.len());
+            }
+        }
+        if live {
+            eprintln!();
+        }
+        Ok(campaign)
+    }
+
+    /// One violation of each kind of a system, as small as it gets.
+    fn note(
+        &mut self,
+        workspace: &Workspace,
+        built: &Built,
+        (seed, number): (u64, u64),
+        drawn: &Drawn,
+        violations: Vec<Violation>,
+    ) -> Result<(), Failure> {
+        let mut kinds: BTreeMap<String, Violation> = BTreeMap::new();
+        for violation in violations {
+            kinds.entry(violation.kind.clone()).or_insert(violation);
+        }
+        for (kind, violation) in kinds {
+            let known = self.found.iter().filter(|found| found.violation.kind == kind);
+            let smallest = if known.count() < SHRUNK_OF_A_KIND {
+                let small = shrink::shrink(drawn, &mut |next| {
+                    matches!(judge(built, next, number), Judged::Ran(all, _)
+                        if all.iter().any(|other| other.kind == kind))
+                });
+                let path = write_down(workspace, (seed, number), &small, &violation)?;
+                println!("\n{seed}/{number}: {kind}: {}\n  {}", violation.text, path.display());
+                Some((small, path))
+            } else {
+                None
+            };
+            self.found.push(Found { number, violation, smallest });
+        }
+        Ok(())
+    }
+
+    /// What was seen, as tables.
+    fn render(&self, seed: u64) -> String {
+        let Campaign { drawn, unread, refused, admitted, .. } = self;
+        let mut text = format!(
+            "\n{drawn} systems of seed {seed}: {unread} no description, {refused} refused, \
+             {admitted} admitted and simulated, {} of them break a promise\n",
+            admitted - self.sound.len() as u64
+        );
+        if let Some(why) = &self.why {
+            let _ = writeln!(text, "the first that is no description is {why}");
+        }
+        let right = Align::Right;
+        let columns = ["observed/bound", "n", "median", "90 %", "99 %", "most"];
+        let columns: Vec<(&str, Align)> = columns.iter().map(|name| (*name, right)).collect();
+        let mut table = Table::new(&columns);
+        for (name, all) in [("pipes", &self.shares.pipes), ("jobs", &self.shares.jobs)] {
+            let mut row = vec![String::from(name), all.len().to_string()];
+            row.extend([500, 900, 990, 1_000].map(|part| thousandths(quantile(all, part))));
+            table.row(row);
+        }
+        text += &table.render();
+        let mut kinds: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
+        for found in &self.found {
+            kinds.entry(&found.violation.kind).or_default().push(found);
+        }
+        let mut table = Table::new(&[
+            ("broken", Align::Left),
+            ("systems", right),
+            ("first", right),
+            ("smallest", right),
+            ("what", Align::Left),
+        ]);
+        for (kind, all) in kinds {
+            let first = all[0];
+            let small = all.iter().filter_map(|found| found.smallest.as_ref());
+            let size = small.map(|(small, _)| small.size()).min();
+            table.row(vec![
+                kind.to_owned(),
+                all.len().to_string(),
+                first.number.to_string(),
+                size.map_or_else(String::new, |size| format!("{size} parts")),
+                first.violation.text.chars().take(90).collect(),
+            ]);
+        }
+        text + "\n" + &table.render()
+    }
+}
+
+/// The value below which so many thousandths of all are.
+fn quantile(all: &[u64], part: usize) -> u64 {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable();
+    let place = (sorted.len().saturating_sub(1) * part).div_ceil(1_000);
+    sorted.get(place).copied().unwrap_or_default()
+}
+
+fn thousandths(value: u64) -> String {
+    format!("{}.{:03}", value / 1_000, value % 1_000)
+}
+
+/// Writes the description of a small system, with how to see what it breaks.
+fn write_down(
+    workspace: &Workspace,
+    (seed, number): (u64, u64),
+    drawn: &Drawn,
+    violation: &Violation,
+) -> Result<PathBuf, Failure> {
+    let folder = workspace.target().join("attack");
+    let kind: String = violation.kind.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let name = format!("{kind}-{seed}-{number}");
+    let path = folder.join(format!("{name}.toml"));
+    let fault = match &violation.fault {
+        Some(options) if options.starts_with("--") => format!(" {options}"),
+        Some(fault) => format!(" --seed {number} --fault \"{fault}\""),
+        None => String::new(),
+    };
+    let (kind, text) = (&violation.kind, &violation.text);
+    let head = format!(
+        "# {kind}: {text} (before it was made small)\n\
+         # cargo xtask attack systems --seed {seed} --from {number} --count 1\n\
+         # diapason sim {} --for {}ms --stages{fault}\n\n",
+        path.display(),
+        judge::HORIZON_NS / 1_000_000
+    );
+    let failure = |error| Failure::io(format!("write {}", path.display()), &error);
+    std::fs::create_dir_all(&folder).map_err(failure)?;
+    std::fs::write(&path, head + &text::description(drawn, &name)).map_err(failure)?;
+    Ok(path)
+}
+
+/// The campaign as a command.
+///
+/// # Errors
+/// If it cannot be carried out.
+pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
+    if asked.qemu > 0 {
+        QEMU.require(Missing::Install)?;
+    }
+    let built = metal::build(workspace)?;
+    let (first, step) = asked.shard;
+    let all = asked.from..asked.from.saturating_add(asked.count);
+    let numbers = all.skip(first as usize).step_by(step as usize);
+    let campaign = Campaign::run(workspace, &built, asked.seed, numbers)?;
+    println!("{}", campaign.render(asked.seed));
+    let mut broken = !campaign.found.is_empty();
+    let distance = (campaign.sound.len() as u64 / asked.qemu.max(1)).max(1);
+    let sampled = campaign.sound.iter().step_by(distance as usize).take(asked.qemu as usize);
+    for number in sampled {
+        let found = judge::boot(workspace, &built, &draw::system(asked.seed, *number))?;
+        let said: Vec<String> =
+            found.iter().map(|it| format!("{}: {}", it.kind, it.text)).collect();
+        let said = if said.is_empty() { String::from("holds") } else { said.join("\n  ") };
+        println!("{}/{number} in QEMU: {said}", asked.seed);
+        broken |= !found.is_empty();
+        let _ = std::io::stdout().flush();
+    }
+    Ok(if broken { BROKEN } else { HOLDS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_campaign() {
+        assert_eq!(shard("1/4"), Ok((1, 4)));
+        assert!(["4/4", "1", "a/b", "1/0", ""].into_iter().all(|text| shard(text).is_err()));
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let all: Vec<u64> = (1..=100).rev().collect();
+        assert_eq!([500, 900, 1_000].map(|part| quantile(&all, part)), [51, 91, 100]);
+        assert_eq!((quantile(&[], 500), quantile(&[7], 990)), (0, 7));
+        assert_eq!(thousandths(1_234), "1.234");
+    }
+}

@@ -1,0 +1,160 @@
+//! Makes a drawn system that breaks a promise as small as it can be: parts are taken away, and what
+//! is left made ordinary, as long as a promise of the same kind is broken.
+
+use super::drawn::{Can, Drawn, Queues, Seat};
+
+/// Most systems that are tried for one violation.
+const TRIALS: usize = 120;
+
+/// The smallest that was found for which `breaks` is true, as it is for `drawn`.
+pub fn shrink(drawn: &Drawn, breaks: &mut dyn FnMut(&Drawn) -> bool) -> Drawn {
+    let (mut smallest, mut trials) = (drawn.clone(), 0);
+    loop {
+        let before = smallest.clone();
+        for smaller in candidates(&before) {
+            // What an earlier candidate of this round has changed may have made it meaningless.
+            let Some(next) = smaller(&smallest).filter(|next| *next != smallest) else { continue };
+            if trials == TRIALS {
+                return smallest;
+            }
+            trials += 1;
+            if breaks(&next) {
+                smallest = next;
+            }
+        }
+        if smallest == before {
+            return smallest;
+        }
+    }
+}
+
+type Smaller = Box<dyn Fn(&Drawn) -> Option<Drawn>>;
+
+/// Every way to make it smaller, the largest steps first.
+fn candidates(drawn: &Drawn) -> Vec<Smaller> {
+    let mut all: Vec<Smaller> = Vec::new();
+    let mut simple = |change: fn(&mut Drawn)| {
+        all.push(Box::new(move |from: &Drawn| {
+            let mut next = from.clone();
+            change(&mut next);
+            Some(next)
+        }));
+    };
+    simple(|next| next.tasks.clear());
+    simple(|next| next.rude.clear());
+    simple(|next| next.can = None);
+    simple(|next| next.tasks.truncate(next.tasks.len() / 2));
+    simple(|next| drop(next.tasks.drain(..next.tasks.len() / 2)));
+    simple(|next| next.drift_ppm = 0);
+    simple(|next| next.faults = false);
+    simple(|next| next.queues = Queues::Periods);
+    simple(|next| next.clock_mhz = 1_000);
+    for number in (0..drawn.tasks.len()).rev() {
+        all.push(Box::new(move |from| {
+            let mut next = from.clone();
+            (number < next.tasks.len()).then(|| drop(next.tasks.remove(number)))?;
+            Some(next)
+        }));
+    }
+    for number in (0..drawn.rude.len()).rev() {
+        all.push(Box::new(move |from| {
+            let mut next = from.clone();
+            (number < next.rude.len()).then(|| drop(next.rude.remove(number)))?;
+            Some(next)
+        }));
+    }
+    if let Some(can) = &drawn.can {
+        of_can(can, &mut all);
+    }
+    ordinary(drawn, &mut all);
+    all
+}
+
+/// The same drawn system with its interface changed.
+fn with_can(change: impl Fn(&mut Can) + 'static) -> Smaller {
+    Box::new(move |from| {
+        let mut next = from.clone();
+        change(next.can.as_mut()?);
+        Some(next)
+    })
+}
+
+fn of_can(can: &Can, all: &mut Vec<Smaller>) {
+    all.push(with_can(|can| can.classes.clear()));
+    all.push(with_can(|can| can.tuned = false));
+    all.push(with_can(|can| can.behind_hub = false));
+    for number in (0..can.pipes.len()).rev() {
+        all.push(with_can(move |can| {
+            if number < can.pipes.len() {
+                can.pipes.remove(number);
+            }
+        }));
+    }
+    for number in (0..can.classes.len()).rev() {
+        all.push(with_can(move |can| {
+            if number < can.classes.len() {
+                can.classes.remove(number);
+            }
+        }));
+    }
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.shares = false)));
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.takes = pipe.work)));
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.rate = 100)));
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8)));
+    all.push(with_can(|can| can.works = 20));
+}
+
+/// Numbers that are as everybody writes them.
+fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
+    for number in 0..drawn.tasks.len() {
+        let with = |change: fn(&mut super::drawn::Task)| -> Smaller {
+            Box::new(move |from| {
+                let mut next = from.clone();
+                change(next.tasks.get_mut(number)?);
+                Some(next)
+            })
+        };
+        all.push(with(|task| task.section = 0));
+        all.push(with(|task| task.phase = 0));
+        all.push(with(|task| task.replenishments = 8));
+    }
+    for number in 0..drawn.rude.len() {
+        all.push(Box::new(move |from| {
+            let mut next = from.clone();
+            let rude = next.rude.get_mut(number)?;
+            if let Seat::Own(_, list) = &mut rude.seat {
+                *list = 8;
+            }
+            Some(next)
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draw::system;
+    use super::*;
+
+    #[test]
+    fn only_what_breaks_it_is_left() {
+        let with = |drawn: &Drawn| drawn.rude.iter().any(|rude| rude.arguments[0] == 1);
+        let drawn = (0..).map(|number| system(9, number));
+        for drawn in drawn.filter(|drawn| with(drawn) && drawn.size() > 8).take(5) {
+            let small = shrink(&drawn, &mut |next| with(next));
+            assert_eq!(small.size(), 1, "{small:?}");
+            assert_eq!((small.queues, small.clock_mhz), (Queues::Periods, 1_000));
+        }
+    }
+
+    #[test]
+    fn it_stops_after_so_many_trials() {
+        let drawn = (0..).map(|number| system(9, number)).find(|it| it.size() > 8).unwrap();
+        let mut trials = 0;
+        let same = shrink(&drawn, &mut |_| {
+            trials += 1;
+            false
+        });
+        assert_eq!(same, drawn);
+        assert!(trials <= TRIALS);
+    }
+}
