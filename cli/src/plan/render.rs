@@ -143,7 +143,7 @@ impl View<'_> {
     fn remarks(&self, system: &System) -> String {
         let core = &self.core.system;
         let mut text = format!(
-            "kernel at {}: longest path and alarms {}, top half {}, switch {}\n",
+            "kernel at {}: longest path {}, top half {}, switch {}\n",
             rate(self.costs.clock_hz()),
             human(core.kernel_section.0),
             human(self.costs.top_half().0),

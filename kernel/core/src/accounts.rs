@@ -1,6 +1,7 @@
 //! What a run amounted to: the same records, whatever machine it ran on.
 
 use crate::kernel::Kernel;
+use crate::thread::ThreadId;
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 
@@ -40,5 +41,20 @@ impl Kernel<'_> {
             let pages = u64::from(p.heap.count);
             emit(Record::Process, &[u64::from(id.index()), starts, faults, pages, p.state as u64]);
         }
+    }
+
+    /// The words of `Record::Job` for a thread that has a VCPU and jobs.
+    #[must_use]
+    pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {
+        let t = &self.threads[thread];
+        let jobs = self.jobs_at(thread, now);
+        let words = [t.process.index(), t.slot, t.vcpu.index()].map(u64::from);
+        let [process, slot, vcpu] = words;
+        (t.vcpu.is_some() && jobs.cost_max > Nanos::ZERO).then_some([
+            process,
+            slot,
+            vcpu,
+            jobs.cost_max.0,
+        ])
     }
 }

@@ -10,18 +10,15 @@ use crate::pool::{FREE, Id};
 use crate::vcpu::{Server, VcpuId};
 use diapason_abi::archive::{Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, VcpuKind, VcpuRecord};
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
-use diapason_costs::{Prices, sleepers};
+use diapason_costs::Prices;
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
 use diapason_vcpu::{Pibs, SporadicServer};
 
 /// What the kernel takes from a core that this archive describes, by the formula that `plan` uses.
 fn overheads(archive: &Archive<'_>) -> Overheads {
-    let processes = (0..archive.header.processes).filter(|p| archive.may_reserve(*p));
-    let processes = processes.map(|p| archive.process(p)).map(|p| (p.threads, p.events));
     let devices = archive.devices().filter(|device| device.interval > 0);
     let ios = archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io);
     prices(archive).overheads(
-        sleepers(processes),
         devices.map(|device| Nanos(device.interval)),
         ios.map(|io| (io.replenishments, Nanos(io.interval))),
     )
@@ -49,10 +46,6 @@ pub(crate) struct Promise {
     /// one that ended.
     pub settled: Nanos,
     pub giver: VcpuId,
-    /// Time of a switch to a described VCPU that its budget does not pay.
-    pub switch_grace: Nanos,
-    /// The same of a device's interrupt that switches to nobody.
-    pub interrupt_grace: Nanos,
 }
 
 impl Promise {
@@ -77,8 +70,6 @@ impl Promise {
             slowest: Nanos::ZERO,
             settled: Nanos::ZERO,
             giver: Id::NONE,
-            switch_grace: prices(archive).switch,
-            interrupt_grace: Nanos(archive.header.interrupt_grace.into()),
         }
     }
 }
@@ -105,7 +96,7 @@ impl Kernel<'_> {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
                 // The closed form for those made later has to know of the switches, too.
-                let switches = Prices { switch: self.promise.switch_grace, ..Prices::KERNEL }
+                let switches = Prices { switch: self.fees.switch, ..Prices::KERNEL }
                     .switches(record.replenishments);
                 let asked = Reservation { budget: budget + switches, period };
                 self.promise.load.admit_main(self.promise.test, asked).ok()
@@ -132,7 +123,7 @@ impl Kernel<'_> {
         (v.slowest, v.changes) = (period, 0);
         v.find_graces();
         v.find_urgency();
-        self.scheduler.rank(&mut self.vcpus, id);
+        self.rank(id, true);
         self.refresh(id);
     }
 
@@ -269,11 +260,11 @@ impl Kernel<'_> {
 
     /// A VCPU's budget or period changed.
     fn rank_again(&mut self, id: VcpuId) {
-        self.scheduler.unrank(&mut self.vcpus, id);
+        self.rank(id, false);
         let v = &mut self.vcpus[id];
         (v.slowest, v.changes) = (v.slowest.max(v.period()), v.changes.saturating_add(1));
         v.find_urgency();
-        self.scheduler.rank(&mut self.vcpus, id);
+        self.rank(id, true);
         self.refresh(id);
     }
 
@@ -310,7 +301,7 @@ impl Kernel<'_> {
     /// End a VCPU that exists and has no threads.
     pub(crate) fn destroy_vcpu(&mut self, id: VcpuId) {
         self.refresh(id);
-        self.scheduler.unrank(&mut self.vcpus, id);
+        self.rank(id, false);
         let shortest = self.shortest_besides(id);
         let v = &mut self.vcpus[id];
         v.handle = FREE;

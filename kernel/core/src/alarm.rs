@@ -1,227 +1,306 @@
-//! What is due when: binary heaps over thread time-outs, timers and replenishments.
+//! What is due when: one alarm for each thread that waits, in groups.
 //!
-//! Each sleeper has at most one alarm. Setting, cancelling and expiring one take O(log n) steps,
-//! so the longest path stays short however many timers a description declares. There are two heaps:
-//! what concerns nobody with a VCPU does not interrupt those who have one, and waits until they are
-//! done.
+//! A thread has at most one alarm, for its time-out, its sleep or the timer it waits for; it has to
+//! run before it can set the next. The alarms of the threads of one VCPU are a group. So are those
+//! of all threads without a VCPU, and those that are *urgent*: somebody with a VCPU waits for a
+//! thread that sleeps. Which group may ring is decided in `ring`.
+//!
+//! A group is a leftist heap whose links live in the threads: setting, cancelling and ringing take
+//! O(log n) steps each, and no group needs room for more than its own.
 
 use crate::pool::{Id, Pool};
+use crate::thread::{Thread, ThreadId};
 use diapason_abi::Nanos;
+use diapason_abi::archive::VCPUS_MAX;
 
-/// One pending alarm.
+/// Most VCPUs, and so most groups of theirs and most ranks.
+const VCPUS: usize = VCPUS_MAX as usize;
+
+/// Names a group: the VCPU's place in its pool, or one of those below.
+pub type Group = u8;
+
+/// Threads without a VCPU.
+pub const PLAIN: Group = VCPUS as Group;
+/// Those who keep somebody with a VCPU waiting.
+pub const URGENT: Group = PLAIN + 1;
+/// Place in no group.
+const NO_GROUP: Group = Group::MAX;
+
+/// The alarm of one thread and its place in the heap of its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Alarm {
     due: Nanos,
-    sleeper: u16,
+    left: ThreadId,
+    right: ThreadId,
+    above: ThreadId,
+    /// Steps to the nearest gap on the right.
+    depth: u8,
+    group: Group,
 }
 
 impl Alarm {
-    /// Content of unused slots.
-    pub const UNUSED: Alarm = Alarm { due: Nanos::FOREVER, sleeper: 0 };
-}
+    /// Not set.
+    pub const UNSET: Alarm = Alarm {
+        due: Nanos::FOREVER,
+        left: Id::NONE,
+        right: Id::NONE,
+        above: Id::NONE,
+        depth: 0,
+        group: NO_GROUP,
+    };
 
-/// Where each sleeper is in its heap.
-type Places<'a> = Pool<'a, u16>;
-
-/// Place of a sleeper that has no alarm.
-pub const NOT_SET: u16 = u16::MAX;
-/// Set in the place of a sleeper that is in the second heap.
-const SECOND: u16 = 1 << 15;
-
-/// Whose alarm it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// Something that may run on a VCPU waits for it: it may ring at any time.
-    Reserved,
-    /// Nobody with a VCPU does: it must not interrupt those who have one.
-    Unreserved,
-}
-
-/// A min-heap by due time.
-struct Heap<'a> {
-    alarms: Pool<'a, Alarm>,
-    count: u16,
-    /// Due time of the first, kept where every entry looks for it.
-    next: Nanos,
-    /// What its places are marked with.
-    mark: u16,
-}
-
-/// The pending alarms. `place[s]` is where sleeper `s` is in its heap.
-pub struct Alarms<'a> {
-    reserved: Heap<'a>,
-    unreserved: Heap<'a>,
-    place: Places<'a>,
-}
-
-impl<'a> Alarms<'a> {
-    /// Most sleepers.
-    pub const SLEEPERS_MAX: usize = SECOND as usize - 1;
-
-    /// No alarms; each slice has one element per sleeper.
-    pub fn new(
-        reserved: &'a mut [Alarm],
-        unreserved: &'a mut [Alarm],
-        place: &'a mut [u16],
-    ) -> Alarms<'a> {
-        let heap =
-            |alarms, mark| Heap { alarms: Pool::new(alarms), count: 0, next: Nanos::FOREVER, mark };
-        let place = Pool::new(place);
-        Alarms { reserved: heap(reserved, 0), unreserved: heap(unreserved, SECOND), place }
+    /// Is it set?
+    #[inline(always)]
+    pub fn is_set(&self) -> bool {
+        self.group != NO_GROUP
     }
 
-    /// When the next one is due.
+    /// When it rings.
+    pub fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// The group it is in, if it is set.
+    pub fn group(&self) -> Group {
+        self.group
+    }
+}
+
+/// All threads, in which the alarms are.
+type Threads<'a> = Pool<'a, Thread>;
+
+/// The pending alarms of a core, and when its VCPUs want to be woken.
+pub struct Alarms {
+    roots: [ThreadId; VCPUS + 2],
+    /// When each ranked VCPU may run next that cannot now.
+    pub(crate) wakes: Wakes,
+    /// When the next one is due if nobody with a VCPU runs.
+    next: Nanos,
+}
+
+impl Alarms {
+    /// No alarms.
+    #[must_use]
+    pub const fn new() -> Alarms {
+        Alarms { roots: [Id::NONE; VCPUS + 2], wakes: Wakes::NEVER, next: Nanos::FOREVER }
+    }
+
+    /// When the next one is due if nobody with a VCPU runs.
     #[inline(always)]
     pub fn next_due(&self) -> Nanos {
-        self.reserved.next.min(self.unreserved.next)
+        self.next
     }
 
-    /// When the next one is due that may interrupt a VCPU.
     #[inline(always)]
-    pub fn next_reserved(&self) -> Nanos {
-        self.reserved.next
+    fn root(&mut self, group: Group) -> &mut ThreadId {
+        &mut self.roots[usize::from(group) % (VCPUS + 2)]
     }
 
-    /// Is one set for `sleeper`?
+    /// The thread whose alarm is the first of a group.
     #[inline(always)]
-    pub fn is_set(&self, sleeper: u16) -> bool {
-        self.place[Id::new(sleeper)] != NOT_SET
+    pub fn first(&self, group: Group) -> ThreadId {
+        self.roots[usize::from(group) % (VCPUS + 2)]
     }
 
-    /// Wake `sleeper`, which has no alarm, at `due`. A due time of for ever sets nothing.
+    /// When that is due.
+    #[inline(always)]
+    pub fn first_due(&self, threads: &Threads<'_>, group: Group) -> Nanos {
+        let first = self.first(group);
+        if first.is_some() { threads[first].alarm.due } else { Nanos::FOREVER }
+    }
+
+    /// Wake `thread`, which has no alarm, at `due`.
     #[inline(never)]
-    pub fn set(&mut self, sleeper: u16, due: Nanos, class: Class) {
-        if due == Nanos::FOREVER {
-            return;
-        }
-        let heap = match class {
-            Class::Reserved => &mut self.reserved,
-            Class::Unreserved => &mut self.unreserved,
-        };
-        let at = heap.count;
-        heap.count += 1;
-        heap.rise(&mut self.place, at, Alarm { due, sleeper });
-        heap.note_next();
+    pub fn set(&mut self, threads: &mut Threads<'_>, thread: ThreadId, due: Nanos, group: Group) {
+        threads[thread].alarm = Alarm { due, depth: 1, group, ..Alarm::UNSET };
+        let root = self.first(group);
+        *self.root(group) = meld(threads, root, thread);
+        self.note(threads);
     }
 
-    /// Forget the alarm of `sleeper`, if it has one.
+    /// Forget the alarm of `thread`, which is set.
     #[inline(never)]
-    pub fn cancel(&mut self, sleeper: u16) {
-        let at = self.place[Id::new(sleeper)];
-        if at != NOT_SET {
-            self.remove(at);
+    pub fn cancel(&mut self, threads: &mut Threads<'_>, thread: ThreadId) {
+        let Alarm { left, right, above, group, .. } = threads[thread].alarm;
+        threads[thread].alarm = Alarm::UNSET;
+        let rest = meld(threads, left, right);
+        if rest.is_some() {
+            threads[rest].alarm.above = above;
+        }
+        if above.is_none() {
+            *self.root(group) = rest;
+        } else {
+            let parent = &mut threads[above].alarm;
+            if parent.left == thread {
+                parent.left = rest;
+            } else {
+                parent.right = rest;
+            }
+            mend(threads, above, false);
+        }
+        self.note(threads);
+    }
+
+    /// When the VCPU of this rank may run next, if it cannot now.
+    #[inline(always)]
+    pub fn wake(&mut self, threads: &Threads<'_>, rank: u8, at: Nanos) {
+        if self.wakes.set(rank, at) {
+            self.note(threads);
         }
     }
 
-    /// Somebody with a VCPU waits for what `sleeper` does next: its alarm may ring at any time.
-    pub fn promote(&mut self, sleeper: u16) {
-        let place = self.place[Id::new(sleeper)];
-        if place != NOT_SET && place & SECOND != 0 {
-            let due = self.unreserved.alarms[Id::new(place & !SECOND)].due;
-            self.remove(place);
-            self.set(sleeper, due, Class::Reserved);
+    /// Keep when the next one is due.
+    #[inline(always)]
+    pub fn note(&mut self, threads: &Threads<'_>) {
+        let bare = self.first_due(threads, PLAIN).min(self.first_due(threads, URGENT));
+        self.next = bare.min(self.wakes.first());
+    }
+
+    /// Panics if a heap is out of order or an alarm is in none.
+    pub fn check(&self, threads: &Threads<'_>) {
+        for thread in threads.ids() {
+            let alarm = threads[thread].alarm;
+            if !alarm.is_set() {
+                continue;
+            }
+            let depth = |t: ThreadId| if t.is_some() { threads[t].alarm.depth } else { 0 };
+            assert!(depth(alarm.left) >= depth(alarm.right), "leftist heap");
+            assert_eq!(alarm.depth, depth(alarm.right) + 1, "depth of an alarm");
+            for below in [alarm.left, alarm.right].into_iter().filter(|t| t.is_some()) {
+                assert!(threads[below].alarm.due >= alarm.due, "alarm heap order");
+                assert!(threads[below].alarm.above == thread, "alarm place");
+            }
+            if alarm.above.is_none() {
+                assert!(self.first(alarm.group) == thread, "first alarm");
+            } else {
+                let above = threads[alarm.above].alarm;
+                assert!(above.left == thread || above.right == thread, "alarm link");
+                assert_eq!(above.group, alarm.group, "group of an alarm");
+            }
         }
-    }
-
-    /// A sleeper whose alarm is due at `now`, its alarm removed; of the unreserved ones only if
-    /// `all`.
-    pub fn take_due(&mut self, now: Nanos, all: bool) -> Option<u16> {
-        let heap = if self.reserved.next <= now { &self.reserved } else { &self.unreserved };
-        let other = heap.mark == SECOND;
-        if heap.next > now || heap.count == 0 || other && !all {
-            return None;
-        }
-        let sleeper = heap.alarms[Id::new(0)].sleeper;
-        self.remove(heap.mark);
-        Some(sleeper)
-    }
-
-    #[inline(never)]
-    fn remove(&mut self, place: u16) {
-        let heap = if place & SECOND == 0 { &mut self.reserved } else { &mut self.unreserved };
-        heap.remove(&mut self.place, place & !SECOND);
-    }
-
-    /// Both heaps are in order, and every place is in one of them.
-    pub fn check(&self) {
-        self.reserved.check(&self.place);
-        self.unreserved.check(&self.place);
-        let set = self.place.ids().filter(|s| self.place[*s] != NOT_SET).count();
-        assert_eq!(set, (self.reserved.count + self.unreserved.count) as usize, "alarm count");
+        let set = |t: &ThreadId| t.is_none() || threads[*t].alarm.is_set();
+        assert!(self.roots.iter().all(set), "a group's first alarm");
+        let bare = self.first_due(threads, PLAIN).min(self.first_due(threads, URGENT));
+        assert_eq!(self.next, bare.min(self.wakes.first()), "next alarm");
     }
 }
 
-impl Heap<'_> {
-    #[inline(always)]
-    fn note_next(&mut self) {
-        self.next = if self.count > 0 { self.alarms[Id::new(0)].due } else { Nanos::FOREVER };
+impl Default for Alarms {
+    fn default() -> Alarms {
+        Alarms::new()
     }
+}
 
-    #[inline(always)]
-    fn remove(&mut self, place: &mut Places<'_>, at: u16) {
-        place[Id::new(self.alarms[Id::new(at)].sleeper)] = NOT_SET;
-        self.count -= 1;
-        if at < self.count {
-            let last = self.alarms[Id::new(self.count)];
-            let at = self.rise(place, at, last);
-            self.sink(place, at, last);
+/// Make one heap of two. Its first has nothing above it.
+fn meld(threads: &mut Threads<'_>, mut one: ThreadId, mut other: ThreadId) -> ThreadId {
+    let (mut above, mut root) = (ThreadId::NONE, ThreadId::NONE);
+    while one.is_some() && other.is_some() {
+        if threads[other].alarm.due < threads[one].alarm.due {
+            core::mem::swap(&mut one, &mut other);
         }
-        self.note_next();
+        hang(threads, &mut root, above, one);
+        above = one;
+        one = threads[one].alarm.right;
+    }
+    let rest = if one.is_some() { one } else { other };
+    hang(threads, &mut root, above, rest);
+    mend(threads, above, true);
+    root
+}
+
+/// `thread`, if there is one, is on the right of `above`, or the first of all.
+#[inline(always)]
+fn hang(threads: &mut Threads<'_>, root: &mut ThreadId, above: ThreadId, thread: ThreadId) {
+    if thread.is_some() {
+        threads[thread].alarm.above = above;
+    }
+    if above.is_some() {
+        threads[above].alarm.right = thread;
+    } else {
+        *root = thread;
+    }
+}
+
+/// From here up: the side that is less deep is the right one. `all`: do not stop where nothing
+/// changes.
+fn mend(threads: &mut Threads<'_>, mut at: ThreadId, all: bool) {
+    while at.is_some() {
+        let Alarm { left, right, above, depth, .. } = threads[at].alarm;
+        let of = |t: ThreadId| if t.is_some() { threads[t].alarm.depth } else { 0 };
+        let (on_left, on_right) = (of(left), of(right));
+        let new = on_left.min(on_right) + 1;
+        let alarm = &mut threads[at].alarm;
+        if on_left < on_right {
+            (alarm.left, alarm.right) = (right, left);
+        }
+        alarm.depth = new;
+        if !all && new == depth {
+            return;
+        }
+        at = above;
+    }
+}
+
+/// When the VCPU of each rank may run next: a tree of minima, so that the earliest of all those
+/// above a rank is found in as many steps as it has levels.
+pub(crate) struct Wakes {
+    /// Node 1 is the root, nodes 2n and 2n + 1 are below n, and the leaves come last.
+    tree: [Nanos; 2 * VCPUS],
+    leaves: u8,
+}
+
+impl Wakes {
+    const NEVER: Wakes = Wakes { tree: [Nanos::FOREVER; 2 * VCPUS], leaves: 1 };
+
+    fn node(&self, at: usize) -> Nanos {
+        self.tree[at % (2 * VCPUS)]
     }
 
+    /// The earliest of all.
     #[inline(always)]
-    fn put(&mut self, place: &mut Places<'_>, at: u16, alarm: Alarm) {
-        self.alarms[Id::new(at)] = alarm;
-        place[Id::new(alarm.sleeper)] = at | self.mark;
+    pub fn first(&self) -> Nanos {
+        self.tree[1]
     }
 
-    /// Put `alarm` at `at` or as far above as it belongs; returns where.
-    #[inline(always)]
-    fn rise(&mut self, place: &mut Places<'_>, mut at: u16, alarm: Alarm) -> u16 {
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if self.alarms[Id::new(parent)].due <= alarm.due {
-                break;
-            }
-            self.put(place, at, self.alarms[Id::new(parent)]);
-            at = parent;
-        }
-        self.put(place, at, alarm);
-        at
+    /// That of one rank.
+    pub fn of(&self, rank: u8) -> Nanos {
+        self.node(usize::from(self.leaves) + usize::from(rank))
     }
 
-    /// Move `alarm`, now at `at`, as far down as it belongs.
-    #[inline(never)]
-    fn sink(&mut self, place: &mut Places<'_>, mut at: u16, alarm: Alarm) {
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.count {
-                break;
+    /// Change that of one rank. Is the earliest of all another one now?
+    pub fn set(&mut self, rank: u8, at: Nanos) -> bool {
+        let mut node = (usize::from(self.leaves) + usize::from(rank)) % (2 * VCPUS);
+        let mut least = at;
+        while self.tree[node] != least {
+            self.tree[node] = least;
+            if node <= 1 {
+                return true;
             }
-            let right = child + 1;
-            let sooner = |a: u16, b: u16| self.alarms[Id::new(a)].due < self.alarms[Id::new(b)].due;
-            if right < self.count && sooner(right, child) {
-                child = right;
-            }
-            if alarm.due <= self.alarms[Id::new(child)].due {
-                break;
-            }
-            self.put(place, at, self.alarms[Id::new(child)]);
-            at = child;
+            least = least.min(self.node(node ^ 1));
+            node /= 2;
         }
-        self.put(place, at, alarm);
+        false
     }
 
-    /// Every alarm lies above its children, and `place` is the inverse of the heap.
-    fn check(&self, place: &Places<'_>) {
-        for at in 0..self.count {
-            let alarm = self.alarms[Id::new(at)];
-            let parent = at.saturating_sub(1) / 2;
-            assert!(self.alarms[Id::new(parent)].due <= alarm.due, "alarm heap order");
-            assert_eq!(place[Id::new(alarm.sleeper)], at | self.mark, "alarm place");
+    /// The earliest of the ranks from `lowest` on.
+    pub fn from(&self, lowest: u8) -> Nanos {
+        if lowest >= self.leaves {
+            return Nanos::FOREVER;
         }
-        let first = self.alarms.get(0).filter(|_| self.count > 0);
-        assert_eq!(self.next, first.map_or(Nanos::FOREVER, |alarm| alarm.due), "next alarm");
+        let mut node = usize::from(self.leaves) + usize::from(lowest);
+        let mut least = self.node(node);
+        while node > 1 {
+            if node.is_multiple_of(2) {
+                least = least.min(self.node(node + 1));
+            }
+            node /= 2;
+        }
+        least
+    }
+
+    /// For so many ranks, of which none wants to be woken.
+    pub fn of_ranks(ranks: u8) -> Wakes {
+        Wakes { leaves: ranks.max(1).next_power_of_two(), ..Wakes::NEVER }
     }
 }
 
@@ -229,50 +308,60 @@ impl Heap<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn behaves_like_a_sorted_list() {
+    fn random() -> impl FnMut() -> usize {
         let mut seed = 1u64;
-        let mut random = move || {
+        move || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize
-        };
-        let (mut first, mut second) = ([Alarm::UNUSED; 40], [Alarm::UNUSED; 40]);
-        let mut place = [NOT_SET; 40];
-        let mut alarms = Alarms::new(&mut first, &mut second, &mut place);
-        let class = |s: u16| if s.is_multiple_of(3) { Class::Reserved } else { Class::Unreserved };
-        let mut model: Vec<(u64, u16)> = Vec::new();
+        }
+    }
+
+    #[test]
+    fn groups_behave_like_sorted_lists() {
+        let mut random = random();
+        let mut threads: Vec<Thread> = (0..40).map(|_| Thread::EMPTY).collect();
+        let mut threads = Pool::new(&mut threads);
+        let mut alarms = Alarms::new();
+        let mut model: Vec<(u64, u16, Group)> = Vec::new();
+        let groups = [0, 7, PLAIN, URGENT];
         for _ in 0..100_000 {
-            let sleeper = (random() % 40) as u16;
-            if random() % 3 == 0 {
-                let now = (random() % 1000) as u64;
-                let all = random() % 2 == 0;
-                let due = model.iter().map(|(due, _)| *due).min();
-                assert_eq!(alarms.next_due(), Nanos(due.unwrap_or(u64::MAX)));
-                // Those of the first class go first, whenever they are due.
-                let of = |wanted| {
-                    model.iter().filter(|(_, s)| class(*s) == wanted).map(|(due, _)| *due).min()
-                };
-                let (first, second) = (of(Class::Reserved), of(Class::Unreserved));
-                assert_eq!(alarms.next_reserved(), Nanos(first.unwrap_or(u64::MAX)));
-                let second = second.filter(|_| all);
-                let due = first.filter(|due| *due <= now).or(second);
-                match alarms.take_due(Nanos(now), all) {
-                    None => assert!(due.is_none_or(|due| due > now)),
-                    Some(s) => {
-                        let at = model.iter().position(|(_, m)| *m == s).unwrap();
-                        assert_eq!(Some(model.swap_remove(at).0), due);
-                    }
-                }
+            let thread = (random() % 40) as u16;
+            if threads[Id::new(thread)].alarm.is_set() {
+                alarms.cancel(&mut threads, Id::new(thread));
+                model.retain(|(_, t, _)| *t != thread);
             } else {
-                alarms.cancel(sleeper);
-                model.retain(|(_, s)| *s != sleeper);
-                if random() % 4 > 0 {
-                    let due = (random() % 1000) as u64;
-                    alarms.set(sleeper, Nanos(due), class(sleeper));
-                    model.push((due, sleeper));
+                let (due, group) = ((random() % 1000) as u64, groups[random() % 4]);
+                alarms.set(&mut threads, Id::new(thread), Nanos(due), group);
+                model.push((due, thread, group));
+            }
+            for group in groups {
+                let of = model.iter().filter(|(_, _, g)| *g == group).map(|(due, ..)| *due);
+                let first = alarms.first_due(&threads, group);
+                assert_eq!(first, Nanos(of.min().unwrap_or(u64::MAX)));
+            }
+            alarms.check(&threads);
+        }
+    }
+
+    #[test]
+    fn the_earliest_wake_from_a_rank_on() {
+        let mut random = random();
+        for ranks in [1u8, 2, 3, 5, 8, 63, 64] {
+            let mut model = vec![Nanos::FOREVER; usize::from(ranks)];
+            let mut wakes = Wakes::of_ranks(ranks);
+            for _ in 0..2_000 {
+                let rank = random() % usize::from(ranks);
+                let at = if random() % 3 == 0 { u64::MAX } else { (random() % 100) as u64 };
+                let before = wakes.first();
+                let changed = wakes.set(rank as u8, Nanos(at));
+                assert_eq!(changed, wakes.first() != before);
+                model[rank] = Nanos(at);
+                for lowest in 0..=ranks {
+                    let least = model.iter().skip(usize::from(lowest)).min();
+                    let least = least.copied().unwrap_or(Nanos::FOREVER);
+                    assert_eq!(wakes.from(lowest), least, "from {lowest} of {ranks}");
                 }
             }
-            alarms.check();
         }
     }
 }

@@ -28,7 +28,7 @@ fn members(threads: &Pool<'_, Thread>, queue: ThreadQueue) -> impl Iterator<Item
 impl Kernel<'_> {
     /// Panics if the state is not one the kernel can be in.
     pub fn check_invariants(&self) {
-        self.alarms.check();
+        self.alarms.check(&self.threads);
         self.check_lists();
         self.check_vcpus();
         self.check_threads();
@@ -113,9 +113,8 @@ impl Kernel<'_> {
         }
         for id in self.vcpus.ids() {
             let v = &self.vcpus[id];
-            let alarm = self.alarms.is_set(self.threads.len() + self.events.len() + id.index());
             if v.handle == FREE {
-                assert!(v.ready.is_empty() && v.threads == 0 && !alarm, "deleted VCPU in use");
+                assert!(v.ready.is_empty() && v.threads == 0, "deleted VCPU in use");
                 continue;
             }
             if let Server::Main(server) = &v.server {
@@ -127,15 +126,15 @@ impl Kernel<'_> {
                 t.vcpu == id && !matches!(t.state, State::Free | State::Ended)
             });
             assert_eq!(threads.count(), v.threads as usize, "threads of a VCPU");
-            // Its budget is back, but the timer that says so is late.
-            let late = alarm && self.alarms.next_reserved() <= self.now;
-            let has = v.available(self.now) > Nanos::ZERO && !late;
-            let wants = !v.ready.is_empty();
             let bit = |word: u64| word >> v.rank & 1 == 1;
+            let wake = self.alarms.wakes.of(v.rank);
+            // Its budget may be back, while it is held back or the timer is late.
+            let has = v.available(self.now) > Nanos::ZERO && wake > self.now;
+            let wants = !v.ready.is_empty();
             assert_eq!(bit(s.eligible), wants && has, "eligible");
             assert_eq!(bit(s.background), wants && !has && v.background, "background");
-            let hopes = v.eligible_at() < Nanos::FOREVER;
-            assert_eq!(alarm, wants && !has && hopes, "alarm of a VCPU without budget");
+            let at = if has { Nanos::FOREVER } else { v.eligible_at() };
+            assert_eq!(wake, self.wake_of(id).unwrap_or(at), "when a VCPU is woken");
         }
     }
 
@@ -180,7 +179,7 @@ impl Kernel<'_> {
                 State::Blocked => !matches!(t.wait, Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_)),
             };
             assert!(fits, "{:?} waits for {:?}", t.state, t.wait);
-            if self.alarms.is_set(id.index()) {
+            if t.alarm.is_set() {
                 assert!(!matches!(t.wait, Wait::Nothing | Wait::Hint(_)), "alarm of a waiter");
             }
             if let Wait::Join(other) = t.wait {
@@ -272,15 +271,17 @@ impl Kernel<'_> {
     fn check_events(&self) {
         for id in self.events.ids() {
             let e = &self.events[id];
-            let alarm = self.alarms.is_set(self.threads.len() + id.index());
             if e.handle == FREE {
-                assert!(e.waiter.is_none() && !alarm, "deleted event in use");
+                assert!(e.waiter.is_none(), "deleted event in use");
                 continue;
             }
-            assert!(!alarm || matches!(e.source, Source::Timer { .. }), "alarm of a timer");
             if e.waiter.is_some() {
                 assert_eq!(self.threads[e.waiter].wait, Wait::Event(id), "event's waiter waits");
                 assert_eq!(e.pending, 0, "waiter though it occurred");
+                let alarm = self.threads[e.waiter].alarm;
+                if let Source::Timer { next, .. } = e.source {
+                    assert_eq!(alarm.due(), next.min(e.deadline), "alarm of who waits for a timer");
+                }
             }
             if let Source::Irq(device) = e.source {
                 assert!(self.devices[Id::new(device)].event == id, "event of a device");

@@ -1,7 +1,7 @@
 //! From a boot archive to a kernel: how large the pools are, and what is in them at first.
 
 use crate::admission::Promise;
-use crate::alarm::{Alarm, Alarms, Class, NOT_SET};
+use crate::alarm::Alarms;
 use crate::condition::Condition;
 use crate::event::Event;
 use crate::kernel::Kernel;
@@ -9,6 +9,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::memory::{Chain, Device, Frame, Segment};
 use crate::pool::{Id, Pool, Range};
 use crate::process::{Process, ProcessState};
+use crate::ring::Fees;
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::thread::Thread;
@@ -77,15 +78,9 @@ impl Sizes {
         }
         sizes.vcpus += archive.vcpus().count();
         sizes.devices = archive.devices().count();
-        let largest = [sizes.semaphores, sizes.conditions, sizes.messages, sizes.frames];
-        let fits = |n: usize| n < NONE as usize;
-        (largest.into_iter().all(fits) && sizes.alarms() <= Alarms::SLEEPERS_MAX).then_some(sizes)
-    }
-
-    /// Whoever may have an alarm: threads, events, VCPUs.
-    #[must_use]
-    pub fn alarms(&self) -> usize {
-        self.threads + self.events + self.vcpus
+        let Sizes { semaphores, conditions, messages, frames, threads, events, .. } = sizes;
+        let largest = [semaphores, conditions, messages, frames, threads, events];
+        largest.into_iter().all(|n| n < NONE as usize).then_some(sizes)
     }
 }
 
@@ -113,10 +108,6 @@ pub struct Pools<'a> {
     pub frames: &'a mut [Frame],
     /// VCPUs.
     pub vcpus: &'a mut [Vcpu],
-    /// Alarms, twice: one per thread, event and VCPU.
-    pub alarms: [&'a mut [Alarm]; 2],
-    /// Their places: one per thread, event and VCPU.
-    pub places: &'a mut [u16],
 }
 
 /// How much of each pool has been given away.
@@ -193,13 +184,7 @@ impl Pools<'_> {
     }
 
     #[inline(never)]
-    fn process(
-        &mut self,
-        index: u16,
-        record: &ProcessRecord,
-        may_reserve: bool,
-        given: &mut Given,
-    ) -> Process {
+    fn process(&mut self, index: u16, record: &ProcessRecord, given: &mut Given) -> Process {
         let (id, mine) = (Id::new(index), 1 << (index & 63));
         let threads = give(self.threads, &mut given.threads, record.threads, |t, slot| {
             (t.process, t.slot) = (id, slot);
@@ -210,9 +195,8 @@ impl Pools<'_> {
         let conditions = give(self.conditions, &mut given.conditions, record.conditions, |c, _| {
             c.allowed = mine
         });
-        let class = if may_reserve { Class::Reserved } else { Class::Unreserved };
         let events = give(self.events, &mut given.events, record.events, |e, _| {
-            (e.allowed, e.class) = (mine, class);
+            e.allowed = mine;
         });
         let vcpus = give(self.vcpus, &mut given.vcpus, record.vcpus, |v, _| v.allowed = mine);
         let supervisor = Id::new(record.supervisor);
@@ -247,8 +231,7 @@ impl Pools<'_> {
         let mut supervisors = 0u64;
         for index in 0..archive.header.processes {
             let record = archive.process(index);
-            let may_reserve = archive.may_reserve(index);
-            let mut process = self.process(index, &record, may_reserve, &mut given);
+            let mut process = self.process(index, &record, &mut given);
             if refused >> index & 1 == 1 {
                 process.state = ProcessState::Refused;
             } else if record.start_at_boot {
@@ -264,7 +247,6 @@ impl Pools<'_> {
         for (index, process) in self.processes.iter_mut().enumerate() {
             process.supervises = supervisors >> index & 1 == 1;
         }
-        self.places.fill(NOT_SET);
         given.frames
     }
 }
@@ -284,10 +266,7 @@ impl<'a> Kernel<'a> {
             process: Id::NONE,
             grant: 0,
             scheduler: Scheduler::new(),
-            alarms: {
-                let [reserved, unreserved] = pools.alarms;
-                Alarms::new(reserved, unreserved, pools.places)
-            },
+            alarms: Alarms::new(),
             threads: Pool::new(pools.threads),
             processes: Pool::new(pools.processes),
             semaphores: Pool::new(pools.semaphores),
@@ -301,6 +280,7 @@ impl<'a> Kernel<'a> {
             free_frames,
             vcpus: Pool::new(pools.vcpus),
             promise: Promise::of(archive),
+            fees: Fees::of(archive),
         };
         for kind in [VcpuKind::Main, VcpuKind::Io] {
             for (index, record) in archive.vcpus().enumerate() {

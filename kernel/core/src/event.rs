@@ -4,7 +4,6 @@
 //! routine or a mailbox's notification routine is a user thread that waits for an event and then
 //! runs its function; it is scheduled like any other thread, at its own priority.
 
-use crate::alarm::Class;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id, Range};
@@ -24,7 +23,7 @@ pub enum Source {
     Timer {
         /// Distance of expiries.
         period: Nanos,
-        /// The next one.
+        /// The next one; for ever: it is stopped.
         next: Nanos,
     },
     /// The interrupt of a declared device.
@@ -42,8 +41,8 @@ pub struct Event {
     pub(crate) waiter: ThreadId,
     /// The process whose slot it is.
     pub(crate) allowed: u64,
-    /// May its threads have a VCPU?
-    pub(crate) class: Class,
+    /// Until when that waits.
+    pub(crate) deadline: Nanos,
 }
 
 impl Event {
@@ -55,7 +54,7 @@ impl Event {
         pending: 0,
         waiter: Id::NONE,
         allowed: 0,
-        class: Class::Unreserved,
+        deadline: Nanos::FOREVER,
     };
 
     /// May a new object live here? A slot whose generations are used up stays empty for ever, so
@@ -85,11 +84,6 @@ impl Kernel<'_> {
         })
     }
 
-    /// The alarm of a timer comes after those of the threads.
-    fn timer_alarm(&self, event: EventId) -> u16 {
-        self.threads.len() + event.index()
-    }
-
     /// `EventCreate()` and `TimerCreate()`: they differ only in what may raise them later.
     pub(crate) fn event_create(&mut self, source: Source) -> Step {
         let own = self.maker().events;
@@ -110,59 +104,38 @@ impl Kernel<'_> {
         if !matches!(self.events[id].source, Source::Timer { .. }) {
             return Err(Refused::Errno(Errno::Busy));
         }
-        self.alarms.cancel(self.timer_alarm(id));
-        self.events[id].source = Source::Timer { period, next: first };
-        if first > Nanos::ZERO {
-            self.set_timer(id, first);
+        // What has passed counts.
+        if self.expires(id) {
+            self.raise(id, 0);
+        }
+        let next = if first == Nanos::ZERO { Nanos::FOREVER } else { first };
+        self.events[id].source = Source::Timer { period, next };
+        let waiter = self.events[id].waiter;
+        if waiter.is_some() {
+            self.cancel_alarm(waiter);
+            self.set_alarm(waiter, self.events[id].deadline.min(next));
         }
         Ok(Flow::Done(0))
     }
 
-    /// A timer's alarm rang. It rings again only once nothing is left to be waited for: a short
-    /// period must not take time from those who run. The next wait catches up.
-    pub(crate) fn timer_fired(&mut self, id: EventId) {
-        let Source::Timer { period, .. } = self.events[id].source else { return };
-        if period == Nanos::ZERO {
-            return self.raise(id, 1);
-        }
-        let count = self.expiries(id);
-        self.raise(id, count);
-        if self.events[id].pending == 0
-            && let Source::Timer { next, .. } = self.events[id].source
-        {
-            self.set_timer(id, next);
-        }
-    }
-
-    fn set_timer(&mut self, id: EventId, due: Nanos) {
-        let alarm = self.timer_alarm(id);
-        let class = self.events[id].class;
-        self.alarms.set(alarm, due, class);
-    }
-
-    /// How often a periodic timer has expired since it was last asked.
-    fn expiries(&mut self, id: EventId) -> u32 {
-        let Source::Timer { period, next } = self.events[id].source else { return 0 };
+    /// Count how often a timer has expired since it was last asked. Did it?
+    ///
+    /// A timer has no alarm of its own. Nobody is told of an expiry before somebody waits for it,
+    /// and who waits has an alarm; so no timer, however short its period, takes time from those who
+    /// run.
+    pub(crate) fn expires(&mut self, id: EventId) -> bool {
+        let e = &mut self.events[id];
+        let Source::Timer { period, next } = e.source else { return false };
         if next > self.now {
-            return 0;
+            return false;
         }
-        let passed = (self.now - next).0 / period.0;
-        let next = next + Nanos((passed + 1).saturating_mul(period.0));
-        self.events[id].source = Source::Timer { period, next };
-        u32::try_from(passed + 1).unwrap_or(u32::MAX)
-    }
-
-    /// Somebody waits for a timer: if it went silent meanwhile, it counts and rings again.
-    fn catch_up(&mut self, id: EventId) {
-        let Source::Timer { period, next } = self.events[id].source else { return };
-        let silent = !self.alarms.is_set(self.timer_alarm(id));
-        if silent && period > Nanos::ZERO && next > Nanos::ZERO {
-            let count = self.expiries(id);
-            self.events[id].pending = self.events[id].pending.saturating_add(count);
-            if let Source::Timer { next, .. } = self.events[id].source {
-                self.set_timer(id, next);
-            }
-        }
+        let passed = (self.now - next).0.checked_div(period.0).unwrap_or(0);
+        let after = next + Nanos((passed + 1).saturating_mul(period.0));
+        let next = if period == Nanos::ZERO { Nanos::FOREVER } else { after };
+        e.source = Source::Timer { period, next };
+        let count = u32::try_from(passed + 1).unwrap_or(u32::MAX);
+        e.pending = e.pending.saturating_add(count);
+        true
     }
 
     /// Something happened `count` times.
@@ -192,7 +165,8 @@ impl Kernel<'_> {
         }
         d.interrupts += 1;
         d.last = now;
-        if d.record.level {
+        d.held |= d.comes_too_soon(now);
+        if d.record.level || d.held {
             m.set_irq(&d.record, false);
         }
         let event = d.event;
@@ -213,7 +187,7 @@ impl Kernel<'_> {
     pub(crate) fn quick_event(&mut self, handle: u64) -> Option<u64> {
         let id = self.event(handle)?;
         let e = &mut self.events[id];
-        let timer = matches!(e.source, Source::Timer { period, .. } if period > Nanos::ZERO);
+        let timer = matches!(e.source, Source::Timer { next, .. } if next < Nanos::FOREVER);
         if e.pending == 0 || e.waiter.is_some() || timer {
             return None;
         }
@@ -232,21 +206,39 @@ impl Kernel<'_> {
         if self.events[id].waiter.is_some() {
             return Err(Refused::Errno(Errno::Busy));
         }
-        self.catch_up(id);
+        self.expires(id);
         if self.events[id].pending > 0 {
             return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
         }
-        // Whoever asks again, if only to poll, has served the device.
-        if let Source::Irq(device) = self.events[id].source
-            && self.devices[Id::new(device)].record.level
-        {
-            m.set_irq(&self.devices[Id::new(device)].record, true);
-        }
+        self.let_through(m, id);
         self.may_wait(deadline)?;
         let (thread, after) = (self.running(), self.hinted(hint));
-        self.block(thread, Wait::Event(id), after, deadline);
-        self.events[id].waiter = thread;
+        let e = &mut self.events[id];
+        (e.waiter, e.deadline) = (thread, deadline);
+        let due = deadline.min(self.rings_at(id));
+        self.block(thread, Wait::Event(id), after, due);
         Ok(Flow::Away)
+    }
+
+    /// Whoever asks again, if only to poll, has served the device: its line is let through, unless
+    /// it is held because an interrupt came too soon.
+    fn let_through<M: Machine>(&mut self, m: &mut M, id: EventId) {
+        let Source::Irq(device) = self.events[id].source else { return };
+        let d = &mut self.devices[Id::new(device)];
+        if (d.record.level || d.held) && (!d.held || self.now >= d.next) {
+            d.held = false;
+            m.set_irq(&d.record, true);
+        }
+    }
+
+    /// When an event rings by itself: a timer that expires, and a device whose line is held. Then
+    /// its thread asks again, and the line is let through.
+    pub(crate) fn rings_at(&self, id: EventId) -> Nanos {
+        match self.events[id].source {
+            Source::Plain => Nanos::FOREVER,
+            Source::Timer { next, .. } => next,
+            Source::Irq(device) => self.devices[Id::new(device)].held_until(),
+        }
     }
 
     /// `EventDelete(event)`.
@@ -270,7 +262,6 @@ impl Kernel<'_> {
     /// End an event that exists and that no mailbox raises, and whatever else raises it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
-        self.alarms.cancel(self.timer_alarm(id));
         if let Source::Irq(device) = self.events[id].source {
             let device = &mut self.devices[Id::new(device)];
             device.event = Id::NONE;
@@ -293,8 +284,14 @@ impl Kernel<'_> {
         let Flow::Done(handle) = self.event_create(Source::Irq(id.index()))? else {
             return Ok(Flow::Away);
         };
-        self.devices[id].event = Id::new(handle as u16);
-        m.set_irq(&self.devices[id].record, true);
+        let device = &mut self.devices[id];
+        device.event = Id::new(handle as u16);
+        // Who begins anew does not get around a line that is held.
+        if device.held && self.now < device.next {
+            return Ok(Flow::Done(handle));
+        }
+        device.held = false;
+        m.set_irq(&device.record, true);
         Ok(Flow::Done(handle))
     }
 

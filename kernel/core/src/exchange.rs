@@ -43,7 +43,7 @@ impl Kernel<'_> {
         if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
-        if !s.is_plain() || address == 0 || self.alarms.is_set(receiver.index()) {
+        if !s.is_plain() || address == 0 || threads[receiver].alarm.is_set() {
             return Err(Longer::Way);
         }
         let (c, r) = (&threads[caller], &threads[receiver]);

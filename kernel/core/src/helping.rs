@@ -17,6 +17,7 @@
 //! the extra switch). A hint decides who runs first and nothing else: it is disregarded if the
 //! holder cannot run or yields, and while its own thread runs.
 
+use crate::alarm::URGENT;
 use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::semaphore::SemaphoreId;
@@ -28,6 +29,13 @@ impl Kernel<'_> {
     /// Who should run. The scheduler remembers in whose place.
     #[inline(always)]
     pub fn choose(&mut self) -> ThreadId {
+        let run = self.chosen();
+        if self.vcpus.is_empty() { run } else { self.attend(run) }
+    }
+
+    /// The first place, and who runs there.
+    #[inline(always)]
+    pub(crate) fn chosen(&mut self) -> ThreadId {
         let mut run = self.scheduler.pick(&self.vcpus);
         self.scheduler.place = run;
         if run.is_some() {
@@ -40,9 +48,6 @@ impl Kernel<'_> {
                 }
                 _ => self.help(run),
             };
-        }
-        if !self.vcpus.is_empty() {
-            self.fund();
         }
         run
     }
@@ -137,7 +142,7 @@ impl Kernel<'_> {
     #[inline(never)]
     fn acquire(&mut self, thread: ThreadId, mutex: SemaphoreId) {
         if self.semaphores[mutex].handle == self.threads[thread].wanted {
-            self.alarms.cancel(thread.index());
+            self.cancel_alarm(thread);
             self.receive_mutex(thread, mutex);
         } else {
             self.stop_waiting(thread, encode_result(Err(Errno::Gone)));
@@ -154,7 +159,7 @@ impl Kernel<'_> {
     /// A thread that has its place goes on: its call returns `result`.
     #[inline(always)]
     pub(crate) fn stop_waiting(&mut self, thread: ThreadId, result: u64) {
-        self.alarms.cancel(thread.index());
+        self.cancel_alarm(thread);
         let t = &mut self.threads[thread];
         t.wait = t.after;
         t.result = result;
@@ -231,17 +236,22 @@ impl Kernel<'_> {
         let urgency = self.threads[end].urgency.max(self.own_urgency(place));
         self.requeue(end, urgency);
         if self.threads[place].vcpu.is_some() {
-            self.promote_alarms(place);
+            self.hasten(place);
         }
     }
 
-    /// What ends a wait in this chain matters to a VCPU, even if the chain's threads have none.
-    fn promote_alarms(&mut self, place: ThreadId) {
-        let mut thread = place;
+    /// What ends a wait in this chain matters to the VCPU of `place`: it may ring at any time, and
+    /// that VCPU pays for the ring.
+    fn hasten(&mut self, place: ThreadId) {
+        let vcpu = self.threads[place].vcpu;
+        let mut thread = self.awaited(place);
         while thread.is_some() {
-            self.alarms.promote(thread.index());
-            if let Wait::Event(event) = self.threads[thread].wait {
-                self.alarms.promote(self.threads.len() + event.index());
+            let alarm = self.threads[thread].alarm;
+            let held = alarm.is_set() && alarm.group() != URGENT;
+            if held && self.threads[thread].vcpu != vcpu {
+                self.cancel_alarm(thread);
+                self.alarms.set(&mut self.threads, thread, alarm.due(), URGENT);
+                self.levy(vcpu, self.fees.interrupt);
             }
             thread = self.awaited(thread);
         }

@@ -4,7 +4,6 @@
 //! [`Kernel::quick`], else [`Kernel::enter`], then deliver a received message in the right address
 //! space. [`replay`] feeds a flight recording through the same steps.
 
-use crate::alarm::Alarm;
 use crate::condition::Condition;
 use crate::config::{Pools, Sizes};
 use crate::event::Event;
@@ -58,9 +57,6 @@ pub fn with_kernel_refusing<R>(
     let mut segments = of(sizes.segments, || Segment::EMPTY);
     let mut devices = of(sizes.devices, || Device::EMPTY);
     let mut frames = of(sizes.frames, || Frame::UNLINKED);
-    let mut heaps = [(); 2].map(|()| of(sizes.alarms(), || Alarm::UNUSED));
-    let [reserved, unreserved] = &mut heaps;
-    let mut places = vec![0; sizes.alarms()];
     let mut vcpus = of(sizes.vcpus, || Vcpu::EMPTY);
     let pools = Pools {
         processes: &mut processes,
@@ -74,8 +70,6 @@ pub fn with_kernel_refusing<R>(
         devices: &mut devices,
         frames: &mut frames,
         vcpus: &mut vcpus,
-        alarms: [reserved, unreserved],
-        places: &mut places,
     };
     body(Kernel::new(pools, archive, refused))
 }

@@ -1,7 +1,7 @@
 //! The kernel of one core: its state, the two ways in, and the decision that comes out.
 
 use crate::admission::Promise;
-use crate::alarm::Alarms;
+use crate::alarm::{Alarms, PLAIN};
 use crate::condition::Condition;
 use crate::event::{Event, Source};
 use crate::machine::{Machine, UserMemory};
@@ -9,6 +9,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::memory::{Chain, Device, Frame, Segment};
 use crate::pool::{Id, Pool};
 use crate::process::{Process, ProcessId, ProcessState};
+use crate::ring::Fees;
 use crate::scheduler::Scheduler;
 use crate::semaphore::Semaphore;
 use crate::shortcut::Longer;
@@ -21,7 +22,7 @@ use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, enco
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.
-const ALARMS_PER_ENTRY: usize = 8;
+pub(crate) const ALARMS_PER_ENTRY: usize = 8;
 /// Longest line a program can log at once.
 const LOG_BYTES: usize = 112;
 
@@ -132,7 +133,7 @@ pub struct Kernel<'a> {
     pub(crate) process: ProcessId,
     /// Who is ready and who runs.
     pub scheduler: Scheduler,
-    pub(crate) alarms: Alarms<'a>,
+    pub(crate) alarms: Alarms,
     /// The declared processes.
     pub processes: Pool<'a, Process>,
     pub(crate) conditions: Pool<'a, Condition>,
@@ -142,6 +143,8 @@ pub struct Kernel<'a> {
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) entries: u64,
     pub(crate) free_frames: Chain,
+    /// What alarms and unplanned switches cost those for whose sake they are.
+    pub(crate) fees: Fees,
     /// What VCPUs were promised.
     pub(crate) promise: Promise,
 }
@@ -305,8 +308,7 @@ impl Kernel<'_> {
     #[inline(always)]
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
-        let grace = if device { self.promise.interrupt_grace } else { Nanos::ZERO };
-        self.begin(now, grace);
+        self.begin(now, if device { self.fees.interrupt } else { Nanos::ZERO });
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
@@ -349,15 +351,12 @@ impl Kernel<'_> {
         Decision { run, result, deliver_to, alarm }
     }
 
-    /// When the next alarm is due, or the budget of the VCPU that pays ends.
+    /// When the next alarm may ring, or the budget of the VCPU that pays ends.
     #[inline(always)]
     #[must_use]
     pub fn next_alarm(&self) -> Nanos {
-        if self.scheduler.paid_until == Nanos::FOREVER {
-            self.alarms.next_due()
-        } else {
-            self.alarms.next_reserved().min(self.scheduler.paid_until)
-        }
+        let reserved = self.scheduler.call_at;
+        if reserved == Nanos::FOREVER { self.alarms.next_due() } else { reserved }
     }
 
     /// When the kernel was entered last.
@@ -435,7 +434,7 @@ impl Kernel<'_> {
             CallNumber::ShmBus => self.shm_bus(m, a[0]),
             CallNumber::MemAlloc => self.mem_alloc(m, a[0]),
             CallNumber::TimerCreate => {
-                self.event_create(Source::Timer { period: Nanos::ZERO, next: Nanos::ZERO })
+                self.event_create(Source::Timer { period: Nanos::ZERO, next: Nanos::FOREVER })
             }
             CallNumber::TimerStart => self.timer_start(a[0], Nanos(a[1]), Nanos(a[2])),
             CallNumber::EventCreate => self.event_create(Source::Plain),
@@ -513,17 +512,15 @@ impl Kernel<'_> {
             // Enough for one entry: what is due makes the machine call again.
             return self.reclaim_vcpu();
         }
+        if !self.vcpus.is_empty() {
+            // What is due rings when the next to run is chosen.
+            return;
+        }
         for _ in 0..ALARMS_PER_ENTRY {
-            let all = self.scheduler.eligible == 0;
-            let Some(sleeper) = self.alarms.take_due(self.now, all) else { break };
-            let (threads, events) = (self.threads.len(), self.events.len());
-            if sleeper < threads {
-                self.timed_out(Id::new(sleeper));
-            } else if sleeper < threads + events {
-                self.timer_fired(Id::new(sleeper - threads));
-            } else {
-                self.refresh(Id::new(sleeper - threads - events));
+            if self.alarms.next_due() > self.now {
+                return;
             }
+            self.timed_out(self.alarms.first(PLAIN));
         }
     }
 }

@@ -13,7 +13,8 @@
 //! | file | what |
 //! |---|---|
 //! | `kernel` | the two ways in, dispatch of calls, the decision |
-//! | `scheduler`, `queue`, `alarm` | who is ready, who waits in which order, what is due |
+//! | `scheduler`, `queue` | who is ready, who waits in which order |
+//! | `alarm`, `ring` | what is due, when it may ring, and who pays for it |
 //! | `vcpu`, `admission` | budgets: who pays for the time, and what may be promised |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `start` | what a thread begins with |
@@ -46,6 +47,7 @@ mod memory;
 mod pool;
 mod process;
 mod queue;
+mod ring;
 mod scheduler;
 mod semaphore;
 mod shortcut;
@@ -58,7 +60,6 @@ pub mod host;
 #[cfg(any(test, feature = "host"))]
 mod inspect;
 
-pub use alarm::Alarm;
 pub use condition::Condition;
 pub use config::{Pools, Sizes};
 pub use event::Event;

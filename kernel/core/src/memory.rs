@@ -11,6 +11,7 @@ use crate::process::ProcessId;
 use diapason_abi::archive::{DeviceRecord, Location, NONE};
 use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{Errno, FaultCause, Nanos, PAGE, PAGES_PER_CALL, layout};
+use diapason_costs::Prices;
 
 /// A frame of the pool: which, and the next in its owner's chain.
 pub struct Frame {
@@ -138,6 +139,10 @@ pub struct Device {
     pub(crate) interrupts: u64,
     pub(crate) last: Nanos,
     pub(crate) gap: Nanos,
+    /// When the next one may come, if it has an interval.
+    pub(crate) next: Nanos,
+    /// One came too soon: no other gets through before `next`.
+    pub(crate) held: bool,
 }
 
 impl Device {
@@ -158,7 +163,24 @@ impl Device {
         interrupts: 0,
         last: Nanos::ZERO,
         gap: Nanos::FOREVER,
+        next: Nanos::ZERO,
+        held: false,
     };
+
+    /// Until when its line is held; for ever if it is not, so that nobody waits for that.
+    pub(crate) fn held_until(&self) -> Nanos {
+        if self.held { self.next } else { Nanos::FOREVER }
+    }
+
+    /// One interrupt comes at `now`. Returns whether it comes too soon: it has taken the place of
+    /// the next, so that there are no more than one for each interval, and this one.
+    pub(crate) fn comes_too_soon(&mut self, now: Nanos) -> bool {
+        let interval = Nanos(self.record.interval);
+        // The kernel may have been busy when the one before came.
+        let soon = now + Prices::KERNEL.path < self.next;
+        self.next = self.next.max(now) + interval;
+        soon && interval > Nanos::ZERO
+    }
 }
 
 impl Kernel<'_> {

@@ -155,15 +155,21 @@ pub struct Scheduler {
     pub(crate) background: u64,
     /// Time nobody ran.
     pub idle: Nanos,
-    /// Since when the VCPU pays, and until when it can.
+    /// Since when the VCPU pays.
     pub(crate) paid_since: Nanos,
-    pub(crate) paid_until: Nanos,
+    /// When its budget ends or an alarm is due that may interrupt it; for ever if no budget is
+    /// used.
+    pub(crate) call_at: Nanos,
+    /// What it pays besides, for the way back of whom it preempted.
+    pub(crate) owed: Nanos,
     /// Time of this entry that the VCPU which goes on does not pay.
     pub(crate) grace: Nanos,
     /// The VCPU of each rank, the most urgent last.
     pub(crate) by_rank: [VcpuId; RANKS],
     /// For each rank, those that are chosen from by deadline together with it.
     peers: [u64; RANKS],
+    /// For each rank, all others of its queue if that goes by deadline.
+    rivals: [u64; RANKS],
 }
 
 impl Scheduler {
@@ -176,6 +182,7 @@ impl Scheduler {
             by_rank: [Id::NONE; RANKS],
             ranks: 0,
             peers: [0; RANKS],
+            rivals: [0; RANKS],
             unreserved: Ready::EMPTY,
             running: ThreadId::NONE,
             place: ThreadId::NONE,
@@ -183,8 +190,9 @@ impl Scheduler {
             idle: Nanos::ZERO,
             payer: Id::NONE,
             paid_since: Nanos::ZERO,
-            paid_until: Nanos::FOREVER,
+            call_at: Nanos::FOREVER,
             grace: Nanos::ZERO,
+            owed: Nanos::ZERO,
         }
     }
 
@@ -267,6 +275,25 @@ impl Scheduler {
             // One is asked only while none above it is eligible, so it need not know those.
             self.peers[at] = if v.by_deadline { members } else { 1 << at };
         }
+        for at in 0..(self.ranks as usize).min(RANKS) {
+            let lowest = self.peers[at].trailing_zeros();
+            let only = self.peers[at] == 1 << at && !vcpus[self.by_rank[at]].by_deadline;
+            self.rivals[at] = if only { 0 } else { 1 << lowest };
+        }
+    }
+
+    /// The VCPU of a rank.
+    pub(crate) fn ranked(&self, rank: u8) -> VcpuId {
+        self.by_rank[usize::from(rank) % RANKS]
+    }
+
+    /// The least urgent rank of which a VCPU that becomes ready may preempt one of `rank`: by
+    /// period the next above it, by deadline the first of its queue.
+    #[inline(always)]
+    pub(crate) fn lowest_above(&self, rank: u8) -> u8 {
+        let above = u64::MAX.checked_shl(u32::from(rank) + 1).unwrap_or(0);
+        let rivals = self.rivals[usize::from(rank) % RANKS];
+        (rivals | above).trailing_zeros() as u8
     }
 
     /// Charge the time since the last change to whoever ran, and let `next` run.

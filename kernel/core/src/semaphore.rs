@@ -292,7 +292,7 @@ impl Kernel<'_> {
         } else if s.owner.is_some() && self.end_of_waits(s.owner) == thread {
             self.wake_with(thread, Errno::Deadlock);
         } else {
-            self.alarms.cancel(thread.index());
+            self.cancel_alarm(thread);
             let t = &mut self.threads[thread];
             t.wait = Wait::Mutex(id);
             t.result = result;

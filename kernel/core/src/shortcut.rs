@@ -10,7 +10,6 @@
 //!
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
-use crate::alarm::Alarms;
 use crate::kernel::{Arguments, Decision, Kernel};
 use crate::machine::UserMemory;
 use crate::mailbox::{MailboxId, receipt};
@@ -104,7 +103,7 @@ impl Kernel<'_> {
         }
         if !semaphore.mutex {
             let waiter = semaphore.waiters.head;
-            if waiter.is_none() || !is_first(s, &self.alarms, &threads, waiter) {
+            if waiter.is_none() || !is_first(s, &threads, waiter) {
                 return Err(Longer::Way);
             }
             let now = now();
@@ -119,7 +118,7 @@ impl Kernel<'_> {
         if !waits || !released || !matches!(w.after, Wait::Nothing) {
             return Err(Longer::Way);
         }
-        if self.alarms.is_set(waiter.index()) {
+        if threads[waiter].alarm.is_set() {
             return Err(Longer::Way);
         }
         let now = now();
@@ -147,7 +146,7 @@ impl Kernel<'_> {
         if most == 0 || waiter.is_none() || !s.is_plain() {
             return Err(Longer::Way);
         }
-        if !is_first(s, &self.alarms, &threads, waiter) {
+        if !is_first(s, &threads, waiter) {
             return Err(Longer::Way);
         }
         let w = &mut threads[waiter];
@@ -182,7 +181,7 @@ impl Kernel<'_> {
         if receiver.is_none() || mailbox.event.is_some() || !s.is_plain() {
             return Err(Longer::Way);
         }
-        if !is_first(s, &self.alarms, &threads, receiver) {
+        if !is_first(s, &threads, receiver) {
             return Err(Longer::Way);
         }
         let r = &mut threads[receiver];
@@ -269,7 +268,7 @@ impl Kernel<'_> {
         let mailbox = &mut self.mailboxes[id];
         let receiver = mailbox.receivers.head;
         let waits = receiver.is_some() && mailbox.event.is_none() && s.is_plain();
-        if !waits || !is_first(s, &self.alarms, &threads, receiver) {
+        if !waits || !is_first(s, &threads, receiver) {
             self.arrived(id, length, priority);
             return false;
         }
@@ -294,19 +293,14 @@ impl Kernel<'_> {
 /// May a thread that waits in a list, and gets now what it waits for, run at once? It must be alone
 /// in that list and more urgent than all that are ready.
 #[inline(always)]
-fn is_first(
-    s: &Scheduler,
-    alarms: &Alarms<'_>,
-    threads: &Pool<'_, Thread>,
-    waiter: ThreadId,
-) -> bool {
+fn is_first(s: &Scheduler, threads: &Pool<'_, Thread>, waiter: ThreadId) -> bool {
     let t = &threads[waiter];
     s.unreserved.is_above_all(t.priority)
         && t.next == waiter
         && t.vcpu.is_none()
         && t.parked.is_empty()
         && matches!(t.after, Wait::Nothing)
-        && !alarms.is_set(waiter.index())
+        && !t.alarm.is_set()
 }
 
 /// Such a thread runs with that result. The caller, whose call returns 0, stays ready.

@@ -1,6 +1,6 @@
 //! Threads: creation, blocking and waking, periodic jobs, exit and join.
 
-use crate::alarm::Class;
+use crate::alarm::Alarm;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id};
@@ -137,6 +137,8 @@ pub struct Thread {
     pub(crate) detached: bool,
     /// Budget of VCPUs that its own work used since its job began, whosever they are.
     pub(crate) paid: Nanos,
+    /// When it is woken at the latest, and its place among such.
+    pub(crate) alarm: Alarm,
     /// Up to eight characters.
     pub name: u64,
     /// Its periodic jobs.
@@ -171,6 +173,7 @@ impl Thread {
         message_priority: 0,
         process: Id::NONE,
         slot: 0,
+        alarm: Alarm::UNSET,
         name: 0,
         joiner: Id::NONE,
         detached: false,
@@ -275,17 +278,15 @@ impl Kernel<'_> {
         t.after = after;
         t.result = 0;
         if deadline < Nanos::FOREVER {
-            let class = if t.vcpu.is_some() { Class::Reserved } else { Class::Unreserved };
-            self.alarms.set(thread.index(), deadline, class);
+            self.set_alarm(thread, deadline);
         }
     }
 
     /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
     /// The common case calls nothing.
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
-        let alarm = self.alarms.is_set(thread.index());
         let t = &mut self.threads[thread];
-        if alarm || t.vcpu.is_some() || !t.parked.is_empty() {
+        if t.alarm.is_set() || t.vcpu.is_some() || !t.parked.is_empty() {
             return self.wake_fully(thread, result);
         }
         t.wait = t.after;
@@ -320,6 +321,11 @@ impl Kernel<'_> {
         } else if let Wait::Mutex(_) = self.threads[thread].wait {
             self.leave_chain(thread);
             self.stop_waiting(thread, diapason_abi::encode_result(Err(Errno::TimedOut)));
+        } else if let Wait::Event(event) = self.threads[thread].wait
+            && self.rings_at(event) <= self.events[event].deadline
+        {
+            self.expires(event);
+            self.raise(event, 0);
         } else {
             self.send_away(thread, Errno::TimedOut);
         }
@@ -400,7 +406,7 @@ impl Kernel<'_> {
     /// afterwards unless somebody may still join it.
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
         self.leave_chain(thread);
-        self.alarms.cancel(thread.index());
+        self.cancel_alarm(thread);
         let Thread { state, vcpu, .. } = self.threads[thread];
         match state {
             State::Ready | State::Parked => self.give_up_place(thread),
@@ -574,21 +580,6 @@ impl Kernel<'_> {
             jobs.cost_max = jobs.cost_max.max(self.threads[thread].paid);
         }
         jobs
-    }
-
-    /// The words of `Record::Job` for a thread that has a VCPU and jobs.
-    #[must_use]
-    pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {
-        let t = &self.threads[thread];
-        let jobs = self.jobs_at(thread, now);
-        let words = [t.process.index(), t.slot, t.vcpu.index()].map(u64::from);
-        let [process, slot, vcpu] = words;
-        (t.vcpu.is_some() && jobs.cost_max > Nanos::ZERO).then_some([
-            process,
-            slot,
-            vcpu,
-            jobs.cost_max.0,
-        ])
     }
 
     /// The process a thread belongs to.

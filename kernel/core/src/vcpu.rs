@@ -13,14 +13,17 @@
 //! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and whoever
 //! preempts another one brings that the way back, too. Interrupts have their distance.
 
-use crate::alarm::Class;
 use crate::kernel::Kernel;
 use crate::pool::{FREE, Id};
 use crate::scheduler::Ready;
 use crate::thread::ThreadId;
-use diapason_abi::archive::PERIOD_MAX;
+use diapason_abi::archive::{PERIOD_MAX, REPLENISHMENTS_MAX, WAKES_MAX};
 use diapason_abi::{Key, Nanos};
 use diapason_vcpu::{Pibs, SporadicServer};
+
+/// Most switches to a VCPU in a period, or an I/O VCPU's interval, that a plan counts.
+const WAYS: usize = 8;
+const _: () = assert!(REPLENISHMENTS_MAX as usize <= WAYS && WAKES_MAX as usize <= WAYS);
 
 /// Names a VCPU.
 pub type VcpuId = Id<Vcpu>;
@@ -76,9 +79,11 @@ pub struct Vcpu {
     /// those made while the system runs: no plan knows of them.
     pub(crate) places: u8,
     pub(crate) interval: Nanos,
-    /// When it is spared the next one, and from one to the next.
-    spared_from: Nanos,
-    spared_gap: Nanos,
+    /// Until when each of these is taken, the next first.
+    spared: [Nanos; WAYS],
+    spared_next: u8,
+    /// How long a taken one is.
+    spared_for: Nanos,
     /// It was preempted by a VCPU whose way there and back is counted.
     comes_back: bool,
     /// The longest period it ever had, and how often its budget or period was changed.
@@ -112,8 +117,9 @@ impl Vcpu {
         wakes_until: Nanos::ZERO,
         places: 0,
         interval: Nanos::ZERO,
-        spared_from: Nanos::FOREVER,
-        spared_gap: Nanos::ZERO,
+        spared: [Nanos::ZERO; WAYS],
+        spared_next: 0,
+        spared_for: Nanos::ZERO,
         comes_back: false,
         slowest: Nanos::ZERO,
         changes: 0,
@@ -153,11 +159,16 @@ impl Vcpu {
         self.handle != FREE || self.abandoned
     }
 
-    fn wake(&mut self, now: Nanos) {
+    /// There is something to do since `now`.
+    pub(crate) fn wake_server(&mut self, now: Nanos) {
         match &mut self.server {
             Server::Main(server) => server.wake(now),
             Server::Io(server, period) => server.wake(now, *period),
         }
+    }
+
+    fn wake(&mut self, now: Nanos) {
+        self.wake_server(now);
         if now >= self.wakes_until {
             self.wakes_until = now + self.period();
             self.wakes = 0;
@@ -168,22 +179,32 @@ impl Vcpu {
 
     /// Is one of the switches to this VCPU that `plan` counts left?
     fn take_grace(&mut self, now: Nanos) -> bool {
-        let left = now >= self.spared_from;
+        let next = &mut self.spared[usize::from(self.spared_next) % WAYS];
+        let left = self.places > 0 && now >= *next;
         if left {
-            self.spared_from = now + self.spared_gap;
+            *next = now + self.spared_for;
+            self.spared_next += 1;
+            if self.spared_next >= self.places {
+                self.spared_next = 0;
+            }
         }
         left
+    }
+
+    /// The same if it is woken and does not run yet: then the way is spared when it does.
+    pub(crate) fn take_way(&mut self, now: Nanos) -> bool {
+        let taken = !self.comes_back && self.take_grace(now);
+        self.comes_back |= taken;
+        taken
     }
 
     /// No window of any length has more switches that it need not pay for than the plan counts for
     /// that length. Later changes of its period are not in the plan, and change nothing here.
     pub(crate) fn find_graces(&mut self) {
-        self.spared_from = if self.places > 0 { Nanos::ZERO } else { Nanos::FOREVER };
-        let window = match &self.server {
+        self.spared_for = match &self.server {
             Server::Main(server) => server.period(),
             Server::Io(..) => self.interval,
         };
-        self.spared_gap = Nanos(window.0.div_ceil(u64::from(self.places.max(1))));
     }
 
     fn sleep(&mut self, now: Nanos) {
@@ -199,6 +220,15 @@ impl Vcpu {
         match &mut self.server {
             Server::Main(server) => server.charge(used, now),
             Server::Io(server, _) => server.charge(used, now),
+        }
+    }
+
+    /// Budget goes for what others are spared.
+    pub(crate) fn levy(&mut self, amount: Nanos) {
+        self.used += amount;
+        match &mut self.server {
+            Server::Main(server) => server.levy(amount),
+            Server::Io(server, _) => server.levy(amount),
         }
     }
 
@@ -219,11 +249,6 @@ impl Vcpu {
 }
 
 impl Kernel<'_> {
-    /// The alarm of a VCPU comes after those of threads and events.
-    fn vcpu_alarm(&self, vcpu: VcpuId) -> u16 {
-        self.threads.len() + self.events.len() + vcpu.index()
-    }
-
     /// A thread of this VCPU became ready.
     #[inline(never)]
     pub(crate) fn enter_vcpu(&mut self, vcpu: VcpuId, thread: ThreadId) {
@@ -249,36 +274,35 @@ impl Kernel<'_> {
 
     /// A VCPU's threads or budget changed: may it run, in the background perhaps, and if not, when?
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
-        let (now, alarm) = (self.now, self.vcpu_alarm(vcpu));
-        self.alarms.cancel(alarm);
         let v = &mut self.vcpus[vcpu];
         let bit = 1 << (v.rank % 64);
         self.scheduler.eligible &= !bit;
         self.scheduler.background &= !bit;
         if v.ready.is_empty() {
-            return;
+            return self.find_wake(vcpu);
         }
-        if v.available(now) > Nanos::ZERO {
+        if v.available(self.now) > Nanos::ZERO {
             v.find_deadline();
             self.scheduler.eligible |= bit;
-            return;
+            return self.alarms.wake(&self.threads, v.rank, Nanos::FOREVER);
         }
         v.depleted = v.depleted.saturating_add(1);
         if v.background {
             self.scheduler.background |= bit;
         }
-        self.alarms.set(alarm, v.eligible_at(), Class::Reserved);
+        self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
     /// Charge whoever paid up to now.
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
         let (vcpu, now) = (self.scheduler.payer, self.now);
+        let owed = core::mem::take(&mut self.scheduler.owed);
         let elapsed = now - self.scheduler.paid_since;
-        if elapsed == Nanos::ZERO {
+        if elapsed + owed == Nanos::ZERO {
             return;
         }
-        self.scheduler.paid_since = now;
+        self.scheduler.paid_since = self.scheduler.paid_since.max(now);
         self.threads[self.scheduler.running].paid += elapsed;
         let v = &mut self.vcpus[vcpu];
         if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
@@ -286,6 +310,7 @@ impl Kernel<'_> {
             return;
         }
         v.charge(elapsed, now);
+        v.levy(owed);
         if v.by_deadline || v.available(now) == Nanos::ZERO {
             self.refresh(vcpu);
         }
@@ -293,32 +318,39 @@ impl Kernel<'_> {
 
     /// From now on the VCPU of the chosen place pays.
     #[inline(never)]
-    pub(crate) fn fund(&mut self) {
+    pub(crate) fn fund(&mut self, next: Nanos, rung: u64) {
         let place = self.scheduler.place;
         let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
         let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
         self.scheduler.paid_since = self.now;
-        self.scheduler.paid_until = Nanos::FOREVER;
+        self.scheduler.call_at = Nanos::FOREVER;
+        self.scheduler.owed = Nanos::ZERO;
         if vcpu.is_none() {
             return;
         }
+        let rings = if rung == 0 { Nanos::ZERO } else { self.charge_rings(rung, vcpu) };
         let (s, now) = (&mut self.scheduler, self.now);
         let v = &mut self.vcpus[vcpu];
         if s.eligible >> (v.rank % 64) & 1 == 0 {
             return;
         }
-        let (mut spared, mut planned) = (s.grace, false);
+        let mut spared = s.grace;
         if before != vcpu {
             let back = core::mem::take(&mut v.comes_back);
-            planned = !back && v.take_grace(now);
-            spared = if back || planned { self.promise.switch_grace } else { Nanos::ZERO };
+            let planned = !back && v.take_grace(now);
+            spared = if back || planned { self.fees.switch } else { Nanos::ZERO };
+            if !back && before.is_some() {
+                let preempted = &mut self.vcpus[before];
+                preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
+                // What no plan counts is not the cost of who was preempted.
+                if preempted.comes_back && !planned {
+                    s.owed = self.fees.switch;
+                }
+            }
         }
-        s.paid_since += spared;
-        s.paid_until = s.paid_since + v.available(now);
-        if planned && before.is_some() {
-            let preempted = &mut self.vcpus[before];
-            preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
-        }
+        s.paid_since += spared + rings;
+        let left = self.vcpus[vcpu].available(now) - s.owed;
+        s.call_at = next.min(s.paid_since + left);
     }
 
     /// The end of a run: charge what has run up to `now`.

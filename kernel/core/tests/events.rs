@@ -73,7 +73,7 @@ fn a_single_shot_fires_once() {
     lab(|sys| {
         let timer = sys.ok(Call::TimerCreate, &[]);
         assert_eq!(sys.ok(Call::TimerStart, &[timer, 100, 0]), 0);
-        assert_eq!(sys.host.kernel.next_alarm(), Nanos(100));
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "nobody waits for it");
         sys.until(99);
         assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
         sys.until(100_000);
@@ -110,12 +110,13 @@ fn a_late_timer_counts_what_it_missed_and_stays_in_phase() {
         sys.host.enter(Cause::Timer);
         assert_eq!(sys.host.decision.alarm, Nanos::FOREVER, "silent until somebody asks");
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 3, "100, 130, 160");
+        sys.blocks(Call::EventWait, &[timer, FOREVER]);
         assert_eq!(sys.host.kernel.next_alarm(), Nanos(190));
     });
 }
 
 #[test]
-fn a_timer_nobody_asks_rings_once_and_catches_up_when_asked() {
+fn a_timer_nobody_asks_does_not_ring_and_catches_up_when_asked() {
     lab(|sys| {
         let timer = sys.ok(Call::TimerCreate, &[]);
         sys.ok(Call::TimerStart, &[timer, 100, 10]);
@@ -123,11 +124,10 @@ fn a_timer_nobody_asks_rings_once_and_catches_up_when_asked() {
         assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "a short period costs nothing");
         sys.until(505);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 41);
-        assert_eq!(sys.host.kernel.next_alarm(), Nanos(510));
         assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
         sys.until(600);
         sys.ok(Call::TimerStart, &[timer, 0, 10]);
-        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1, "stopped: only what it rang for");
+        assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 10, "stopped: what had passed counts");
         sys.until(700);
         assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
     });
@@ -139,12 +139,11 @@ fn a_timer_that_should_have_started_in_the_past_fires_at_once() {
         sys.until(1_000);
         let timer = sys.ok(Call::TimerCreate, &[]);
         sys.ok(Call::TimerStart, &[timer, 1, 0]);
-        assert_eq!(sys.host.decision.alarm, Nanos(1));
-        sys.host.enter(Cause::Timer);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 1);
         sys.ok(Call::TimerStart, &[timer, 700, 200]);
         sys.until(1_000);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 2, "700 and 900");
+        sys.blocks(Call::EventWait, &[timer, FOREVER]);
         assert_eq!(sys.host.kernel.next_alarm(), Nanos(1_100));
     });
 }
@@ -158,6 +157,7 @@ fn a_timer_nobody_waits_for_does_not_ring_again_and_again() {
         assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER);
         sys.host.now = Nanos(1_000);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), 901);
+        sys.blocks(Call::EventWait, &[timer, FOREVER]);
         assert_eq!(sys.host.kernel.next_alarm(), Nanos(1_001));
     });
 }
@@ -168,14 +168,31 @@ fn starting_again_replaces_and_zero_stops() {
         let timer = sys.ok(Call::TimerCreate, &[]);
         sys.ok(Call::TimerStart, &[timer, 100, 10]);
         sys.ok(Call::TimerStart, &[timer, 500, 0]);
-        assert_eq!(sys.host.decision.alarm, Nanos(500));
+        sys.until(499);
+        assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
         sys.ok(Call::TimerStart, &[timer, 0, 10]);
-        assert_eq!(sys.host.decision.alarm, Nanos::FOREVER);
         sys.until(5_000);
         assert_eq!(sys.err(Call::EventWait, &[timer, NOW]), WouldBlock);
-        sys.ok(Call::TimerStart, &[timer, 6_000, 10]);
+    });
+}
+
+#[test]
+fn who_waits_for_a_timer_has_its_alarm_wherever_it_is_set() {
+    lab(|sys| {
+        let main = sys.running();
+        let timer = sys.ok(Call::TimerCreate, &[]);
+        let waiter = sys.spawn(40);
+        assert_eq!(sys.call(Call::Yield, &[]), support::Outcome::Preempted);
+        assert_eq!(sys.running(), waiter);
+        sys.blocks(Call::EventWait, &[timer, 900]);
+        assert_eq!(sys.running(), main);
+        for (first, alarm) in [(500, 500), (700, 700), (2_000, 900), (0, 900), (600, 600)] {
+            sys.ok(Call::TimerStart, &[timer, first, 0]);
+            assert_eq!(sys.host.kernel.next_alarm(), Nanos(alarm), "from {first}");
+        }
         sys.ok(Call::EventDelete, &[timer]);
-        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "deleted with the event");
+        assert_eq!(sys.result(waiter), None, "it has yet to run");
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos::FOREVER, "its alarm went with the event");
     });
 }
 
@@ -198,8 +215,8 @@ fn a_count_of_occurrences_saturates() {
         let timer = sys.ok(Call::TimerCreate, &[]);
         sys.host.now = Nanos(1 << 40);
         sys.ok(Call::TimerStart, &[timer, 1, 1]);
-        sys.host.enter(Cause::Timer);
         assert_eq!(sys.ok(Call::EventWait, &[timer, NOW]), u64::from(u32::MAX));
+        sys.blocks(Call::EventWait, &[timer, FOREVER]);
         assert_eq!(sys.host.kernel.next_alarm(), Nanos((1 << 40) + 1));
     });
 }
@@ -419,5 +436,60 @@ fn only_doorbells_that_are_granted_can_be_rung() {
     with_bells(|sys| {
         summon(sys);
         sys.misuses(FaultCause::BadGrant, Call::Ring, &[key("here")]);
+    });
+}
+
+#[test]
+fn an_interrupt_that_comes_too_soon_is_the_last_until_the_next_may_come() {
+    const MS: u64 = 1_000_000;
+    let plan = lab::plan().device("gong", 6, false, EVERYBODY).every(MS);
+    lab::with(&plan, |sys| {
+        let me = sys.running();
+        let isr = sys.await_bell("gong");
+        let open = |sys: &support::Sys<'_>| sys.host.machine.irqs.contains(&6);
+        // A little early is what a busy kernel makes of it.
+        for at in [MS, 2 * MS - 2_000, 3 * MS - 2_000] {
+            sys.until(at);
+            sys.ring(1);
+            assert_eq!(sys.result(me), Some(Ok(1)));
+            sys.blocks(Call::EventWait, &[isr, FOREVER]);
+            assert!(open(sys), "at {at}");
+        }
+        // This one takes the place of the fourth.
+        sys.until(3 * MS + 900_000);
+        sys.ring(1);
+        assert_eq!(sys.result(me), Some(Ok(1)), "it is heard");
+        assert!(!open(sys), "no more of them");
+        sys.blocks(Call::EventWait, &[isr, FOREVER]);
+        assert!(!open(sys), "asking does not help");
+        assert_eq!(sys.host.kernel.next_alarm(), Nanos(5 * MS - 2_000 + 2_000));
+        sys.until(5 * MS);
+        assert_eq!(sys.result(me), Some(Ok(0)), "it asks again");
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(open(sys));
+    });
+}
+
+#[test]
+fn who_begins_anew_does_not_get_around_a_line_that_is_held() {
+    const MS: u64 = 1_000_000;
+    let plan = lab::plan().device("gong", 6, true, EVERYBODY).every(MS);
+    lab::with(&plan, |sys| {
+        let isr = sys.await_bell("gong");
+        for at in [MS, MS + 10_000] {
+            sys.until(at);
+            sys.ring(1);
+            if at == MS {
+                sys.blocks(Call::EventWait, &[isr, FOREVER]);
+            }
+        }
+        sys.ok(Call::EventDelete, &[isr]);
+        let isr = sys.ok(Call::SetIsr, &[key("gong")]);
+        assert!(!sys.host.machine.irqs.contains(&6));
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(!sys.host.machine.irqs.contains(&6));
+        sys.until(3 * MS);
+        assert_eq!(sys.err(Call::EventWait, &[isr, NOW]), WouldBlock);
+        assert!(sys.host.machine.irqs.contains(&6), "it may come again");
     });
 }

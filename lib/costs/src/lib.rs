@@ -23,7 +23,7 @@ pub mod targets;
 
 pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 pub use limits::{Counts, KERNEL, KernelTimes, Lost};
-pub use overheads::{Prices, sleepers};
+pub use overheads::Prices;
 
 /// Whatever the archive may declare, the servers of the kernel can count.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -30,13 +30,21 @@ impl Prices {
         switch: SWITCH_GRACE,
     };
 
-    /// How long everybody may wait for the kernel once in a busy period: its longest path, and one
-    /// alarm of each sleeper. A sleeper rings once while none of them gets to run, because it has
-    /// to run to be set again.
+    /// By how much a budget may be exceeded, which the next replenishment pays: its end is enforced
+    /// one path late, and at the start it may already owe the alarm that woke it and the way back
+    /// of whom it preempts.
     #[must_use]
     #[inline(always)]
-    pub const fn section(&self, sleepers: u64) -> Nanos {
-        Nanos(self.path.0.saturating_add(self.top_half.0.saturating_mul(sleepers)))
+    pub const fn overrun(&self) -> Nanos {
+        Nanos(self.path.0.saturating_add(self.top_half.0).saturating_add(self.switch.0))
+    }
+
+    /// A section and one interrupt more of each of so many devices: an interrupt that comes too soon
+    /// is held against its device only after it came.
+    #[must_use]
+    #[inline(always)]
+    pub const fn with_early(&self, section: Nanos, devices: u64) -> Nanos {
+        Nanos(section.0.saturating_add(self.top_half.0.saturating_mul(devices)))
     }
 
     /// What a Main VCPU with a list of `replenishments` wants in each period besides its budget: a
@@ -47,34 +55,27 @@ impl Prices {
         Nanos(self.switch.0.saturating_mul(2 * replenishments as u64))
     }
 
-    /// All of it for the closed forms: with `sleepers`, with devices that interrupt at these
-    /// distances, and with I/O VCPUs that are woken so often in such a time.
+    /// All of it for the closed forms: with devices that interrupt at these distances, and with I/O
+    /// VCPUs that are woken so often in such a time. Alarms are not among it: one rings only when
+    /// its VCPU could run, and that VCPU pays.
     #[must_use]
     #[inline(always)]
     pub fn overheads(
         &self,
-        sleepers: u64,
         devices: impl Iterator<Item = Nanos>,
         ios: impl Iterator<Item = (u8, Nanos)>,
     ) -> Overheads {
-        let (section, overrun) = (self.section(sleepers), self.path);
+        let (section, overrun) = (self.path, self.overrun());
         let mut sum = Overheads { section, overrun, ..Overheads::NONE };
         for distance in devices {
             sum = sum.with_top_half(self.top_half, distance);
+            sum.section = self.with_early(sum.section, 1);
         }
         for (wakes, interval) in ios {
             sum = sum.with_top_half(self.switches(wakes), interval);
         }
         sum
     }
-}
-
-/// Threads and events of the processes that may use a VCPU, given `(threads, events)` of each: the
-/// alarms of all others wait until no VCPU wants to run.
-#[must_use]
-#[inline(always)]
-pub fn sleepers(reserving: impl Iterator<Item = (u16, u16)>) -> u64 {
-    reserving.map(|(threads, events)| u64::from(threads) + u64::from(events)).sum()
 }
 
 #[cfg(test)]
@@ -84,11 +85,9 @@ mod tests {
     #[test]
     fn each_thing_counts_once() {
         let prices = Prices { path: Nanos(1_000), top_half: Nanos(10), switch: Nanos(100) };
-        let sleeping = sleepers([(2, 1), (3, 0)].into_iter());
-        assert_eq!(sleeping, 6);
         let devices = [Nanos(50), Nanos(70)].into_iter();
-        let found = prices.overheads(sleeping, devices, [(3, Nanos(10_000))].into_iter());
-        assert_eq!((found.section, found.overrun), (Nanos(1_060), Nanos(1_000)));
+        let found = prices.overheads(devices, [(3, Nanos(10_000))].into_iter());
+        assert_eq!((found.section, found.overrun), (Nanos(1_020), Nanos(1_110)));
         assert_eq!(found.top_halves, Nanos(10 + 10 + 2 * 3 * 100));
         assert_eq!(prices.switches(8), Nanos(1_600));
     }

@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::{
     IoVcpu, Losses, MainVcpu, Queue, Share, Source, System, dp_queues,
 };
-use diapason_costs::{KernelTimes, sleepers};
+use diapason_costs::KernelTimes;
 use diapason_system::Server;
 
 /// One core, as the analysis sees it.
@@ -51,11 +51,11 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     let prices = costs.prices(dp_queues(&core.system.mains));
     let cost = prices.top_half;
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
-    core.system.kernel_section = prices.section(sleeping(described));
-    // Each replenishment of a less urgent VCPU rings, too.
-    core.system.lower_timer = prices.top_half;
-    // A budget may end while the kernel is busy.
-    core.system.overrun = prices.path;
+    let devices = core.system.sources.len() as u64;
+    core.system.kernel_section = prices.with_early(prices.path, devices);
+    // An alarm rings only when its VCPU could run, and that VCPU pays: a replenishment, too.
+    core.system.lower_timer = Nanos::ZERO;
+    core.system.overrun = prices.overrun();
     core.system.switch = prices.switch;
     core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
     let lost = costs.lost();
@@ -66,13 +66,6 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
         rare: lost.ending,
     };
     core
-}
-
-/// Sleepers of the processes that may use a VCPU.
-fn sleeping(described: &diapason_system::System) -> u64 {
-    let processes = described.processes.iter().enumerate();
-    let reserving = processes.filter(|(index, _)| described.may_reserve(*index));
-    sleepers(reserving.map(|(_, process)| (process.threads, process.events)))
 }
 
 fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {

@@ -188,7 +188,7 @@ fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
 fn kernel(plan: &Plan) -> String {
     let system = &plan.core.system;
     format!(
-        "the kernel's longest path and alarms take {}, a switch {}; each replenishment in a list \
+        "the kernel's longest path takes {}, a switch {}; each replenishment in a list \
          is charged two switches a period",
         human(system.kernel_section.0),
         human(system.switch.0)

@@ -206,6 +206,16 @@ impl Pibs {
         }
     }
 
+    /// Take `amount` as used without the processor being used: for work done in advance or by
+    /// others. It delays the next grant as any use does.
+    pub fn levy(&mut self, amount: Nanos) {
+        self.used += amount;
+        self.left = self.left - amount;
+        if self.left == Nanos::ZERO {
+            self.settle();
+        }
+    }
+
     /// Sets share and cap from now on. Nothing is granted that was not due anyway.
     pub fn set(&mut self, share: u32, cap: Nanos) {
         self.settle();

@@ -251,6 +251,23 @@ impl SporadicServer {
         left
     }
 
+    /// Take `amount` of the budget as used, as soon as it is eligible, without the processor being
+    /// used: for work done in advance or by others. It returns as S3 has it.
+    pub fn levy(&mut self, amount: Nanos) {
+        let mut left = amount.min(self.budget);
+        while left > Nanos::ZERO {
+            let head = self.head();
+            let part = left.min(self.left_of_head());
+            left = left - part;
+            self.used += part;
+            if self.used >= head.amount {
+                self.used = Nanos::ZERO;
+                self.pop();
+                self.push(Chunk { eligible: head.eligible + self.period, ..head });
+            }
+        }
+    }
+
     /// Sets budget and period from now on. A smaller budget removes the part furthest in the
     /// future. Added budget comes one new period from now, so that changing to and fro gains
     /// nothing, and nothing used returns before it. The first supply after a change is that of a

@@ -54,7 +54,14 @@ impl Event {
     /// Waits like [`Event::wait`], with a hint.
     #[inline(always)]
     pub fn wait_then(&self, deadline: Nanos, hint: Hint) -> Result<u64, Errno> {
-        call3(CallNumber::EventWait, self.0, deadline.0, hint.raw())
+        loop {
+            let count = call3(CallNumber::EventWait, self.0, deadline.0, hint.raw())?;
+            // Nothing occurred: an interrupt that came too soon was held back until now, and the
+            // kernel lets it through when it is asked again.
+            if count > 0 {
+                return Ok(count);
+            }
+        }
     }
 
     /// The handle as the kernel knows it.

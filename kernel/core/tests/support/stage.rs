@@ -78,7 +78,8 @@ pub fn play_with<R>(
 ) -> R {
     let bytes = script.plan().to_bytes();
     let archive = Archive::parse(&bytes).expect("a possible script");
-    with_kernel(&archive, |kernel| {
+    with_kernel(&archive, |mut kernel| {
+        kernel.takes_no_time();
         let mut stage = Stage::new(Host::boot(kernel), script, late_max, seed);
         look(&stage);
         while stage.step(end) {

@@ -295,9 +295,14 @@ impl Storm<'_> {
         let mut number =
             if wild { self.random.below(WEIGHTS.len() as u64) } else { self.sensible(process) };
         let mut arguments = [0; 5];
+        let caller = self.shell.running();
         for (place, argument) in arguments.iter_mut().enumerate() {
             let odd = wild && self.random.one_in(2);
             *argument = if odd { self.anything() } else { self.plausible(process, number, place) };
+            if self.shell.running() != caller {
+                // It opened something first, and an alarm rang meanwhile.
+                return;
+            }
         }
         if number == Call::MboxCall as u64 && !wild {
             let known = &self.memos[process as usize].mailboxes;
@@ -311,7 +316,6 @@ impl Storm<'_> {
                 }
             }
         }
-        let caller = self.shell.running();
         self.last_calls[caller.index() as usize] = number;
         let quick = self.shell.call(number, arguments);
         if let Some(result) = quick
@@ -413,7 +417,7 @@ impl Storm<'_> {
             Call::MboxCreate => key("b2"),
             _ => 0,
         };
-        let caller = self.shell.running();
+        let (caller, process) = (self.shell.running(), self.shell.process());
         self.last_calls[caller.index() as usize] = call as u64;
         let words = match call {
             Call::VcpuCreate => [key, 1_000, 500_000, 4, 1],
@@ -421,7 +425,7 @@ impl Storm<'_> {
         };
         let result = self.shell.call(call as u64, words);
         self.note_delivered();
-        let first_event = Handle::new(Kind::Event, 8 + 3 * (self.shell.process() - 2), 1).0;
+        let first_event = Handle::new(Kind::Event, 8 + 3 * (process - 2), 1).0;
         result.filter(|r| decode_result(*r).is_ok()).unwrap_or(first_event)
     }
 

@@ -18,8 +18,8 @@ use diapason_abi::record::Record;
 use diapason_abi::recorder::ENTRY_BYTES;
 use diapason_abi::{Nanos, PAGE, layout};
 use diapason_core::{
-    Alarm, Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process,
-    Segment, Semaphore, Sizes, Thread, Vcpu,
+    Cause, Condition, Device, Event, Frame, Kernel, Mailbox, Message, Pools, Process, Segment,
+    Semaphore, Sizes, Thread, Vcpu,
 };
 
 // What the pools are filled with. Named, so that the linker script can tell these constants from
@@ -34,7 +34,7 @@ static EMPTY_EVENT: Event = Event::EMPTY;
 static EMPTY_SEGMENT: Segment = Segment::EMPTY;
 static EMPTY_DEVICE: Device = Device::EMPTY;
 static EMPTY_FRAME: Frame = Frame::UNLINKED;
-static EMPTY_ALARM: Alarm = Alarm::UNUSED;
+
 static EMPTY_VCPU: Vcpu = Vcpu::EMPTY;
 
 /// Make the shell; returns whether the run is observed.
@@ -196,11 +196,6 @@ fn pools(sizes: &Sizes, memory: &mut BootMemory) -> Pools<'static> {
             devices: memory.array(sizes.devices, Some(&EMPTY_DEVICE)),
             frames: memory.array(sizes.frames, Some(&EMPTY_FRAME)),
             vcpus: memory.array(sizes.vcpus, Some(&EMPTY_VCPU)),
-            alarms: [
-                memory.array(sizes.alarms(), Some(&EMPTY_ALARM)),
-                memory.array(sizes.alarms(), Some(&EMPTY_ALARM)),
-            ],
-            places: memory.array(sizes.alarms(), None),
         }
     }
 }

@@ -4,6 +4,16 @@ use super::*;
 use diapason_abi::CallNumber as Call;
 use diapason_abi::MESSAGE_BYTES;
 
+impl Event {
+    /// When a timer rings: only for somebody who waits for it.
+    pub(super) fn due(&self) -> Option<u64> {
+        match self.source {
+            Source::Timer { next: next @ 1.., .. } if self.waiter.is_some() => Some(next),
+            _ => None,
+        }
+    }
+}
+
 impl Model {
     fn mailbox(&self, word: u64) -> Result<usize, Outcome> {
         self.lookup(Kind::Mailbox, word, |model, index| {
@@ -23,7 +33,9 @@ impl Model {
     fn raise(&mut self, id: usize, count: u64) {
         let e = &mut self.events[id];
         e.pending = (u64::from(e.pending) + count).min(u64::from(u32::MAX)) as u32;
-        if let Some(waiter) = e.waiter.take() {
+        if e.pending > 0
+            && let Some(waiter) = e.waiter.take()
+        {
             let pending = std::mem::take(&mut e.pending);
             self.wake(waiter, u64::from(pending));
         }
@@ -41,20 +53,10 @@ impl Model {
         count
     }
 
-    /// A periodic timer rings at its next expiry, unless somebody has yet to ask for the last.
-    fn rearm(&mut self, id: usize) {
-        let e = &mut self.events[id];
-        if let Source::Timer { next, .. } = e.source {
-            e.due = (next > 0 && e.pending == 0).then_some(next);
-        }
-    }
-
-    /// A timer's time has come.
+    /// A timer's time has come, and somebody waits for it.
     pub(super) fn fire(&mut self, id: usize) {
-        self.events[id].due = None;
         let count = self.expiries(id);
         self.raise(id, count);
-        self.rearm(id);
     }
 
     /// A device interrupts.
@@ -241,11 +243,12 @@ impl Model {
 
     fn timer_start(&mut self, a: [u64; 5]) -> Step {
         let id = self.event(a[0])?;
+        let passed = self.expiries(id);
         let Source::Timer { period, next } = &mut self.events[id].source else {
             return Err(Outcome::Refused(Errno::Busy));
         };
         (*period, *next) = (a[2], if a[1] < u64::MAX { a[1] } else { 0 });
-        self.events[id].due = (a[1] > 0 && a[1] < u64::MAX).then_some(a[1]);
+        self.raise(id, passed);
         Ok(Outcome::Done(0))
     }
 
@@ -254,14 +257,8 @@ impl Model {
         if self.events[id].waiter.is_some() {
             return Err(Outcome::Refused(Errno::Busy));
         }
-        if matches!(self.events[id].source, Source::Timer { period: 1.., .. })
-            && self.events[id].due.is_none()
-        {
-            let missed = self.expiries(id) as u32;
-            let pending = std::mem::take(&mut self.events[id].pending);
-            self.rearm(id);
-            self.events[id].pending = pending + missed;
-        }
+        let missed = self.expiries(id) as u32;
+        self.events[id].pending += missed;
         let e = &mut self.events[id];
         if e.pending > 0 {
             return Ok(Outcome::Done(u64::from(std::mem::take(&mut e.pending))));
@@ -278,7 +275,7 @@ impl Model {
 
     pub(super) fn destroy_event(&mut self, id: usize) {
         let e = &mut self.events[id];
-        (e.alive, e.due) = (false, None);
+        e.alive = false;
         let (source, waiter) = (e.source, e.waiter.take());
         if let Source::Irq(device) = source {
             (self.devices[device].event, self.devices[device].open) = (None, false);

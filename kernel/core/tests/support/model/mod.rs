@@ -159,8 +159,6 @@ pub struct Event {
     pub source: Source,
     pub pending: u32,
     pub waiter: Option<usize>,
-    /// When a timer rings: never while occurrences wait to be asked for, if it is periodic.
-    pub due: Option<u64>,
 }
 
 /// A device: the line's number, its kind, its event, and whether the line is let through.

@@ -204,9 +204,9 @@ impl Model {
             self.conditions.push(Condition { allowed, ..Condition::default() });
         }
         for _ in 0..PRIVATE.2 {
-            let (source, waiter, due) = (Source::Plain, None, None);
+            let (source, waiter) = (Source::Plain, None);
             let (alive, generation, pending) = (false, 0, 0);
-            self.events.push(Event { allowed, alive, generation, source, pending, waiter, due });
+            self.events.push(Event { allowed, alive, generation, source, pending, waiter });
         }
     }
 
@@ -363,7 +363,7 @@ impl Model {
     /// When the next alarm is due.
     pub fn next_alarm(&self) -> u64 {
         let threads = self.threads.iter().filter_map(|t| t.due);
-        threads.chain(self.events.iter().filter_map(|e| e.due)).min().unwrap_or(u64::MAX)
+        threads.chain(self.events.iter().filter_map(Event::due)).min().unwrap_or(u64::MAX)
     }
 
     /// The timer interrupt.
@@ -373,10 +373,10 @@ impl Model {
             if next == u64::MAX || next > self.now {
                 break;
             }
-            if let Some(thread) = self.threads.iter().position(|t| t.due == Some(next)) {
-                self.time_out(thread);
-            } else if let Some(event) = self.events.iter().position(|e| e.due == Some(next)) {
+            if let Some(event) = self.events.iter().position(|e| e.due() == Some(next)) {
                 self.fire(event);
+            } else if let Some(thread) = self.threads.iter().position(|t| t.due == Some(next)) {
+                self.time_out(thread);
             }
         }
         self.decide();

@@ -1,0 +1,213 @@
+//! Alarms: which may interrupt whom, and who pays for it.
+//!
+//! An alarm rings only if the VCPU of its thread could run then: that VCPU has budget, and is more
+//! urgent than the one that runs, or may be (by deadline). All others are held back, those of
+//! threads without a VCPU until no VCPU wants to run. What is held back loses nothing: it rings in
+//! the entry in which it may, before the next thread is chosen, and its VCPU counts as woken when
+//! it was due.
+//!
+//! The VCPU that an alarm wakes mostly preempts the one that runs, and pays for the way there and
+//! back (`Kernel::fund`). If the other one goes on, because its deadline is earlier, that one is
+//! spared the interrupt, and the one that was woken pays for it, too. So nobody's budget pays for
+//! the alarms of others.
+
+use crate::alarm::{Group, PLAIN, URGENT, Wakes};
+use crate::kernel::{ALARMS_PER_ENTRY, Kernel};
+use crate::pool::Id;
+use crate::thread::ThreadId;
+use crate::vcpu::VcpuId;
+use diapason_abi::Nanos;
+use diapason_abi::archive::Archive;
+
+/// What entries cost those for whose sake they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fees {
+    /// An alarm that lets who is interrupted go on.
+    pub interrupt: Nanos,
+    /// The way back to who was preempted.
+    pub switch: Nanos,
+}
+
+impl Fees {
+    /// Returns the fees that the plan of this description counts.
+    pub fn of(archive: &Archive<'_>) -> Fees {
+        let header = &archive.header;
+        Fees {
+            interrupt: Nanos(header.interrupt_grace.into()),
+            switch: Nanos(header.switch_grace.into()),
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// This is a machine whose kernel takes no time: nobody pays for it.
+    #[cfg(any(test, feature = "host"))]
+    pub fn takes_no_time(&mut self) {
+        self.fees = Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO };
+    }
+
+    /// The group of a thread's alarms.
+    fn group(&self, thread: ThreadId) -> Group {
+        let vcpu = self.threads[thread].vcpu;
+        if vcpu.is_some() { vcpu.index() as Group } else { PLAIN }
+    }
+
+    /// Wake a thread that has no alarm at `due`. A due time of for ever sets nothing.
+    #[inline(always)]
+    pub(crate) fn set_alarm(&mut self, thread: ThreadId, due: Nanos) {
+        if due < Nanos::FOREVER {
+            let group = self.group(thread);
+            self.alarms.set(&mut self.threads, thread, due, group);
+            self.wake_later(self.threads[thread].vcpu);
+        }
+    }
+
+    /// Forget the alarm of a thread, if it has one.
+    #[inline(always)]
+    pub(crate) fn cancel_alarm(&mut self, thread: ThreadId) {
+        if self.threads[thread].alarm.is_set() {
+            self.alarms.cancel(&mut self.threads, thread);
+            self.wake_later(self.threads[thread].vcpu);
+        }
+    }
+
+    /// The alarms of a VCPU changed: if nothing of it is ready, when does it want to be woken?
+    #[inline(always)]
+    fn wake_later(&mut self, vcpu: VcpuId) {
+        if vcpu.is_some() && self.vcpus[vcpu].ready.is_empty() {
+            self.find_wake(vcpu);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn find_wake(&mut self, vcpu: VcpuId) {
+        let (v, rank) = (&self.vcpus[vcpu], self.vcpus[vcpu].rank);
+        let at = self.wake_of(vcpu).unwrap_or(v.eligible_at());
+        self.alarms.wake(&self.threads, rank, at);
+    }
+
+    /// When a VCPU of which nothing is ready wants to be woken, and can be; none if it is ready.
+    pub(crate) fn wake_of(&self, vcpu: VcpuId) -> Option<Nanos> {
+        let v = &self.vcpus[vcpu];
+        if !v.ready.is_empty() {
+            return None;
+        }
+        let due = self.alarms.first_due(&self.threads, vcpu.index() as Group);
+        Some(due.max(v.eligible_at()))
+    }
+
+    /// A VCPU is ranked, or no longer.
+    #[inline(never)]
+    pub(crate) fn rank(&mut self, vcpu: VcpuId, ranked: bool) {
+        if ranked {
+            self.scheduler.rank(&mut self.vcpus, vcpu);
+        } else {
+            self.scheduler.unrank(&mut self.vcpus, vcpu);
+        }
+        let mut wakes = Wakes::of_ranks(self.scheduler.ranks);
+        for rank in 0..self.scheduler.ranks {
+            let vcpu = self.scheduler.ranked(rank);
+            let eligible = self.scheduler.eligible >> (rank % 64) & 1 == 1;
+            let ready = if eligible { Nanos::FOREVER } else { self.vcpus[vcpu].eligible_at() };
+            wakes.set(rank, self.wake_of(vcpu).unwrap_or(ready));
+        }
+        self.alarms.wakes = wakes;
+        self.alarms.note(&self.threads);
+    }
+
+    /// Ring what may ring now, and let whoever runs then be paid for.
+    #[inline(never)]
+    pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
+        let (mut next, mut rung) = (self.next_ring(), 0u64);
+        for _ in 0..ALARMS_PER_ENTRY {
+            if next > self.now {
+                break;
+            }
+            rung |= self.ring_next();
+            run = self.choose_again();
+            next = self.next_ring();
+        }
+        self.fund(next, rung);
+        run
+    }
+
+    #[inline(never)]
+    fn choose_again(&mut self) -> ThreadId {
+        self.chosen()
+    }
+
+    /// The VCPU of the chosen place, if its budget is what is used.
+    fn funded(&self) -> VcpuId {
+        let place = self.scheduler.place;
+        if self.scheduler.eligible == 0 || place.is_none() {
+            return Id::NONE;
+        }
+        self.threads[place].vcpu
+    }
+
+    /// When the next alarm is due that may interrupt the chosen place.
+    #[inline(always)]
+    fn next_ring(&self) -> Nanos {
+        let vcpu = self.funded();
+        if vcpu.is_none() {
+            return self.alarms.next_due();
+        }
+        let above = self.alarms.wakes.from(self.scheduler.lowest_above(self.vcpus[vcpu].rank));
+        let own = self.alarms.first_due(&self.threads, vcpu.index() as Group);
+        above.min(own).min(self.alarms.first_due(&self.threads, URGENT))
+    }
+
+    /// Ring one alarm that is due and may ring. Returns the bit of the VCPU that was woken.
+    #[inline(never)]
+    fn ring_next(&mut self) -> u64 {
+        let funded = self.funded();
+        let own = if funded.is_some() { funded.index() as Group } else { PLAIN };
+        for group in [URGENT, own] {
+            if self.alarms.first_due(&self.threads, group) <= self.now {
+                self.timed_out(self.alarms.first(group));
+                return 0;
+            }
+        }
+        let lowest = match funded.is_some() {
+            true => self.scheduler.lowest_above(self.vcpus[funded].rank),
+            false => 0,
+        };
+        let due = |rank: &u8| self.alarms.wakes.of(*rank) <= self.now;
+        let Some(rank) = (lowest..self.scheduler.ranks).rev().find(due) else { return 0 };
+        let vcpu = self.scheduler.ranked(rank);
+        if self.vcpus[vcpu].ready.is_empty() {
+            let thread = self.alarms.first(vcpu.index() as Group);
+            let due = self.threads[thread].alarm.due();
+            self.vcpus[vcpu].wake_server(due);
+            self.timed_out(thread);
+        } else {
+            self.refresh(vcpu);
+        }
+        1 << (vcpu.index() & 63)
+    }
+
+    /// VCPUs whose alarms rang pay for that, unless they run now or the plan counts their way, and
+    /// `payer` does not. Returns what that one is spared.
+    #[inline(never)]
+    pub(crate) fn charge_rings(&mut self, mut rung: u64, payer: VcpuId) -> Nanos {
+        let mut spared = Nanos::ZERO;
+        while let Some(index) = rung.checked_ilog2() {
+            rung &= !(1 << index);
+            let vcpu = Id::new(index as u16);
+            if vcpu != payer {
+                spared += self.fees.interrupt;
+                if !self.vcpus[vcpu].take_way(self.now) {
+                    self.levy(vcpu, self.fees.interrupt);
+                }
+            }
+        }
+        spared
+    }
+
+    /// A VCPU pays in advance for what others are spared for its sake.
+    #[inline(never)]
+    pub(crate) fn levy(&mut self, vcpu: VcpuId, amount: Nanos) {
+        self.vcpus[vcpu].levy(amount);
+        self.refresh(vcpu);
+    }
+}
