@@ -95,7 +95,6 @@ calls! {
     EventCreate = 27,
     /// `(event, deadline, hint)` → number of occurrences since the last wait.
     EventWait = 28,
-    /// `(event)`.
     EventDelete = 29,
     /// `(key)` → address of the granted device's registers, with their [pages](mapped); `Absent` if
     /// the machine has no such device.

@@ -7,9 +7,7 @@
 use crate::archive::Refusal;
 use crate::{PAGE, layout};
 
-/// May be executed.
 pub const EXECUTE: u32 = 1;
-/// May be written.
 pub const WRITE: u32 = 2;
 
 const LOAD: u32 = 1;
@@ -24,7 +22,6 @@ const DT_RELA_SIZE: u64 = 8;
 /// A part of the program's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// [`EXECUTE`] and [`WRITE`].
     pub flags: u32,
     /// Offset of its bytes in the file.
     pub offset: u64,

@@ -10,7 +10,6 @@ macro_rules! causes {
         pub enum FaultCause { $($(#[$doc])* $name = $number,)* }
 
         impl FaultCause {
-            /// Every cause.
             pub const ALL: &'static [FaultCause] = &[$(FaultCause::$name,)*];
 
             /// The cause with this number, if there is one.
@@ -122,7 +121,6 @@ pub struct FaultReport {
     pub process: u16,
     /// The thread's slot in its process.
     pub thread: u16,
-    /// Why.
     pub cause: FaultCause,
     /// The address or argument concerned (a call's number for `BadCall`).
     pub address: u64,
@@ -132,7 +130,6 @@ pub struct FaultReport {
     pub time: u64,
     /// The process's key, for restarting it.
     pub key: u64,
-    /// Restarts so far.
     pub restarts: u32,
     /// Most restarts its description allows (`u32::MAX`: no limit).
     pub restarts_max: u32,

@@ -8,13 +8,10 @@ pub enum Kind {
     Thread = 1,
     /// A mutex or counting semaphore.
     Semaphore = 2,
-    /// A condition variable.
     Condition = 3,
-    /// A mailbox.
     Mailbox = 4,
     /// A source of events: a timer, an interrupt, a mailbox's arrivals.
     Event = 5,
-    /// A virtual CPU.
     Vcpu = 6,
 }
 
@@ -27,7 +24,6 @@ pub enum Kind {
 pub struct Handle(pub u64);
 
 impl Handle {
-    /// Names nothing.
     pub const NONE: Handle = Handle(0);
 
     /// The handle of generation `generation` (1 or more) of slot `index`.

@@ -19,19 +19,14 @@ pub const IMAGE: u64 = 0;
 /// The pristine contents of a program's data, read-only, at this distance from the data itself.
 /// The runtime copies it at every start, so a restart costs the kernel nothing.
 pub const DATA_IMAGE: u64 = 0x0400_0000;
-/// Thread stacks.
 pub const STACKS: u64 = 0x0800_0000;
 /// Distance between two threads' stack tops; the largest stack is one page smaller.
 pub const STACK_STRIDE: u64 = 0x4_0000;
-/// Memory from `mem_alloc`.
 pub const HEAP: u64 = 0x1000_0000;
 /// Most pages of heap one process can have (128 MiB).
 pub const HEAP_PAGES_MAX: u64 = 0x8000;
-/// Shared segments.
 pub const SEGMENTS: u64 = 0x2000_0000;
-/// Device registers.
 pub const DEVICES: u64 = 0x3000_0000;
-/// The information page.
 pub const INFO: u64 = 0x3fe0_0000;
 /// Size of one segment or device slot: what one page table maps.
 pub const SLOT: u64 = 0x20_0000;

@@ -13,7 +13,6 @@ macro_rules! records {
         pub enum Record { $($(#[$doc])* $name = $number,)* }
 
         impl Record {
-            /// Every record.
             pub const ALL: &'static [Record] = &[$(Record::$name,)*];
 
             /// The record with this number, if there is one.
@@ -147,11 +146,9 @@ const _: () = assert!(Record::Measured.fields().len() == 1 + MEASURED_WORDS);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum KernelCause {
-    /// A system call.
     Call = 0,
     /// A fault of a thread.
     Fault = 1,
-    /// The timer.
     Timer = 2,
     /// A device's interrupt: its top half.
     Interrupt = 3,
@@ -161,15 +158,10 @@ pub enum KernelCause {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protection {
-    /// No-execute pages.
     NoExecute = 0,
-    /// Supervisor-mode execution prevention.
     Smep = 1,
-    /// Supervisor-mode access prevention.
     Smap = 2,
-    /// User-mode instruction prevention.
     Umip = 3,
-    /// Global pages.
     GlobalPages = 4,
     /// Timer with absolute deadlines.
     TscDeadline = 5,
@@ -185,7 +177,6 @@ pub mod exit {
     pub const FINISHED: u8 = 0x10;
     /// Nothing is left that could run.
     pub const HALTED: u8 = 0x11;
-    /// The kernel panicked.
     pub const PANIC: u8 = 0x20;
     /// The archive could not be used.
     pub const NO_ARCHIVE: u8 = 0x21;

@@ -4,9 +4,7 @@
 //! decisions to the last one. An entry is ten words; user bytes the core read on the way to it
 //! come before it, as [`EntryKind::Bytes`] entries.
 
-/// Words per entry.
 pub const ENTRY_WORDS: usize = 10;
-/// Bytes per entry.
 pub const ENTRY_BYTES: usize = ENTRY_WORDS * 8;
 
 /// The kind of an entry.
@@ -17,13 +15,10 @@ pub enum EntryKind {
     Quick = 1,
     /// A call decided by `enter`.
     Syscall = 2,
-    /// The timer.
     Timer = 3,
-    /// A device interrupt.
     Irq = 4,
     /// A fault of the running thread.
     Fault = 5,
-    /// The first entry.
     Boot = 6,
     /// User memory read on the way to the next entry that is not this kind: up to 64 bytes.
     Bytes = 7,
@@ -63,7 +58,6 @@ pub struct Entry {
     pub has_result: bool,
     /// Clock at entry; 0 for calls that changed no schedule.
     pub now: u64,
-    /// See above.
     pub arguments: [u64; 5],
     /// The result of the thread's call.
     pub result: u64,

@@ -9,7 +9,6 @@ use crate::Key;
 /// The mark that stands in an image before the room for settings. It occurs nowhere else.
 pub const MARK: [u64; 4] =
     [0x9d4c_1f27_e85a_b36e, 0x23f0_6b91_7ac4_d85f, 0xc6e1_583a_0d97_b24b, 0x7b38_a2d5_914e_60fc];
-/// Words of room.
 pub const WORDS: usize = 124;
 
 /// Lists of numbers, each with a name.
@@ -23,7 +22,6 @@ pub struct Settings([u64; WORDS]);
 pub struct Full;
 
 impl Settings {
-    /// None.
     pub const NONE: Settings = Settings([0; WORDS]);
 
     /// As they are in an image, whatever is there.

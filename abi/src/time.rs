@@ -12,7 +12,6 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// Boot; as a deadline it means "do not block".
     pub const ZERO: Nanos = Nanos(0);
-    /// No deadline.
     pub const FOREVER: Nanos = Nanos(u64::MAX);
 
     /// Returns a duration of `n` microseconds.

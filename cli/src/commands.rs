@@ -15,10 +15,9 @@ use diapason_system::RunOptions;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What `run` was asked to do.
+/// The request to `run`.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// The description.
     pub system: PathBuf,
     /// Length of the run in ns.
     pub horizon_ns: u64,
@@ -30,7 +29,7 @@ pub struct RunRequest {
     pub watch: bool,
     /// Which captures of USB devices outside the machine are wanted.
     pub captures: Request,
-    /// What to do about a missing emulator.
+    /// The reaction to a missing emulator.
     pub missing: Missing,
     /// Boot it even if its plan does not hold.
     pub unproved: Option<Unproved>,
@@ -65,10 +64,9 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     report(request.json, &session, &run, Addition::default())
 }
 
-/// What else there is to say at the end of a run.
+/// The additions at the end of a run.
 #[derive(Default)]
 pub(crate) struct Addition {
-    /// Below the tables.
     pub text: String,
     /// The same as fields of the JSON object.
     pub json: Vec<(String, serde_json::Value)>,
@@ -143,7 +141,7 @@ pub(crate) fn as_json(
     json
 }
 
-/// What a command exits with after a run.
+/// Returns the exit code of a command after a run.
 ///
 /// # Errors
 /// If the run shows a bug of ours.

@@ -17,7 +17,7 @@ pub enum Line {
     Log {
         /// Its place in the description.
         process: u16,
-        /// What it said.
+        /// The text of the line.
         text: String,
     },
     /// Anything else, as it came.

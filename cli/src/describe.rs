@@ -9,8 +9,8 @@ use std::path::Path;
 /// Reads and checks the description of one host.
 ///
 /// # Errors
-/// Whatever is wrong with it, as a compiler would say it; or that it lists several hosts, or has
-/// several cores.
+/// Returns the mistakes in the form of a compiler's messages. A list of hosts and a system with
+/// several cores are mistakes here.
 pub fn describe(path: &Path) -> Result<System, Failure> {
     match describe_any(path)? {
         Description::One(system) => Ok(*system),
@@ -37,7 +37,7 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
 /// Reads and checks a description of one host or of several.
 ///
 /// # Errors
-/// Whatever is wrong with it, as a compiler would say it.
+/// Returns the mistakes in the form of a compiler's messages.
 pub fn describe_any(path: &Path) -> Result<Description, Failure> {
     let text = Input::Description.text(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
@@ -70,7 +70,7 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
-/// What is wrong with a description, in colour where a person reads it.
+/// Prints the mistakes of a description, in colour where a person reads them.
 pub(crate) fn refused(diagnostics: &Diagnostics) -> Failure {
     let for_a_person = std::io::stderr().is_terminal();
     Failure::Input(if for_a_person { diagnostics.coloured() } else { diagnostics.plain() })

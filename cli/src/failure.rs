@@ -1,4 +1,4 @@
-//! Whose fault it is when a command cannot do its work, and the exit code that says so.
+//! The blame for a command that cannot do its work, and the exit code that says so.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ pub const UNPROVED: u8 = 5;
 /// Why a command stopped before it had a verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// What the user gave cannot be used. The text says where and what to change.
+    /// The user's input cannot be used. The text says where and what to change.
     Input(String),
-    /// What the user describes makes sense, but its promises cannot be kept. The text says which
-    /// fails first and what would fit.
+    /// The description makes sense, but its promises cannot be kept. The text says which fails
+    /// first and what would fit.
     NotAdmitted(String),
     /// Diapason itself is wrong: kernel panic, hang, a build that fails.
     Ours(String),
@@ -25,7 +25,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the command exits with.
+    /// Returns the exit code of the command.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {

@@ -10,9 +10,7 @@ use std::path::Path;
 /// Bytes of an image by kind of section.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
-    /// Code.
     pub text: u64,
-    /// Constants.
     pub rodata: u64,
     /// Data with a start value.
     pub data: u64,
@@ -25,7 +23,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Code and constants.
+    /// Returns the bytes of code and constants.
     #[must_use]
     pub const fn image(&self) -> u64 {
         self.text + self.rodata

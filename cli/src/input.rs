@@ -15,11 +15,8 @@ pub enum Input {
     Description,
     /// A log of a CAN bus.
     Log,
-    /// A DBC file.
     Dbc,
-    /// A source file.
     Source,
-    /// A program.
     Program,
 }
 

@@ -1,4 +1,4 @@
-//! Who refers to whom in a linked image, from the relocations the linker left in it.
+//! The references in a linked image, from the relocations that the linker left in it.
 //!
 //! A disassembly shows calls but not every address that is taken; the relocations are what the
 //! linker itself went by.
@@ -12,16 +12,13 @@ use std::ops::Range;
 pub struct Part {
     /// As the linker knows it.
     pub name: String,
-    /// Its addresses.
     pub at: Range<u64>,
 }
 
 /// An address that a place in the image holds or computes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// The place.
     pub from: u64,
-    /// The address.
     pub to: u64,
     /// The symbol that was named; empty if it was a section.
     pub symbol: String,
@@ -32,7 +29,7 @@ pub struct Reference {
 pub struct Linkage {
     /// Functions whose size is known: all but those written in assembly. By rising address.
     pub functions: Vec<Part>,
-    /// What the linker script defines: addresses by name.
+    /// The addresses that the linker script defines, by name.
     pub symbols: Vec<(String, u64)>,
     /// References made by what is loaded.
     pub references: Vec<Reference>,

@@ -1,4 +1,4 @@
-//! What a run shows while it runs: every line as a sentence, and of pipes one row a second.
+//! The output of a run while it runs: every line as a sentence, and for pipes one row a second.
 
 use crate::console::Line;
 use crate::duration::human;
@@ -65,10 +65,9 @@ fn is_final(record: Record) -> bool {
     )
 }
 
-/// What a line is to the table of pipes.
+/// The meaning of a line to the table of pipes.
 #[derive(PartialEq, Eq, Debug)]
 enum Heard {
-    /// Something else.
     Sentence,
     /// Part of a row.
     Part,

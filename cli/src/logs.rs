@@ -9,7 +9,7 @@ use diapason_system::{CanTraffic, System};
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// What a line of a log looks like.
+/// An example of a line of a log.
 const EXAMPLE: &str = "(1700000000.250001) can0 123#DEADBEEF";
 
 /// The frames of a log for a channel, from its first line on.
@@ -20,7 +20,7 @@ pub fn frames(channel: usize, log: &str) -> Result<VecDeque<(Nanos, Frame)>, Rep
     replay(log, &interface(channel))
 }
 
-/// What the interface of a channel is called in a log.
+/// Returns the name of a channel's interface in a log.
 fn interface(channel: usize) -> String {
     format!("can{channel}")
 }

@@ -1,4 +1,4 @@
-//! The `diapason` command. What it does is in the library; here are its words.
+//! The `diapason` command. The work is done in the library. This file has its words.
 
 use clap::{Parser, Subcommand};
 use diapason::Failure;
@@ -32,7 +32,6 @@ const EXIT_CODES: &str = "Exit codes: 0 everything holds; 1 a deadline or anothe
 enum Command {
     /// Prove a described system without running it: VCPUs, queues, response times, margin.
     Plan {
-        /// The system's description.
         system: PathBuf,
         /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
         #[arg(long, value_name = "RATE", value_parser = plan::clock)]
@@ -43,7 +42,6 @@ enum Command {
     },
     /// Boot a described system on the real kernel in QEMU.
     Run {
-        /// The system's description.
         system: PathBuf,
         #[command(flatten)]
         length: Length,
@@ -61,7 +59,6 @@ enum Command {
     },
     /// Simulate a described system: the same kernel core and programs, at virtual time.
     Sim {
-        /// The system's description.
         system: PathBuf,
         #[command(flatten)]
         length: Length,
@@ -118,13 +115,11 @@ enum Command {
     },
     /// Write one page about a described system: what is promised, and what a simulated run showed.
     Report {
-        /// The system's description.
         system: PathBuf,
         #[command(flatten)]
         length: Length,
         #[command(flatten)]
         chance: Chance,
-        /// The page.
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         out: PathBuf,
     },
@@ -141,7 +136,6 @@ enum Command {
     Signals {
         /// The log, such as `--candump` writes.
         log: PathBuf,
-        /// The DBC file.
         #[arg(long, value_name = "FILE")]
         dbc: PathBuf,
         /// Print JSON instead of a table.
@@ -208,7 +202,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command does; its exit code.
+/// Carries out a command and returns its exit code.
 fn execute(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Plan { system, clock, json } => {

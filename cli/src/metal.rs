@@ -14,12 +14,11 @@ use std::process::{Command, Stdio};
 
 /// The only target; its precompiled core library is all that is needed.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The kernel's package.
 pub const KERNEL: &str = "diapason-kernel";
 /// Folders whose sub-folders are packages of programs.
 pub const PROGRAM_FOLDERS: [&str; 3] = ["user/apps", "user/servers", "papers/apps"];
 
-/// What kind of image is built.
+/// The kind of image to build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Linked at fixed addresses, run in ring 0.
@@ -64,7 +63,6 @@ impl Kind {
         flags
     }
 
-    /// Its packages.
     fn packages(self, workspace: &Workspace) -> Result<Vec<String>, Failure> {
         match self {
             Kind::Kernel => Ok(vec![KERNEL.into()]),
@@ -73,7 +71,7 @@ impl Kind {
     }
 }
 
-/// What was built.
+/// The result of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The kernel's ELF file.

@@ -3,7 +3,7 @@
 use diapason_abi::Key;
 use diapason_system::System;
 
-/// What a system consists of, by its place in the description.
+/// The names of a system's parts, by their places in the description.
 #[derive(Clone, Default, Debug)]
 pub struct Names {
     processes: Vec<String>,

@@ -33,16 +33,15 @@ const LOOSE: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_milli
 /// A device, and where it is plugged in, as QEMU writes it: "2", or "1.3" behind a hub.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plug {
-    /// What it is.
+    /// The model of the device.
     pub model: UsbModel,
-    /// Where.
     pub port: String,
     /// As it is described.
     pub described: UsbPlug,
 }
 
-/// What is plugged into the first controller that something is plugged into: hubs before what is
-/// behind them, and by the order of ports.
+/// Returns the devices at the first controller with devices: hubs before the devices behind them,
+/// and by the order of ports.
 #[must_use]
 pub fn plugs(system: &System) -> Vec<Plug> {
     let first = system.usb.iter().map(|plug| plug.device).min();
@@ -66,9 +65,9 @@ pub fn plugs(system: &System) -> Vec<Plug> {
 
 /// Devices that are being served.
 pub struct Plugged {
-    /// What QEMU must be told.
+    /// The arguments for QEMU.
     pub arguments: Vec<OsString>,
-    /// Who serves the models, if there are any.
+    /// The thread that serves the models, if there are any.
     server: Option<JoinHandle<Result<Report, String>>>,
 }
 
@@ -108,8 +107,7 @@ impl Plugged {
         Ok(Plugged { arguments, server })
     }
 
-    /// What was served, now that QEMU has ended: a number that is equal for equal runs, if models
-    /// were.
+    /// Returns a number that is equal for equal runs, if models were served. QEMU must have ended.
     ///
     /// # Errors
     /// If the devices and QEMU lost each other.
@@ -210,7 +208,7 @@ fn type_at(mut monitor: UnixStream) {
     }
 }
 
-/// What a thread that serves models is, and what QEMU must be told of it.
+/// The arguments for QEMU, and the thread that serves models.
 type Serving = (Vec<OsString>, JoinHandle<Result<Report, String>>);
 
 /// Serves these models from sockets in `folder`. They cannot change threads, so they are made in

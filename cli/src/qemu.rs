@@ -31,8 +31,8 @@ const FLIGHT: &str = "flight.bin";
 /// Devices that QEMU has, by the class that a description calls for.
 const PLUGGABLE: [(u32, &str); 1] = [(0x0c_0330, "qemu-xhci")];
 
-/// What must be plugged in so that the machine has the PCI devices of `system`, as far as there is
-/// such a device: as many of a class as the highest `instance` says.
+/// Returns the devices to plug in so that the machine has the PCI devices of `system`, as far as
+/// there is such a device: as many of a class as the highest `instance` says.
 #[must_use]
 pub fn devices(system: &System) -> Vec<&'static str> {
     let number_of = |class: u32| {
@@ -46,12 +46,11 @@ pub fn devices(system: &System) -> Vec<&'static str> {
     each.flatten().collect()
 }
 
-/// What to boot.
+/// The request to boot.
 #[derive(Clone, Debug)]
 pub struct Boot<'a> {
     /// The kernel's ELF file.
     pub kernel: &'a Path,
-    /// The boot archive.
     pub archive: &'a [u8],
     /// Memory of the machine, in MiB.
     pub memory_mib: u64,
@@ -72,11 +71,10 @@ pub struct Boot<'a> {
 /// A boot that has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Booted {
-    /// How.
     pub ending: Ending,
     /// The flight record, if it was asked for.
     pub flight: Option<Vec<u8>>,
-    /// What the USB devices were asked and answered, as a number that is equal for equal runs.
+    /// A number for the requests and answers of the USB devices; it is equal for equal runs.
     pub served: Option<u64>,
 }
 
@@ -87,7 +85,6 @@ pub enum Ending {
     Finished,
     /// Nothing was left that could run.
     Halted,
-    /// The kernel panicked.
     Panic,
     /// The kernel could not use the archive.
     NoArchive,
@@ -143,7 +140,7 @@ impl RunFolder {
         Ok(RunFolder(path))
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

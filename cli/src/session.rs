@@ -21,15 +21,14 @@ pub const RECORD_BYTES: u32 = 64 << 20;
 pub struct Session {
     /// The description, as it boots.
     pub system: System,
-    /// What is promised of it.
+    /// The promises of the system.
     pub plan: Plan,
     /// The plan holds. If it does not, every report says that the run is unproved.
     pub proved: bool,
-    /// Its processes.
     pub names: Names,
     /// The kernel and the programs.
     pub built: Built,
-    /// What the machine boots from.
+    /// The archive that the machine boots from.
     pub archive: Vec<u8>,
     /// How the run was asked for.
     pub options: RunOptions,
@@ -44,11 +43,11 @@ pub struct Session {
 pub struct Run {
     /// How the machine ended.
     pub ending: Ending,
-    /// What the records said.
+    /// The outcome, from the records.
     pub outcome: Outcome,
     /// The flight record, if it was asked for.
     pub flight: Option<Vec<u8>>,
-    /// What USB devices outside the machine were asked and answered, as a number that is equal for
+    /// A number for the requests and answers of USB devices outside the machine; it is equal for
     /// equal runs.
     pub served: Option<u64>,
 }
@@ -129,7 +128,7 @@ impl Session {
         Ok(Run { ending, outcome, flight, served })
     }
 
-    /// What the analysis assumes and a run of this system contradicts.
+    /// Returns the assumptions of the analysis that a run of this system contradicts.
     #[must_use]
     pub fn alarms(&self, run: &Run) -> Vec<Alarm> {
         let assumptions = self.assumptions(run);
@@ -137,13 +136,13 @@ impl Session {
         lives.flat_map(|life| assumptions.against(life, &self.names)).collect()
     }
 
-    /// What is promised of its pipes.
+    /// Returns the promises about its pipes.
     #[must_use]
     pub fn promises(&self) -> Vec<PipePromise> {
         Assumptions::of(&self.plan).pipes
     }
 
-    /// What the analysis assumes of this system where it ran.
+    /// Returns the assumptions of the analysis about this system where it ran.
     #[must_use]
     pub fn assumptions(&self, run: &Run) -> Assumptions {
         // Devices behind QEMU see a request at one stop of the clock and answer at the next.

@@ -13,12 +13,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What `signals` was asked to do.
+/// The request to `signals`.
 #[derive(Clone, Debug)]
 pub struct SignalsRequest {
     /// The log, as candump writes it.
     pub log: PathBuf,
-    /// The DBC file.
     pub dbc: PathBuf,
     /// Print JSON instead of a table?
     pub json: bool,
@@ -59,7 +58,7 @@ struct Known<'a> {
     readings: Vec<Reading<'a>>,
 }
 
-/// What a log says.
+/// The content of a log.
 struct Said<'a> {
     known: Vec<Known<'a>>,
     /// Frames of each identifier that the file does not know: extended, identifier.

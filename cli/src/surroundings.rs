@@ -1,5 +1,5 @@
-//! What stands around a host: the USB devices that its description plugs in, as models, and what
-//! goes wrong with them.
+//! The surroundings of a host: the USB devices that its description plugs in, as models, and their
+//! faults.
 
 use crate::{Failure, logs};
 use diapason_abi::Nanos;
@@ -43,7 +43,7 @@ pub fn device(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Option<Box<dyn Device>
     }
 }
 
-/// What goes wrong with the USB device of this number, or on a bus behind it.
+/// Returns the faults of the USB device of this number, or of a bus behind it.
 fn of_device(faults: &[Fault], number: usize) -> Vec<&Fault> {
     let usb = |fault: &&Fault| {
         let target = fault.kind.target();
@@ -52,8 +52,8 @@ fn of_device(faults: &[Fault], number: usize) -> Vec<&Fault> {
     faults.iter().filter(usb).collect()
 }
 
-/// What is plugged in here: a device, with what is behind it if it is a hub, and wrapped into what
-/// makes it misbehave, if anything does.
+/// Returns the device that is plugged in here, with the devices behind it if it is a hub, and with
+/// its faults, if it has any.
 fn plugged(
     system: &System,
     index: usize,
@@ -83,7 +83,7 @@ fn plugged(
 /// Has the simulator all that is plugged in?
 ///
 /// # Errors
-/// What only QEMU has.
+/// Returns the first device that only QEMU has.
 pub fn simulable(system: &System) -> Result<(), Failure> {
     let Some(plug) = system.usb.iter().find(|plug| plug.model.only_in_qemu()) else {
         return Ok(());
@@ -107,7 +107,7 @@ pub struct Sights {
     pub buses: Vec<CanBus>,
 }
 
-/// What a fault does to the CAN bus of its channel.
+/// Applies a fault to the CAN bus of its channel.
 fn disturb(buses: &[CanBus], fault: &Fault) {
     let [first, second] = fault.arguments;
     let (mishap, channel) = match fault.kind {
@@ -242,7 +242,7 @@ fn build(
 /// A device that begins to lie, or ends, is away for so long.
 const RESTART: Nanos = Nanos::from_millis(1);
 
-/// What a fault does at a controller, or at the connector of the device that it is of.
+/// Applies a fault to a controller, or to the connector of its device.
 fn happen(system: &System, controller: &mut Controller, connector: u8, fault: &Fault) {
     let (at, by) = (Nanos(fault.at_ns), Nanos(fault.arguments[0]));
     let mut words = system.fault_words(fault);
@@ -268,7 +268,7 @@ fn happen(system: &System, controller: &mut Controller, connector: u8, fault: &F
     controller.suffer(at, mishap, words);
 }
 
-/// What of `faults` happens to the host itself.
+/// Returns those of `faults` that concern the host itself.
 #[must_use]
 pub fn upsets(system: &System, faults: &[Fault]) -> Vec<Planned<Upset>> {
     let upset = |fault: &Fault| {

@@ -9,20 +9,17 @@ use std::process::{Command, Stdio};
 /// A program that comes with a Debian package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tool {
-    /// What is started.
+    /// The program to start.
     pub program: &'static str,
     /// The package that has it.
     pub package: &'static str,
 }
 
-/// The emulator.
 pub const QEMU: Tool = Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" };
-/// The debugger.
 pub const GDB: Tool = Tool { program: "gdb", package: "gdb" };
-/// The disassembler.
 pub const OBJDUMP: Tool = Tool { program: "objdump", package: "binutils" };
 
-/// What to do about a missing tool.
+/// The reaction to a missing tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Missing {
     /// Say how to get it.

@@ -46,7 +46,7 @@ fn printable(text: &str) -> String {
     text.chars().map(show).collect()
 }
 
-/// What a record says. Missing words read as zero.
+/// Returns a record in words. Missing words read as zero.
 fn record_text(record: Record, words: &[u64], names: &Names) -> String {
     let word = |index: usize| words.get(index).copied().unwrap_or(0);
     let process = |index: usize| names.process(word(index));
@@ -114,7 +114,6 @@ fn absence(reason: u64) -> String {
     Absence::decode(reason).map_or_else(|| format!("reason {reason}"), |known| known.text().into())
 }
 
-/// The boot log.
 fn boot_text(record: Record, word: &dyn Fn(usize) -> u64) -> String {
     match record {
         Record::Boot => format!(
@@ -239,7 +238,7 @@ fn final_text(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> Str
     }
 }
 
-/// What jobs, and the kernel's paths, took.
+/// Returns the cost of jobs, or of the kernel's paths, in words.
 fn cost(record: Record, word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     if record == Record::Job {
         return format!(
@@ -275,7 +274,7 @@ fn vcpu_terms(word: &dyn Fn(usize) -> u64, names: &Names) -> String {
     format!("VCPU #{}{maker}: {terms}; changed {}", word(0), counted(word(7), "time"))
 }
 
-/// What a thread did to end its process.
+/// Returns the deed by which a thread ended its process.
 #[must_use]
 pub fn fault(
     (thread, cause): (u64, u64),

@@ -38,7 +38,7 @@ impl Workspace {
         Some(Workspace { root: start.ancestors().find(is_root)?.to_path_buf() })
     }
 
-    /// Its folder.
+    /// Returns its folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -167,7 +167,7 @@ fn pipes_to_devices_that_may_be_opened() {
     }
 }
 
-/// What programs may ask for while the system runs is in the bills of all pipes beside them.
+/// Pipes that programs may open at run time are in the bills of all pipes beside them.
 #[test]
 fn pipes_that_may_be_opened() {
     let example = "../../../examples/tuned-pipes.toml";

@@ -1,4 +1,4 @@
-//! What a refusal says would make it fit, does: every remedy is tried.
+//! Every remedy that a refusal names is tried, and fits.
 
 use diapason::plan::Plan;
 use diapason_system::{System, parse};

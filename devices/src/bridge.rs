@@ -23,7 +23,6 @@ pub const NEWS: u8 = 0x81;
 pub const OUT: u8 = 0x02;
 /// The host reads here.
 pub const IN: u8 = 0x83;
-/// Largest packet.
 pub const PACKET: usize = 1_024;
 
 /// Vendor requests: switch features (named by the bits of `value`) on, or off.

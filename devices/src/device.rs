@@ -10,7 +10,6 @@ pub struct Stall;
 /// A device's answer to a packet that it received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handshake {
-    /// Taken.
     Ack,
     /// Not now: ask again, nothing was taken.
     Nak,
@@ -75,7 +74,6 @@ pub trait Device {
     /// then on. [`Nanos::FOREVER`] if nothing will.
     fn next_change(&self) -> Nanos;
 
-    /// Let time pass.
     fn advance(&mut self, now: Nanos);
 
     /// Does a port notice it? A device behind a cable may be switched off.

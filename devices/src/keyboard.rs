@@ -39,7 +39,6 @@ const LAYOUT: [u8; 63] = [
 /// The keys that are down from an instant on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keys {
-    /// From then on.
     pub time: Nanos,
     /// Control, shift and so on, one bit each.
     pub modifiers: u8,

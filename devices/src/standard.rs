@@ -22,11 +22,9 @@ const U2_ENABLE: u16 = 49;
 /// The descriptors of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
-    /// The device descriptor.
     pub device: Vec<u8>,
     /// The first configuration, with all it contains.
     pub configuration: Vec<u8>,
-    /// The others.
     pub others: Vec<Vec<u8>>,
     /// The texts with index 1, 2, …
     pub strings: Vec<String>,
@@ -59,7 +57,6 @@ pub enum EndpointState {
     Absent,
     /// Answers nothing but stalls until the host clears it.
     Halted,
-    /// Works.
     Ready,
 }
 

@@ -35,7 +35,6 @@ fn channel(bytes: &[u8]) -> usize {
     (0..CHANNELS).find(|c| bytes[1..4] == reply(0, 0x13 + *c as u8, 0)[1..]).unwrap()
 }
 
-/// FNV-1a.
 fn hash(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }

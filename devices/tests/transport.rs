@@ -120,7 +120,6 @@ fn a_slow_cable_tells_when_something_arrives() {
     assert_eq!(one.receive(Nanos(2_100), bridge::OUT, b"room"), Handshake::Ack);
 }
 
-/// A command block.
 fn block(tag: u32, length: u32, to_host: bool, command: &[u8]) -> Vec<u8> {
     let mut block = b"USBC".to_vec();
     block.extend(tag.to_le_bytes());

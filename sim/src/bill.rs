@@ -11,17 +11,15 @@ use diapason_core::{Decision, Kernel, ThreadId};
 /// The life of one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bill {
-    /// Whose job.
+    /// The thread of the job.
     pub thread: ThreadId,
-    /// Which, from 1.
     pub job: u64,
     /// When it was released.
     pub release: Nanos,
-    /// When it ended.
     pub end: Nanos,
     /// How long it had.
     pub deadline: Nanos,
-    /// What happened in between, in order, without gaps.
+    /// The events in between, in order, without gaps.
     pub items: Vec<Item>,
 }
 

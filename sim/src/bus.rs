@@ -19,7 +19,6 @@ pub(crate) const fn address_of(segment: u16) -> u64 {
     DMA + segment as u64 * layout::SLOT
 }
 
-/// One declared device.
 struct Slot {
     record: DeviceRecord,
     function: Option<Box<dyn Function>>,
@@ -37,11 +36,11 @@ struct Slot {
 /// The declared devices of a host.
 pub(crate) struct Bus {
     slots: Vec<Slot>,
-    /// Who has which registers: process and device.
+    /// The registers that are mapped: process and device.
     mapped: BTreeSet<(u16, u16)>,
     /// When the first of them does something by itself.
     next: Nanos,
-    /// What they had to say since somebody listened.
+    /// The notes of the devices since the last call.
     pub notes: Vec<Note>,
     /// Segments that somebody has.
     live: BTreeSet<u16>,
@@ -216,7 +215,7 @@ impl Bus {
         (0..).zip(&self.slots).find_map(|(device, slot)| Some((device, say(slot)?)))
     }
 
-    /// Let time pass.
+    /// Lets time pass.
     pub fn advance(&mut self, now: Nanos, segments: &mut Segments<'_>) {
         for device in 0..self.slots.len() {
             let slot = &mut self.slots[device];
@@ -281,14 +280,14 @@ fn is_bell(record: &DeviceRecord) -> bool {
 /// The segments of a system, as devices reach them.
 pub(crate) struct Segments<'a>(pub &'a mut [(Shared, u64)]);
 
-/// What one device may reach.
+/// The memory that one device may reach.
 struct Reach<'a> {
     device: usize,
     master: bool,
     live: &'a BTreeSet<u16>,
 }
 
-/// What one device reaches.
+/// The memory that one device reaches.
 struct Window<'a, 's> {
     segments: &'a mut Segments<'s>,
     reach: Reach<'a>,

@@ -98,7 +98,7 @@ impl Context {
         };
     }
 
-    /// What its call returns. Nothing else reaches it in registers.
+    /// Sets the result of its call. Nothing else reaches it in registers.
     pub fn answer(&mut self, result: u64) {
         self.words = [result, 0, 0, 0, 0, 0];
     }

@@ -38,7 +38,7 @@ const STRAY: u64 = 0xdead_0000;
 const DEBUG: DebugConfig =
     DebugConfig { port: 2 * CONNECTORS, burst: 0, first_endpoint: 2, survives_reset: false };
 
-/// What kind of controller it is.
+/// The features of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
     /// It can show its host to another as a device.
@@ -69,10 +69,10 @@ pub struct Controller {
     /// Connectors that something was plugged into, and its port.
     ports: Vec<(u8, u8)>,
     mishaps: Plan<Mishap>,
-    /// What was pulled: when it comes back, and into which port.
+    /// The pulled devices: when each comes back, and into which port.
     pulled: Vec<(Nanos, u8, Box<dyn Device>)>,
     notes: Vec<Note>,
-    /// Who looks on, and at what is carried, too?
+    /// The observer, and whether it also wants the contents.
     tap: Option<(Tap, bool)>,
 }
 

@@ -1,10 +1,11 @@
-//! What goes wrong, and when. Everything is said before a run, so that it can be had again; what is
-//! random was drawn before. Each fault is noted when it happens, in the words of who asked for it.
+//! The faults, and their times. Everything is said before a run, so that it can be had again; what
+//! is random was drawn before. Each fault is noted when it happens, in the words of who asked for
+//! it.
 
 use diapason_abi::Nanos;
 use std::collections::VecDeque;
 
-/// What happens around a controller.
+/// A mishap around a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
     /// Nothing at the controller: a device does it by itself at that time.
@@ -15,7 +16,7 @@ pub enum Mishap {
     DelayInterrupt(Nanos),
     /// The next interrupt arrives, and again so much later.
     RepeatInterrupt(Nanos),
-    /// What is plugged into this connector is pulled, and plugged in again so much later.
+    /// The device at this connector is pulled, and plugged in again so much later.
     Unplug(u8, Nanos),
     /// The link of this connector breaks down.
     LoseLink(u8),
@@ -27,20 +28,13 @@ pub enum Mishap {
     StrayDma,
 }
 
-/// What happens to a host.
+/// An upset of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upset {
     /// The thread of this process that runs next executes an invalid instruction.
     Crash(u16),
-    /// What a process says it computes takes so many times as long.
-    Overrun {
-        /// The process.
-        process: u16,
-        /// So many times.
-        times: u64,
-        /// Until then.
-        until: Nanos,
-    },
+    /// The declared work of a process takes so many times as long.
+    Overrun { process: u16, times: u64, until: Nanos },
     /// The power fails, and is back so much later.
     PowerLoss(Nanos),
 }

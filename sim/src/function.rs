@@ -3,12 +3,11 @@
 use diapason_abi::Nanos;
 use diapason_xhc::{Memory, Misuse};
 
-/// What somebody who watches should know of a device.
+/// An event of a device that an observer should know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Note {
     /// A fault that was asked for happened, in these words.
     Fault(String),
-    /// Anything else.
     Other(String),
 }
 
@@ -24,7 +23,6 @@ pub trait Function {
     /// When something changes by itself, or an interrupt waits to be taken.
     fn next_change(&self) -> Nanos;
 
-    /// Let time pass.
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory);
 
     /// The interrupts that have risen by `now`, by the number of their message (0 for a line).
@@ -40,7 +38,7 @@ pub trait Function {
         Vec::new()
     }
 
-    /// What somebody who watches should know, since the last call.
+    /// Returns the notes for an observer since the last call.
     fn take_notes(&mut self) -> Vec<Note> {
         Vec::new()
     }

@@ -12,7 +12,7 @@ use diapason_abi::FaultCause;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// What the processor said.
+/// The processor's report of a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Report {
     /// `None`: it ran for too long without a trap.
@@ -30,7 +30,6 @@ static INSTRUCTION: AtomicU64 = AtomicU64::new(0);
 static RESUMED: AtomicU64 = AtomicU64::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
-/// The instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// `VECTOR` of a forbidden instruction.
 const PROTECTION: u64 = 13;
@@ -41,7 +40,7 @@ const ENDLESS: u64 = u64::MAX;
 const LOOK: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
 const STACK_BYTES: usize = 64 * 1024;
 
-/// What happened to the thread that came back with `Trap::Signal`.
+/// Returns the report about the thread that came back with `Trap::Signal`.
 pub(crate) fn report() -> Report {
     let vector = VECTOR.load(Relaxed);
     Report {
@@ -97,7 +96,7 @@ pub(crate) fn watch_system_calls(watched: bool) {
     WATCHED.store(u8::from(watched), Relaxed);
 }
 
-/// What the host must be able to do.
+/// The abilities that the host must have.
 const NEEDED: &str = "Linux 5.11 or later on a processor with FSGSBASE";
 
 /// System calls of this thread can be watched while this lives.

@@ -1,29 +1,26 @@
-//! What the processor did, instant by instant, and where every thread stood meanwhile.
+//! The processor's actions, instant by instant, and the state of every thread meanwhile.
 
 use crate::observe::{Moment, Observer};
 use diapason_abi::Nanos;
 use diapason_core::{Cause, Decision, Kernel, Standing, ThreadId};
 use std::collections::VecDeque;
 
-/// What the processor did.
+/// An action of the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Doing {
     /// It ran a thread.
     Thread(ThreadId),
     /// It ran the kernel, for this reason.
     Kernel(Cause),
-    /// Nothing.
     Idle,
 }
 
 /// A part of the time that a thread was concerned with something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// When it began.
     pub from: Nanos,
-    /// When it ended.
     pub to: Nanos,
-    /// What the processor did.
+    /// The action of the processor.
     pub doing: Doing,
     /// Where the thread stood.
     pub standing: Standing,
@@ -40,7 +37,7 @@ struct Stretch {
     standings: Vec<Standing>,
 }
 
-/// What happened since the oldest instant that is not forgotten: without gaps, in order.
+/// The events since the oldest instant that is not forgotten: without gaps, in order.
 #[derive(Default)]
 pub struct History {
     stretches: VecDeque<Stretch>,
@@ -58,7 +55,7 @@ impl History {
         }
     }
 
-    /// What happened from one instant to another, as this thread saw it.
+    /// Returns the events from one instant to another, as this thread saw them.
     #[must_use]
     pub fn items(&self, thread: ThreadId, from: Nanos, to: Nanos) -> Vec<Item> {
         let slot = usize::from(thread.index());

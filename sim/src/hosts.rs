@@ -1,10 +1,10 @@
 //! Several hosts in one simulation: where the windows of each lie, and whose turn it is.
 //!
 //! The programs of all hosts live in one address space, those of each host in a region of its own.
-//! The kernel and the programs of a host see addresses of that region. Whatever watches a host sees
-//! the addresses of the metal ([`Region::home`]), so that a host looks the same on any place.
+//! The kernel and the programs of a host see addresses of that region. An observer of a host sees
+//! the addresses of the metal ([`Region::home`]), so that a host looks the same at any place.
 //!
-//! Turns are conservative. What the devices of a host do at one instant reaches another host no
+//! Turns are conservative. The actions of a host's devices at one instant reach another host no
 //! earlier than a cable's delay later. So the host that is behind may run until the others could
 //! have done something that reaches it, and until they could have answered what it did: it never
 //! misses anything, and who went first makes no difference.

@@ -6,7 +6,6 @@ use diapason_xhc::Memory;
 
 /// Where PCs have it.
 pub const ADDRESS: u64 = 0xfed0_0000;
-/// One tick.
 const TICK: u64 = 10;
 
 const CAPABILITIES: u64 = 0x00;
@@ -77,7 +76,7 @@ impl Function for Hpet {
             COMPARATOR_CONFIGURATION => self.configuration = value & 0xffff_ffff,
             COMPARATOR => {
                 self.comparator = value;
-                // What is past never comes.
+                // A time in the past never comes.
                 self.armed = value > self.counter(now);
             }
             _ => {}

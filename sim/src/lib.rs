@@ -108,7 +108,7 @@ pub struct Options {
     /// Keep processes from each other's memory, too? It takes ten microseconds of the host at each
     /// switch between processes; without it, a wild write into another process is not noticed.
     pub isolate: bool,
-    /// What goes wrong in the host.
+    /// The faults of the host.
     pub upsets: Vec<Planned<Upset>>,
     /// Words of memory that the observer hears of when they change.
     pub watched: Vec<Watched>,
@@ -125,21 +125,19 @@ impl Default for Options {
 /// A run that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// How.
     pub ending: Ending,
-    /// When.
     pub time: Nanos,
 }
 
 /// A host that is to run.
 pub struct Host<'a, O> {
-    /// What it boots from.
+    /// The archive that it boots from.
     pub archive: &'a [u8],
     /// How it is simulated.
     pub options: Options,
     /// Its PCI functions, each with its class.
     pub functions: Vec<(u32, Box<dyn Function>)>,
-    /// Who watches it.
+    /// The observer of the host.
     pub observer: O,
 }
 
@@ -175,7 +173,6 @@ pub fn run(
 
 /// How a life of the host ended.
 enum Life {
-    /// With the run.
     Over(Ended),
     /// It has power again then; its devices, and what goes wrong later.
     Again(Box<(Bus, Upsets, Nanos)>),
@@ -216,8 +213,8 @@ fn live(
 }
 
 /// Run hosts beside each other, each up to its horizon or its end; how each ended, in their order.
-/// One that loses its power stays off.
-/// What one host does must not reach another in less than `delay`, which is longer than nothing.
+/// One that loses its power stays off. The effect of one host on another takes at least `delay`,
+/// which is longer than nothing.
 ///
 /// # Errors
 /// If one of them cannot run at all.

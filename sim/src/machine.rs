@@ -31,7 +31,6 @@ pub(crate) struct Simulated {
     programs: Vec<Option<Program>>,
     pub segments: Vec<(Shared, u64)>,
     pub bus: Bus,
-    /// By thread.
     pub contexts: Vec<Context>,
     pub places: Vec<Place>,
     /// Processor time each thread has still to use before it goes on natively.
@@ -41,11 +40,9 @@ pub(crate) struct Simulated {
     isolate: bool,
     /// Where the running thread made its call.
     pub instruction: u64,
-    /// What was said since somebody listened.
+    /// The output since the last call.
     pub said: Vec<Said>,
-    /// Address-space switches.
     pub switches: u64,
-    /// Device registers touched.
     pub accesses: u64,
     pub supervisor_died: bool,
     /// Doorbells rung that are answered on another core: which core, which of them.

@@ -11,7 +11,7 @@ use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// What a program may do with a page.
+/// The rights of a program on a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rights {
     Nothing,
@@ -36,7 +36,7 @@ pub(crate) struct Window {
     base: u64,
     /// By page of the window.
     rights: Vec<u8>,
-    /// What was protected, by first page: how many pages, and how.
+    /// The protected parts, by first page: how many pages, and how.
     parts: BTreeMap<u64, (u64, Rights)>,
     /// Its process cannot run now, so nobody may touch it.
     sealed: bool,
@@ -74,7 +74,7 @@ impl Window {
         }
     }
 
-    /// Its first address.
+    /// Returns the first address.
     pub fn base(&self) -> u64 {
         self.base
     }
@@ -225,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// What the simulator and its devices see of it.
+    /// Returns the memory as the simulator and its devices see it.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping lives as long as this object; programs, which see it too, do not run
         // while the reference lives.

@@ -1,4 +1,4 @@
-//! What a simulation tells whoever watches it. Watching changes nothing.
+//! The messages of a simulation to its observer. Watching changes nothing.
 
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
@@ -9,35 +9,31 @@ use diapason_xhc::Misuse;
 /// A device used memory, or was given memory, that it must not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stray {
-    /// The device.
     pub device: u16,
-    /// Where.
     pub address: u64,
-    /// What is wrong; nobody has the memory if it is not said.
+    /// The misuse; nobody has the memory if there is none.
     pub misuse: Option<Misuse>,
 }
 
-/// What the kernel or a program said.
+/// Output of the kernel or a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
-    /// A numbered record.
     Record(Record, Vec<u64>),
-    /// What happened outside the host, and when.
+    /// An event outside the host, and its time.
     Note(Nanos, String),
     /// A fault that was asked for happens now, in these words.
     Fault(Nanos, String),
     /// A device used memory that it must not.
     Stray(Nanos, Stray),
-    /// What was said up to now is all of a life of the host: it boots anew at this instant.
+    /// The output up to now is all of a life of the host: it boots again at this instant.
     Boots(Nanos),
     /// A line of text from the process with this number.
     Log(u16, String),
 }
 
-/// What the processor does for a while.
+/// An action of the processor for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
-    /// A thread runs.
     Runs(ThreadId),
     /// The kernel runs for this reason.
     Kernel(Cause),
@@ -45,7 +41,6 @@ pub enum Moment {
 
 /// Somebody who watches a simulation.
 pub trait Observer {
-    /// Something was said.
     fn hear(&mut self, said: Said) {
         let _ = said;
     }
@@ -55,8 +50,8 @@ pub trait Observer {
         let _ = entry;
     }
 
-    /// The processor did something from one instant to another. What is not reported is idle. An
-    /// entry is two moments: until the clock is read, and from then on.
+    /// The processor did something from one instant to another. Time that is not reported is idle.
+    /// An entry is two moments: until the clock is read, and from then on.
     fn moment(&mut self, from: Nanos, to: Nanos, what: Moment) {
         let _ = (from, to, what);
     }
@@ -85,7 +80,6 @@ pub trait Observer {
     }
 }
 
-/// Nobody.
 impl Observer for () {}
 
 impl<O: Observer> Observer for &mut O {

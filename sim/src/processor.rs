@@ -1,8 +1,8 @@
 //! One core: the kernel's shell, at virtual time.
 //!
 //! It does what the shell on the metal does, in the same order: enter the core with a cause, make
-//! the chosen thread's memory visible, deliver its message, go on with it. What takes time there
-//! takes time here, by the table of costs; between two traps a program takes none.
+//! the chosen thread's memory visible, deliver its message, go on with it. The operations that take
+//! time on the metal take time here, by the table of costs. Between two traps a program takes none.
 
 use crate::Options;
 use crate::context::Trap;
@@ -63,7 +63,7 @@ impl Still {
 /// A thread that only consumes time traps so often: the watchdog sees that it is alive.
 const WATCHED: Nanos = Nanos::from_millis(10);
 
-/// What the table of costs calls a cause.
+/// Returns the name of a cause in the table of costs.
 const fn entry(cause: &Cause) -> KernelEntry {
     match *cause {
         Cause::Boot => KernelEntry::Boot,
@@ -74,7 +74,7 @@ const fn entry(cause: &Cause) -> KernelEntry {
     }
 }
 
-/// What a call that ends its process costs.
+/// The cost of a call that ends its process.
 const MISTAKE: Cause =
     Cause::Fault(Fault { cause: FaultCause::BadCall, address: 0, instruction: 0 });
 
@@ -153,8 +153,8 @@ impl<'a, O: Observer> Processor<'a, O> {
     }
 
     /// From boot, or where it stopped before, up to `limit`, the horizon, or until nothing can
-    /// happen any more; `None` if it can go on. What its devices do can be answered after `echo`,
-    /// so it stops there, too.
+    /// happen any more; `None` if it can go on. The actions of its devices can be answered after
+    /// `echo`, so it stops there, too.
     pub fn run(&mut self, limit: Nanos, echo: Nanos) -> Option<Stop> {
         (self.limit, self.echo) = (limit, echo);
         if !self.booted {
@@ -230,7 +230,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
         guard::note_resumption();
         let overruns = self.upsets.stretch(process, WATCHED, self.now) != WATCHED;
-        // Whose memory is watched stops at every instant.
+        // A processor whose memory is watched stops at every instant.
         let stops = overruns || !self.watcher.is_idle();
         let spare = if stops { Nanos::ZERO } else { (due - self.now).min(WATCHED) };
         // SAFETY: the kernel started this thread in its loaded program, and `crate::ONE` lets one
@@ -363,7 +363,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
     }
 
-    /// What was rung ends the turn: the core that answers may do something next.
+    /// A rung doorbell ends the turn: the core that answers may do something next.
     fn note_rings(&mut self) {
         if !self.machine.rung.is_empty() {
             self.limit = self.limit.min(self.now);

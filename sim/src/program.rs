@@ -7,7 +7,7 @@ use diapason_abi::elf::{self, Segment};
 use diapason_abi::{PAGE, layout};
 use std::ops::Range;
 
-/// What a program's first bytes are.
+/// The first bytes of a program.
 const MAGIC: &[u8; 8] = b"DIAPROG1";
 /// `movabs r11, entry; jmp r11`.
 const PATCH_BYTES: usize = 13;
@@ -17,9 +17,7 @@ const STUBS: usize = 10;
 /// A program in its window.
 pub(crate) struct Program {
     pub window: Window,
-    /// First instruction.
     pub entry: u64,
-    /// From the description.
     pub arguments: [u64; 4],
 }
 

@@ -1,4 +1,4 @@
-//! What passes the buses of a controller, for whoever watches it. Watching changes nothing.
+//! The traffic on the buses of a controller, for its observer. Watching changes nothing.
 
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
@@ -6,7 +6,7 @@ use diapason_xhc::{Interrupt, Record, Transfer, Xhc};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What has passed since somebody looked.
+/// The traffic since the last call.
 #[derive(Clone, Debug, Default)]
 pub struct Passed {
     /// Packets, in the order of their ends.
@@ -26,7 +26,7 @@ pub struct Passed {
 pub struct Tap(Rc<RefCell<Passed>>);
 
 impl Tap {
-    /// What has passed since the last call.
+    /// Returns the traffic since the last call.
     #[must_use]
     pub fn take(&self) -> Passed {
         let passed = &mut *self.0.borrow_mut();

@@ -4,7 +4,7 @@ use diapason_abi::{Key, Nanos};
 use diapason_random::Random;
 use std::collections::BTreeMap;
 
-/// The declared works of a system. What is not declared takes no time.
+/// The declared works of a system. Work that is not declared takes no time.
 #[derive(Clone, Debug, Default)]
 pub struct Works {
     /// Best and worst case by key.

@@ -104,16 +104,13 @@ enum Command {
         /// How many hostile devices are plugged in.
         #[arg(long, value_name = "N", default_value_t = 150_000)]
         hostile: u64,
-        /// Which of them.
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
     /// Random task sets in QEMU and in the simulator, held against each other job by job.
     Compare {
-        /// How many sets.
         #[arg(long, value_name = "N", default_value_t = 100)]
         sets: u64,
-        /// Which sets.
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
@@ -145,7 +142,6 @@ enum Command {
         #[arg(long)]
         batch_check: bool,
     },
-    /// The house rules.
     Tidy {
         /// Lower the ratchets to what the tree needs now.
         #[arg(long)]

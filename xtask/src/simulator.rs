@@ -100,7 +100,6 @@ impl Function for Restless {
 /// From then on it is restless.
 const SINCE: Nanos = Nanos::from_millis(5);
 
-/// Keeps the notes.
 #[derive(Default)]
 struct Notes(Vec<String>);
 

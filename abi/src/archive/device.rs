@@ -7,18 +7,14 @@ use crate::layout;
 /// A device: registers, an interrupt, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceRecord {
-    /// Its name.
     pub key: u64,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
-    /// Where it is.
     pub location: Location,
-    /// Pages of registers.
     pub pages: u32,
     /// Its interrupt: a line of the I/O APIC, from [`MESSAGES`] on a message, or [`NONE`]. No two
     /// devices have the same.
     pub irq: u16,
-    /// Level-triggered (else edge)?
     pub level: bool,
     /// Shortest time between two of its interrupts, in ns; 0: nobody promised one.
     pub interval: u64,
@@ -96,7 +92,6 @@ macro_rules! absences {
 }
 
 absences! {
-    /// No function matches.
     NotFound = 1, "the machine has no such PCI function";
     /// The function belongs to another device of the description.
     Taken = 2, "its PCI function is that of another device of the description";

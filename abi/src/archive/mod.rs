@@ -29,7 +29,6 @@ pub use vcpu::{
 use crate::{PROCESSES_MAX, layout};
 use codec::Reader;
 
-/// "DIAPASON".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
 /// Raised whenever a field moves.
 pub const VERSION: u32 = 4;
@@ -43,7 +42,6 @@ pub const PROCESS_BYTES: usize = 112;
 pub const ENTRY_BYTES: usize = 40;
 /// Most entries in any one table but that of the objects.
 pub const TABLE_MAX: u16 = 64;
-/// Most declared objects.
 pub const OBJECTS_MAX: u16 = 1024;
 
 /// Options of a run, in the header.
@@ -64,7 +62,6 @@ macro_rules! refusals {
         pub enum Refusal { $($(#[$doc])* $name = $number,)* }
 
         impl Refusal {
-            /// Every reason.
             pub const ALL: &'static [Refusal] = &[$(Refusal::$name,)*];
             /// Returns the reason in words.
             #[must_use]
@@ -78,7 +75,6 @@ macro_rules! refusals {
 refusals! {
     /// Shorter than its header or than it says.
     Truncated = 1, "the archive is shorter than it says";
-    /// Not an archive.
     Magic = 2, "this is not a Diapason archive";
     /// Made by another version of the tools.
     Version = 3, "the archive was made by another version of the tools";
@@ -100,7 +96,6 @@ refusals! {
     Relocation = 11, "the program has a relocation the loader does not do";
     /// Two segments share a page.
     Overlap = 12, "two segments of the program share a page";
-    /// No memory left.
     Memory = 13, "the machine has too little memory for it";
     /// A VCPU is out of range.
     Vcpu = 14, "a virtual CPU of the archive has impossible numbers";
@@ -125,7 +120,6 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
     bytes: &'a [u8],
-    /// The header.
     pub header: Header,
 }
 

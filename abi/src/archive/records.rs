@@ -22,7 +22,6 @@ pub struct Header {
     pub devices: u16,
     /// When the run ends, in ns since boot.
     pub horizon: u64,
-    /// See [`flags`].
     pub flags: u32,
     /// Bytes to set aside for the flight recorder.
     pub recorder_bytes: u32,
@@ -39,7 +38,6 @@ pub struct Header {
 /// One process, as the description declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessRecord {
-    /// Its name.
     pub key: u64,
     /// Where its image lies in the archive.
     pub image_offset: u32,
@@ -55,9 +53,7 @@ pub struct ProcessRecord {
     pub counters: bool,
     /// The process that gets its fault reports, or [`NONE`].
     pub supervisor: u16,
-    /// Most threads.
     pub threads: u16,
-    /// Most private semaphores.
     pub semaphores: u16,
     /// Most private condition variables.
     pub conditions: u16,
@@ -88,16 +84,13 @@ pub struct ProcessRecord {
 pub enum ObjectKind {
     /// Mutex (`initial` = `call::MUTEX`) or counting semaphore.
     Semaphore = 2,
-    /// Condition variable.
     Condition = 3,
-    /// Mailbox.
     Mailbox = 4,
 }
 
 /// A semaphore, condition variable or mailbox shared by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObjectRecord {
-    /// Its name.
     pub key: u64,
     /// Which processes may use it, one bit each.
     pub allowed: u64,
@@ -105,7 +98,6 @@ pub struct ObjectRecord {
     pub initial: u64,
     /// The kind of the object.
     pub kind: ObjectKind,
-    /// Mailboxes: most messages.
     pub capacity: u16,
     /// Mailboxes: the process whose fault reports' receiver this is, or [`NONE`].
     pub faults_of: u16,
@@ -114,11 +106,9 @@ pub struct ObjectRecord {
 /// A memory segment shared by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentRecord {
-    /// Its name.
     pub key: u64,
     /// Which processes may attach it, one bit each.
     pub allowed: u64,
-    /// Its size.
     pub pages: u32,
     /// Devices may be told where it is: it lies in one piece, and is nobody else's ever.
     pub dma: bool,

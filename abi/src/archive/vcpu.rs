@@ -21,7 +21,6 @@ pub const PERIOD_MAX: Nanos = Nanos::from_secs(1_000);
 pub const BUDGET_MIN: Nanos = Nanos::from_micros(1);
 /// Shortest replenishment list: the part in use and the part that waits for its time.
 pub const REPLENISHMENTS_MIN: u8 = 2;
-/// Longest replenishment list.
 pub const REPLENISHMENTS_MAX: u8 = 8;
 /// Most wake-ups of an I/O VCPU in its `interval`.
 pub const WAKES_MAX: u8 = 8;
@@ -41,7 +40,6 @@ pub enum VcpuKind {
 /// A virtual CPU as the archive declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuRecord {
-    /// Its name.
     pub key: u64,
     /// Which processes may put threads on it, one bit each.
     pub allowed: u64,

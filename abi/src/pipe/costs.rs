@@ -11,7 +11,6 @@ pub const COSTS: &str = "costs";
 pub struct DriverCosts {
     /// Longest time of a transfer.
     pub transfer: Nanos,
-    /// Shortest.
     pub transfer_least: Nanos,
     /// Least distance of two interrupts.
     pub gap: Nanos,
@@ -27,7 +26,6 @@ pub struct DriverCosts {
     pub wake: Nanos,
 }
 
-/// Words of it.
 const WORDS: usize = 8;
 
 impl DriverCosts {
@@ -84,11 +82,9 @@ pub struct OutputCosts {
     pub holds: u64,
     /// Channels that may be written, one bit each, and those that pipes of the description write.
     pub channels: u8,
-    /// See `channels`.
     pub described: u8,
 }
 
-/// Words of it.
 const OUTPUT_WORDS: usize = 8;
 
 impl OutputCosts {

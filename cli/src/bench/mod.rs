@@ -1,4 +1,4 @@
-//! What kernel operations cost, counted in instructions.
+//! The costs of kernel operations, counted in instructions.
 //!
 //! `examples/bench.toml` boots a program that measures and logs one line per operation;
 //! `examples/bench-bulk.toml` does so for a bulk transfer and the parts of its way;
@@ -32,7 +32,7 @@ const BULK_NS: u64 = 2_000_000_000;
 /// Length of the watched storm, in ns.
 const STORM_NS: u64 = 2_000_000_000;
 
-/// What one operation costs.
+/// The cost of one operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// Its name; `docs/bench.md` says what is counted.
@@ -66,9 +66,7 @@ impl Operation {
 /// A part of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The operation.
     pub of: String,
-    /// The part's name.
     pub name: String,
     /// Instructions, median of the runs.
     pub median: u64,
@@ -90,7 +88,6 @@ impl Part {
     }
 }
 
-/// What the programs measured.
 #[derive(Default)]
 struct Measured {
     operations: Vec<Operation>,
@@ -111,7 +108,7 @@ pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
     Ok(Report { operations: all.operations, parts: bulk.parts, sizes, longest_path })
 }
 
-/// What a benchmark of these length logs.
+/// Returns the operations that benchmarks of these lengths logged.
 fn operations(
     workspace: &Workspace,
     built: Built,

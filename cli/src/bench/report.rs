@@ -14,9 +14,8 @@ use serde_json::{Map, Value, json};
 pub struct Report {
     /// In the order they were measured.
     pub operations: Vec<Operation>,
-    /// What some of them consist of, in the order in which it happens.
+    /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
-    /// The kernel's image.
     pub sizes: Sizes,
     /// Of the watched storm.
     pub longest_path: LongestPath,
@@ -42,7 +41,7 @@ fn per_operation_json(thousandths: u64) -> Value {
 }
 
 impl Report {
-    /// What is over its target, or was not measured, in words.
+    /// Returns the operations over their targets, or without a measurement, in words.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let mut findings: Vec<String> =

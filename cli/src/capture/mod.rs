@@ -33,7 +33,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Is anything wanted?
+    /// Returns whether a capture is wanted.
     #[must_use]
     pub fn is_some(&self) -> bool {
         self.pcap.is_some() || self.candump.is_some()

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Error, Write};
 use std::path::{Path, PathBuf};
 
-/// The file.
+/// A file of a capture.
 pub struct Output {
     out: BufWriter<File>,
     path: PathBuf,
@@ -22,7 +22,7 @@ impl Output {
         Ok(Output { out: BufWriter::new(file), path: path.to_path_buf(), failed: None })
     }
 
-    /// These bytes, too.
+    /// Adds these bytes.
     pub fn put(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(bytes).err();

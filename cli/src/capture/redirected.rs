@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// QEMU's controller has one bus.
 const BUS: u16 = 1;
 
-/// What was said to and by one device.
+/// The messages to and from one device.
 #[derive(Debug)]
 pub struct Redirection {
     device: u8,
@@ -36,7 +36,7 @@ impl Redirection {
         Redirection { device, requests: BTreeMap::new() }
     }
 
-    /// What a message says of a transfer, if it does; told to `tell`.
+    /// Tells `tell` what a message says about a transfer, if it does.
     pub fn hear(&mut self, spoken: &Spoken, tell: impl FnOnce(&Event<'_>)) {
         let Message { id, packet } = &spoken.message;
         let asks = spoken.way == Way::FromGuest;

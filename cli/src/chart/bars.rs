@@ -15,20 +15,19 @@ pub struct Bars {
 /// Groups of bars, from 0 up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarChart {
-    /// What it shows.
+    /// The title of the picture.
     pub title: String,
     /// Name of the groups.
     pub x: String,
     /// Name and unit of the heights.
     pub y: String,
-    /// The groups' names.
     pub groups: Vec<String>,
     /// The bars, in the order of the legend.
     pub bars: Vec<Bars>,
 }
 
 impl BarChart {
-    /// The picture.
+    /// Returns the picture as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let heights = self.bars.iter().flat_map(|bars| bars.heights.iter().copied().flatten());

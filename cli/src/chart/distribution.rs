@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 /// Lengths of time in ns, by rising length.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Distribution {
-    /// Of what.
     pub name: String,
-    /// What none of them should exceed.
+    /// The bound that no value should exceed.
     pub bound: Option<u64>,
     values: Vec<u64>,
 }
@@ -27,13 +26,13 @@ impl Distribution {
         &self.values
     }
 
-    /// The shortest.
+    /// Returns the smallest value.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.values.first().copied().unwrap_or(0)
     }
 
-    /// The longest.
+    /// Returns the largest value.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.values.last().copied().unwrap_or(0)

@@ -93,7 +93,6 @@ pub(super) fn bound(of: &Distribution, x: &Axis) -> String {
         + &text(place + 4.0, MARGIN.1 + 10.0, "start", &name)
 }
 
-/// For pictures only.
 pub(super) fn micros(ns: u64) -> f64 {
     ns as f64 / 1_000.0
 }

@@ -3,7 +3,7 @@
 use super::axis::{Axis, MARGIN, SIZE, horizontal, vertical};
 use super::{colour, document, text};
 
-/// One line.
+/// The points of one line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     /// Its name in the legend.
@@ -15,7 +15,7 @@ pub struct Series {
 /// Lines over a common axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LineChart {
-    /// What it shows.
+    /// The title of the picture.
     pub title: String,
     /// Name and unit of the horizontal axis.
     pub x: String,
@@ -26,7 +26,7 @@ pub struct LineChart {
 }
 
 impl LineChart {
-    /// The picture.
+    /// Returns the picture as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| series.points.iter());

@@ -57,7 +57,6 @@ fn text(x: f64, y: f64, anchor: &str, words: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>\n", escaped(words))
 }
 
-/// A straight line.
 fn line(from: (f64, f64), to: (f64, f64), style: &str) -> String {
     let ((x1, y1), (x2, y2)) = (from, to);
     format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {style}/>\n")

@@ -8,22 +8,18 @@ use std::fmt::Write;
 pub struct Stretch {
     /// The task's row, from 0.
     pub row: usize,
-    /// From here
     pub start: f64,
-    /// to here.
     pub end: f64,
 }
 
 /// A schedule of tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduleChart {
-    /// What it shows.
+    /// The title of the picture.
     pub title: String,
-    /// Unit of time.
     pub unit: String,
-    /// The rows' names.
     pub rows: Vec<String>,
-    /// Who ran when.
+    /// The stretches in which each thread ran.
     pub stretches: Vec<Stretch>,
     /// Releases: row and time.
     pub releases: Vec<(usize, f64)>,

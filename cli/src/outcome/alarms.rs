@@ -2,9 +2,9 @@
 //!
 //! A promise of `plan` rests on assumptions: how long the kernel keeps everybody waiting, how often
 //! devices interrupt, that budgets end in time. The kernel counts what happens to each, and what
-//! contradicts one is an alarm with its name, by which `docs/vcpus.md` explains it. What a process
-//! makes or changes while the system runs was not in the plan: of that, only what the kernel itself
-//! promised is expected.
+//! contradicts one is an alarm with its name, by which `docs/vcpus.md` explains it. Objects that a
+//! process makes or changes at run time are not in the plan: of those, only the kernel's own
+//! promises are expected.
 
 use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
@@ -19,15 +19,13 @@ use std::fmt;
 /// An assumption that a run contradicted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alarm {
-    /// Its name.
     pub name: &'static str,
-    /// What is concerned: a VCPU, a device, or the kernel.
+    /// The subject: a VCPU, a device, or the kernel.
     pub of: String,
-    /// What the run showed, in ns unless the name says what is counted.
+    /// The observed value, in ns unless the name says what is counted.
     pub observed: u64,
     /// The most (of a distance: the least) that was assumed.
     pub assumed: u64,
-    /// A sentence.
     pub text: String,
 }
 
@@ -37,7 +35,7 @@ impl fmt::Display for Alarm {
     }
 }
 
-/// What is assumed of a run.
+/// The assumptions about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assumptions {
     /// Of the kernel, of VCPUs and of devices.
@@ -51,7 +49,7 @@ pub struct Assumptions {
 }
 
 impl Assumptions {
-    /// What a plan assumes.
+    /// Returns the assumptions of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Assumptions {
         Assumptions {
@@ -62,7 +60,7 @@ impl Assumptions {
         }
     }
 
-    /// What a run contradicts.
+    /// Returns the assumptions that a run contradicts.
     #[must_use]
     pub fn against(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
         // A change touches the responses of all.
@@ -185,7 +183,7 @@ impl Check<'_> {
         Alarm { name, of: self.name.clone(), observed, assumed, text }
     }
 
-    /// What is assumed of it, if it is a described one.
+    /// Returns the assumptions about it, if it is a described one.
     fn assumed(&self) -> Option<&AssumedVcpu> {
         self.assumptions.of.vcpus.get(usize::try_from(self.row.vcpu).ok()?)
     }
@@ -210,8 +208,8 @@ impl Check<'_> {
             // The server of tuned pipes changed it, and its bounds have a period for full lists.
             return None;
         }
-        // A bill that counts full lists promises nothing of them, and where there is no bill nothing
-        // is promised at all.
+        // A bill that counts full lists promises nothing about them. Without a bill, nothing is
+        // promised.
         let places = match self.assumed()? {
             AssumedVcpu::Main { relied: false, .. } => return None,
             AssumedVcpu::Main { list, .. } => *list,

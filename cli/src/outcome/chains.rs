@@ -11,14 +11,13 @@ use diapason_abi::Nanos;
 use diapason_pipe::measured::{ChainReport, HOPS};
 use diapason_system::System;
 
-/// One chain.
+/// The measurements of one chain.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ChainRow {
     /// The place of its last process in the description.
     pub process: u64,
     /// Messages at its end.
     pub messages: u64,
-    /// Messages missing there.
     pub lost: u64,
     /// Messages that newer ones stand for.
     pub replaced: u64,
@@ -26,7 +25,6 @@ pub struct ChainRow {
     pub whole_max_ns: u64,
     /// The longest to behind each thread, counted in the same way.
     pub reached_max_ns: [u64; HOPS],
-    /// When reports came.
     coverage: Coverage,
 }
 
@@ -51,16 +49,15 @@ fn row(rows: &mut Vec<ChainRow>, process: u64) -> &mut ChainRow {
     &mut rows[index]
 }
 
-/// What `plan` promises of a chain.
+/// The promise of `plan` about a chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainPromise {
-    /// Its name.
     pub name: String,
     /// The place of its last process.
     pub process: u64,
     /// The longest a message takes.
     pub bound_ns: u64,
-    /// What a run cannot see of that: the fastest way to the server.
+    /// The part that a run cannot see: the fastest way to the server.
     pub least_ns: u64,
     /// Each of its threads, and how long after its arrival a message is behind it at most.
     pub reached: Vec<(String, u64)>,
@@ -87,7 +84,7 @@ impl ChainPromise {
         promise.collect()
     }
 
-    /// What its last process said, if it said anything.
+    /// Returns the report of its last process, if there is one.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o ChainRow> {
         outcome.chains.iter().find(|row| row.process == self.process)
@@ -103,7 +100,7 @@ impl ChainPromise {
         let silent = measured.alarm(outcome, names);
         let Some(row) = self.row(outcome) else { return silent.into_iter().collect() };
         let slack = slack_ns.saturating_mul(self.crossings);
-        // What was measured leaves out the fastest way there is.
+        // The measurement leaves out the fastest way there is.
         let most = |bound: u64| bound.saturating_sub(self.least_ns).saturating_add(slack);
         let late = |observed: u64, bound: u64, whom: &str| {
             let (assumed, of) = (most(bound), name.clone());
@@ -135,7 +132,7 @@ impl ChainPromise {
     }
 }
 
-/// What was seen of every chain beside what was promised; nothing without chains.
+/// Returns a table of every chain: measurements beside promises; empty without chains.
 #[must_use]
 pub fn render(promises: &[ChainPromise], outcome: &Outcome) -> String {
     if promises.is_empty() {

@@ -23,7 +23,6 @@ impl Coverage {
         Coverage { last: at.0, longest: (at.0, at.0) }
     }
 
-    /// A report came.
     pub(super) fn note(&mut self, at: Nanos) {
         self.longest = self.longest_until(at.0);
         self.last = self.last.max(at.0);

@@ -1,4 +1,4 @@
-//! What the kernel itself took in a watched run, and the table of it.
+//! The kernel's own time in a watched run, and the table of it.
 //!
 //! Each entry is timed by the kernel, from its first instruction after `entry.s` saved the
 //! registers to the last before it restores them, whether the path is short or long. So the sum is
@@ -16,9 +16,7 @@ use diapason_abi::record::KernelCause;
 pub struct KernelRow {
     /// Why the kernel was entered.
     pub cause: KernelCause,
-    /// How often.
     pub entries: u64,
-    /// Instructions in all.
     pub instructions: u64,
     /// Longest path after which the interrupted or calling thread went on.
     pub longest_staying: u64,
@@ -40,7 +38,7 @@ impl KernelRow {
         })
     }
 
-    /// For tables.
+    /// Returns the words for tables.
     #[must_use]
     pub const fn what(&self) -> &'static str {
         match self.cause {

@@ -1,4 +1,4 @@
-//! What a run amounted to, collected from the kernel's records.
+//! The result of a run, collected from the kernel's records.
 
 mod alarms;
 mod chains;
@@ -36,7 +36,6 @@ pub struct ThreadRow {
     pub process: u64,
     /// Its slot in the process.
     pub slot: u64,
-    /// Its name, packed.
     pub name: u64,
     /// CPU time it used.
     pub cpu_ns: u64,
@@ -52,7 +51,7 @@ pub struct ThreadRow {
     pub cost: Option<JobCost>,
 }
 
-/// What the jobs of a thread used at most.
+/// The largest cost of a thread's jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobCost {
     /// The place of its VCPU.
@@ -87,17 +86,13 @@ impl ProcessRow {
 /// A process ended by a fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultEvent {
-    /// When.
     pub time_ns: u64,
-    /// Which process.
     pub process: u64,
-    /// The thread's slot.
     pub thread: u64,
     /// A number of `FaultCause`.
     pub cause: u64,
     /// The address or argument concerned.
     pub address: u64,
-    /// The instruction's address.
     pub instruction: u64,
 }
 
@@ -110,7 +105,6 @@ pub struct End {
     pub idle_ns: u64,
     /// Entries into the kernel.
     pub entries: u64,
-    /// Address-space switches.
     pub cr3: u64,
     /// Writes of model-specific registers.
     pub msr: u64,
@@ -121,7 +115,6 @@ pub struct End {
 /// The longest kernel path of a watched run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LongestPath {
-    /// Its length.
     pub instructions: u64,
     /// A call's number, or 256 + vector.
     pub cause: u64,
@@ -136,11 +129,10 @@ pub struct Outcome {
     pub processes: Vec<ProcessRow>,
     /// In the order the kernel lists them.
     pub vcpus: Vec<VcpuRow>,
-    /// Those that interrupted.
     pub devices: Vec<DeviceRow>,
-    /// What their readers said, in the order in which they spoke first.
+    /// The reports of readers, in the order in which they came first.
     pub pipes: Vec<PipeRow>,
-    /// What the last threads of chains said.
+    /// The reports of the last threads of chains.
     pub chains: Vec<ChainRow>,
     /// Of pipes that programs opened, what these said.
     pub tuned: Vec<TunedRow>,
@@ -150,7 +142,6 @@ pub struct Outcome {
     pub truth: Vec<Option<Truth>>,
     /// Processes that ended, by themselves or by a fault: when, and which.
     pub ended: Vec<(u64, u64)>,
-    /// As they happened.
     pub faults: Vec<FaultEvent>,
     /// The totals, if the run reached its end.
     pub end: Option<End>,
@@ -172,13 +163,13 @@ pub struct Outcome {
     /// Of each process that wrote more than its share of the console has room for, how many of its
     /// lines are missing.
     pub lines_lost: Vec<(u64, u64)>,
-    /// What a dying kernel said last.
+    /// The last words of a dying kernel.
     pub panic: Option<String>,
     /// Faults that were asked for, as they happened: when, and which.
     pub injected: Vec<(u64, String)>,
     /// Memory that a device must not use, and did: when, and what.
     pub strays: Vec<(u64, Stray)>,
-    /// What came before, if the host lost its power: one for each life.
+    /// The earlier lives, if the host lost its power: one outcome for each.
     pub earlier: Vec<Outcome>,
 }
 
@@ -361,18 +352,17 @@ pub(crate) mod sample {
     use crate::names::Names;
     use diapason_system::System;
 
-    /// Its description.
+    /// Returns the description.
     pub fn system() -> System {
         let text = include_str!("sample.toml");
         diapason_system::parse("sample.toml", text).expect("the sample makes sense")
     }
 
-    /// What it consists of.
+    /// Returns the names of its parts.
     pub fn names() -> Names {
         Names::of(&system())
     }
 
-    /// Its console.
     pub const CONSOLE: &str = "\
 ~9 64 0 1
 ~9 c8 1 1
@@ -394,7 +384,7 @@ pub(crate) mod sample {
 ~10 2540be400 2127b3518 f4240 1f4 3e8 7d0
 ";
 
-    /// What it amounts to.
+    /// Returns the outcome.
     pub fn outcome() -> Outcome {
         let mut outcome = Outcome::default();
         CONSOLE.lines().for_each(|line| outcome.note(&Line::parse(line.as_bytes())));

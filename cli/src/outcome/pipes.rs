@@ -13,7 +13,7 @@ use diapason_pipe::clock::{self, Floor};
 use diapason_pipe::measured::{NO_DISTANCE, PipeDelays, PipeReport, SIZES};
 use diapason_system::{System, Way};
 
-/// One pipe.
+/// The measurements of one pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipeRow {
     /// The place of its reader in the description.
@@ -22,7 +22,6 @@ pub struct PipeRow {
     pub channel: u8,
     /// Which of the two.
     pub way: Way,
-    /// Messages read.
     pub messages: u64,
     /// Messages lost on whatever part of the way.
     pub lost: u64,
@@ -48,7 +47,6 @@ pub struct PipeRow {
     pub inexact_max_ns: u64,
     /// Reports with messages so far.
     reports: u64,
-    /// When reports came.
     pub(super) coverage: Coverage,
     /// How far the two clocks were apart, report by report.
     floors: Vec<Floor>,
@@ -130,10 +128,9 @@ fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
     &mut rows[index]
 }
 
-/// What `plan` promises of a pipe.
+/// The promise of `plan` about a pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipePromise {
-    /// The pipe's name.
     pub name: String,
     /// Which way it goes.
     pub way: Way,
@@ -184,7 +181,7 @@ impl PipePromise {
         promise.collect()
     }
 
-    /// What each part of it took at most, and may.
+    /// Returns the largest time of each part beside its bound.
     #[must_use]
     pub fn parts(&self, row: &PipeRow) -> Vec<String> {
         let of = |seen, most| format!("{} of {}", human(seen), human(most));
@@ -207,7 +204,7 @@ impl PipePromise {
         }
     }
 
-    /// What its reader said, if it said anything.
+    /// Returns the report of its reader, if there is one.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o PipeRow> {
         let place = (self.reader, self.channel, self.way);
@@ -356,7 +353,7 @@ impl PipePromise {
 /// A pipe without a message for so long is worth a word.
 const EMPTY: Nanos = Nanos::from_secs(2);
 
-/// What was seen of every pipe beside what was promised; nothing without pipes.
+/// Returns a table of every pipe: measurements beside promises; empty without pipes.
 #[must_use]
 pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
     let of = |way| promises.iter().filter(move |promise| promise.way == way);

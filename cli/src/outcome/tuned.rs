@@ -14,11 +14,10 @@ use diapason_pipe::measured::TunedReport;
 pub struct TunedRow {
     /// The place of its program in the description.
     pub process: u64,
-    /// What was said last; the longest delay is that of the whole run.
+    /// The last report; the longest delay is that of the whole run.
     pub last: TunedReport,
     /// By how much its bound was exceeded.
     pub late: Late,
-    /// When reports came.
     coverage: Coverage,
 }
 
@@ -82,7 +81,7 @@ impl TunedRow {
     }
 }
 
-/// What was seen of every such pipe; nothing without any.
+/// Returns a table of every such pipe; empty without any.
 #[must_use]
 pub fn render(outcome: &Outcome, names: &Names) -> String {
     if outcome.tuned.is_empty() {

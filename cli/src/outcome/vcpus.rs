@@ -1,4 +1,4 @@
-//! What VCPUs got and devices did in a run, and the table of it.
+//! The supplies of VCPUs and the interrupts of devices in a run, and the table of them.
 
 use super::Outcome;
 use super::render::share;
@@ -25,7 +25,7 @@ pub struct VcpuRow {
     pub merges: u64,
     /// Most wake-ups in one of its periods.
     pub wakes_max: u64,
-    /// What it is; missing only if that line was damaged.
+    /// The terms; missing only if that line was damaged.
     pub terms: Option<Terms>,
 }
 
@@ -53,7 +53,6 @@ pub struct Terms {
 pub struct DeviceRow {
     /// Its place in the description.
     pub device: u64,
-    /// Its interrupts.
     pub interrupts: u64,
     /// Shortest time between two, if there were two.
     pub distance_min_ns: Option<u64>,
@@ -87,7 +86,7 @@ impl VcpuRow {
         names.vcpu(self.vcpu, self.terms.as_ref().and_then(|terms| terms.maker))
     }
 
-    /// `main` or `I/O`.
+    /// Returns `main` or `I/O`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match &self.terms {

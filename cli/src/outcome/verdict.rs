@@ -13,7 +13,6 @@ use std::fmt;
 pub enum Verdict {
     /// Every promise was kept.
     Holds,
-    /// These were not.
     Broken(Vec<Finding>),
     /// The kernel or the emulator failed: no promise of the description is to blame.
     Bug(String),
@@ -73,7 +72,7 @@ pub fn judge(
     if findings.is_empty() { Verdict::Holds } else { Verdict::Broken(findings) }
 }
 
-/// What one life of a host broke.
+/// Returns the promises that one life of a host broke.
 fn broken(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
     let mut findings = lateness(outcome, names);
     findings.extend(faults(outcome, names, may_fault));

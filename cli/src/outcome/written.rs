@@ -14,12 +14,11 @@ use diapason_pipe::measured::WrittenReport;
 pub struct WrittenRow {
     /// The place of its program in the description.
     pub process: u64,
-    /// What was said last; the longest times are those of the whole run.
+    /// The last report; the longest times are those of the whole run.
     pub last: WrittenReport,
     /// By how much the bounds were exceeded until the server had taken a message, and until it was
     /// known to be through.
     pub late: [Late; 2],
-    /// When reports came.
     coverage: Coverage,
 }
 
@@ -81,7 +80,7 @@ impl WrittenRow {
     }
 }
 
-/// What was seen of every such pipe; nothing without any.
+/// Returns a table of every such pipe; empty without any.
 #[must_use]
 pub fn render(outcome: &Outcome, names: &Names) -> String {
     if outcome.written.is_empty() {

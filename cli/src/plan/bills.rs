@@ -45,7 +45,7 @@ impl View<'_> {
         from + apart + &to + &self.bases(system)
     }
 
-    /// What the bills rest on, each said once.
+    /// Returns the assumptions of the bills, each once.
     fn bases(&self, system: &System) -> String {
         let bills = || self.pipes.iter().filter_map(|piped| piped.bill.as_ref().ok());
         let mut lines: Vec<String> = Vec::new();

@@ -31,10 +31,9 @@ impl Deref for View<'_> {
     }
 }
 
-/// What `plan` was asked to do.
+/// The request to `plan`.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
-    /// The description.
     pub system: PathBuf,
     /// Instructions a second, instead of the description's.
     pub clock_hz: Option<u64>,

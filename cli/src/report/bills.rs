@@ -16,7 +16,7 @@ const WIDTH: f64 = 960.0;
 const PLANNED: f64 = 18.0;
 const SEEN: f64 = 7.0;
 
-/// What is drawn of a pipe.
+/// The bar of a pipe.
 struct Bar<'a> {
     name: &'a str,
     bill: &'a Bill,
@@ -117,7 +117,7 @@ const fn colour(what: What) -> &'static str {
     }
 }
 
-/// What the colours mean.
+/// Returns the legend of the colours.
 fn legend<'b>(bills: impl Iterator<Item = &'b Bill>) -> String {
     let mut used: Vec<What> = Vec::new();
     for item in bills.flat_map(Bill::items) {

@@ -97,7 +97,7 @@ fn picture(instance: &UsbBus, plan: &Plan, system: &System, title: &str) -> Stri
     picture.finish(&format!("the schedule of {title}")) + &legend
 }
 
-/// Who has which slots, and how much of each.
+/// Returns the owners of slots, and how much of each they use.
 fn placed_table(instance: &UsbBus, plan: &Plan, system: &System) -> String {
     let rows = placed(instance, plan).map(|(_, endpoint, at)| {
         vec![
@@ -110,7 +110,7 @@ fn placed_table(instance: &UsbBus, plan: &Plan, system: &System) -> String {
     table(&["endpoint", "first slot", "every", "of a slot"], &rows.collect::<Vec<_>>())
 }
 
-/// What is left of a slot for bulk: t_A in its four readings.
+/// Returns the part of a slot that is left for bulk: t_A in its four readings.
 fn left(bused: &Bused, instance: &UsbBus) -> String {
     let slot = instance.bus.speed.slot();
     let readings = [

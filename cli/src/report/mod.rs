@@ -1,7 +1,7 @@
 //! `diapason report`: one page that says everything about a system, for a browser without network.
 //!
-//! The page has what `plan` proves and what a simulated run shows beside it. Whatever is drawn is
-//! also a table, and the page follows the browser's light or dark.
+//! The page has what `plan` proves and what a simulated run shows beside it. Every picture is also
+//! a table, and the page follows the browser's light or dark.
 
 mod bills;
 mod buses;
@@ -26,10 +26,9 @@ use diapason_system::RunOptions;
 use std::path::PathBuf;
 use watch::{Watch, Window};
 
-/// What `report` was asked to do.
+/// The request to `report`.
 #[derive(Clone, Debug)]
 pub struct ReportRequest {
-    /// The description.
     pub system: PathBuf,
     /// Length of the simulated run in ns.
     pub horizon_ns: u64,

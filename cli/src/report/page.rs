@@ -5,7 +5,7 @@ use crate::chart::escaped;
 use crate::duration::human;
 use crate::outcome::{Verdict, share};
 
-/// The whole page.
+/// Returns the whole page.
 pub fn page(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let name = escaped(&system.name);

@@ -14,7 +14,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// An empty one.
+    /// Returns an empty picture.
     pub fn new(width: f64, height: f64) -> Picture {
         Picture { width, height, content: String::new() }
     }
@@ -30,7 +30,7 @@ impl Picture {
         );
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(

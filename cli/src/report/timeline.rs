@@ -1,4 +1,4 @@
-//! Who ran when, in a window of the run: one row for each thread, and one for the kernel.
+//! The running threads in a window of the run: one row for each thread, and one for the kernel.
 
 use super::Facts;
 use super::svg::{COLOURS, Picture};

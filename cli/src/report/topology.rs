@@ -1,4 +1,4 @@
-//! What is connected with what: devices, their servers, pipes, readers, and who else runs.
+//! The connections of devices, their servers, pipes, readers, and the other processes.
 
 use super::Facts;
 use super::svg::Picture;
@@ -10,7 +10,7 @@ const ROW: f64 = 46.0;
 /// Left edges of the columns: devices, controllers, processes that drive them, readers.
 const COLUMNS: [f64; 4] = [10.0, 270.0, 520.0, 780.0];
 
-/// The picture.
+/// Returns the picture.
 pub fn topology(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.process)).collect();
@@ -75,7 +75,7 @@ fn process(picture: &mut Picture, at: (f64, f64), system: &System, index: usize,
     picture.text((at.0 + 10.0, at.1 + 28.0), "start", "small", below);
 }
 
-/// What a process is promised.
+/// Returns the promise to a process.
 fn budget(system: &System, index: usize) -> String {
     let process = &system.processes[index];
     let vcpu = process.vcpu.and_then(|number| system.vcpus.get(usize::from(number)));

@@ -1,4 +1,4 @@
-//! What the page needs of a simulated run besides: who ran in a short window of it.
+//! The page's further needs of a simulated run: the running threads in a short window of it.
 
 use crate::simulate::Cast;
 use diapason_abi::Nanos;
@@ -35,7 +35,7 @@ pub struct Stretch {
     pub to: Nanos,
 }
 
-/// Watches a run.
+/// The observer of a run.
 pub struct Watch {
     pub window: Window,
     pub stretches: Vec<Stretch>,

@@ -35,12 +35,10 @@ impl Cast {
     }
 }
 
-/// Whose time is to be explained.
+/// The job or message to explain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Asked {
-    /// A job's.
     pub job: Option<Wanted>,
-    /// A message's.
     pub message: Option<Choice>,
 }
 
@@ -48,7 +46,7 @@ pub struct Asked {
 /// or `PIPE:worst`.
 ///
 /// # Errors
-/// What would have been understood.
+/// Returns the forms that would be understood.
 pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
     if text == "worst" {
         let message = (!system.pipes.is_empty()).then_some(Choice::WorstOfAll);
@@ -81,7 +79,7 @@ pub fn wanted(text: &str, system: &System) -> Result<Asked, String> {
     })
 }
 
-/// What was found, in words: of a job and a message the one that took more of what it had.
+/// Returns the result in words: of a job and a message the one that took more of its bound.
 pub fn either(
     bill: Option<Bill>,
     life: Option<&Life>,
@@ -139,7 +137,7 @@ pub fn render(bill: &Bill, cast: &Cast, names: &Names) -> String {
     text + "\n" + &sums(items)
 }
 
-/// What items add up to by their kinds, largest first, and in all.
+/// Returns the sums of items by their kinds, largest first, and in all.
 pub(super) fn sums(items: impl Iterator<Item = (String, Nanos)>) -> String {
     let mut kinds: Vec<(String, Nanos)> = Vec::new();
     for (kind, time) in items {
@@ -160,7 +158,7 @@ pub(super) fn sums(items: impl Iterator<Item = (String, Nanos)>) -> String {
 
 const RUNS: &str = "runs";
 
-/// What the processor did.
+/// Returns the processor's action in words.
 pub(super) fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
     match item.doing {
         Doing::Idle => String::from("idle"),

@@ -55,7 +55,8 @@ pub fn drawn(system: &System, seed: u64, horizon_ns: u64) -> Vec<Fault> {
     faults
 }
 
-/// What a kind is drawn for: what the description provides for, so that every promise stands.
+/// Returns the targets of a kind: those for which the description provides, so that every promise
+/// stands.
 fn targets(system: &System, kind: FaultKind) -> Vec<usize> {
     let all = |count: usize| (0..count).collect::<Vec<usize>>();
     match kind.target() {

@@ -27,13 +27,13 @@ const UNJOINED: Nanos = Nanos::from_millis(1);
 
 /// A host that takes part.
 pub struct Seat<'a, O> {
-    /// What it boots.
+    /// The session that it boots.
     pub session: &'a Session,
     /// How it is simulated.
     pub how: Options,
-    /// What goes wrong around it.
+    /// The faults around it.
     pub faults: Vec<Fault>,
-    /// Who watches it.
+    /// The observer of the host.
     pub observer: O,
 }
 
@@ -151,7 +151,7 @@ fn insert(hosts: &mut [Controllers], end: &End, device: Box<dyn Device>) -> Opti
     Some(())
 }
 
-/// What is simulated together.
+/// The hosts or cores that are simulated together.
 pub(super) struct Several {
     /// Each with its name.
     parts: Vec<(String, System)>,
@@ -160,7 +160,7 @@ pub(super) struct Several {
     file: Option<String>,
 }
 
-/// What holds them together.
+/// The connection between them.
 enum Joined {
     /// They are hosts, with these cables.
     By(Vec<Cable>),
@@ -176,7 +176,7 @@ impl Joined {
         }
     }
 
-    /// What a part is called where it stands alone.
+    /// Returns the name of a part where it stands alone.
     fn called(&self, name: &str) -> String {
         match self {
             Joined::By(_) => name.to_owned(),

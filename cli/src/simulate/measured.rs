@@ -1,5 +1,5 @@
-//! What a simulation measured, besides the records of the kernel: how buses were used, how long
-//! jobs took, and how long messages were on each part of their way.
+//! The measurements of a simulation, besides the records of the kernel: the use of buses, the times
+//! of jobs, and the times of messages on each part of their way.
 
 use super::messages::{Seen, render_stages, stages_to_json};
 use super::usage::Usage;
@@ -11,7 +11,7 @@ use diapason_abi::Nanos;
 use serde_json::Value;
 use std::path::Path;
 
-/// What was measured.
+/// The measurements.
 pub struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],

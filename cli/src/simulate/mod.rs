@@ -1,7 +1,7 @@
 //! `diapason sim`: a described system on the deterministic machine.
 //!
-//! What is simulated is what boots: the same archive, the same programs, the same kernel core. So
-//! the outcome is reported and judged by the same code as that of a run.
+//! The simulator runs what boots: the same archive, the same programs, the same kernel core. So the
+//! outcome is reported and judged by the same code as that of a run.
 
 mod explain;
 mod faults;
@@ -52,10 +52,9 @@ use watch::Watch;
 const TRUST: &str = "the programs run inside this process, which nothing protects from them: \
                      simulate only what you would run on this host (docs/sim.md)";
 
-/// What `sim` was asked to do.
+/// The request to `sim`.
 #[derive(Clone, Debug)]
 pub struct SimRequest {
-    /// The description.
     pub system: PathBuf,
     /// Length of the run in ns.
     pub horizon_ns: u64,
@@ -271,7 +270,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     }
 }
 
-/// What every run of a request has in common.
+/// The common settings of every run of a request.
 struct Plan<'a> {
     session: Session,
     request: &'a SimRequest,
@@ -299,7 +298,6 @@ impl Plan<'_> {
     }
 }
 
-/// One run, reported.
 fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     let Plan { session, request, .. } = plan;
     let names = &session.names;
@@ -360,7 +358,7 @@ fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
         let finding = match session.judge(&run) {
             Verdict::Holds => None,
             Verdict::Broken(findings) => {
-                // What a fault breaks is an assumption, and an alarm that says so is the answer.
+                // A fault breaks an assumption, and an alarm that says so is the answer.
                 let is_answer =
                     |finding: &Finding| !faults.is_empty() && matches!(finding, Finding::Alarm(_));
                 let wrong = findings.into_iter().find(|finding| !is_answer(finding));
@@ -455,13 +453,12 @@ pub fn hash(
     Ok(listener.hash.0)
 }
 
-/// What became of a run in which messages were followed.
+/// The result of a run in which messages were followed.
 pub struct Followed {
-    /// How it went.
     pub run: Run,
     /// The hash of every entry into the core.
     pub hash: u64,
-    /// What became of the messages.
+    /// The fates of the messages.
     pub lives: Lives,
 }
 
@@ -511,7 +508,7 @@ pub fn drive(
     drive_among(session, &how, functions(&session.system, faults), observer)
 }
 
-/// What happens to the host itself, besides.
+/// Plans the upsets of the host itself, besides.
 fn with_upsets(session: &Session, how: &Options, faults: &[Fault]) -> Options {
     let mut how = how.clone();
     how.upsets.extend(upsets(&session.system, faults));

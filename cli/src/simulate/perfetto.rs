@@ -70,7 +70,7 @@ impl Sheet {
         Ok(Sheet { file: Rc::new(RefCell::new(file)), path: path.to_path_buf() })
     }
 
-    /// What happens on host number `host`. Its groups bear its name, if it has one.
+    /// Draws the events on host number `host`. Its groups bear its name, if it has one.
     pub fn host(&self, host: usize, name: &str, names: Names) -> Perfetto {
         let mut trace = Perfetto {
             file: Rc::clone(&self.file),
@@ -107,7 +107,7 @@ pub struct Perfetto {
     before: u64,
     host: String,
     names: Names,
-    /// Who runs since when; merged as long as it is the same thread.
+    /// The running thread and its start; merged as long as it is the same thread.
     open: Option<(ThreadId, Nanos, Nanos)>,
     budgets: Vec<Option<Nanos>>,
     /// Buses and their endpoints that have a track: group, slot and context index.
@@ -149,7 +149,7 @@ impl Perfetto {
     }
 
     fn slice(&mut self, group: u32, track: usize, name: &str, from: Nanos, to: Nanos) {
-        // What took no time would be in the way of what follows it.
+        // An event of no duration would be in the way of the next one.
         if from < to {
             let (at, span) = (micros(from), micros(to - from));
             self.event(
@@ -256,7 +256,7 @@ impl Perfetto {
         self.event(json!({"ph": "C", "name": name, "pid": PIPES, "ts": at, "args": values}));
     }
 
-    /// Something was said.
+    /// Notes a line of output.
     pub fn said(&mut self, now: Nanos, line: &Line) {
         if let Line::Record(Record::Measured, words) = line
             && let Some((process, words)) = words.split_first()

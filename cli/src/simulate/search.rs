@@ -20,10 +20,10 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// As `FROM:TO:STEP`.
+    /// Parses `FROM:TO:STEP`.
     ///
     /// # Errors
-    /// What would have been understood.
+    /// Returns the forms that would be understood.
     pub fn parse(text: &str) -> Result<Seeds, String> {
         let numbers: Vec<u64> = text.split(':').filter_map(|word| word.parse().ok()).collect();
         match numbers[..] {
@@ -44,26 +44,25 @@ impl std::fmt::Display for Seeds {
     }
 }
 
-/// What a searching process prints when a seed broke a promise.
+/// The line of a searching process when a seed broke a promise.
 pub const BROKE: &str = "broke ";
-/// What it prints for each seed, before the seed and the hash of its trace.
+/// The line for each seed, before the seed and the hash of its trace.
 pub const TRACE: &str = "trace ";
-/// What it prints before each seed, so that its own death has one.
+/// The line before each seed, so that the process's own death has one.
 pub const TRIES: &str = "tries ";
-/// What it prints of each fault of a run that broke a promise: the seed, and what happened.
+/// The line for each fault of a run that broke a promise: the seed, and the fault.
 pub const FAULT: &str = "fault ";
 /// How findings begin that are no broken promise but a fault of ours.
 pub const BUG: &str = "BUG: ";
 
-/// What the search hears of its processes.
+/// A message from a process to the search.
 enum Heard {
-    /// A line.
     Line(String),
     /// The end of one that went wrong.
     Failed(String),
 }
 
-/// What a search found.
+/// The findings of a search.
 #[derive(Default, Debug)]
 pub struct Found {
     seeds: u64,
@@ -142,7 +141,7 @@ pub fn search(
     gather(children, count)
 }
 
-/// What all processes found, when they have ended.
+/// Returns the findings of all processes, when they have ended.
 fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
     let (sender, receiver) = channel();
     for child in children {

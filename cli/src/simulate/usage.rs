@@ -9,7 +9,7 @@ use diapason_usb::trb::endpoint_address;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What one endpoint took of a bus.
+/// The share of a bus that one endpoint used.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     kind: EndpointKind,
@@ -40,13 +40,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Nothing yet.
+    /// Returns an empty count.
     #[must_use]
     pub fn new(controller: String) -> Usage {
         Usage { controller, buses: Vec::new(), shares: BTreeMap::new() }
     }
 
-    /// What has passed.
+    /// Adds the traffic.
     pub fn add(&mut self, passed: &Passed) {
         self.buses.clone_from(&passed.buses);
         for packet in &passed.packets {
@@ -117,7 +117,7 @@ impl Usage {
         self.shares.range((bus, 0, 0)..=(bus, u8::MAX, u8::MAX))
     }
 
-    /// What periodic and asynchronous endpoints took together.
+    /// Returns the sums of periodic and asynchronous endpoints.
     fn sums(&self, bus: usize) -> [Share; 2] {
         [true, false].map(|periodic| {
             let shares = self.of(bus).map(|(_, share)| *share);

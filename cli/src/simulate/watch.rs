@@ -1,4 +1,4 @@
-//! What passes around a simulated host: looked at from time to time, counted, captured, drawn.
+//! The traffic around a simulated host: looked at from time to time, counted, captured, drawn.
 
 use super::messages::Messages;
 use super::perfetto::Perfetto;
@@ -12,11 +12,10 @@ use diapason_abi::Nanos;
 /// How often it is looked at: what passed meanwhile is kept in memory.
 const DISTANCE: Nanos = Nanos::from_millis(100);
 
-/// Somebody who looks.
+/// The observer of the traffic.
 pub struct Watch {
     sights: Sights,
     captures: Option<Captures>,
-    /// By controller.
     usage: Vec<Usage>,
     next: Nanos,
 }

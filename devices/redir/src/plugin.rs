@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The plugin.
 const SOURCE: &str = include_str!("../plugin/clock.c");
 /// The emulator it is written for, and what that says of its version.
 pub const QEMU: &str = "qemu-system-x86_64";

@@ -10,9 +10,7 @@ use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;
 /// A picture of two bytes a pixel (YUY2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameFormat {
-    /// Pixels across.
     pub width: u16,
-    /// Pixels down.
     pub height: u16,
     /// Times from frame to frame, in 100 ns; the first is the usual one.
     pub intervals: [u32; 2],
@@ -36,9 +34,7 @@ pub const FRAMES: [FrameFormat; 3] = [
 /// Packets in an interval: `burst` + 1, `mult` + 1 times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bursts {
-    /// The article's n.
     pub burst: u8,
-    /// The article's m.
     pub mult: u8,
 }
 

@@ -27,7 +27,6 @@ pub const PACKET: usize = 1_024;
 pub const BUFFER: usize = 4 << 20;
 /// Bytes before the content of each interval.
 pub const HEADER: usize = 12;
-/// The service interval.
 pub const INTERVAL: Nanos = Nanos::from_micros(125);
 
 /// Flags of the header: which of two frames, the last of it, times are present, end of header.
@@ -40,7 +39,6 @@ pub mod flag {
     pub const PRESENTATION: u8 = 4;
     /// A source clock is present.
     pub const CLOCK: u8 = 8;
-    /// The header ends.
     pub const HEADER_END: u8 = 0x80;
 }
 

@@ -18,7 +18,6 @@ const PROBE: u16 = 1 << 8;
 const COMMIT: u16 = 2 << 8;
 const TO_INTERFACE: u8 = 0x21;
 const FROM_INTERFACE: u8 = 0xa1;
-/// The streaming interface.
 const STREAMING: u16 = 1;
 /// Bytes of the block: of UVC 1.1, and the least of it that says something.
 const BLOCK: usize = 34;
@@ -31,7 +30,6 @@ const CLOCK: u32 = 48_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     frame: usize,
-    /// In 100 ns.
     interval: u32,
 }
 

@@ -33,7 +33,6 @@ pub struct Sent {
     pub time: Nanos,
     /// The node that sent it.
     pub node: NodeId,
-    /// The frame.
     pub frame: Frame,
 }
 
@@ -42,7 +41,6 @@ pub struct Sent {
 pub struct Heard {
     /// When: of one that it got a bit before its end, of its own at its end.
     pub time: Nanos,
-    /// The frame.
     pub frame: Frame,
     /// Is it the device's own?
     pub own: bool,

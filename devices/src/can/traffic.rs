@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 /// little-endian, as far as it fits: a loss can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Periodic {
-    /// Its identifier.
     pub id: Id,
     /// Bytes of data, at most 8.
     pub length: u8,
@@ -86,9 +85,7 @@ impl Traffic {
 /// Why a log cannot be replayed: the line, counted from 1, and what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayError {
-    /// The line.
     pub line: usize,
-    /// The trouble.
     pub error: LogError,
 }
 

@@ -28,14 +28,11 @@ const BAD_FIELD: Sense = Sense { key: 5, code: 0x24 };
 /// The data stage of a command.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
-    /// None.
     #[default]
     Nothing,
     /// These bytes, to the host.
     Reply(Vec<u8>),
-    /// From the disk.
     Read(Range<usize>),
-    /// To the disk.
     Write(Range<usize>),
 }
 

@@ -13,11 +13,8 @@ pub enum Change {
     Field {
         /// Type of the part.
         part: u8,
-        /// Which of those.
         nth: usize,
-        /// Where in it.
         at: usize,
-        /// The false value.
         value: u8,
     },
     /// The `nth` part of this type is left out; the total length stays.
@@ -26,7 +23,6 @@ pub enum Change {
     Twice(u8, usize),
     /// Cut after so many bytes.
     Cut(usize),
-    /// Other bytes altogether.
     Instead(Vec<u8>),
     /// So many bytes, anywhere, are anything.
     Noise(u32),
@@ -98,7 +94,6 @@ pub struct Lie {
     pub from_read: u32,
     /// From this reset of the port on.
     pub from_reset: u32,
-    /// Within this time.
     pub during: (Nanos, Nanos),
 }
 

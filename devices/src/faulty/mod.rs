@@ -41,13 +41,11 @@ pub enum Fault {
 pub struct Rule {
     /// On this endpoint (0: control requests); `None`: on all but control requests.
     pub endpoint: Option<u8>,
-    /// From then on.
     pub from: Nanos,
     /// Until then, which no longer belongs to it.
     pub until: Nanos,
     /// Once in so many times; 1: always.
     pub one_in: u32,
-    /// The fault.
     pub fault: Fault,
 }
 
@@ -91,7 +89,6 @@ pub struct Faulty<D> {
 pub struct Tally {
     /// Devices that told a lie about themselves, at least one.
     pub liars: Cell<u64>,
-    /// Lies.
     pub lies: Cell<u64>,
     /// Packets and requests that went wrong.
     pub faults: Cell<u64>,

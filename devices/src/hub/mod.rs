@@ -13,7 +13,6 @@ use port::Port;
 
 /// News come from here: bit n is set if port n has some.
 pub const NEWS: u8 = 0x81;
-/// Most ports.
 pub const PORTS: u8 = 15;
 
 const FROM_HUB: u8 = 0xa0;

@@ -24,7 +24,6 @@ const POWERED_3: u16 = 1 << 9;
 const LINK_DISABLED: u16 = 4 << 5;
 const LINK_RX_DETECT: u16 = 5 << 5;
 
-/// Features.
 mod feature {
     pub const ENABLE: u16 = 1;
     pub const SUSPEND: u16 = 2;

@@ -12,7 +12,6 @@ use diapason_can::{Frame, WireError};
 pub mod flag {
     /// Not a frame but an error on the bus.
     pub const ERROR: u8 = 1;
-    /// A remote frame.
     pub const REMOTE: u8 = 1 << 4;
     /// An identifier of 29 bits.
     pub const EXTENDED: u8 = 1 << 5;

@@ -53,7 +53,6 @@ pub const MESSAGE: usize = 64;
 /// The four bytes that begin each command. Entities of the firmware have 6-bit addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Which command.
     pub number: u8,
     /// The entity it goes to.
     pub to: u8,

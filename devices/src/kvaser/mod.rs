@@ -30,7 +30,6 @@ use outbox::Outbox;
 pub const IN: u8 = 0x82;
 /// Commands come from the host here.
 pub const OUT: u8 = 0x02;
-/// Most channels.
 pub const CHANNELS: usize = 5;
 /// Replies of a request beyond acknowledgements that may wait before commands are held off.
 const REPLIES: usize = 64;
@@ -45,7 +44,6 @@ const NOBODY: u8 = 0x3e;
 pub struct Identity {
     /// Its kind of controller.
     pub personality: Personality,
-    /// Its serial number.
     pub serial: u32,
     /// Frames that the host may have under way on each channel, at most 4,095.
     pub outstanding: u16,

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 
 /// Bytes of the receive buffer.
 pub const BUFFER: usize = 4_096;
-/// Frames in it.
 pub const FRAMES: usize = BUFFER / MESSAGE;
 /// Largest packet of a bulk endpoint at high speed.
 const PACKET: usize = 512;

@@ -8,7 +8,6 @@ use diapason_can::Frame;
 /// The content of a command about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// This one came.
     Arrival(Frame),
     /// This one is to be sent.
     Departure(Frame),
@@ -21,7 +20,6 @@ pub enum Load {
 pub struct Passing {
     /// The channel it belongs to.
     pub channel: usize,
-    /// The content.
     pub load: Load,
     /// The transaction that an acknowledgement repeats.
     pub transaction: u16,

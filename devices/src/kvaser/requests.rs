@@ -11,13 +11,11 @@ const ERROR_CAN: u8 = 1;
 const ERROR_UNKNOWN: u8 = 5;
 const ERROR_PARAMETER: u8 = 9;
 const ERROR_QUEUE: u8 = 8;
-/// Capabilities.
 const LISTEN_ONLY: u16 = 2;
 const ERROR_REPORTING: u16 = 5;
 const ONE_SHOT: u16 = 6;
 /// "There is no such capability."
 const NOT_IMPLEMENTED: u16 = 1;
-/// 1.2, build 3.
 const FIRMWARE: u32 = 0x0102_0003;
 /// The article number in binary coded decimals; the real device's is not known to us.
 const ARTICLE_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00];

@@ -1,4 +1,4 @@
-//! What a run amounted to: the same records, whatever machine it ran on.
+//! The accounts of a run: the same records, whatever machine it ran on.
 
 use crate::kernel::Kernel;
 use crate::thread::ThreadId;

@@ -1,8 +1,8 @@
-//! What a core promises to VCPUs, and who may be promised more: admission, when the archive is read
-//! and when programs make or change VCPUs.
+//! Admission: the promises of a core to VCPUs, checked when the archive is read and when programs
+//! make or change VCPUs.
 //!
 //! The tests are closed forms in integers (`lib/vcpu`); what the exact test admitted beforehand may
-//! be more, and then nothing is admitted besides. What is given back is free only once it cannot
+//! be more, and then nothing is admitted besides. A released share is free only once it cannot
 //! matter any more.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
@@ -14,7 +14,8 @@ use diapason_costs::Prices;
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
 use diapason_vcpu::{Pibs, SporadicServer};
 
-/// What the kernel takes from a core that this archive describes, by the formula that `plan` uses.
+/// Returns the kernel's time on the core that this archive describes, by the formula that `plan`
+/// uses.
 fn overheads(archive: &Archive<'_>) -> Overheads {
     let devices = archive.devices().filter(|device| device.interval > 0);
     let ios = archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io);
@@ -29,7 +30,7 @@ fn prices(archive: &Archive<'_>) -> Prices {
     Prices { switch: Nanos(archive.header.switch_grace.into()), ..Prices::KERNEL }
 }
 
-/// What the core has promised.
+/// The promises of the core.
 pub(crate) struct Promise {
     pub load: Load,
     pub test: Test,
@@ -75,7 +76,7 @@ impl Promise {
 }
 
 impl Kernel<'_> {
-    /// What the archive declares is promised before anything runs.
+    /// The declared VCPUs are promised before anything runs.
     #[inline(never)]
     pub(crate) fn admit_declared(&mut self, id: VcpuId, record: &VcpuRecord) {
         let period = match record.kind {
@@ -174,7 +175,7 @@ impl Kernel<'_> {
             self.destroy_vcpu(id);
         }
         self.promise.load = self.admit(|p| p.load.admit_main(p.test, asked).ok())?;
-        // What another may just have given back is not free before it could have been used.
+        // A share that another may just have released is not free before it could have been used.
         let start = self.now + self.promise.slowest;
         let limit = replenishments as usize;
         let v = &mut self.vcpus[id];
@@ -223,7 +224,8 @@ impl Kernel<'_> {
         if self.starves_io(id, asked.period) {
             return Err(Refused::Errno(Errno::Overload));
         }
-        // What another has just given back is not free yet, and would come one period from now.
+        // A share that another has just released is not free yet, and would come one period from
+        // now.
         let share = |r: Reservation| Share::of(r.budget, r.period);
         let unsettled = self.now < self.promise.settled;
         if share(asked) > share(before) && unsettled && self.promise.giver != id {
@@ -278,8 +280,8 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// The process of a private VCPU ends: nobody can use it any more. What was promised to it is
-    /// given back at the next timer interrupt, one VCPU at a time, for that takes a while.
+    /// The process of a private VCPU ends: nobody can use it any more. The next timer interrupts
+    /// release its promises, one VCPU at a time, because that takes a while.
     pub(crate) fn abandon_vcpu(&mut self, id: VcpuId) {
         let v = &mut self.vcpus[id];
         if v.handle != FREE {

@@ -39,7 +39,6 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Not set.
     pub const UNSET: Alarm = Alarm {
         due: Nanos::FOREVER,
         left: Id::NONE,

@@ -53,7 +53,6 @@ impl Kernel<'_> {
         })
     }
 
-    /// `CvCreate(key)`.
     pub(crate) fn cv_create(&mut self, key: u64) -> Step {
         let id = if key == Key::PRIVATE.0 {
             let own = self.maker().conditions;
@@ -74,7 +73,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(c.handle))
     }
 
-    /// `CvDelete(condition)`.
     pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {
         let id = self.find_condition(handle)?;
         self.destroy_condition(id);
@@ -102,7 +100,6 @@ impl Kernel<'_> {
         self.conditions[id].waiters.remove(&mut self.threads, thread);
     }
 
-    /// `CvWait(condition, mutex, deadline)`.
     pub(crate) fn cv_wait(&mut self, handle: u64, mutex: u64, deadline: Nanos) -> Step {
         let id = self.find_condition(handle)?;
         let mutex = self.find_semaphore(mutex)?;
@@ -126,7 +123,6 @@ impl Kernel<'_> {
         self.conditions[id].waiters.is_empty().then_some(0)
     }
 
-    /// `CvSignal(condition, most)`.
     pub(crate) fn cv_signal(&mut self, handle: u64, most: u64) -> Step {
         let id = self.find_condition(handle)?;
         let mut woken = 0;

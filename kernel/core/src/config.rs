@@ -20,7 +20,6 @@ use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, 
 /// How many of each object a system needs.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Processes.
     pub processes: usize,
     /// Threads, of all processes.
     pub threads: usize,
@@ -28,15 +27,12 @@ pub struct Sizes {
     pub semaphores: usize,
     /// Declared and private conditions.
     pub conditions: usize,
-    /// Mailboxes.
     pub mailboxes: usize,
     /// Message slots, of all mailboxes.
     pub messages: usize,
     /// Events, of all processes.
     pub events: usize,
-    /// Segments.
     pub segments: usize,
-    /// Devices.
     pub devices: usize,
     /// Frames for all heaps and segments.
     pub frames: usize,
@@ -45,8 +41,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What `archive` needs; `None` if a pool would be too large for its ids, or a mailbox has no
-    /// room at all: its senders and receivers would wait for each other.
+    /// Returns the sizes that `archive` needs. Returns `None` if a pool would be too large for its
+    /// ids, or if a mailbox has no room at all: its senders and receivers would wait for each
+    /// other.
     #[must_use]
     pub fn of(archive: &Archive<'_>) -> Option<Sizes> {
         let mut sizes = Sizes::default();
@@ -86,27 +83,16 @@ impl Sizes {
 
 /// Memory for the pools: each slice as long as [`Sizes`] says, every element its type's `EMPTY`.
 pub struct Pools<'a> {
-    /// Processes.
     pub processes: &'a mut [Process],
-    /// Threads.
     pub threads: &'a mut [Thread],
-    /// Semaphores.
     pub semaphores: &'a mut [Semaphore],
-    /// Conditions.
     pub conditions: &'a mut [Condition],
-    /// Mailboxes.
     pub mailboxes: &'a mut [Mailbox],
-    /// Message slots.
     pub messages: &'a mut [Message],
-    /// Events.
     pub events: &'a mut [Event],
-    /// Segments.
     pub segments: &'a mut [Segment],
-    /// Devices.
     pub devices: &'a mut [Device],
-    /// Frames.
     pub frames: &'a mut [Frame],
-    /// VCPUs.
     pub vcpus: &'a mut [Vcpu],
 }
 

@@ -11,17 +11,16 @@ use crate::thread::{ThreadId, Wait};
 use diapason_abi::archive::{Location, NONE};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos};
 
-/// Names an event.
+/// The id of an event.
 pub type EventId = Id<Event>;
 
-/// What raises an event.
+/// The source that raises an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// Only what it was attached to (a mailbox).
     Plain,
     /// The clock; zero period: once.
     Timer {
-        /// Distance of expiries.
         period: Nanos,
         /// The next one; for ever: it is stopped.
         next: Nanos,
@@ -98,7 +97,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(e.handle))
     }
 
-    /// `TimerStart(event, first, period)`.
     pub(crate) fn timer_start(&mut self, handle: u64, first: Nanos, period: Nanos) -> Step {
         let id = self.own_event(handle)?;
         if !matches!(self.events[id].source, Source::Timer { .. }) {
@@ -194,7 +192,6 @@ impl Kernel<'_> {
         Some(u64::from(core::mem::take(&mut e.pending)))
     }
 
-    /// `EventWait(event, deadline, hint)`.
     pub(crate) fn event_wait<M: Machine>(
         &mut self,
         m: &mut M,
@@ -241,7 +238,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `EventDelete(event)`.
     pub(crate) fn event_delete<M: Machine>(&mut self, m: &mut M, handle: u64) -> Step {
         let id = self.own_event(handle)?;
         self.end_arrivals(Range { first: id.index(), count: 1 });

@@ -1,4 +1,4 @@
-//! Who runs in whose place: priority and bandwidth inheritance, by helping.
+//! Priority and bandwidth inheritance by helping: the thread that runs in another's place.
 //!
 //! A thread that waits for a mutex keeps its place among the ready, and the owner of the mutex runs
 //! in it: at that priority, on that budget. If the owner waits for a mutex itself, the owner of
@@ -26,7 +26,7 @@ use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
 
 impl Kernel<'_> {
-    /// Who should run. The scheduler remembers in whose place.
+    /// Returns the thread that should run. The scheduler remembers in whose place.
     #[inline(always)]
     pub fn choose(&mut self) -> ThreadId {
         let run = self.chosen();
@@ -52,8 +52,8 @@ impl Kernel<'_> {
         run
     }
 
-    /// Who runs in the place of a thread that will lock a mutex: mostly its owner, or if there is
-    /// none, or the thread runs already, itself. Nobody: it is not that simple.
+    /// Returns the thread that runs in the place of one that will lock a mutex: usually the owner,
+    /// or the thread itself if there is no owner or it runs already. Nobody: it is not that simple.
     #[inline(always)]
     fn foresee(&self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
         let owner = self.semaphores[mutex].owner;
@@ -66,8 +66,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Who runs in the place of a thread that waits for a mutex: mostly its owner, or if that has
-    /// let it go the thread itself.
+    /// Returns the thread that runs in the place of one that waits for a mutex: usually the owner,
+    /// or the thread itself if the owner has released it.
     #[inline(always)]
     fn stand_in(&mut self, place: ThreadId, mutex: SemaphoreId) -> ThreadId {
         let s = &self.semaphores[mutex];
@@ -166,7 +166,7 @@ impl Kernel<'_> {
         t.has_result = true;
     }
 
-    /// What a blocked thread waits for will not come.
+    /// Ends the wait of a blocked thread whose object will not come.
     #[inline(never)]
     pub(crate) fn send_away(&mut self, thread: ThreadId, errno: Errno) {
         self.leave_queue(thread);
@@ -275,8 +275,8 @@ impl Kernel<'_> {
         queue.insert_by_urgency(&mut self.threads, thread);
     }
 
-    /// Everybody parked with `end` has a place again. Whoever still waits for it is parked again
-    /// when its turn comes.
+    /// Everybody parked with `end` has a place again. A thread that still waits for it is parked
+    /// again when its turn comes.
     #[inline(never)]
     pub(crate) fn unpark_all(&mut self, end: ThreadId) {
         loop {
@@ -311,8 +311,8 @@ impl Kernel<'_> {
         if t.vcpu.is_some() { urgency | self.vcpus[t.vcpu].urgency } else { urgency }
     }
 
-    /// What a wait with this hint turns into when it ends. A hint changes no result: one that names
-    /// no mutex of the caller's is none.
+    /// Returns the wait that a wait with this hint turns into when it ends. A hint changes no
+    /// result: one that names no mutex of the caller's is none.
     #[inline(never)]
     pub(crate) fn hinted(&self, hint: u64) -> Wait {
         match self.semaphores.get(hint as u16) {

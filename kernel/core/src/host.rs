@@ -86,13 +86,11 @@ pub struct HostMachine {
     pub memory: BTreeMap<u64, u8>,
     /// Records the kernel emitted.
     pub records: Vec<(Record, Vec<u64>)>,
-    /// Lines programs logged.
     pub lines: Vec<(u16, Vec<u8>)>,
     /// Threads started, with entry and argument.
     pub started: Vec<(ThreadId, Option<(u64, u64)>)>,
     /// Heap pages mapped per process, segment pages mapped, who sees which segment and device.
     pub heap: BTreeMap<(u16, u32), u16>,
-    /// Segment pages.
     pub segments: BTreeMap<(u16, u32), u16>,
     /// `(process, segment)` pairs attached.
     pub attached: std::collections::BTreeSet<(u16, u16)>,
@@ -236,13 +234,11 @@ impl Machine for HostMachine {
 
 /// A kernel with its machine and clock, stepped by hand.
 pub struct Host<'a> {
-    /// The kernel.
     pub kernel: Kernel<'a>,
     /// The machine under it.
     pub machine: HostMachine,
     /// The clock; advance it at will.
     pub now: Nanos,
-    /// What was decided last.
     pub decision: Decision,
     /// Results delivered so far, in order.
     pub results: VecDeque<(ThreadId, u64)>,
@@ -269,7 +265,7 @@ impl<'a> Host<'a> {
         host
     }
 
-    /// Who runs.
+    /// Returns the running thread.
     #[must_use]
     pub fn running(&self) -> ThreadId {
         self.kernel.scheduler.running
@@ -359,7 +355,7 @@ impl<'a> Host<'a> {
     /// The running thread makes a call that returns at once; its result.
     ///
     /// # Errors
-    /// The call's error.
+    /// Returns the call's error.
     ///
     /// # Panics
     /// If the call does not return to its caller first.
@@ -402,9 +398,8 @@ impl<'a> Host<'a> {
 pub struct Divergence {
     /// The entry, counted from zero, without `Bytes`.
     pub entry: usize,
-    /// What was recorded.
     pub recorded: Entry,
-    /// What the core decided here: thread, result, alarm.
+    /// The core's decision: thread, result, alarm.
     pub decided: String,
 }
 
@@ -429,7 +424,7 @@ impl Tape {
 #[derive(Default)]
 struct ReplayMachine {
     tape: Tape,
-    /// What the entry's call returned: if it asked the machine for a number, it is in here.
+    /// The result of the entry's call: if it asked the machine for a number, it is in here.
     counter: u64,
     inner: HostMachine,
 }

@@ -28,17 +28,13 @@ pub enum Standing {
 pub struct Stock {
     /// Threads, those included that nobody has joined yet.
     pub threads: usize,
-    /// Semaphores.
     pub semaphores: usize,
-    /// Condition variables.
     pub conditions: usize,
-    /// Mailboxes.
     pub mailboxes: usize,
     /// Timers, interrupts and notifications.
     pub events: usize,
     /// VCPUs, those of the description included.
     pub vcpus: usize,
-    /// Attachments of segments.
     pub attached: usize,
     /// Frames of memory that somebody has.
     pub frames: u32,
@@ -60,7 +56,7 @@ impl Stock {
 }
 
 impl Kernel<'_> {
-    /// What is in use now.
+    /// Returns the objects in use now.
     #[must_use]
     pub fn stock(&self) -> Stock {
         let attached = |s| self.segments[s].attached.count_ones() as usize;
@@ -84,7 +80,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// What keeps a thread from running, if something does.
+    /// Returns the reason that keeps a thread from running, if there is one.
     #[must_use]
     pub fn standing_of(&self, thread: ThreadId) -> Standing {
         let t = &self.threads[thread];
@@ -106,8 +102,8 @@ impl Kernel<'_> {
         self.scheduler.eligible >> (self.vcpus[id].rank % 64) & 1 == 1
     }
 
-    /// What a VCPU may use at `now`; `None` if it does not exist, or is an I/O VCPU that has served
-    /// nobody: it has no period yet, and so no budget that could be said.
+    /// Returns the budget of a VCPU at `now`. Returns `None` if the VCPU does not exist, or is an
+    /// I/O VCPU that has served nobody: it has no period yet, and so no budget.
     #[must_use]
     pub fn budget_of(&self, id: VcpuId, now: Nanos) -> Option<Nanos> {
         let v = &self.vcpus[id];

@@ -29,10 +29,9 @@ const LOG_BYTES: usize = 112;
 /// The words a call came with.
 pub type Arguments = [u64; 5];
 
-/// What the running thread did wrong, and where.
+/// The mistake of the running thread, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Why.
     pub cause: FaultCause,
     /// The address or argument concerned.
     pub address: u64,
@@ -82,12 +81,12 @@ impl Cause {
     }
 }
 
-/// What happens next.
+/// The next thread to run, and its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// Who runs; none: idle.
+    /// The thread to run; none: idle.
     pub run: ThreadId,
-    /// What its pending call returns.
+    /// The result of its pending call.
     pub result: Option<u64>,
     /// Its received message goes to this address of its memory first; 0 if there is none. If that
     /// fails, the machine enters again with the fault.
@@ -98,7 +97,6 @@ pub struct Decision {
 
 /// How a call leaves its thread.
 pub(crate) enum Flow {
-    /// It returns this.
     Done(u64),
     /// It waits, or has ended.
     Away,
@@ -115,8 +113,8 @@ pub(crate) enum Refused {
 /// The outcome of a call.
 pub(crate) type Step = Result<Flow, Refused>;
 
-/// Everything the kernel of one core knows. What is used most comes first, where the instructions
-/// that reach it are short.
+/// Everything the kernel of one core knows. The fields used most come first, where the instructions
+/// that reach them are short.
 #[repr(C)]
 pub struct Kernel<'a> {
     /// Threads, and the objects of most calls.
@@ -124,17 +122,15 @@ pub struct Kernel<'a> {
     pub(crate) semaphores: Pool<'a, Semaphore>,
     pub(crate) mailboxes: Pool<'a, Mailbox>,
     pub(crate) events: Pool<'a, Event>,
-    /// VCPUs.
     pub vcpus: Pool<'a, Vcpu>,
     /// Time of this entry.
     pub(crate) now: Nanos,
     /// The running thread's process, and its bit in grants.
     pub(crate) grant: u64,
     pub(crate) process: ProcessId,
-    /// Who is ready and who runs.
+    /// The ready threads and the running one.
     pub scheduler: Scheduler,
     pub(crate) alarms: Alarms,
-    /// The declared processes.
     pub processes: Pool<'a, Process>,
     pub(crate) conditions: Pool<'a, Condition>,
     pub(crate) messages: Pool<'a, Message>,
@@ -145,7 +141,7 @@ pub struct Kernel<'a> {
     pub(crate) free_frames: Chain,
     /// What alarms and unplanned switches cost those for whose sake they are.
     pub(crate) fees: Fees,
-    /// What VCPUs were promised.
+    /// The promises to VCPUs.
     pub(crate) promise: Promise,
 }
 
@@ -317,7 +313,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whoever paid has paid up to now.
+    /// Charges the payer up to now.
     #[inline(always)]
     fn begin(&mut self, now: Nanos, grace: Nanos) {
         self.now = now;

@@ -1,4 +1,4 @@
-//! What the core asks of the machine underneath.
+//! The operations that the core needs of the machine underneath.
 
 use crate::memory::FrameId;
 use crate::process::ProcessId;
@@ -80,8 +80,8 @@ pub trait Machine: UserMemory {
     /// Let a device's interrupt through, or hold it back.
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool);
 
-    /// Ring doorbell `number` on another core. What the core that rings wrote before is visible
-    /// where it is heard.
+    /// Ring doorbell `number` on another core. The writes of the ringing core before are visible
+    /// where the bell is heard.
     fn ring(&mut self, core: u16, number: u16);
 
     /// One line of text from the running process.

@@ -14,7 +14,7 @@ use crate::shortcut::Longer;
 use crate::thread::{ThreadId, Wait};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
 
-/// Names a mailbox.
+/// The id of a mailbox.
 pub type MailboxId = Id<Mailbox>;
 /// Names a message slot.
 pub type MessageId = Id<Message>;
@@ -28,19 +28,17 @@ pub struct Message {
 }
 
 impl Message {
-    /// An unused slot.
     pub const EMPTY: Message =
         Message { bytes: [0; MESSAGE_BYTES], length: 0, priority: 0, next: Id::NONE };
 }
 
-/// One declared mailbox.
+/// A declared mailbox.
 pub struct Mailbox {
     /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,
     pub(crate) key: u64,
-    /// Its message slots.
     pub(crate) slots: Range,
     /// The process whose fault reports are received here.
     pub(crate) faults_of: ProcessId,
@@ -69,7 +67,7 @@ impl Mailbox {
     };
 }
 
-/// What a receive call returns.
+/// Returns the result of a receive call.
 pub(crate) fn receipt(length: u8, priority: u32) -> u64 {
     u64::from(length) << 32 | u64::from(priority)
 }
@@ -108,7 +106,6 @@ impl Kernel<'_> {
         })
     }
 
-    /// `MboxCreate(key, event)`.
     pub(crate) fn mbox_create(&mut self, key: u64, event: u64) -> Step {
         let id = self.granted(&self.mailboxes, key, |b| (b.key, b.allowed))?;
         let event = if event == 0 { Id::NONE } else { self.own_event(event)? };
@@ -139,7 +136,6 @@ impl Kernel<'_> {
         b.event = Id::NONE;
     }
 
-    /// `MboxDelete(mailbox)`.
     pub(crate) fn mbox_delete(&mut self, handle: u64) -> Step {
         let id = self.find_mailbox(handle)?;
         if self.mailboxes[id].faults_of.is_some() {

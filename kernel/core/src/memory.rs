@@ -19,7 +19,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Not linked.
     pub const UNLINKED: Frame = Frame { next: Id::NONE };
 }
 
@@ -31,12 +30,10 @@ pub type FrameId = Id<Frame>;
 pub struct Chain {
     first: FrameId,
     last: FrameId,
-    /// How many.
     pub count: u32,
 }
 
 impl Chain {
-    /// None.
     pub const EMPTY: Chain = Chain { first: Id::NONE, last: Id::NONE, count: 0 };
 
     fn push(&mut self, frames: &mut Pool<'_, Frame>, frame: FrameId) {
@@ -91,11 +88,10 @@ impl Chain {
     }
 }
 
-/// A declared segment.
+/// A declared segment and its state.
 pub struct Segment {
     pub(crate) key: u64,
     pub(crate) allowed: u64,
-    /// Its size.
     pub pages: u32,
     /// Processes that have it attached.
     pub attached: u64,
@@ -126,7 +122,7 @@ impl Segment {
     }
 }
 
-/// A declared device.
+/// A declared device and its state.
 pub struct Device {
     pub(crate) record: DeviceRecord,
     /// The machine does not have it.
@@ -184,7 +180,6 @@ impl Device {
 }
 
 impl Kernel<'_> {
-    /// `MemAlloc(pages)`.
     pub(crate) fn mem_alloc<M: Machine>(&mut self, m: &mut M, pages: u64) -> Step {
         if pages == 0 || pages > PAGES_PER_CALL as u64 {
             return Err(Refused::Misuse(FaultCause::BadArgument, pages));
@@ -237,7 +232,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(m.window(self.process) + layout::segment_offset(id.index())))
     }
 
-    /// `ShmDetach(key)`.
     pub(crate) fn shm_detach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_segment(key)?;
         if self.segments[id].attached & self.grant == 0 {
@@ -263,7 +257,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ShmBus(key)`.
     pub(crate) fn shm_bus<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_segment(key)?;
         let segment = &self.segments[id];
@@ -282,7 +275,6 @@ impl Kernel<'_> {
         if self.devices[id].absent { Err(Refused::Errno(Errno::Absent)) } else { Ok(id) }
     }
 
-    /// `MapDevice(key)`.
     pub(crate) fn map_device<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_device(key)?;
         let device = &mut self.devices[id];

@@ -11,7 +11,6 @@ pub const FREE: u64 = u64::MAX;
 pub struct Id<T>(u16, PhantomData<fn() -> T>);
 
 impl<T> Id<T> {
-    /// No object.
     pub const NONE: Id<T> = Id(u16::MAX, PhantomData);
 
     /// The object at `index`.
@@ -32,7 +31,7 @@ impl<T> Id<T> {
         self.0 != u16::MAX
     }
 
-    /// Is there none?
+    /// Returns whether there is no object.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == u16::MAX
@@ -115,7 +114,7 @@ impl<'a, T> Pool<'a, T> {
         self.0.is_empty()
     }
 
-    /// Every id.
+    /// Returns every id of the pool.
     pub fn ids(&self) -> impl Iterator<Item = Id<T>> + use<T> {
         (0..self.0.len() as u16).map(Id::new)
     }
@@ -153,17 +152,14 @@ impl<T> IndexMut<Id<T>> for Pool<'_, T> {
 /// A run of consecutive ids: what one process owns of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First index.
     pub first: u16,
-    /// How many.
     pub count: u16,
 }
 
 impl Range {
-    /// No ids.
     pub const EMPTY: Range = Range { first: 0, count: 0 };
 
-    /// The ids.
+    /// Returns the ids of the range.
     pub fn ids<T>(self) -> impl Iterator<Item = Id<T>> {
         (self.first..self.first + self.count).map(Id::new)
     }

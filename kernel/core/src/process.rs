@@ -32,7 +32,6 @@ pub enum ProcessState {
     Refused = 0,
     /// Not started, or ended.
     Idle = 1,
-    /// It has threads.
     Running = 2,
     /// Ended by a fault.
     Faulted = 3,
@@ -47,13 +46,9 @@ pub struct Process {
     pub priority: u8,
     /// Threads that have not ended.
     pub(crate) live: u16,
-    /// Its thread slots.
     pub threads: Range,
-    /// Its private semaphores.
     pub(crate) semaphores: Range,
-    /// Its private conditions.
     pub(crate) conditions: Range,
-    /// Its events.
     pub(crate) events: Range,
     /// VCPUs it may make.
     pub(crate) vcpus: Range,
@@ -79,14 +74,11 @@ pub struct Process {
     pub(crate) supervises: bool,
     pub(crate) restarts_max: u32,
     pub(crate) backoff: u64,
-    /// Starts so far.
     pub starts: u32,
-    /// Faults so far.
     pub faults: u32,
 }
 
 impl Process {
-    /// Nothing declared.
     pub const EMPTY: Process = Process {
         key: 0,
         state: ProcessState::Refused,

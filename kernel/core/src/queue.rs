@@ -9,12 +9,10 @@ use crate::thread::{Thread, ThreadId};
 /// A circular, doubly linked list of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadQueue {
-    /// First out.
     pub head: ThreadId,
 }
 
 impl ThreadQueue {
-    /// Nobody.
     pub const EMPTY: ThreadQueue = ThreadQueue { head: ThreadId::NONE };
 
     /// Is nobody in it?
@@ -23,7 +21,7 @@ impl ThreadQueue {
         self.head.is_none()
     }
 
-    /// Add behind everybody.
+    /// Adds a thread behind all others.
     #[inline(always)]
     pub fn push_back(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         if self.head.is_none() {

@@ -1,6 +1,6 @@
-//! Who runs: the first ready thread of the most urgent VCPU that has budget; if there is none, the
-//! first of those without a VCPU; and if there is none of these either, a VCPU without budget that
-//! may run in the background.
+//! Chooses the running thread: the first ready thread of the most urgent VCPU that has budget; if
+//! there is none, the first of those without a VCPU; and if there is none of these either, a VCPU
+//! without budget that may run in the background.
 //!
 //! One per core. VCPUs are *ranked*: the queues by earliest deadline come first, most urgent queue
 //! first, then the one queue by period (CSD). Rate-monotonic scheduling is the case without
@@ -29,10 +29,9 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Nobody is ready.
     pub const EMPTY: Ready = Ready { bits: 0, levels: [ThreadQueue::EMPTY; PRIORITIES] };
 
-    /// Is nobody ready?
+    /// Returns whether no thread is ready.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.bits == 0
@@ -134,10 +133,9 @@ impl Ready {
     }
 }
 
-/// What the core chooses from, and what it chose. What is used most comes first.
+/// The candidates of the core, and its choice. The fields used most come first.
 #[repr(C)]
 pub struct Scheduler {
-    /// Who runs now.
     pub running: ThreadId,
     /// In whose place: its own, or that of a thread that waits for it.
     pub place: ThreadId,
@@ -153,7 +151,6 @@ pub struct Scheduler {
     pub(crate) unreserved: Ready,
     /// Ranks of the VCPUs that have ready threads and no budget, but may run in the background.
     pub(crate) background: u64,
-    /// Time nobody ran.
     pub idle: Nanos,
     /// Since when the VCPU pays.
     pub(crate) paid_since: Nanos,
@@ -173,7 +170,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Nobody is ready.
+    /// Returns a scheduler without ready threads.
     #[must_use]
     pub const fn new() -> Scheduler {
         Scheduler {

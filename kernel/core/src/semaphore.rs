@@ -1,8 +1,8 @@
 //! Semaphores: mutexes with an owner and inheritance, and counting semaphores.
 //!
-//! Who waits for a mutex keeps its place among the ready, and the owner runs in it (`helping`): so
-//! a mutex keeps no list of waiters, and unlocking it gives nothing back. Who waits for a counting
-//! semaphore is in its list, most urgent first.
+//! A thread that waits for a mutex keeps its place in the ready queue, and the owner runs in it
+//! (`helping`). Therefore a mutex keeps no list of waiters, and unlocking it gives nothing back. A
+//! thread that waits for a counting semaphore is in its list, most urgent first.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
@@ -11,7 +11,7 @@ use crate::thread::{Thread, ThreadId, Wait};
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
 
-/// Names a semaphore.
+/// The id of a semaphore.
 pub type SemaphoreId = Id<Semaphore>;
 
 /// One semaphore slot, declared or private.
@@ -25,17 +25,16 @@ pub struct Semaphore {
     pub(crate) key: u64,
     /// Count it is created with (declared ones), or `MUTEX`.
     pub(crate) initial: u64,
-    /// Has an owner.
     pub mutex: bool,
     /// How often it can be taken without waiting: 0 or 1 for a mutex.
     pub count: u32,
-    /// Who holds the mutex.
+    /// The owner of the mutex.
     pub owner: ThreadId,
     /// An owner ended while holding it and nobody has been told.
     pub(crate) owner_died: bool,
     /// The mutex its owner took before this one and still holds.
     pub(crate) next_held: SemaphoreId,
-    /// Who waits for a counting one, most urgent first.
+    /// The threads that wait for a counting semaphore, most urgent first.
     pub(crate) waiters: ThreadQueue,
 }
 
@@ -116,7 +115,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(s.handle))
     }
 
-    /// `SemDelete(semaphore)`.
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {
         let id = self.find_semaphore(handle)?;
         self.destroy_semaphore(id);
@@ -245,7 +243,6 @@ impl Kernel<'_> {
         if let Wait::Mutex(_) = self.threads[first].wait { self.end_of_chain(first) } else { first }
     }
 
-    /// `SemUnlock(semaphore)`.
     #[inline(always)]
     pub(crate) fn sem_unlock(&mut self, handle: u64) -> Step {
         let id = self.find_semaphore(handle)?;

@@ -2,9 +2,9 @@
 //!
 //! Mostly nothing has to be decided: no VCPU has anything to do, and who runs next is the thread
 //! that waited for what the call gives, or the next in line. Then the two threads change places
-//! here. Whatever is less plain (a VCPU, a hint, an alarm, equals, a chain of mutexes) is left to
-//! [`Kernel::enter`]; what is done here is what that would do. Tests make every experiment by both
-//! ways, and the storm's recording is replayed through `enter`.
+//! here. All cases that are less plain (a VCPU, a hint, an alarm, equals, a chain of mutexes) are
+//! left to [`Kernel::enter`]. The results here are equal to those of that way. Tests make every
+//! experiment by both ways, and the storm's recording is replayed through `enter`.
 //!
 //! No thread that comes or goes here has an alarm, so the machine's timer stays as it is.
 //!
@@ -320,8 +320,8 @@ fn come(
     t.come_back(result)
 }
 
-/// Who runs when the caller waits: it must run in its own place, be alone at its priority, and have
-/// somebody next in line who can run.
+/// Returns the thread that runs when the caller waits. The caller must run in its own place and be
+/// alone at its priority, and the next in line must be able to run.
 #[inline(always)]
 fn next_in_line(s: &Scheduler, caller: ThreadId, threads: &Pool<'_, Thread>) -> Option<ThreadId> {
     let c = &threads[caller];

@@ -11,7 +11,7 @@ use crate::{condition::ConditionId, event::EventId, mailbox::MailboxId, vcpu::Vc
 use diapason_abi::call::OWNER_DIED;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos, PRIORITIES};
 
-/// Names a thread.
+/// The id of a thread.
 pub type ThreadId = Id<Thread>;
 
 /// Where a thread is in its life.
@@ -29,26 +29,22 @@ pub enum State {
     Ended,
 }
 
-/// What a thread waits for, and so which list it is in.
+/// The object that a thread waits for, and so the list that it is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Nothing.
     Nothing,
     /// Nothing; but it will lock this mutex next.
     Hint(SemaphoreId),
     /// Ownership of a mutex.
     Mutex(SemaphoreId),
-    /// Only its alarm.
     Time,
     /// Room in a counting semaphore.
     Semaphore(SemaphoreId),
     /// A signal; then the mutex it wanted.
     Condition(ConditionId),
-    /// A message.
     Receive(MailboxId),
     /// Room for its message.
     Send(MailboxId),
-    /// An occurrence.
     Event(EventId),
     /// The end of another thread.
     Join(ThreadId),
@@ -65,7 +61,6 @@ pub struct Jobs {
     pub deadline: Nanos,
     /// A job is under way (not waiting for its release).
     pub active: bool,
-    /// Jobs done.
     pub done: u64,
     /// Jobs that ended after their deadline, or were passed over.
     pub misses: u64,
@@ -77,19 +72,18 @@ pub struct Jobs {
     pub cost_max: Nanos,
 }
 
-/// What a thread comes back with when it gets the processor.
+/// The state that a thread comes back with when it gets the processor.
 #[derive(Clone, Copy)]
 pub(crate) struct Resumed {
-    /// Its process.
     pub process: ProcessId,
-    /// What its pending call returns, if it was in one.
+    /// The result of its pending call, if it was in one.
     pub result: Option<u64>,
     /// Where its message goes first; 0 if there is none.
     pub deliver_to: u64,
 }
 
-/// One thread slot. What most entries look at comes first, where the instructions that reach it are
-/// short.
+/// One thread slot. The fields that most entries read come first, where the instructions that reach
+/// them are short.
 #[repr(C)]
 pub struct Thread {
     /// Its handle, or [`FREE`] while the slot is free.
@@ -98,16 +92,15 @@ pub struct Thread {
     pub(crate) result: u64,
     /// Where the message it receives goes, once it runs again; 0 if none is pending.
     pub(crate) deliver_to: u64,
-    /// CPU time used.
     pub used: Nanos,
     /// Handle of the mutex it waits for, or will want back once a condition is signalled.
     pub(crate) wanted: u64,
     /// How urgent it is among those that wait for the same: as its own place, or the most urgent
     /// one parked with it.
     pub(crate) urgency: u64,
-    /// What it is blocked on.
+    /// The object that it is blocked on.
     pub wait: Wait,
-    /// What it waits for once this wait is over: nothing, or a hint.
+    /// The object that it waits for once this wait is over: none, or a hint.
     pub(crate) after: Wait,
     /// Its process, and its slot there.
     pub process: ProcessId,
@@ -141,7 +134,6 @@ pub struct Thread {
     pub(crate) alarm: Alarm,
     /// Up to eight characters.
     pub name: u64,
-    /// Its periodic jobs.
     pub jobs: Jobs,
     /// The message it sends or has received.
     pub(crate) message: [u8; MESSAGE_BYTES],
@@ -459,7 +451,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `ThreadJoin(thread, deadline, hint)`.
     pub(crate) fn thread_join(&mut self, handle: u64, deadline: Nanos, hint: u64) -> Step {
         let thread = self.own_thread(handle)?;
         let caller = self.running();
@@ -482,7 +473,6 @@ impl Kernel<'_> {
         Ok(Flow::Away)
     }
 
-    /// `ThreadDetach(thread)`.
     pub(crate) fn thread_detach(&mut self, handle: u64) -> Step {
         let thread = self.own_thread(handle)?;
         let t = &mut self.threads[thread];
@@ -496,7 +486,6 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// `SleepUntil(time, hint)`.
     pub(crate) fn sleep_until(&mut self, time: Nanos, hint: u64) -> Step {
         if time <= self.now {
             return Ok(Flow::Done(0));

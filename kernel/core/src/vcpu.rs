@@ -25,10 +25,10 @@ use diapason_vcpu::{Pibs, SporadicServer};
 const WAYS: usize = 8;
 const _: () = assert!(REPLENISHMENTS_MAX as usize <= WAYS && WAKES_MAX as usize <= WAYS);
 
-/// Names a VCPU.
+/// The id of a VCPU.
 pub type VcpuId = Id<Vcpu>;
 
-/// What gives a VCPU its budget.
+/// The server that gives a VCPU its budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Server {
     /// Of a Main VCPU.
@@ -37,16 +37,14 @@ pub enum Server {
     Io(Pibs, Nanos),
 }
 
-/// One VCPU slot.
+/// A slot for a VCPU.
 pub struct Vcpu {
     /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,
     pub(crate) generation: u32,
     pub(crate) allowed: u64,
     pub(crate) key: u64,
-    /// Its budget.
     pub server: Server,
-    /// Its ready threads.
     pub(crate) ready: Ready,
     /// Threads that live on it.
     pub(crate) threads: u16,
@@ -134,7 +132,7 @@ impl Vcpu {
         }
     }
 
-    /// What it may use now, at its present deadline.
+    /// Returns the budget that it can use now, at its present deadline.
     pub(crate) fn available(&self, now: Nanos) -> Nanos {
         match &self.server {
             Server::Main(server) if self.by_deadline => server.available_by_deadline(now),

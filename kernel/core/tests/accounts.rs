@@ -1,5 +1,4 @@
-//! What the kernel says at the end of a run of its VCPUs, what they used and on what terms, and of
-//! jobs, what they cost.
+//! The kernel's accounts of its VCPUs at the end of a run: use, terms, and the cost of jobs.
 
 mod support;
 use diapason_abi::call::MUTEX;
@@ -57,7 +56,7 @@ fn a_change_is_one_of_those_that_serve_it_too() {
     });
 }
 
-/// What the jobs of a thread cost at most, as the end of a run says it.
+/// Returns the largest cost of a thread's jobs in the accounts.
 fn job(sys: &mut Sys<'_>, thread: ThreadId) -> [u64; 2] {
     sys.host.kernel.close_accounts(sys.host.now);
     let w = sys.host.kernel.job_account(thread, sys.host.now).expect("it has jobs");
@@ -89,7 +88,7 @@ fn a_job_costs_the_budget_that_its_own_work_uses() {
         sys.until(20 * MS + 50_000);
         sys.blocks(Call::JobWait, &[]);
         assert_eq!(job(sys, v), [1, cost], "the longest counts");
-        // What waits for budget is one job: 4 ms, and 1 ms of the next period.
+        // A job that waits for budget is one job: 4 ms, and 1 ms of the next period.
         sys.until(30 * MS);
         sys.until(34 * MS + SWITCH_GRACE.0);
         assert_eq!(sys.running(), ThreadId::NONE);

@@ -1,5 +1,5 @@
-//! What mutexes cost a VCPU, against the bound of the analysis: each of its jobs runs others for
-//! `extra_demand` at most, and with that in its budget it is done within its period.
+//! The cost of mutexes to a VCPU against the bound of the analysis: each of its jobs helps for at
+//! most `extra_demand`, and with that in its budget it is done within its period.
 //!
 //! `DIAPASON_SETS=100000 cargo test --release -p diapason-core --test blocking` draws more.
 
@@ -15,7 +15,7 @@ use support::{FOREVER, Nanos};
 struct Drawn {
     system: System,
     sections: Vec<Section>,
-    /// What each job does besides sections, before each of them and at the end.
+    /// The work of each job besides sections, before each of them and at the end.
     between: Vec<u64>,
     /// Which VCPUs' budgets hold all that their jobs need.
     conforms: Vec<bool>,
@@ -76,7 +76,7 @@ impl Drawn {
         all.filter(move |(_, s)| s.vcpu == vcpu && s.inside.is_none())
     }
 
-    /// What a job of a VCPU does itself.
+    /// Returns the own work of a VCPU's job.
     fn work(&self, vcpu: usize) -> u64 {
         let gaps = self.outer(vcpu).count() as u64 + 1;
         self.outer(vcpu).map(|(_, s)| s.length.0).sum::<u64>() + gaps * self.between[vcpu]

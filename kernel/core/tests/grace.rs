@@ -1,5 +1,6 @@
 //! Switches are not paid for by the budget of whom they go to, but only as many as a plan counts:
-//! two for each place in a list, there and back. Who runs in short pieces pays for all others.
+//! two for each place in a list, there and back. A thread that runs in short pieces pays for all
+//! others.
 
 mod support;
 use diapason_core::VcpuId;

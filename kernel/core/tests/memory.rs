@@ -177,7 +177,7 @@ fn segments_that_are_not_granted_are_misuse() {
     }
 }
 
-/// What mapping the single page of a device returns.
+/// Returns the result of mapping the single page of a device.
 fn registers(process: u16, device: u16) -> u64 {
     mapped(layout::device(process, device), 1)
 }

@@ -14,7 +14,7 @@ use support::model::{Blueprint, Life, Model, Wait as ModelWait};
 use diapason_random::Random;
 use support::*;
 
-/// What is drawn for one move: what kind it is, and three numbers to make arguments of.
+/// The draws for one move: its kind, and three numbers to make arguments of.
 type Move = (u8, u8, u8, u8);
 
 /// Calls as often as they are worth it.
@@ -334,7 +334,7 @@ impl Pair<'_> {
         self.model.call(call as u64, arguments, &text);
     }
 
-    /// What to call instead while the caller knows no object of the kind.
+    /// Returns the call to make instead while the caller knows no object of the kind.
     fn knows(&self, call: Call) -> Option<Call> {
         let (kind, create) = match call {
             Call::SemLock | Call::SemTryLock | Call::SemUnlock | Call::SemDelete => {
@@ -481,7 +481,7 @@ fn same_wait(found: &Wait, expected: Option<&ModelWait>) -> bool {
     }
 }
 
-/// What a game reached: calls that returned well, and errors.
+/// The coverage of a game: calls that succeeded, and errors.
 type Reached = (BTreeMap<&'static str, u64>, BTreeMap<u8, u64>);
 
 fn play(moves: &[Move]) -> Reached {

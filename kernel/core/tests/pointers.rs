@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use support::lab;
 use support::*;
 
-/// What a call with these arguments must do.
+/// The required effect of a call with these arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
     Fine,

@@ -82,7 +82,7 @@ fn a_damaged_decision_diverges_at_its_entry() {
         let at = loop {
             let at = random.below(good.len() as u64) as usize;
             let kind = EntryKind::decode(good[at][0] as u8);
-            // What a counter of the machine showed is known from the recording alone.
+            // The value of a machine counter is known from the recording alone.
             let counter = good[at][0] >> 16 & 0xffff == diapason_abi::CallNumber::Count as u64;
             let decides = !counter && !matches!(kind, Some(EntryKind::Bytes | EntryKind::Quick));
             // A quick call has a result and nothing else to damage.

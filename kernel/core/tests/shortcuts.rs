@@ -64,7 +64,7 @@ impl Things {
     }
 }
 
-/// What can be seen after a move.
+/// The visible state after a move.
 type Seen = (Outcome, Vec<String>, Vec<(u64, u8)>, (ThreadId, Nanos));
 
 fn seen(sys: &mut Sys<'_>, outcome: Outcome) -> Seen {

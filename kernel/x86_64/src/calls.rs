@@ -59,11 +59,8 @@ fn only<const N: usize>(words: Arguments) -> Arguments {
 }
 
 handlers! {
-    /// `Null`.
     quick_null: Null of 0, quick, else any_call;
-    /// `Yield` to somebody.
     short_yield: Yield of 0, shortcut, else quick_yield;
-    /// `Yield` to nobody.
     quick_yield: Yield of 0, quick clearing "r9", else any_call;
     /// `SemLock` of what is free.
     quick_lock: SemLock of 3, quick, else short_lock;
@@ -77,7 +74,6 @@ handlers! {
     quick_try: SemTryLock of 1, quick clearing "r9", else any_call;
     /// `EventWait` for what has occurred.
     quick_wait: EventWait of 3, quick clearing "r9", else any_call;
-    /// `CvSignal` to nobody.
     quick_signal: CvSignal of 2, quick, else short_signal;
     /// `CvSignal` to somebody who waits.
     short_signal: CvSignal of 2, shortcut, else any_call;
@@ -91,7 +87,6 @@ handlers! {
     short_receive: MboxReceive of 4, shortcut, else any_call;
     /// `Log` of a line whose memory is there.
     log: Log of 2, log, else any_call;
-    /// `MboxCall`.
     short_call: MboxCall of 5, shortcut, else any_call;
 }
 

@@ -55,7 +55,7 @@ struct Talker {
     lost: u64,
 }
 
-/// The one console.
+/// The console of the kernel.
 pub static mut CONSOLE: Console = Console {
     share: 0,
     talkers: [Talker { waiting: 0, lost: 0 }; PROCESSES_MAX],
@@ -69,7 +69,7 @@ pub static mut CONSOLE: Console = Console {
     sent: 0,
 };
 
-/// The console.
+/// Returns the console.
 ///
 /// # Safety
 /// One reference at a time: called from kernel entries, which never nest, and kept no longer than
@@ -233,7 +233,7 @@ impl Console {
         true
     }
 
-    /// Write out everything.
+    /// Writes out everything.
     pub fn flush(&mut self) {
         while self.drain() {}
     }

@@ -1,4 +1,4 @@
-//! What is kept of a thread that does not run.
+//! The saved state of a thread that does not run.
 
 use core::mem::offset_of;
 use diapason_core::ThreadStart;

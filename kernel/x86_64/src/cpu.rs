@@ -63,7 +63,7 @@ pub unsafe fn read_msr(register: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The processor's counter.
+/// Returns the processor's counter.
 #[inline(always)]
 pub fn counter() -> u64 {
     let (low, high): (u64, u64);
@@ -129,7 +129,7 @@ pub fn identify(leaf: u32) -> [u32; 4] {
     [r.eax, r.ebx, r.ecx, r.edx]
 }
 
-/// Stop for ever.
+/// Stops for ever.
 pub fn stop() -> ! {
     loop {
         // SAFETY: interrupts stay off; nothing runs on this core any more.

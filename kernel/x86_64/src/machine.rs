@@ -15,23 +15,19 @@ use diapason_abi::record::Record;
 use diapason_abi::{PAGE, PROCESSES_MAX, layout};
 use diapason_core::{BadAddress, FrameId, Machine, ProcessId, ThreadId, ThreadStart, UserMemory};
 
-/// What a program starts with.
+/// The state that a program starts with.
 #[derive(Clone, Copy, Default)]
 pub struct Program {
-    /// First instruction.
     pub entry: u64,
-    /// From the description.
     pub arguments: [u64; 4],
 }
 
 /// Counts of what instruction counts hide.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
-    /// Address-space switches.
     pub cr3: u64,
     /// Writes of model-specific registers.
     pub msr: u64,
-    /// Device registers touched.
     pub mmio: u64,
 }
 
@@ -48,10 +44,8 @@ const _: () = assert!(NOBODY as usize > PROCESSES_MAX);
 
 /// The hardware as the core sees it.
 pub struct Metal {
-    /// By process.
     pub spaces: Table<Space>,
     pub programs: Table<Program>,
-    /// By thread.
     pub contexts: Table<Context>,
     pub places: Table<Place>,
     /// Level-1 tables of the declared segments and devices.

@@ -17,7 +17,7 @@ use bits::{NO_EXECUTE, PRESENT, USER, WRITE};
 pub const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Where a hidden table's entry keeps how many of its pages were used.
 const USED: u64 = 52;
-/// What one level-2 entry maps.
+/// The memory that one level-2 entry maps.
 pub const LARGE_PAGE: u64 = 0x20_0000;
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! What each core has of its own, found through gs.
+//! The data that each core has of its own, found through gs.
 
 use crate::context::{self, offsets};
 use crate::shell::Shell;
@@ -28,9 +28,7 @@ pub struct PerCpu {
     pub kernel_rsp: u64,
     /// The caller's stack during a system call.
     pub user_rsp: u64,
-    /// The shell.
     pub shell: *mut Shell,
-    /// The task-state segment.
     pub tss: TaskState,
 }
 

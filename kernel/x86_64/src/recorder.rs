@@ -30,7 +30,7 @@ impl Recorder {
         }
     }
 
-    /// Keep an entry.
+    /// Keeps an entry.
     pub fn entry(&mut self, entry: &Entry) {
         self.push(entry.to_words());
     }

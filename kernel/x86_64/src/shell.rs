@@ -20,7 +20,7 @@ use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
 
-/// What a run asked to be observed; `any` if it is anything at all.
+/// The observations that a run asked for; `any` if there are any.
 #[derive(Clone, Copy, Default)]
 pub struct Observe {
     pub any: bool,
@@ -36,13 +36,13 @@ pub struct Shell {
     pub metal: Metal,
     pub clock: Clock,
     pub timer: LocalApic,
-    /// What the timer is set to.
+    /// The time that the timer is set to.
     pub armed: Nanos,
     /// When the run ends.
     pub horizon: Nanos,
     /// Somebody outside could still wake a thread.
     pub has_devices: bool,
-    /// What paths took, if the run is watched.
+    /// The costs of paths, if the run is watched.
     pub paths: Paths,
     /// Why the kernel was entered, if the run is recorded.
     pub noted: Cause,
@@ -56,7 +56,6 @@ pub struct Exit {
     pub next: usize,
 }
 
-/// `entry.s`: nobody runs.
 const IDLE: usize = 1;
 
 #[unsafe(no_mangle)]
@@ -331,8 +330,8 @@ impl Shell {
         }
     }
 
-    /// Set the timer. What is due already is due in a tick: the thread gets an instruction, and no
-    /// alarm is missed.
+    /// Set the timer. An alarm that is due already comes in a tick: the thread gets an instruction,
+    /// and no alarm is missed.
     #[inline(never)]
     fn set_timer(&mut self, alarm: Nanos) {
         self.armed = alarm;
@@ -356,7 +355,7 @@ impl Shell {
         self.metal.counts.mmio += 1;
         self.timer.end_of_interrupt();
         if vector == TIMER {
-            // Whatever it was set to, it is not any more.
+            // The timer is not set any more, whatever it was set to.
             self.armed = Nanos::FOREVER;
             if self.clock.now() >= self.horizon {
                 self.finish(exit::FINISHED);

@@ -12,7 +12,7 @@ impl<T> Table<T> {
         Table(places)
     }
 
-    /// Every place.
+    /// Returns every place.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut()
     }

@@ -1,4 +1,4 @@
-//! What kernel paths take, by cause: of a run that is watched. An entry is timed from its first
+//! The costs of kernel paths by cause, in a run that is watched. An entry is timed from its first
 //! instruction in Rust to the last, so what `entry.s` does around that is not in it.
 
 use crate::console::announce;
@@ -27,12 +27,11 @@ pub struct Paths {
     spent: [Spent; 4],
     /// Of each call by number: the longest that went on with somebody else, and of the others.
     calls: [[u16; 2]; CALLS],
-    /// What caused the longest.
+    /// The cause of the longest path.
     pub longest_cause: u64,
 }
 
 impl Paths {
-    /// Nothing yet.
     pub const NONE: Paths = Paths {
         spent: [Spent { entries: 0, instructions: 0, longest: [0; 2] }; 4],
         calls: [[0; 2]; CALLS],

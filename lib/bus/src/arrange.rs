@@ -21,7 +21,6 @@ const STARTS: u32 = 64;
 
 /// The constraints that do not change.
 pub struct Ground<'a> {
-    /// The guarantees.
     pub judge: &'a Judge,
     /// Most periodic time in a slot, in ps.
     pub capacity: u64,

@@ -32,7 +32,6 @@ impl fmt::Display for EndpointId {
 pub enum Unit {
     /// A packet; a burst may go on in the next microframe.
     Packet,
-    /// A whole burst.
     Burst,
     /// The documentation does not say: the worse of the two is promised.
     Unknown,
@@ -50,7 +49,6 @@ pub enum Starts {
 /// One bus instance: a controller at one speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bus {
-    /// Its speed.
     pub speed: Speed,
     /// How its line code is counted.
     pub coding: Coding,
@@ -107,9 +105,7 @@ pub enum Criticality {
 /// An interrupt or isochronous endpoint: one transfer of up to `q` bytes every period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Periodic {
-    /// Its name.
     pub id: EndpointId,
-    /// Interrupt or isochronous.
     pub transfer: Transfer,
     /// Where its data goes.
     pub direction: Direction,
@@ -139,9 +135,7 @@ pub struct Guarantee {
 /// A bulk or control endpoint: it takes part in the round robin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Async {
-    /// Its name.
     pub id: EndpointId,
-    /// Bulk or control.
     pub transfer: Transfer,
     /// Where its data goes.
     pub direction: Direction,

@@ -48,20 +48,15 @@ pub enum Coding {
 pub enum Transfer {
     /// Set-up and configuration; asynchronous.
     Control,
-    /// Reliable, asynchronous.
     Bulk,
-    /// Reliable, periodic.
     Interrupt,
-    /// Without repetition, periodic.
     Isochronous,
 }
 
 /// Where the data goes, seen from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the device.
     In,
-    /// To the device.
     Out,
 }
 

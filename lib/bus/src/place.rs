@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 /// A periodic transfer to be placed: so much time every `period` slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// Time in ps.
     pub cost: u64,
     /// Slots, a power of two.
     pub period: u32,
@@ -17,11 +16,8 @@ pub struct Item {
 /// Which of the slots with room is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// The first.
     First,
-    /// The fullest.
     Best,
-    /// The emptiest.
     Worst,
 }
 

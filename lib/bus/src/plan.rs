@@ -19,9 +19,7 @@ use alloc::vec::Vec;
 /// A periodic endpoint with a place: it transmits in slots `start + a·period`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Which.
     pub id: EndpointId,
-    /// Its first slot.
     pub start: u32,
     /// Its period, which may be longer than the one asked for.
     pub period: u32,
@@ -30,7 +28,6 @@ pub struct Placed {
 /// The promise to an asynchronous endpoint, and what it gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promise {
-    /// Which.
     pub id: EndpointId,
     /// The guarantee that was requested.
     pub guarantee: Guarantee,
@@ -45,7 +42,6 @@ pub struct Promise {
 pub struct Plan {
     /// Periodic endpoints with a place, in their order.
     pub placed: Vec<Placed>,
-    /// Low-criticality endpoints without.
     pub refused: Vec<Refusal>,
     /// One per guarantee, in their order.
     pub promises: Vec<Promise>,

@@ -37,9 +37,7 @@ pub struct WouldFit {
 /// An endpoint that gets no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// Which.
     pub id: EndpointId,
-    /// Why.
     pub reason: Reason,
     /// The nearest demand that fits.
     pub would_fit: WouldFit,

@@ -13,7 +13,6 @@ use diapason_abi::Nanos;
 pub struct Picos(pub u64);
 
 impl Picos {
-    /// No time.
     pub const ZERO: Picos = Picos(0);
 
     /// Returns a duration of `n` nanoseconds.

@@ -20,7 +20,6 @@ pub enum Answer {
     Undecided,
 }
 
-/// Period, cost, index.
 type Entry = (u32, u64, usize);
 
 struct Search {

@@ -33,7 +33,7 @@ pub fn latency_slots(bus: &Bus, asyncs: &[Async], endpoint: &Async, t_a: Picos) 
     (t_a > Picos::ZERO).then(|| latency_alone(bus, asyncs, endpoint).0.div_ceil(t_a.0))
 }
 
-/// What asynchronous traffic has in any case: the part of a slot that is never periodic.
+/// Returns the part of a slot that is never periodic and that asynchronous traffic always has.
 #[must_use]
 pub fn least_reservation(bus: &Bus) -> Picos {
     bus.speed.slot() - bus.periodic_limit()

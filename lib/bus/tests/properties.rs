@@ -1,4 +1,4 @@
-//! Whatever is asked, there is an answer and no panic, and what is promised is within its limits.
+//! Every question gets an answer and no panic, and every promise is within its limits.
 
 mod common;
 

@@ -21,13 +21,11 @@ const EXTENDED_MAX: u32 = 0x1fff_ffff;
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A frame.
     Frame(Frame),
     /// An error: its class bits, and eight bytes about it (SocketCAN's meaning).
     Error {
         /// The class of the error.
         class: u32,
-        /// Details.
         details: [u8; BYTES_MAX],
     },
 }
@@ -35,9 +33,7 @@ pub enum Report {
 /// One line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When.
     pub time: Nanos,
-    /// On which interface.
     pub interface: &'a str,
     /// The content of the line.
     pub report: Report,
@@ -48,28 +44,23 @@ pub struct Record<'a> {
 pub struct LogError {
     /// Where the trouble begins.
     pub at: usize,
-    /// The mistake.
     pub what: LogTrouble,
 }
 
 /// A mistake in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogTrouble {
-    /// Not `(seconds.fraction)`.
     Time,
     /// More than 584 years.
     TimeTooLarge,
     /// No interface after the time.
     Interface,
-    /// Not `identifier#…`.
     Separator,
     /// Not three or eight hexadecimal digits.
     Identifier,
     /// Beyond the largest of its format.
     IdentifierTooLarge {
-        /// The one given.
         id: u32,
-        /// The largest.
         max: u32,
     },
     /// A frame of CAN FD.

@@ -18,7 +18,6 @@ pub enum WireError {
     Crc,
     /// A dominant bit where the form of a frame has a recessive one.
     Form,
-    /// Nobody acknowledged.
     Acknowledge,
     /// The bits end before the frame does.
     Short,
@@ -50,7 +49,6 @@ pub enum Place {
     AckDelimiter,
     /// Bit 0 to 6 of end of frame.
     EndOfFrame(u8),
-    /// Nothing more.
     Done,
 }
 

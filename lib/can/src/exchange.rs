@@ -30,9 +30,7 @@ plain! {
         pub taken: u64,
         /// Data, zeros behind it.
         pub data: [u8; 8],
-        /// Identifier.
         pub id: u32,
-        /// Data length code.
         pub code: u8,
         /// [`EXTENDED`], [`REMOTE`], [`LOST_BEFORE`], [`OUTSIDE`], [`NEWS`].
         pub flags: u8,
@@ -52,13 +50,9 @@ plain! {
     pub struct Departure {
         /// Data, zeros behind it.
         pub data: [u8; 8],
-        /// Identifier.
         pub id: u32,
-        /// Data length code.
         pub code: u8,
-        /// [`EXTENDED`], [`REMOTE`].
         pub flags: u8,
-        /// Nothing.
         pub spare: u16,
         /// When its client put it into the pipe, in ns since boot.
         pub written: u64,
@@ -90,7 +84,6 @@ plain! {
         pub back: u64,
         /// By how much the two may be wrong, because two clocks drift.
         pub inexact: u32,
-        /// Nothing.
         pub spare: u32,
         /// Errors the controller saw on its bus.
         pub errors: u32,
@@ -100,7 +93,6 @@ plain! {
         pub token: u32,
         /// The fate of the request: an [`Answer`].
         pub answer: u8,
-        /// A [`Phase`].
         pub phase: u8,
         /// The controller's transmit error counter.
         pub transmit_errors: u8,
@@ -119,7 +111,6 @@ pub enum Phase {
     Closed,
     /// It is being opened or closed.
     Changing,
-    /// It takes part.
     Open,
     /// Its controller went bus-off. It stays so until it is opened again.
     BusOff,
@@ -133,7 +124,6 @@ pub enum Answer {
     Heard,
     /// The interface has no such bit rate.
     NoSuchRate,
-    /// Nobody understands it.
     Nonsense,
 }
 
@@ -146,14 +136,12 @@ pub enum Wanted {
     Open(Parameters),
     /// To leave it; frames that wait are given up.
     Close,
-    /// A fresh report.
     Status,
 }
 
 /// How a channel takes part in its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
-    /// Bits per second.
     pub bit_rate: u32,
     /// Where a bit is sampled, in tenths of a per cent.
     pub sample_point: u16,
@@ -164,9 +152,7 @@ pub struct Parameters {
 /// A request, and the number by which a report answers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The wanted state.
     pub wanted: Wanted,
-    /// The number.
     pub token: u32,
 }
 

@@ -7,7 +7,6 @@ use crate::frame::Frame;
 pub struct Filter {
     /// Of 29-bit identifiers, or of 11-bit ones?
     pub extended: bool,
-    /// The bits wanted.
     pub code: u32,
     /// Which of them count.
     pub mask: u32,

@@ -22,25 +22,13 @@ pub struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameRefusal {
     /// More data than a frame carries.
-    TooLong {
-        /// Bytes given.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
     /// A data length code that needs more than four bits.
-    Code {
-        /// The code given.
-        code: usize,
-    },
+    Code { code: usize },
     /// A data length code above eight with fewer than eight bytes, or another length than it says.
-    CodeAndData {
-        /// The code given.
-        code: u8,
-        /// Bytes given.
-        bytes: usize,
-    },
+    CodeAndData { code: u8, bytes: usize },
     /// An identifier that its format cannot carry.
     Id {
-        /// The identifier given.
         raw: u32,
         /// The largest that fits.
         max: u32,

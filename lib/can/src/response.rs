@@ -46,14 +46,12 @@ impl Message {
 /// How often frames are destroyed: at most `burst + ⌊t / interval⌋` times in any time `t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errors {
-    /// At once.
     pub burst: u64,
     /// And then one each.
     pub interval: Nanos,
 }
 
 impl Errors {
-    /// Never.
     pub const NONE: Errors = Errors { burst: 0, interval: Nanos::FOREVER };
 
     fn within(&self, time: Nanos) -> u64 {

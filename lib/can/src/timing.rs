@@ -60,13 +60,11 @@ pub struct BitTiming {
 /// The smallest and largest values that a controller's registers can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the prescaler.
     pub prescaler: (u32, u32),
     /// Of the propagation segment and phase segment 1 together.
     pub before_sample: (u32, u32),
     /// Of phase segment 2.
     pub phase2: (u32, u32),
-    /// Largest jump.
     pub jump_max: u32,
 }
 
@@ -80,22 +78,11 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingRefusal {
     /// Zero, or faster than classic CAN.
-    Rate {
-        /// The requested rate.
-        hertz: u32,
-    },
+    Rate { hertz: u32 },
     /// A value outside the controller's limits.
-    Outside {
-        /// Which.
-        what: &'static str,
-        /// The value.
-        value: u32,
-        /// The limits.
-        limits: (u32, u32),
-    },
+    Outside { what: &'static str, value: u32, limits: (u32, u32) },
     /// No setting gives this rate from this clock; the nearest that does.
     NoSetting {
-        /// The clock.
         clock: u32,
         /// The rate asked for.
         hertz: u32,

@@ -126,7 +126,6 @@ impl Bits {
 /// transmitter sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// Every bit.
     pub bits: Bits,
     /// How many come before the CRC delimiter: the stuffed part, stuff bits included.
     pub stuffed: u32,

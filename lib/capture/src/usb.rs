@@ -8,11 +8,8 @@ use diapason_abi::Nanos;
 pub enum Kind {
     /// Guaranteed time, no retries.
     Isochronous = 0,
-    /// Guaranteed time.
     Interrupt = 1,
-    /// Requests.
     Control = 2,
-    /// Every other transfer.
     Bulk = 3,
 }
 
@@ -27,7 +24,6 @@ pub enum Status {
     Error = -71,
     /// More data than asked for.
     Overflow = -75,
-    /// Taken back.
     Cancelled = -104,
     /// Its time had gone by.
     Missed = -18,
@@ -38,28 +34,21 @@ pub enum Status {
 /// The step of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The transfer began.
     Submitted,
-    /// It ended.
     Completed(Status),
 }
 
 /// The beginning or the end of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// When.
     pub time: Nanos,
     /// Which transfer: equal for its beginning and its end.
     pub id: u64,
-    /// Its kind.
     pub kind: Kind,
     /// The endpoint's address; the highest bit is set if data goes to the host.
     pub endpoint: u8,
-    /// The device's address.
     pub device: u8,
-    /// The bus.
     pub bus: u16,
-    /// The step.
     pub step: Step,
     /// The request of a control transfer.
     pub setup: Option<[u8; 8]>,

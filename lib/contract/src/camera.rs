@@ -36,7 +36,6 @@ plain! {
         pub from: u32,
         /// Bytes of the piece; at the end, of the whole frame.
         pub bytes: u32,
-        /// [`END`], [`WHOLE`].
         pub flags: u32,
     }
 }
@@ -45,7 +44,6 @@ plain! {
     /// A place that is given back.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Back {
-        /// Its number.
         pub place: u64,
     }
 }

@@ -1,4 +1,4 @@
-//! CAN channels: pipes, semaphores and mailboxes, by name and by size. What is in them:
+//! CAN channels: pipes, semaphores and mailboxes, by name and by size. Their contents are in
 //! `diapason_can::exchange`.
 //!
 //! A channel is received from with its pipe alone. A client that also writes, and says how and

@@ -43,9 +43,7 @@ plain! {
     pub struct Ask {
         /// [`SIZE`], [`READ`] or [`WRITE`].
         pub what: u32,
-        /// The first block.
         pub block: u32,
-        /// Blocks to move.
         pub count: u32,
         /// Offset of their bytes in the shared memory.
         pub place: u32,
@@ -58,7 +56,6 @@ plain! {
     pub struct Answer {
         /// Blocks of the disk, if there is one.
         pub blocks: u64,
-        /// Bytes of each.
         pub block_bytes: u32,
         /// [`DONE`], [`FAILED`], [`GONE`] or [`NONSENSE`].
         pub status: u32,

@@ -1,6 +1,6 @@
-//! The agreement between the USB server, its clients, descriptions and the planner: names, layouts and
-//! limits. Each is written here once. What a description may tell the server is in [`settings`],
-//! its threads and services are in [`threads`], what it needs is in [`needs`].
+//! The agreement between the USB server, its clients, descriptions and the planner: names, layouts
+//! and limits. Each is written here once. The description's settings for the server are in
+//! [`settings`], its threads and services in [`threads`], and its needs in [`needs`].
 //!
 //! | module | segments | semaphores |
 //! |---|---|---|

@@ -47,7 +47,6 @@ plain! {
     /// A request of a client.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ask {
-        /// [`FILL`] or [`SEND`].
         pub what: u32,
         /// The beginning of the memory, in units of [`UNIT`].
         pub place: u32,
@@ -64,7 +63,6 @@ plain! {
     pub struct Done {
         /// When the server learned of it, in ns since boot.
         pub taken: u64,
-        /// [`FILL`] or [`SEND`].
         pub what: u32,
         /// As it was asked for.
         pub place: u32,

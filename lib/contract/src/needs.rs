@@ -14,15 +14,10 @@ pub const BUFFERS: &str = "usb-buffers";
 /// The kind of object behind a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// A device.
     Device,
-    /// A segment.
     Segment,
-    /// A semaphore.
     Semaphore,
-    /// A mailbox.
     Mailbox,
-    /// A VCPU.
     Vcpu,
 }
 
@@ -114,8 +109,8 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 
 const _: () = assert!(WORDS.len() == 7 && can::CHANNELS == 5, "as `all` counts them");
 
-/// Returns how many threads a server with these settings starts, beside those that hear clients of CAN
-/// channels and answer questions about tuned pipes.
+/// Returns how many threads a server with these settings starts, beside those that hear clients of
+/// CAN channels and answer questions about tuned pipes.
 pub fn threads<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     1 + homes(setting).map(Home::threads).sum::<usize>()
 }

@@ -51,9 +51,7 @@ plain! {
     /// A request of a client.
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ask {
-        /// The slot.
         pub slot: u32,
-        /// [`LEND`] or [`SEND`].
         pub what: u16,
         /// Bytes of the frame.
         pub bytes: u16,
@@ -68,7 +66,6 @@ plain! {
         pub taken: u64,
         /// [`CAME`], [`BACK`], [`STATE`] or [`GONE`].
         pub what: u32,
-        /// The slot.
         pub slot: u32,
         /// Bytes of the frame.
         pub bytes: u32,
@@ -76,7 +73,6 @@ plain! {
         pub status: u32,
         /// Bits per second from and to the network, as the device says; 0 if it does not.
         pub speed: [u32; 2],
-        /// The device's address.
         pub address: [u8; 6],
         /// 1 unless the device says that there is no network.
         pub connected: u16,

@@ -18,11 +18,9 @@ plain! {
     pub struct Packet {
         /// When the server took it from the controller, in ns since boot.
         pub taken: u64,
-        /// Bytes in use.
         pub length: u32,
         /// Times that the sensor was found before.
         pub session: u32,
-        /// The bytes.
         pub data: [u8; PACKET],
     }
 }

@@ -102,7 +102,6 @@ pub const COUNTS: [&str; 1] = ["article"];
 /// Most links, and most streams.
 pub const MOST: usize = 4;
 
-/// All of them.
 pub const SETTINGS: [Known; 8] = [
     (SERVES, Values::Words(&WORDS)),
     (SAYS, Values::Words(&SAYINGS)),

@@ -9,7 +9,6 @@ use diapason_abi::Nanos;
 pub struct Home {
     /// Its VCPU in the description.
     pub vcpu: &'static str,
-    /// Its thread.
     pub thread: &'static str,
     /// Its work in the description: what it does each time it is woken, under the server's lock.
     pub work: &'static str,
@@ -63,7 +62,6 @@ pub const TUNE: Home =
 /// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
 pub const SENSOR: Home =
     Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2));
-/// Keys.
 pub const KEYBOARD: Home =
     Home::new("usb-keyboard", "keyboard", "usbd.keyboard").moderated(Nanos::from_millis(8));
 /// The bottom half of a disk: three transfers to a command, and none waits for another client.
@@ -98,19 +96,14 @@ const fn stream(vcpu: &'static str) -> Home {
 /// told as numbers of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServiceKind {
-    /// CAN interfaces.
     Can,
     /// Sensors on a serial line.
     Sensors,
-    /// Keyboards.
     Keyboards,
-    /// Disks.
     Disks,
-    /// Cameras.
     Cameras,
     /// Hubs, and what is behind them.
     Hubs,
-    /// Network devices.
     Networks,
 }
 

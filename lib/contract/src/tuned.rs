@@ -1,5 +1,5 @@
-//! Places for tuned pipes: names and sizes. What is said in their mailboxes:
-//! `diapason_pipe::tuned::{Request, Answer}`; what is in their rings: `diapason_can::exchange`.
+//! Places for tuned pipes: names and sizes. The content of their mailboxes is
+//! `diapason_pipe::tuned::{Request, Answer}`; that of their rings is `diapason_can::exchange`.
 //!
 //! A place for a pipe is a ring, a semaphore, two mailboxes and a VCPU, shared by the server and
 //! one program. The server writes the ring, gives the semaphore, and sets the VCPU.
@@ -12,7 +12,6 @@ pub const RECORDS: usize = diapason_abi::pipe::SLOTS;
 /// Names of a place's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// The ring.
     pub ring: &'static str,
     /// Given when something was put into the ring.
     pub ready: &'static str,

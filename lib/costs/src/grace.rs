@@ -3,14 +3,14 @@
 //! The kernel charges its own time to the VCPU that runs next. Without a grace, a VCPU that is
 //! preempted often would pay for switches that others cause. So the kernel gives a fixed time free
 //! with each switch to a described VCPU, twice for each replenishment at most, and with each
-//! interrupt of a device. What a switch takes beyond its grace is charged to the budget of the VCPU
-//! that runs next: a thread has that much less of it.
+//! interrupt of a device. The cost of a switch beyond its grace is charged to the budget of the
+//! VCPU that runs next: a thread has that much less of it.
 //!
 //! Three numbers belong to a switch, and they mean different things:
 //!
 //! | number | what it is |
 //! |---|---|
-//! | [`switch_grace`](crate::KernelTimes::switch_grace) | what the kernel gives free: the part of a switch that no budget pays |
+//! | [`switch_grace`](crate::KernelTimes::switch_grace) | the free part of a switch, which no budget pays |
 //! | [`KERNEL.switch`](crate::KERNEL) | what `plan` charges to everybody for a switch (κ) |
 //! | [`counted`](crate::counted) | what a switch was seen to take at most |
 //!

@@ -1,4 +1,4 @@
-//! What the kernel costs, once.
+//! The kernel's costs, once.
 //!
 //! Four rooms need these numbers: the kernel admits VCPUs by them, the planner promises by them,
 //! the simulator charges them, and the benchmark holds the kernel to them. They are of three kinds:
@@ -25,5 +25,5 @@ pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 pub use limits::{Counts, KERNEL, KernelTimes, Lost};
 pub use overheads::Prices;
 
-/// Whatever the archive may declare, the servers of the kernel can count.
+/// The kernel's servers can count every value that the archive may declare.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -1,5 +1,4 @@
-//! What `plan` assumes the kernel to cost, in instructions, and what that is in time at a clock
-//! rate.
+//! The assumed costs of the kernel, in instructions, and in time at a clock rate.
 //!
 //! The counts are limits that other commands hold the kernel to, not the best that was ever seen:
 //!
@@ -34,7 +33,6 @@ pub struct Counts {
     pub deadline: u64,
 }
 
-/// This kernel.
 pub const KERNEL: Counts = Counts {
     longest_path: PATH_INSTRUCTIONS_MAX,
     top_half: 600,
@@ -83,7 +81,7 @@ impl KernelTimes {
         KernelTimes { counts, clock_hz }
     }
 
-    /// Instructions a second.
+    /// Returns the instructions a second.
     #[must_use]
     pub const fn clock_hz(&self) -> u64 {
         self.clock_hz
@@ -94,7 +92,7 @@ impl KernelTimes {
         Nanos(u64::try_from(ns.div_ceil(u128::from(self.clock_hz.max(1)))).unwrap_or(u64::MAX))
     }
 
-    /// B.
+    /// Returns B, the longest path that nothing can preempt.
     #[must_use]
     pub fn longest_path(&self) -> Nanos {
         self.time(self.counts.longest_path)
@@ -119,8 +117,8 @@ impl KernelTimes {
         self.time(PLAIN.switching().max(RECORDING.switching())).max(SWITCH_GRACE)
     }
 
-    /// Time of an interrupt that switches to nobody, and that no budget pays. A kernel that keeps the
-    /// flight record takes a little more, which budgets pay.
+    /// Time of an interrupt that switches to nobody, and that no budget pays. A kernel that keeps
+    /// the flight record takes a little more, which budgets pay.
     #[must_use]
     pub fn interrupt_grace(&self) -> Nanos {
         self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)

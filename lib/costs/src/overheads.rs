@@ -1,4 +1,4 @@
-//! What the kernel takes from a core: one formula.
+//! The kernel's time on a core: one formula.
 //!
 //! The kernel asks it when it reads its archive, with the prices of a machine of 1 ns for each
 //! instruction; the planner asks it with the clock rate of the description. Both pass iterators
@@ -9,7 +9,7 @@ use crate::targets::PATH_INSTRUCTIONS_MAX;
 use diapason_abi::Nanos;
 use diapason_vcpu::admission::Overheads;
 
-/// What each thing that the kernel does takes from everybody.
+/// The price of each kernel action that takes time from everybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prices {
     /// The longest path that nothing preempts (B), and so the most by which a budget is enforced
@@ -17,13 +17,12 @@ pub struct Prices {
     pub path: Nanos,
     /// One interrupt or alarm that switches to nobody (h).
     pub top_half: Nanos,
-    /// One switch (κ).
     pub switch: Nanos,
 }
 
 impl Prices {
-    /// What the kernel itself counts with: 1 ns for each instruction, and of an interrupt or a
-    /// switch the part that no budget pays. Only `plan` is told of a slower machine.
+    /// The kernel's own prices: 1 ns for each instruction, and of an interrupt or a switch the part
+    /// that no budget pays. Only `plan` is told of a slower machine.
     pub const KERNEL: Prices = Prices {
         path: Nanos(PATH_INSTRUCTIONS_MAX),
         top_half: INTERRUPT_GRACE,
@@ -39,16 +38,16 @@ impl Prices {
         Nanos(self.path.0.saturating_add(self.top_half.0).saturating_add(self.switch.0))
     }
 
-    /// A section and one interrupt more of each of so many devices: an interrupt that comes too soon
-    /// is held against its device only after it came.
+    /// A section and one interrupt more of each of so many devices: an interrupt that comes too
+    /// soon is held against its device only after it came.
     #[must_use]
     #[inline(always)]
     pub const fn with_early(&self, section: Nanos, devices: u64) -> Nanos {
         Nanos(section.0.saturating_add(self.top_half.0.saturating_mul(devices)))
     }
 
-    /// What a Main VCPU with a list of `replenishments` wants in each period besides its budget: a
-    /// switch to it and one back for each of them.
+    /// Returns the demand of a Main VCPU with a list of `replenishments` in each period besides its
+    /// budget: a switch to it and one back for each of them.
     #[must_use]
     #[inline(always)]
     pub const fn switches(&self, replenishments: u8) -> Nanos {

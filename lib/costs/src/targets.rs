@@ -1,4 +1,4 @@
-//! What each operation may cost at most, and what the best protected peer costs.
+//! The largest permitted cost of each operation, and that of the best protected peer.
 
 /// Most bytes of the kernel's code and constants together.
 pub const IMAGE_BYTES_MAX: u64 = 24 * 1024;
@@ -10,9 +10,8 @@ pub const PATH_INSTRUCTIONS_MAX: u64 = 3_000;
 pub struct Target {
     /// The operations whose medians are added.
     pub operations: &'static [&'static str],
-    /// Most instructions.
     pub at_most: u64,
-    /// What others need for the same.
+    /// The cost for others.
     pub peer: &'static str,
 }
 
@@ -20,7 +19,6 @@ const fn one(operations: &'static [&'static str], at_most: u64, peer: &'static s
     Target { operations, at_most, peer }
 }
 
-/// Every target.
 pub const TARGETS: &[Target] = &[
     one(&["null_syscall"], 70, "89 seL4"),
     one(&["yield_switch"], 140, "150 Zephyr user"),

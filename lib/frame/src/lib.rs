@@ -91,7 +91,6 @@ const fn tables() -> [[u32; 256]; 4] {
 /// Number, length and flag of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// Its number.
     pub number: u32,
     /// Bytes behind the head.
     pub bytes: u16,
@@ -136,7 +135,6 @@ impl Numbering {
 /// The judgement of a message by its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// The next one.
     Next,
     /// So many are missing before it.
     Lost(u32),

@@ -69,7 +69,6 @@ fn said(ours: &[Attribute]) -> Result<Option<Said>, Problem> {
     }
 }
 
-/// Is it `#[hint…]`?
 fn is_ours(attribute: &Attribute) -> bool {
     attribute.path().is_ident("hint")
 }

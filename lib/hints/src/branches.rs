@@ -164,7 +164,6 @@ fn variant(pat: &Pat) -> Option<String> {
     }
 }
 
-/// `call().is_err()` and `call().is_ok()`.
 fn failure_of_call(cond: &Expr) -> Failure {
     match cond {
         Expr::MethodCall(call) if call.method == "is_err" => Failure::Yes,

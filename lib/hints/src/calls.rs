@@ -22,13 +22,11 @@ pub const SUFFIX: &str = "_then";
 
 /// The meaning of a call to the task that makes it.
 pub enum Call<'a> {
-    /// Locks a mutex.
     Lock(&'a Expr),
     /// Blocks, and takes a hint.
     Hinted,
     /// Blocks, and takes none; or has one already.
     Unhinted,
-    /// Never returns.
     Never,
     /// Runs a closure here and now.
     Runs(&'a Expr),
@@ -99,7 +97,6 @@ pub fn function(call: &ExprCall) -> Call<'_> {
     }
 }
 
-/// `b` of `a::b::c`.
 fn owner(path: &Path) -> Option<String> {
     let at = path.segments.len().checked_sub(2)?;
     path.segments.get(at).map(|segment| segment.ident.to_string())

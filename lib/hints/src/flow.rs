@@ -25,7 +25,6 @@ const SAY_INSIDE: &str = "move the call out, or put `#[hint(locks(MUTEX))]`, `#[
 pub struct Site {
     /// Where: line and column, the line from 1, the column from 0.
     pub line: usize,
-    /// The column.
     pub column: usize,
     /// The call, as `jobs.wait`.
     pub call: String,
@@ -85,7 +84,6 @@ pub(crate) struct Flow {
     pub(crate) frames: Vec<loops::Frame>,
     /// A person's statement about the statement.
     forced: Option<Said>,
-    /// Blocking calls seen.
     seen: usize,
     problems: Vec<Problem>,
 }
@@ -166,7 +164,6 @@ impl Flow {
         exprs.rev().fold(after.clone(), |next, expr| self.expr(expr, &next))
     }
 
-    /// Any expression.
     pub(crate) fn expr(&mut self, expr: &Expr, after: &Next) -> Next {
         match expr {
             Expr::MethodCall(call) => self.method(expr, call, after),

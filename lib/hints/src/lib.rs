@@ -31,11 +31,9 @@ use std::fmt;
 /// Why a function has no hints: where, what, and what to do.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The place.
     pub span: Span,
     /// The mistake at that place.
     pub what: String,
-    /// The remedy.
     pub remedy: String,
 }
 

@@ -39,7 +39,6 @@ pub enum Next {
     Blocks,
     /// A lock of this mutex.
     Lock(Rc<Term>),
-    /// It depends.
     When(Rc<(Test, Next, Next)>),
     /// Several things, and the program does not say in time which. The text says why: a clause
     /// that completes "cannot be decided: …".

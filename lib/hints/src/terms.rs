@@ -10,11 +10,9 @@ use syn::{BinOp, Expr, UnOp};
 /// An expression without effects, and what its value depends on. Equal text is the same term.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// The expression.
     pub tokens: TokenStream,
     /// As a person would write it.
     pub text: String,
-    /// Where it stands.
     pub span: Span,
     /// The variables in it.
     names: Names,
@@ -39,7 +37,6 @@ impl fmt::Display for Term {
 pub struct Impure {
     /// The part that is at fault.
     pub span: Span,
-    /// Its text.
     pub text: String,
 }
 

@@ -20,7 +20,6 @@ pub(crate) struct ByWriter {
     pub(crate) written: AtomicU64,
     /// Records there was no room for.
     pub(crate) lost: AtomicU64,
-    /// Highest fill.
     pub(crate) peak: AtomicU64,
 }
 

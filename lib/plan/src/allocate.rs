@@ -1,7 +1,7 @@
 //! The cheapest queues that hold: of all ways to cut the VCPUs, by rising period, into up to two
 //! queues by deadline above the one by period, the first in order of cost that the test admits.
 //!
-//! What a queue by deadline costs is in every switch ([`KernelTimes::switch`]), so the order is
+//! The cost of a queue by deadline is in every switch ([`KernelTimes::switch`]), so the order is
 //! known before any test: by the length of the longest such queue, then by their number. Rate
 //! monotonic comes first, one queue of all (EDF) among the last; hence the answer never costs more
 //! than either.

@@ -1,4 +1,4 @@
-//! What a plan assumes of a run, for whoever watches one.
+//! The plan's assumptions about a run, for observers.
 
 use crate::Plan;
 use crate::pipes::Piped;
@@ -8,7 +8,7 @@ use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
 use diapason_system::{Pipe, Server, Way};
 
-/// What a plan assumes of the kernel, of VCPUs and of devices.
+/// The plan's assumptions about the kernel, VCPUs and devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assumed {
     /// Instructions of the longest kernel path, and the time that takes (B).
@@ -25,10 +25,9 @@ pub struct Assumed {
     pub reserved: bool,
 }
 
-/// What is assumed of one described VCPU.
+/// The assumptions about one described VCPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AssumedVcpu {
-    /// A Main VCPU.
     Main {
         /// Its response R(C), or its period if that is all that is known.
         response: u64,
@@ -44,7 +43,7 @@ pub enum AssumedVcpu {
 }
 
 impl Plan {
-    /// What this plan assumes.
+    /// Returns the assumptions of this plan.
     #[must_use]
     pub fn assumed(&self) -> Assumed {
         let (system, core) = (self.system(), &self.core);

@@ -3,7 +3,7 @@
 //!
 //! In which slots the server lets periodic endpoints transmit, and who comes first in the round
 //! robin, is decided when devices come: so periodic endpoints are charged in every slot, and the
-//! bound is one for any order. What only QEMU has is left out; its bus takes no time.
+//! bound is one for any order. Devices that only QEMU has are left out; its bus takes no time.
 
 use diapason_abi::Nanos;
 use diapason_bus::{
@@ -64,7 +64,7 @@ pub fn hub(model: UsbModel) -> Hub {
     Hub::new(model.is_superspeed(), UsbModel::HUB_PORTS)
 }
 
-/// What else is on a bus instance.
+/// The other users of a bus instance.
 #[derive(Clone, Debug)]
 struct Beside {
     bus: Bus,
@@ -92,7 +92,7 @@ pub fn longest(
     })
 }
 
-/// What is on the bus of a device besides itself.
+/// Returns the users of a device's bus besides itself.
 fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
     let controller = system.usb[usb].device;
     let described = system.buses.iter().find(|b| b.device == controller && b.bus.speed == speed);

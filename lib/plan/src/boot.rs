@@ -4,7 +4,7 @@ use crate::Plan;
 use diapason_abi::pipe::{COSTS, OUTPUT_COSTS};
 use diapason_system::{Diagnostics, Permit, RunOptions, Setting, System};
 
-/// The wish to boot a system whatever its plan says. Whoever has one says in every report that
+/// The wish to boot a system whatever its plan says. Every report of a run with one says that
 /// nothing is proved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unproved;

@@ -6,7 +6,7 @@ use diapason_bus::uniform::{self, Outcome};
 use diapason_bus::{Async, EndpointId, Picos, Plan, Refusal, Unfit};
 use diapason_system::{Diagnostics, Place, System, UsbBus};
 
-/// What `plan` says about a bus.
+/// The plan of a bus.
 #[derive(Clone, Debug)]
 pub struct Bused {
     /// Its schedule, or why there is none.
@@ -28,7 +28,7 @@ pub struct Bused {
 pub struct Mean {
     /// Which periodic endpoints it keeps.
     pub kept: Vec<bool>,
-    /// What they leave of a slot on average: the tables' t_A.
+    /// The average rest of a slot: the tables' t_A.
     pub left: Picos,
 }
 

@@ -1,4 +1,4 @@
-//! What the calls of a server and its clients cost.
+//! The cost of calls of a server and its clients.
 
 use diapason_abi::{CallNumber, Nanos};
 use diapason_costs::KernelTimes;
@@ -8,7 +8,6 @@ use diapason_system::UsbModel;
 /// How a message comes from one thread to the next.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
-    /// By a mailbox.
     Mailed,
     /// By a semaphore that counts.
     Counted,
@@ -16,7 +15,7 @@ pub(crate) enum Step {
     Sampled,
 }
 
-/// What calls cost, with whatever they lead to.
+/// The cost of calls, with everything they lead to.
 pub(crate) struct Calls(Costs);
 
 impl Calls {

@@ -1,8 +1,8 @@
 //! The bill of every chain: from a device through several threads, and on to a device or to the end
 //! of the last thread.
 //!
-//! What is before the first thread is in the bill of its pipe; the threads are `bill::relay`'s, and
-//! what is behind the last one is again a bill of its pipe, with what the chain writes as contract.
+//! The bill of the pipe holds the part before the first thread. The threads are in `bill::relay`.
+//! The part behind the last one is again the bill of a pipe, with the chain's output as contract.
 
 use crate::calls::Step;
 use crate::core::Core;
@@ -18,7 +18,7 @@ use diapason_pipe::bill::{
 use diapason_pipe::size::{Bucket, arrivals};
 use diapason_system::{Chain, Diagnostics, Handover, Pipe, Place, System};
 
-/// What `plan` says about a chain.
+/// The plan of a chain.
 #[derive(Clone, Debug)]
 pub struct Chained {
     /// Its bill, or why there is none.
@@ -28,15 +28,14 @@ pub struct Chained {
 /// How long a message of a chain takes at most.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainBill {
-    /// What it waits for, in its order.
+    /// The items of its bill, in its order.
     pub items: Vec<ChainItem>,
-    /// The sum.
     pub total: Nanos,
     /// The shortest way to the first thread.
     pub least: Nanos,
     /// Most messages in the ring of the pipe it ends with.
     pub ring: Option<u64>,
-    /// What leaves the chain, at once and a second: the pipe's contract has to cover it.
+    /// The output of the chain, at once and a second: the pipe's contract has to cover it.
     pub leaves: Bucket,
 }
 
@@ -181,7 +180,7 @@ pub fn processes(chain: &Chain, system: &System) -> Vec<u16> {
     std::iter::once(first).chain(chain.links.iter().map(|link| link.process)).collect()
 }
 
-/// What leaves a chain: that of its last leg, later and so perhaps at once.
+/// Returns the output of a chain: that of its last leg, later and so perhaps at once.
 fn leaves(relayed: &Relay, reads: &Pipe) -> Bucket {
     let enters = relayed.sampled.map_or(contract(reads), Bucket::periodic);
     Bucket { jitter: enters.jitter + relayed.varies, ..enters }
@@ -224,7 +223,7 @@ impl ChainBill {
             self.put(item.what.name().to_owned(), item.value);
         }
         let full = output.items().iter().any(|item| matches!(item.basis, Basis::Full { .. }));
-        // Whatever is in the ring entered the leg within this time.
+        // Every message in the ring entered the leg within this time.
         let ring = arrivals(enters, varies + output.total);
         self.ring = Some(if full { ring.max(OUT_SLOTS as u64 + 1) } else { ring });
     }
@@ -279,7 +278,7 @@ fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String;
     })
 }
 
-/// What is wrong with the pipe it ends with.
+/// Returns the mistake about the pipe it ends with.
 fn sent(chain: &Chain, bill: &ChainBill, system: &System) -> Option<[String; 2]> {
     let to = &system.pipes[usize::from(chain.to?)];
     let slots = OUT_SLOTS as u64;

@@ -11,7 +11,6 @@ use diapason_system::Server;
 /// One core, as the analysis sees it.
 #[derive(Clone, Debug)]
 pub struct Core {
-    /// For the analysis.
     pub system: System,
     /// Of each Main VCPU there, its number in the description.
     pub mains: Vec<u16>,

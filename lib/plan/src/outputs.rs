@@ -69,7 +69,8 @@ impl Plant<'_> {
         Ok(pump(&pumped, written))
     }
 
-    /// What comes from the channel of a pipe to a device: an acknowledgement for each frame.
+    /// Returns the messages that come from the channel of a pipe to a device: an acknowledgement
+    /// for each frame.
     pub(crate) fn acknowledged(&self, pipe: &Pipe) -> Result<Bucket, Missing> {
         let (shortest, _) = receiver(pipe.usb, pipe.channel, self.system)?;
         Ok(acknowledgements(shortest))
@@ -88,19 +89,18 @@ impl Plant<'_> {
         places.fold(0, |all, tpipe| all | tpipe.envelope.to)
     }
 
-    /// All of them.
     fn written(&self, usb: usize) -> u8 {
         self.described(usb) | self.may_be_written(usb)
     }
 
-    /// What comes back from channels that programs may write while the system runs.
+    /// Returns the acknowledgements of channels that programs may write at run time.
     pub(crate) fn tuned_acknowledgements(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
         let channels = bits(self.may_be_written(usb));
         let each = channels.map(|channel| receiver(usb, channel, self.system));
         each.map(|turn| turn.map(|(shortest, _)| acknowledgements(shortest))).collect()
     }
 
-    /// What the server of a place is told of the way to the device, if anything is written there.
+    /// Returns the costs of the way to the device for the server of a place, if the place writes.
     pub(crate) fn output_costs(&self, tpipe: &Tpipe) -> Result<Option<OutputCosts>, Missing> {
         let usb = tpipe.usb;
         let Some(channel) = bits(self.written(usb)).next() else { return Ok(None) };
@@ -125,7 +125,8 @@ fn bits(channels: u8) -> impl Iterator<Item = u8> {
     (0..CHANNELS as u8).filter(move |channel| channels >> channel & 1 != 0)
 }
 
-/// What comes from a channel whose node takes a message in no less than this time: one for each.
+/// Returns the acknowledgements of a channel whose node takes at least this time for a message: one
+/// for each.
 fn acknowledgements(shortest: Nanos) -> Bucket {
     Bucket::periodic(shortest).with_burst(AT_ONCE)
 }

@@ -1,8 +1,8 @@
 //! The bill of every pipe: how long a message takes at most, item by item.
 //!
-//! The theory is in `diapason-pipe`; here a description becomes its input. What the driver does is
-//! known by its kind ([`Driver`]), how long that takes by the description's works and by what the
-//! kernel's calls cost.
+//! The theory is in `diapason-pipe`; here a description becomes its input. The kind of a driver
+//! ([`Driver`]) says what it does. The description's works and the cost of kernel calls say how
+//! long that takes.
 
 use crate::beside;
 use crate::calls::Calls;
@@ -29,7 +29,7 @@ const PACKET: u32 = 512;
 /// How many messages it keeps until they are fetched: the article's 4 KiB.
 pub const KEPT: u64 = 64;
 
-/// What `plan` says about a pipe.
+/// The plan of a pipe.
 #[derive(Clone, Debug)]
 pub struct Piped {
     /// Its bill, or why there is none.
@@ -73,13 +73,13 @@ pub(crate) fn lacking(system: &System, core: &Core, costs: &KernelTimes) -> Vec<
     (0..system.pipes.len()).map(|index| plant.lacks(index)).collect()
 }
 
-/// What may come on a pipe, or be written to it.
+/// Returns the contract of a pipe.
 #[must_use]
 pub fn contract(pipe: &Pipe) -> Bucket {
     Bucket::per_second(pipe.rate).with_burst(pipe.burst).with_jitter(Nanos(pipe.jitter_ns))
 }
 
-/// What bills are computed from.
+/// The inputs of bills.
 pub(crate) struct Plant<'a> {
     pub(crate) system: &'a System,
     pub(crate) core: &'a Core,

@@ -42,7 +42,7 @@ fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics 
              more urgent"
         ),
         _ => format!(
-            "a grant must be at least {least}: raise `utilization`, or the periods of what it serves"
+            "a grant must be at least {least}: raise `utilization`, or the periods that it serves"
         ),
     };
     system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help])
@@ -150,7 +150,7 @@ fn of_exact(plan: &Plan, system: &System, refusal: &Refusal) -> Diagnostics {
     system.problem(Place::Vcpu(number), [&title, &label, &kernel(plan), &help])
 }
 
-/// What fails, and by how much.
+/// Returns the failure, and its size.
 fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
     let (limit, queue) = (refusal.limit, queue_name(refusal.queue));
     match refusal.failure {
@@ -184,7 +184,7 @@ fn what_fails(refusal: &Refusal, name: &str, budget: &str) -> (String, String) {
     }
 }
 
-/// What the kernel takes: a refusal without these numbers could not be checked by hand.
+/// Returns the kernel's time: a refusal without these numbers could not be checked by hand.
 fn kernel(plan: &Plan) -> String {
     let system = &plan.core.system;
     format!(

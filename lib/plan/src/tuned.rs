@@ -18,8 +18,8 @@ use diapason_usb::class::kvaser::GUARANTEED;
 /// A slot of a bus of high speed.
 const SLOT: Nanos = Nanos::from_micros(125);
 
-/// What the server of each place is told, in the order of the places, or why nothing can be
-/// promised there.
+/// The costs for the server of each place, in the order of the places, or the reason why nothing
+/// can be promised there.
 pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 
 pub(crate) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned {
@@ -29,9 +29,9 @@ pub(crate) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned 
 }
 
 impl Plant<'_> {
-    /// What may come from a device beside the pipes of the description: of each channel without
-    /// one the most that any place may ask for, or what comes back if it is written. What comes on
-    /// a channel comes once.
+    /// Returns the traffic of a device beside the pipes of the description: of each channel without
+    /// one the most that any place may ask for, or its acknowledgements if it is written. The
+    /// traffic of a channel counts once.
     pub(crate) fn tuned_traffic(&self, usb: usize) -> Result<Vec<Bucket>, Missing> {
         let described = |channel: u8| {
             let mut pipes = self.system.pipes.iter();

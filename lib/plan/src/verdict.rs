@@ -16,10 +16,9 @@ use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, System, UsbBus};
 use std::sync::OnceLock;
 
-/// What a sum against a bound says about a system.
+/// The statement of a sum against a bound about a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sum {
-    /// Both sides.
     Says(ClosedForm),
     /// Its theorem does not cover these queues.
     Silent(ClosedForm),
@@ -41,9 +40,9 @@ pub enum Verdict {
 pub struct Plan {
     /// The VCPUs and what they compete with.
     pub core: Core,
-    /// What the kernel is assumed to cost.
+    /// The assumed costs of the kernel.
     pub costs: KernelTimes,
-    /// What the exact test says.
+    /// The result of the exact test.
     pub exact: Result<Admission, Unfit>,
     /// Eq. 1 of the papers.
     pub equation_one: Sum,
@@ -51,7 +50,7 @@ pub struct Plan {
     pub wide: Sum,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
-    /// What servers are told about pipes that may be opened.
+    /// The servers' costs of pipes that may be opened.
     pub tuned: Tuned,
     /// The bill of every chain.
     pub chains: Vec<Chained>,
@@ -176,7 +175,7 @@ impl Plan {
         (grant, Nanos(io.share.time_for(grant.0)))
     }
 
-    /// What is known of a Main VCPU's response, if the exact test admits the system.
+    /// Returns the response of a Main VCPU, if the exact test admits the system.
     #[must_use]
     pub fn response(&self, main: usize) -> Option<&Response> {
         self.exact.as_ref().ok()?.responses.get(main)

@@ -14,7 +14,7 @@ use diapason_abi::{Key, Nanos, PAGE, call};
 use diapason_costs::{KERNEL, KernelTimes};
 use std::collections::BTreeMap;
 
-/// What a run is told besides its description.
+/// The options of a run besides its description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunOptions {
     /// When the run ends, in ns since boot; `u64::MAX`: never.
@@ -58,8 +58,8 @@ struct Images {
     bytes: Vec<u8>,
 }
 
-/// What the image of a process is called here: those with settings have one of their own. No name
-/// of a program has a space.
+/// Returns the name of a process's image here: a process with settings has an image of its own. No
+/// name of a program has a space.
 fn image_name(process: &Process) -> String {
     if process.settings.is_empty() {
         return process.program.clone();
@@ -169,7 +169,7 @@ impl Images {
     }
 }
 
-/// What the kernel would do with it, up to the last relocation; how much memory it needs.
+/// Carries out the kernel's steps, up to the last relocation, and returns the memory needed.
 fn check_program(file: &[u8]) -> Result<u64, Refusal> {
     let program = Program::parse(file)?;
     program.relocations(|_, _| {})?;
@@ -283,7 +283,8 @@ fn pages(bytes: u64) -> u32 {
     u32::try_from(bytes / PAGE as u64).unwrap_or(u32::MAX)
 }
 
-/// Who may start process number `index`: those that say so, and its supervisor.
+/// Returns the processes that may start process number `index`: those that say so, and its
+/// supervisor.
 fn starters(system: &System, index: usize) -> u64 {
     let may = |other: &Process| other.starts.iter().any(|start| usize::from(*start) == index);
     let supervisor = system.processes[index].supervisor.map(usize::from);
@@ -293,7 +294,6 @@ fn starters(system: &System, index: usize) -> u64 {
         .fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-/// Semaphores, conditions, mailboxes.
 fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
     let semaphores = system.semaphores.iter().map(|semaphore| ObjectRecord {
         key: key(&semaphore.name),

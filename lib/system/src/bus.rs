@@ -80,7 +80,7 @@ pub(crate) fn endpoint(raw: Raw<'_>, report: &mut Report) -> DeclaredEndpoint {
     endpoint
 }
 
-/// What its descriptor says, and what it is to be given. Its number follows later.
+/// Returns the transfers of its descriptor, and its promises. Its number follows later.
 fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
     let id = EndpointId(0);
     for (key, help) in [

@@ -1,4 +1,4 @@
-//! What carries messages in a system: pipes between devices and processes, and chains through
+//! The carriers of messages in a system: pipes between devices and processes, and chains through
 //! several processes.
 
 /// Which way the messages of a pipe go.
@@ -13,7 +13,6 @@ pub enum Way {
 /// Messages between a device and the thread at the other end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipe {
-    /// Its name.
     pub name: String,
     /// The USB device: a number of [`System::usb`](crate::System::usb).
     pub usb: usize,
@@ -40,7 +39,6 @@ pub struct Pipe {
 /// The way of messages from a pipe through several processes. The pipe's reader is the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chain {
-    /// Its name.
     pub name: String,
     /// The pipe it begins with: a number of [`System::pipes`](crate::System::pipes).
     pub from: u16,
@@ -55,7 +53,6 @@ pub struct Chain {
 /// A process of a chain after the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainLink {
-    /// Its number.
     pub process: u16,
     /// The name of what hands messages over to it.
     pub by: String,
@@ -68,7 +65,6 @@ pub struct ChainLink {
 /// How a message comes from one process of a chain to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handover {
-    /// By a mailbox.
     Mailbox {
         /// So many it holds.
         messages: u16,

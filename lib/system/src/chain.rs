@@ -2,8 +2,8 @@
 //! to the last thread.
 //!
 //! The reader of the pipe is the first thread; `[[chain.link]]` are the others in their order, each
-//! with what hands messages over to it. Whoever hands over and whoever takes may use that without
-//! saying so ([`expand`]).
+//! with what hands messages over to it. Both ends of a hand-over may use its object without saying
+//! so ([`expand`]).
 
 use crate::carried::{Chain, ChainLink, Handover, Way};
 use crate::declared::{Declared, DeclaredChain, DeclaredLink, DeclaredPipe};
@@ -97,7 +97,7 @@ fn reader<'d>(declared: &'d Declared, from: &str) -> Option<&'d str> {
     Some(pipe.process.as_ref()?.value.as_str())
 }
 
-/// What hands messages over.
+/// The object that hands messages over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Object {
     Mailbox(u16),

@@ -35,7 +35,6 @@ fn small(number: Option<At<u64>>, default: u16, place: Span) -> At<u16> {
     number.and_then(small).unwrap_or_else(|| At::new(default, place))
 }
 
-/// `[[doorbell]]`.
 pub(crate) fn doorbell(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredBell> {
     let mut table = Table::new("[[doorbell]]", "doorbell", raw, report);
     let name = read::name(&mut table);

@@ -1,5 +1,5 @@
-//! What a description declares, item by item, with the place of everything a later stage may
-//! complain about. Values are in range already; names are not resolved yet.
+//! The declarations of a description, item by item, with the place of everything that a later stage
+//! may refuse. Values are in range already; names are not resolved yet.
 
 use crate::carried::Way;
 use crate::fault::FaultKind;
@@ -9,7 +9,6 @@ use crate::system::{Restart, SemaphoreKind, UsbModel};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
-/// The whole description.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub name: String,
@@ -47,10 +46,8 @@ pub(crate) struct Named<T> {
     pub what: T,
 }
 
-/// `[[segment]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredSegment {
-    /// Bytes.
     pub size: u64,
     /// May devices be told where it is?
     pub dma: bool,
@@ -58,7 +55,6 @@ pub(crate) struct DeclaredSegment {
     pub common: bool,
 }
 
-/// `[[doorbell]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredBell {
     /// Name of the process that answers it.
@@ -70,7 +66,6 @@ pub(crate) struct DeclaredBell {
     pub number: u16,
 }
 
-/// `[[device]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredDevice {
     pub place: DeclaredPlace,
@@ -114,7 +109,6 @@ pub(crate) enum DeclaredPlace {
     Unusable,
 }
 
-/// `[[usb]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredUsb {
     pub name: At<String>,
@@ -126,11 +120,9 @@ pub(crate) struct DeclaredUsb {
     pub model: Option<UsbModel>,
     /// Channels whose bus has a receiver.
     pub receivers: Vec<At<String>>,
-    /// `drift`, in millionths.
     pub drift: Option<At<u64>>,
     /// Channels whose bus has the sender of the article's input experiment.
     pub senders: Vec<At<String>>,
-    /// `channel=file`.
     pub replay: Vec<At<String>>,
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
@@ -140,7 +132,6 @@ pub(crate) struct DeclaredUsb {
     pub sample_point: Option<At<u64>>,
 }
 
-/// `[[bus]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredBus {
     /// Name of its controller.
@@ -148,7 +139,6 @@ pub(crate) struct DeclaredBus {
     pub bus: Bus,
 }
 
-/// `[[endpoint]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredEndpoint {
     pub name: At<String>,
@@ -158,7 +148,7 @@ pub(crate) struct DeclaredEndpoint {
     pub what: DeclaredTransfers,
 }
 
-/// What an endpoint transfers; its number is not known yet.
+/// The transfers of an endpoint whose number is not known yet.
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredTransfers {
     Periodic(Periodic),
@@ -167,7 +157,6 @@ pub(crate) enum DeclaredTransfers {
     Unusable,
 }
 
-/// `[[work]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredWork {
     pub name: Option<At<String>>,
@@ -175,7 +164,6 @@ pub(crate) struct DeclaredWork {
     pub worst: At<u64>,
 }
 
-/// `[[pipe]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredPipe {
     pub name: At<String>,
@@ -192,7 +180,6 @@ pub(crate) struct DeclaredPipe {
     pub latency: Option<At<u64>>,
 }
 
-/// `[[tpipe]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredTpipe {
     pub name: At<String>,
@@ -209,7 +196,6 @@ pub(crate) struct DeclaredTpipe {
     pub period: At<u64>,
 }
 
-/// `[[chain]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredChain {
     pub name: At<String>,
@@ -221,7 +207,6 @@ pub(crate) struct DeclaredChain {
     pub links: Vec<DeclaredLink>,
 }
 
-/// `[[chain.link]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredLink {
     pub place: Span,
@@ -246,7 +231,6 @@ pub(crate) struct DeclaredFault {
     pub arguments: [u64; 2],
 }
 
-/// `[[process]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredProcess {
     pub name: At<String>,
@@ -272,10 +256,8 @@ pub(crate) struct DeclaredProcess {
     pub vcpus: u16,
 }
 
-/// `[[vcpu]]`.
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredVcpu {
-    /// A sporadic server.
     Main {
         budget: At<u64>,
         period: At<u64>,
@@ -296,7 +278,6 @@ pub(crate) enum DeclaredVcpu {
     Unusable,
 }
 
-/// `[scheduling]`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredScheduling {
     pub dynamic: Dynamic,
@@ -318,13 +299,11 @@ pub(crate) enum Dynamic {
     All,
 }
 
-/// Who gets the fault reports.
+/// The receiver of fault reports.
 #[derive(Clone, Debug)]
 pub(crate) enum Supervision {
     /// Nothing said: the process named `supervisor`, if there is one.
     Default,
-    /// `"none"`, written here.
     Nobody(Span),
-    /// This process.
     By(At<String>),
 }

@@ -162,13 +162,11 @@ pub struct Diagnostics {
 /// One problem in short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item<'a> {
-    /// What is wrong.
     pub title: &'a str,
     /// Where: the line, from 1.
     pub line: usize,
     /// Where: the character in the line, from 1.
     pub column: usize,
-    /// What to change.
     pub help: &'a str,
 }
 

@@ -1,7 +1,7 @@
 //! Several hosts: a file that names a description for each, and the cables between them.
 //!
-//! Each host is a system of its own, so every rule for systems is checked where it always is. What
-//! is left for here is how they hang together.
+//! Each host is a system of its own, so every rule for systems is checked where it always is. This
+//! module checks the connections between the hosts.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::source::{At, Source, Span};
@@ -34,14 +34,13 @@ pub struct Hosts {
     pub cables: Vec<Cable>,
 }
 
-/// One host.
+/// A host of the list.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its name.
     pub name: String,
     /// The file of its description, as the text names it.
     pub file: String,
-    /// What that says.
+    /// The description of the host.
     pub system: System,
 }
 
@@ -49,7 +48,6 @@ pub struct Host {
 /// another host's debug capability.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cable {
-    /// Its name.
     pub name: String,
     /// Where it is plugged in.
     pub ends: [End; 2],
@@ -77,7 +75,7 @@ pub enum Socket {
     Debug,
 }
 
-/// What `text` is.
+/// The kind of description that `text` is.
 #[derive(Clone, Debug)]
 pub enum Description {
     /// The description of one host.
@@ -263,7 +261,6 @@ fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable
     cables
 }
 
-/// Where `HOST:DEVICE:PORT` is.
 fn end(text: &At<String>, hosts: &[Host], report: &mut Report) -> Option<End> {
     let parts: Vec<&str> = text.value.split(':').collect();
     let &[host, device, port] = &parts[..] else {

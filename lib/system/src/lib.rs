@@ -115,7 +115,7 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
 /// Read a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the mistake and its place.
 pub fn parse_fault(system: &System, text: &str) -> Result<Fault, Diagnostics> {
     let mut report = Report::new();
     match fault::parse(system, text, &mut report) {

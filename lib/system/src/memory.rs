@@ -22,11 +22,11 @@ const VCPU_BYTES: u64 = 512;
 /// Tables above those that map pages, and the information page with its own: 5 pages a process.
 const TABLES_FIXED: u64 = 5;
 
-/// What needs memory, and how much, in whole pages.
+/// The users of memory, and their needs in whole pages.
 pub(crate) struct Budget(Vec<(&'static str, u64)>);
 
 impl Budget {
-    /// What can be told without the programs.
+    /// Returns the memory needed, as far as it is known without the programs.
     pub fn of(system: &System) -> Budget {
         let processes = &system.processes;
         let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();

@@ -9,7 +9,7 @@ use diapason_abi::Key;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What `supervisor` says when nobody is meant.
+/// The value of `supervisor` that means nobody.
 pub(crate) const NOBODY: &str = "none";
 /// The process that supervises the others unless they say otherwise.
 pub(crate) const SUPERVISOR: &str = "supervisor";
@@ -26,7 +26,7 @@ pub(crate) fn message_of(device: &str, number: u16) -> String {
     format!("{device}.{number}")
 }
 
-/// What is wrong with `name` as a name, and the remedy.
+/// Returns the mistake in `name` as a name, and the remedy.
 pub(crate) fn fault(name: &str) -> Option<(String, String)> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     let length = name.chars().count();
@@ -88,7 +88,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
     pub kind: Kind,

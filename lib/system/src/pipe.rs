@@ -57,12 +57,12 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     pipe
 }
 
-/// What is said of a way.
+/// The words for a direction.
 struct Words {
     /// The keys of both ends.
     device: &'static str,
     process: &'static str,
-    /// What they are.
+    /// The words for the ends.
     ends: [&'static str; 2],
     does: &'static str,
 }

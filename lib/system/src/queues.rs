@@ -32,7 +32,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         }
     }
     lengths(scheduling, report);
-    // What is misspelt in a list is not also missing from it.
+    // A misspelt name in a list is not also missing from it.
     if is_sound {
         coverage(declared, &seen, report);
     }
@@ -78,7 +78,7 @@ fn coverage(declared: &Declared, seen: &BTreeMap<&str, &Span>, report: &mut Repo
     report.push(problem.with(&first.name.span, "in no queue"));
 }
 
-/// Where everybody stands. What cannot be resolved has been reported, and counts as last.
+/// Where everybody stands. A name that cannot be resolved has been reported, and counts as last.
 pub(crate) fn assign(declared: &Declared, names: &Names<'_>) -> Queues {
     let vcpus = &declared.vcpus;
     let (dynamic, mut of) = match &declared.scheduling.dynamic {

@@ -27,10 +27,9 @@ const CLOCK_DEFAULT: u64 = 1_000_000_000;
 /// Largest segment, and largest device.
 const SLOT: u64 = layout::SLOT;
 
-/// What a semaphore can be; is it counting?
+/// The kinds of a semaphore, and whether each counts.
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
-/// Everything `table` declares.
 pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
     let raw = Raw { entries: table.get_ref(), place: 0..0 };
     let mut top = Table::new("the description", "description", raw, report);
@@ -224,7 +223,6 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     process
 }
 
-/// A small count.
 fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) -> Option<u16> {
     let number = table.number(key, least..=most, "")?;
     u16::try_from(number.value).ok()

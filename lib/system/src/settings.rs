@@ -17,9 +17,7 @@ use toml::de::DeValue;
 /// Numbers that a program is told under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// The name.
     pub name: String,
-    /// The numbers.
     pub numbers: Vec<u64>,
 }
 
@@ -70,7 +68,7 @@ pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {
     all.iter().map(|(name, numbers)| Setting::new(name, &plain(numbers))).collect()
 }
 
-/// Who is critical is one of the streams.
+/// Checks that each critical stream is one of the streams.
 fn check_critical(all: &[(&str, Vec<At<u64>>)], report: &mut Report) {
     let of = |name: &str| all.iter().find(|(known, _)| *known == name);
     let numbers = |name: &str| of(name).map_or(&[][..], |(_, numbers)| numbers);

@@ -1,4 +1,4 @@
-//! Who gets whose fault reports: a forest of processes whose roots nobody supervises.
+//! The receivers of fault reports: a forest of processes whose roots nobody supervises.
 
 use crate::check::{is_process, is_restartable};
 use crate::declared::{Declared, DeclaredProcess, Supervision};

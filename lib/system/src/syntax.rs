@@ -69,7 +69,7 @@ fn problem(text: &str, error: &Error, span: &Span) -> Problem {
     if title == "string values must be quoted" { problem } else { problem.label(expected) }
 }
 
-/// What to do about the parser's message `title`.
+/// Returns the remedy for the parser's message `title`.
 fn help(title: &str, written: &str) -> String {
     const HELPS: [(&str, &str); 12] = [
         ("duplicate key", "keep one of them; several of a kind are written `[[process]]`"),

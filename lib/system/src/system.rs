@@ -15,7 +15,6 @@ use diapason_contract::threads::ServiceKind;
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// Its name.
     pub name: String,
     /// Bytes of RAM it may use.
     pub memory: u64,
@@ -25,7 +24,6 @@ pub struct System {
     pub core: u16,
     /// How many there are.
     pub cores: u16,
-    /// Its processes.
     pub processes: Vec<Process>,
     /// Semaphores shared by name.
     pub semaphores: Vec<Semaphore>,
@@ -37,7 +35,6 @@ pub struct System {
     pub segments: Vec<Segment>,
     /// Devices: the declared ones, then the messages of each.
     pub devices: Vec<Device>,
-    /// Virtual CPUs.
     pub vcpus: Vec<Vcpu>,
     /// USB devices that are plugged in.
     pub usb: Vec<UsbPlug>,
@@ -53,7 +50,7 @@ pub struct System {
     pub tpipes: Vec<Tpipe>,
     /// Ways of messages from a pipe through several processes.
     pub chains: Vec<Chain>,
-    /// What goes wrong in the simulator.
+    /// The faults in the simulator.
     pub faults: Vec<Fault>,
     /// In which order they run.
     pub scheduling: Scheduling,
@@ -82,10 +79,9 @@ pub(crate) struct Origin {
     pub scheduling: Span,
 }
 
-/// A process.
+/// A process of the system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
-    /// Its name.
     pub name: String,
     /// The program it runs.
     pub program: String,
@@ -95,9 +91,7 @@ pub struct Process {
     pub heap: u64,
     /// Bytes of each thread's stack.
     pub stack: u64,
-    /// Most threads.
     pub threads: u16,
-    /// Most private semaphores.
     pub semaphores: u16,
     /// Most private condition variables.
     pub conditions: u16,
@@ -119,7 +113,7 @@ pub struct Process {
     pub counters: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
-    /// What its program is told by name.
+    /// The settings of its program, by name.
     pub settings: Vec<Setting>,
     /// Number of the VCPU of its first thread, if it has one.
     pub vcpu: Option<u16>,
@@ -130,26 +124,21 @@ pub struct Process {
 /// How often a process may be started again after a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Restart {
-    /// Not at all.
     Never,
-    /// So many times.
     AtMost(u32),
-    /// Without limit.
     Always,
 }
 
 /// A semaphore shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Semaphore {
-    /// Its name.
     pub name: String,
-    /// Mutex or counting.
     pub kind: SemaphoreKind,
     /// Which processes may use it, one bit each.
     pub allowed: u64,
 }
 
-/// What a semaphore is.
+/// The kind of a semaphore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SemaphoreKind {
     /// It has an owner, and waiters lend the owner their priority.
@@ -161,7 +150,6 @@ pub enum SemaphoreKind {
 /// A condition variable shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// Its name.
     pub name: String,
     /// Which processes may use it, one bit each.
     pub allowed: u64,
@@ -170,9 +158,7 @@ pub struct Condition {
 /// A mailbox shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mailbox {
-    /// Its name.
     pub name: String,
-    /// Most messages.
     pub messages: u16,
     /// Which processes may use it, one bit each.
     pub allowed: u64,
@@ -183,9 +169,7 @@ pub struct Mailbox {
 /// A memory segment shared by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Its name.
     pub name: String,
-    /// Bytes.
     pub size: u64,
     /// May devices be told where it is?
     pub dma: bool,
@@ -198,11 +182,9 @@ pub struct Segment {
 /// A device: registers, or one of the messages (MSI-X) that a PCI device interrupts with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
-    /// Its name.
     pub name: String,
     /// Where its registers are, or whose message it is.
     pub location: Location,
-    /// Bytes of registers.
     pub size: u64,
     /// Its interrupt, if it has one.
     pub interrupt: Option<Interrupt>,
@@ -216,7 +198,6 @@ pub struct Device {
 /// A USB device that is plugged in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsbPlug {
-    /// Its name.
     pub name: String,
     /// The controller: a number of a device.
     pub device: usize,
@@ -224,7 +205,7 @@ pub struct UsbPlug {
     pub behind: Option<usize>,
     /// The port of the one or the other, from 1.
     pub port: u8,
-    /// What it is.
+    /// The model of the device.
     pub model: UsbModel,
     /// Its vendor and its product; 0 is any.
     pub identity: (u16, u16),
@@ -243,11 +224,11 @@ pub struct UsbPlug {
 pub struct CanBus {
     /// The channel it is connected to, from 0.
     pub channel: usize,
-    /// Who else is on it.
+    /// The other nodes of the bus.
     pub traffic: CanTraffic,
 }
 
-/// Who else is on a CAN bus.
+/// The other nodes of a CAN bus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanTraffic {
     /// A receiver that is slower than the bus.
@@ -258,7 +239,7 @@ pub enum CanTraffic {
     Replay {
         /// The log, as the description names it.
         file: String,
-        /// What is in it. Reading files is not done here: empty until somebody does.
+        /// The content of the log. Reading files is not done here: empty until somebody does.
         log: String,
     },
 }
@@ -286,7 +267,6 @@ pub enum UsbModel {
     Network,
     /// QEMU's own disk, of 64 MiB.
     QemuStorage,
-    /// QEMU's own keyboard.
     QemuKeyboard,
     /// QEMU's own network device, on a network of QEMU's.
     QemuNetwork,
@@ -311,7 +291,6 @@ impl UsbModel {
         }
     }
 
-    /// Every model.
     pub const ALL: [UsbModel; 13] = [
         UsbModel::UsbCan,
         UsbModel::Sensor,
@@ -409,20 +388,17 @@ pub struct UsbBus {
 /// How long what a program does under a name takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// What the program calls it.
+    /// The name that the program uses.
     pub name: String,
-    /// The shortest.
     pub best_ns: u64,
-    /// The longest.
     pub worst_ns: u64,
 }
 
-/// An interrupt.
+/// An interrupt of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupt {
     /// Its line at the I/O APIC, or from `diapason_abi::archive::MESSAGES` on a message.
     pub irq: u16,
-    /// Level-triggered (else edge)?
     pub level: bool,
     /// Shortest time between two of them, in ns, if the description promises one.
     pub interval_ns: Option<u64>,
@@ -431,9 +407,7 @@ pub struct Interrupt {
 /// A virtual CPU: what threads run on, and what is scheduled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Vcpu {
-    /// Its name.
     pub name: String,
-    /// Its server.
     pub server: Server,
     /// Its queue: those by deadline first, most urgent first; the one by period is the last. An I/O
     /// VCPU stands in the most urgent queue among those it serves.
@@ -445,11 +419,9 @@ pub struct Vcpu {
 /// How a VCPU's time is given out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Server {
-    /// A sporadic server.
     Main {
         /// Time it may use in every period, in ns.
         budget_ns: u64,
-        /// In ns.
         period_ns: u64,
         /// Length of its replenishment list.
         replenishments: u8,

@@ -1,5 +1,5 @@
 //! One table of the description, read key by key with the rules of each key: type, unit, range,
-//! default. What nobody asked for by the end is an unknown key.
+//! default. A key that nobody read by the end is an unknown key.
 
 use crate::diagnostics::{Problem, Report};
 use crate::limits::PAGE_BYTES;
@@ -138,7 +138,7 @@ impl<'t, 'r> Table<'t, 'r> {
         Some(At::new(value?, text.span))
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         let entry = self.get(key)?;
         let flag = entry.get_ref().as_bool();
@@ -404,7 +404,7 @@ impl<'t, 'r> Table<'t, 'r> {
     }
 }
 
-/// What is wrong with `bytes` as a size, and the remedy.
+/// Returns the mistake in `bytes` as a size, and the remedy.
 fn size_fault(key: &str, bytes: i128, range: &RangeInclusive<u64>) -> Option<(String, String)> {
     let (least, most) = (units::show_size(*range.start()), units::show_size(*range.end()));
     let between = format!("write a size from `\"{least}\"` to `\"{most}\"`");

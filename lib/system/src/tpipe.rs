@@ -4,8 +4,8 @@
 //! Its messages come from a device, go to it, or go through the process and on to another channel.
 //! A place is declared once. Its buffer (a segment), the semaphore its thread waits for, mailboxes
 //! for questions and answers, the thread's VCPU and the rights of both ends follow from it:
-//! [`expand`] declares them as if they had been written out. What may be asked for is told to the
-//! server, which gives no more, and to the plan, which counts all of it.
+//! [`expand`] declares them as if they had been written out. The limits of what may be asked for
+//! are told to the server, which gives no more, and to the plan, which counts all of it.
 
 use crate::carried::Way;
 use crate::declared::{
@@ -28,7 +28,6 @@ use diapason_contract::{threads, tuned};
 /// A place for a pipe that a process may open, change and close while the system runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tpipe {
-    /// Its name.
     pub name: String,
     /// The USB device: a number of [`System::usb`](crate::System::usb).
     pub usb: usize,

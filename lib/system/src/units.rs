@@ -5,7 +5,6 @@ const DURATIONS: [(&str, u64); 4] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)];
-/// In millionths.
 const SHARES: [(&str, u64); 3] = [("%", 10_000), ("‰", 1_000), ("ppm", 1)];
 
 /// Bytes in `text`, which is digits and one of K, M, G.
@@ -54,7 +53,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*scale)
 }
 
-/// What `text` would be as a size if its unit were written the one way we accept.
+/// Returns the size that `text` means if its unit were written the one way we accept.
 pub(crate) fn size_as_meant(text: &str) -> Option<String> {
     let compact = compact(text).to_ascii_uppercase();
     let stem = compact.strip_suffix("IB").or(compact.strip_suffix('B')).unwrap_or(&compact);
@@ -62,7 +61,7 @@ pub(crate) fn size_as_meant(text: &str) -> Option<String> {
     size(stem).map(|_| stem.to_owned()).or_else(in_bytes)
 }
 
-/// What `text` would be as a duration if its unit were written the one way we accept.
+/// Returns the duration that `text` means if its unit were written the one way we accept.
 pub(crate) fn duration_as_meant(text: &str) -> Option<String> {
     let compact = compact(text).to_lowercase().replace(['µ', 'μ'], "u");
     let meant = ["sec", "seconds", "second"]

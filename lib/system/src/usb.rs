@@ -28,7 +28,6 @@ const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
 const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
 /// Largest drift of a device's clock, in millionths: far beyond any crystal.
 const DRIFT_MAX: u64 = 10_000;
-/// Longest work.
 const WORK_MAX: u64 = 1_000_000_000_000;
 
 pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
@@ -302,7 +301,7 @@ pub(crate) fn controller_of<'a>(
     last.on.as_ref().filter(|_| last.behind.is_none())
 }
 
-/// What is called so must be a USB controller.
+/// Checks that the device of this name is a USB controller.
 pub(crate) fn controller(declared: &Declared, on: &At<String>, report: &mut Report) {
     let device = declared.devices.iter().find(|device| device.name.value == on.value);
     let Some(device) = device else {

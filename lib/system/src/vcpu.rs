@@ -21,7 +21,6 @@ const MAIN_KEYS: [&str; 5] = ["budget", "period", "replenishments", "background"
 const IO_KEYS: [&str; 5] = ["utilization", "cap", "interval", "wakes", "serves"];
 const PERIODS: RangeInclusive<u64> = PERIOD_MIN.0..=PERIOD_MAX.0;
 
-/// One `[[vcpu]]`.
 pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
     let mut table = Table::new("[[vcpu]]", "VCPU", raw, report);
     let name = read::name(&mut table);

@@ -18,7 +18,6 @@ fn the_examples_in_the_reference_are_sound() {
     }
 }
 
-/// Those of faults.
 const FAULT: [&str; 10] =
     ["at", "what", "for", "by", "count", "channel", "ppm", "which", "times", "process"];
 

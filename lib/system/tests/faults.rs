@@ -27,7 +27,7 @@ fn bad(keys: &str, (line, column): (usize, usize), title: &str, help: &str) {
     refused(&text(&format!("[[fault]]\n{keys}")), (19 + line, column), title, help);
 }
 
-/// What a command line says wrong: column, title, help.
+/// Checks the mistake in a command line: column, title, help.
 #[track_caller]
 fn wrong(words: &str, column: usize, title: &str, help: &str) {
     let diagnostics = parse_fault(&system(), words).unwrap_err();

@@ -158,7 +158,7 @@ fn wrong_cables_are_refused_where_they_stand() {
 }
 
 proptest::proptest! {
-    /// Whatever a text is, it is refused with a place and a remedy or it is hosts.
+    /// Every text is hosts, or is refused with a place and a remedy.
     #[test]
     fn any_text_is_hosts_or_refused(at in 0usize..300, cut in 0usize..12, new in ".{0,6}") {
         let cable = "[[cable]]\nname = \"c\"\nends = [\"left:xhci:1\", \"right:xhci:2\"]\n";

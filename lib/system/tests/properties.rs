@@ -1,4 +1,4 @@
-//! Whatever the text, there is an answer and no panic; whatever is built says what was described.
+//! Every text gets an answer and no panic. Every archive says what was described.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What people see, to the character. A change here is a change of the interface.
+//! The messages that people see, to the character. A change here is a change of the interface.
 //!
 //! To accept new texts, run this test with `DIAPASON_BLESS=1` and read the difference.
 

@@ -14,7 +14,6 @@ pub enum SlotState {
     Disabled,
     /// Addressed with the address held back.
     Default,
-    /// Has its address.
     Addressed,
     /// Has endpoints besides the control endpoint.
     Configured,
@@ -23,7 +22,6 @@ pub enum SlotState {
 /// An endpoint's state, as the controller keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndpointState {
-    /// Not configured.
     Disabled,
     /// Works on its ring.
     Running,
@@ -160,7 +158,6 @@ impl Slot {
         multi_tt, set_multi_tt: 0 [25; 1];
         /// It is a hub.
         hub, set_hub: 0 [26; 1];
-        /// Highest valid endpoint.
         entries, set_entries: 0 [27; 5];
         /// Root port, from 1.
         root_port, set_root_port: 1 [16; 8];
@@ -213,7 +210,6 @@ impl Endpoint {
         kind_number, set_kind_number: 1 [3; 3];
         /// Packets per burst, less one.
         burst, set_burst: 1 [8; 8];
-        /// Bytes per packet.
         packet, set_packet: 1 [16; 16];
         /// Expected bytes per block.
         average, set_average: 4 [0; 16];

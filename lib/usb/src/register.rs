@@ -8,7 +8,6 @@ pub mod capability {
     pub const PARAMETERS_1: u64 = 0x04;
     /// Scheduling threshold, event-ring segments, scratchpads.
     pub const PARAMETERS_2: u64 = 0x08;
-    /// Exit latencies.
     pub const PARAMETERS_3: u64 = 0x0c;
     /// 64-bit addresses (0), context size (2), port power (3), extended capabilities (31:16).
     pub const CAPABILITIES_1: u64 = 0x10;
@@ -26,33 +25,25 @@ pub mod capability {
 
 /// Operational registers, from base + capability length.
 pub mod operational {
-    /// Run, reset, interrupts.
     pub const COMMAND: u64 = 0x00;
-    /// Halted, errors, events.
     pub const STATUS: u64 = 0x04;
     /// Bit n: pages of 2^(n+12) bytes.
     pub const PAGE_SIZE: u64 = 0x08;
-    /// Device notifications.
     pub const NOTIFICATIONS: u64 = 0x14;
     /// Command ring (64 bits).
     pub const COMMAND_RING: u64 = 0x18;
     /// Device context array (64 bits).
     pub const CONTEXTS: u64 = 0x30;
-    /// Slots enabled.
     pub const CONFIGURE: u64 = 0x38;
     /// Port 1; each has four words.
     pub const PORTS: u64 = 0x400;
-    /// Distance between ports.
     pub const PORT_STRIDE: u64 = 0x10;
 }
 
 /// The bits of `COMMAND`.
 pub mod command {
-    /// Run.
     pub const RUN: u32 = 1;
-    /// Reset; clears itself.
     pub const RESET: u32 = 1 << 1;
-    /// Interrupts.
     pub const INTERRUPTS: u32 = 1 << 2;
     /// Report host system errors.
     pub const SYSTEM_ERRORS: u32 = 1 << 3;
@@ -62,7 +53,6 @@ pub mod command {
 
 /// The bits of `STATUS`.
 pub mod status {
-    /// Halted.
     pub const HALTED: u32 = 1;
     /// Host system error; written one clears it.
     pub const SYSTEM_ERROR: u32 = 1 << 2;
@@ -78,43 +68,32 @@ pub mod status {
 
 /// Bits of the low word of `COMMAND_RING`.
 pub mod command_ring {
-    /// Cycle state.
     pub const CYCLE: u32 = 1;
     /// Stop after the current command.
     pub const STOP: u32 = 1 << 1;
     /// Abort the current command.
     pub const ABORT: u32 = 1 << 2;
-    /// Running.
     pub const RUNNING: u32 = 1 << 3;
 }
 
 /// A port's first word.
 pub mod port {
-    /// Something is connected.
     pub const CONNECTED: u32 = 1;
     /// Enabled; **written one disables**.
     pub const ENABLED: u32 = 1 << 1;
-    /// Too much current.
     pub const OVER_CURRENT: u32 = 1 << 3;
-    /// Reset; clears itself.
     pub const RESET: u32 = 1 << 4;
     /// Link state, taken only with `LINK_STROBE`.
     pub const LINK_SHIFT: u32 = 5;
-    /// Power.
     pub const POWER: u32 = 1 << 9;
-    /// Speed number.
     pub const SPEED_SHIFT: u32 = 10;
     /// Take the link state.
     pub const LINK_STROBE: u32 = 1 << 16;
-    /// Connection changed.
     pub const CONNECT_CHANGE: u32 = 1 << 17;
-    /// Enabled changed.
     pub const ENABLE_CHANGE: u32 = 1 << 18;
     /// A warm reset ended.
     pub const WARM_RESET_CHANGE: u32 = 1 << 19;
-    /// Over-current changed.
     pub const OVER_CURRENT_CHANGE: u32 = 1 << 20;
-    /// A reset ended.
     pub const RESET_CHANGE: u32 = 1 << 21;
     /// The link state changed.
     pub const LINK_CHANGE: u32 = 1 << 22;
@@ -129,19 +108,14 @@ pub mod port {
 
     /// The link states of a port.
     pub mod link {
-        /// Active.
         pub const U0: u32 = 0;
-        /// Suspended.
         pub const U3: u32 = 3;
-        /// Switched off.
         pub const DISABLED: u32 = 4;
         /// Looking for a partner.
         pub const RX_DETECT: u32 = 5;
         /// Lost: needs a warm reset.
         pub const INACTIVE: u32 = 6;
-        /// Training.
         pub const POLLING: u32 = 7;
-        /// Waking up.
         pub const RESUME: u32 = 15;
     }
 }
@@ -150,15 +124,12 @@ pub mod port {
 pub mod runtime {
     /// Microframe counter, fourteen bits.
     pub const MICROFRAME: u64 = 0x00;
-    /// Interrupter 0.
     pub const INTERRUPTERS: u64 = 0x20;
-    /// Distance between interrupters.
     pub const INTERRUPTER_STRIDE: u64 = 0x20;
 }
 
 /// Registers of an interrupter.
 pub mod interrupter {
-    /// Pending and enable.
     pub const MANAGEMENT: u64 = 0x00;
     /// Moderation interval (15:0) and counter (31:16), in units of 250 ns.
     pub const MODERATION: u64 = 0x04;
@@ -170,7 +141,6 @@ pub mod interrupter {
     pub const DEQUEUE: u64 = 0x18;
     /// `MANAGEMENT`: pending; written one clears it.
     pub const PENDING: u32 = 1;
-    /// `MANAGEMENT`: may interrupt.
     pub const ENABLE: u32 = 1 << 1;
     /// `DEQUEUE`: the handler is busy; written one clears it.
     pub const BUSY: u32 = 1 << 3;
@@ -182,18 +152,13 @@ pub mod extended {
     pub const LEGACY: u8 = 1;
     /// Which ports speak which protocol.
     pub const PROTOCOL: u8 = 2;
-    /// The debug capability.
     pub const DEBUG: u8 = 10;
 }
 
 /// Speed numbers of ports and slots.
 pub mod speed {
-    /// 12 Mbit/s.
     pub const FULL: u32 = 1;
-    /// 1.5 Mbit/s.
     pub const LOW: u32 = 2;
-    /// 480 Mbit/s.
     pub const HIGH: u32 = 3;
-    /// 5 Gbit/s.
     pub const SUPER: u32 = 4;
 }

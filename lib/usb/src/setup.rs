@@ -15,7 +15,6 @@ pub mod request {
     pub const SET_ADDRESS: u8 = 5;
     /// A descriptor: type and index in `value`.
     pub const GET_DESCRIPTOR: u8 = 6;
-    /// The active configuration.
     pub const GET_CONFIGURATION: u8 = 8;
     /// Choose a configuration; 0 is none.
     pub const SET_CONFIGURATION: u8 = 9;
@@ -27,11 +26,9 @@ pub mod request {
 
 /// Descriptor types, the high byte of `value` in `GET_DESCRIPTOR`.
 pub mod descriptor_type {
-    /// The device itself.
     pub const DEVICE: u8 = 1;
     /// A configuration with all it contains.
     pub const CONFIGURATION: u8 = 2;
-    /// A text.
     pub const STRING: u8 = 3;
     /// Part of a configuration.
     pub const INTERFACE: u8 = 4;
@@ -47,15 +44,11 @@ pub mod descriptor_type {
     pub const BOS: u8 = 15;
     /// The class descriptor of a human interface device.
     pub const HID: u8 = 0x21;
-    /// A report's layout.
     pub const HID_REPORT: u8 = 0x22;
-    /// Class-specific, interface.
     pub const CLASS_INTERFACE: u8 = 0x24;
-    /// Class-specific, endpoint.
     pub const CLASS_ENDPOINT: u8 = 0x25;
     /// A USB 2 hub.
     pub const HUB: u8 = 0x29;
-    /// A SuperSpeed hub.
     pub const SUPERSPEED_HUB: u8 = 0x2a;
     /// Follows each endpoint of a SuperSpeed device.
     pub const SUPERSPEED_COMPANION: u8 = 0x30;
@@ -69,9 +62,7 @@ pub const ENDPOINT_HALT: u16 = 0;
 pub struct Setup {
     /// Direction, kind (standard, class, vendor) and recipient.
     pub kind: u8,
-    /// Which request.
     pub request: u8,
-    /// Its parameter.
     pub value: u16,
     /// Which interface or endpoint, or a second parameter.
     pub index: u16,

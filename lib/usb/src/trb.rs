@@ -19,7 +19,6 @@ pub mod bit {
     pub const EVENT_DATA: u32 = 1 << 2;
     /// The next block belongs to the same transfer.
     pub const CHAIN: u32 = 1 << 4;
-    /// Report completion.
     pub const COMPLETION: u32 = 1 << 5;
     /// The parameter is the data.
     pub const IMMEDIATE: u32 = 1 << 6;
@@ -68,7 +67,6 @@ numbered! {
         Setup = 2,
         /// Second stage, if there is data.
         Data = 3,
-        /// Last stage.
         Status = 4,
         /// First block of an isochronous transfer.
         Isoch = 5,
@@ -88,9 +86,7 @@ numbered! {
         ConfigureEndpoint = 12,
         /// Change a context in place.
         EvaluateContext = 13,
-        /// Out of Halted.
         ResetEndpoint = 14,
-        /// Out of Running.
         StopEndpoint = 15,
         /// Where the ring goes on after a stop.
         SetDequeue = 16,
@@ -100,11 +96,8 @@ numbered! {
         GetPortBandwidth = 21,
         /// Nothing, on the command ring.
         NoOpCommand = 23,
-        /// A transfer ended.
         TransferEvent = 32,
-        /// A command ended.
         CommandCompletion = 33,
-        /// A port changed.
         PortStatusChange = 34,
         /// The controller has something to say.
         HostController = 37,
@@ -114,11 +107,8 @@ numbered! {
 }
 
 numbered! {
-    /// How something ended.
     Completion {
-        /// No event yet.
         Invalid = 0,
-        /// Well.
         Success = 1,
         /// Memory could not keep up.
         DataBuffer = 2,
@@ -128,13 +118,11 @@ numbered! {
         Transaction = 4,
         /// The block makes no sense.
         Trb = 5,
-        /// The endpoint halted.
         Stall = 6,
         /// Out of internal resources.
         Resource = 7,
         /// The schedule has no room.
         Bandwidth = 8,
-        /// Out of slots.
         NoSlots = 9,
         /// The slot is not enabled.
         SlotNotEnabled = 11,

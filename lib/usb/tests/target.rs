@@ -17,7 +17,6 @@ use std::rc::Rc;
 
 const BASE: u64 = 0x1_0000;
 const ROOM: usize = 0x8_0000;
-/// Where messages are.
 const DATA: u64 = 0x1_0000;
 const IDENTITY: Identity = Identity {
     vendor: 0x1d6b,

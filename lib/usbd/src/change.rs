@@ -14,21 +14,13 @@ use diapason_usb::xhci::{DeviceId, EndpointPlan, Refused};
 /// Interfaces whose settings are remembered.
 const INTERFACES: usize = 16;
 
-/// What is to be changed.
+/// The change to make.
 #[derive(Clone, Copy)]
 pub enum Change {
     /// Another setting of an interface.
-    Alternate {
-        /// Which interface.
-        interface: u8,
-        /// Its setting.
-        alternate: u8,
-    },
+    Alternate { interface: u8, alternate: u8 },
     /// An endpoint begins anew, here and in the device.
-    Renew {
-        /// Its address.
-        endpoint: u8,
-    },
+    Renew { endpoint: u8 },
 }
 
 impl Change {
@@ -51,14 +43,14 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// This is wanted.
+    /// Notes that this change is wanted.
     pub fn want(&mut self, change: Change) {
         (self.wanted, self.asked) = (Some(change), false);
     }
 
     /// Nothing is wanted any more, and the settings are those after a configuration.
     pub fn forget(&mut self) {
-        // What the driver has taken on it still does.
+        // The driver still carries out the changes that it has accepted.
         self.wanted = None;
     }
 

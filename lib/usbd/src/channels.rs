@@ -23,7 +23,6 @@ use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused}
 /// Bells of those who have something new: bit n stands for bell n.
 pub type Fresh = u32;
 
-/// One of them.
 struct Channel<P: Platform> {
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
     outlet: Option<Writer<'static, Arrival, RECORDS>>,
@@ -50,7 +49,7 @@ struct Channel<P: Platform> {
     lent_to: Option<usize>,
 }
 
-/// All of them.
+/// The channels of the server.
 pub struct Channels<P: Platform> {
     all: Vec<Channel<P>>,
     places: Places,
@@ -59,7 +58,7 @@ pub struct Channels<P: Platform> {
     /// How many bells are not those of places, which come behind.
     own_bells: usize,
     fresh: Fresh,
-    /// Who sends first next time.
+    /// The channel that sends first next time.
     turn: usize,
 }
 
@@ -125,8 +124,8 @@ impl<P: Platform> Channels<P> {
         channel.bell |= 1 << (self.own_bells + place);
     }
 
-    /// A place writes no more. What is under way is given up: the channel is closed, whoever has it
-    /// next.
+    /// A place writes no more. The messages under way are given up: the channel is closed, whoever
+    /// owns it next.
     fn take_back(&mut self, place: usize) {
         let lent = self.all.iter_mut().find(|channel| channel.lent_to == Some(place));
         let Some((channel, mut client)) = lent.and_then(|it| it.client.take().map(|c| (it, c)))
@@ -211,7 +210,7 @@ impl<P: Platform> Channels<P> {
         }
     }
 
-    /// What an interface tells.
+    /// Takes an event of an interface.
     pub fn hear(&mut self, event: Event, now: Nanos) {
         let number = match event {
             Event::Ready(identity) => return self.begin(&identity, now),
@@ -309,7 +308,7 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    /// What its client wants.
+    /// Carries out a request of its client.
     fn heed(&mut self, Request { wanted, token }: Request, now: Nanos) {
         let Some(client) = &mut self.client else { return };
         if self.lent_to.is_some() {
@@ -398,7 +397,7 @@ impl<P: Platform> Channel<P> {
             // Nobody will send them: they must not go out when the channel is opened again.
             None => client.give_up(),
             Some(wish) if wish.silent => client.give_up(),
-            // What was promised of them is over.
+            // Their promise is over.
             Some(_) if self.phase != Phase::Open && self.lent_to.is_some() => client.give_up(),
             Some(_) if self.phase != Phase::Open || !class.takes(number) => return false,
             Some(_) => {
@@ -411,7 +410,7 @@ impl<P: Platform> Channel<P> {
         false
     }
 
-    /// What an interface tells about it.
+    /// Takes an event of an interface about the channel.
     fn hear(&mut self, number: u8, event: Event, now: Nanos) {
         match event {
             Event::Opened { .. } => {

@@ -1,7 +1,7 @@
 //! A client that writes to a channel: its frames, what it wants, and what it is told.
 //!
 //! The client's frames stay in its pipe until the interface has room; between the pipe and an
-//! acknowledgement they are *flying*. Whatever becomes of a frame, one count of the report grows.
+//! acknowledgement they are *flying*. For every fate of a frame, one count of the report grows.
 //!
 //! A client of a place for tuned pipes has a channel for as long as its pipe is open. It has no say
 //! in how the channel takes part in its bus.
@@ -35,11 +35,11 @@ struct Desk<P: Platform> {
     departures: Reader<'static, Departure, DEPARTURES>,
     /// How the channel is.
     reports: Writer<'static, Report, REPORTS>,
-    /// What the client wants.
+    /// The requests of the client.
     requests: P::Mailbox,
 }
 
-/// One of them.
+/// A client of a channel.
 pub struct Client<P: Platform> {
     desk: Desk<P>,
     report: Report,
@@ -123,7 +123,7 @@ impl<P: Platform> Client<P> {
         self.owed = self.owed.map(|(token, _)| (token, true));
     }
 
-    /// What is known of its controller is all there is.
+    /// The knowledge about its controller is complete.
     pub fn settle_debt(&mut self) {
         if let Some((token, _)) = self.owed.take() {
             self.answer(token, Answer::Heard);
@@ -187,7 +187,7 @@ impl<P: Platform> Client<P> {
         let report = &mut self.report;
         match *event {
             Event::Acknowledged { time, outcome, .. } => {
-                // What an earlier owner of the channel wrote is not this one's.
+                // A frame that an earlier owner of the channel wrote does not belong to this one.
                 let Some(written) = self.flying.pop_front() else { return };
                 match outcome {
                     Outcome::Sent => {

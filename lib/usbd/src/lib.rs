@@ -2,8 +2,8 @@
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
 //! All threads share a [`Server`] under one mutex, and each does the same: lock,
-//! [`Server::attend`], unlock, wake. What the server stands on is a [`Platform`], so that it runs
-//! in tests, too.
+//! [`Server::attend`], unlock, wake. The server's ground is a [`Platform`], so that it runs in
+//! tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What is plugged in, for people: one line for each device, endpoint and bus, in the log.
+//! The plugged devices for people: one line for each device, endpoint and bus, in the log.
 
 use crate::platform::{Platform, log};
 use crate::policy;
@@ -65,7 +65,7 @@ pub fn schedule<P: Platform>(driver: &Driver<P>, speed: Speed) {
     }
 }
 
-/// What is left of the pools of the driver and of the server.
+/// Logs the remaining room of the pools of the driver and of the server.
 pub fn pools<P: Platform>(driver: &Driver<P>, pool: &Pool<P>) {
     let (pools, heap) = (driver.pools(), P::heap_used());
     let (devices, pipes, transfers) = (pools.devices, pools.pipes, pools.transfers);

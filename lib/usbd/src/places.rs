@@ -14,33 +14,22 @@ use diapason_pipe::size::Bucket;
 // Rings are as large as descriptions make them.
 const _: () = assert!(size_of::<Arrival>() <= RECORD_BYTES);
 
-/// What becomes of a place.
+/// The fate of a place.
 #[derive(Clone, Copy)]
 pub enum Order {
     /// It listens to a channel, by this contract.
     Listen {
-        /// Its number.
         place: usize,
-        /// The channel.
         channel: u8,
-        /// What may come.
+        /// The contract of the arrivals.
         contract: Bucket,
     },
     /// It writes to a channel.
-    Write {
-        /// Its number.
-        place: usize,
-        /// The channel.
-        channel: u8,
-    },
+    Write { place: usize, channel: u8 },
     /// It listens and writes no more.
-    Leave {
-        /// Its number.
-        place: usize,
-    },
+    Leave { place: usize },
 }
 
-/// One of them.
 struct Place {
     outlet: Writer<'static, Arrival, RECORDS>,
     listens: Option<Listener>,
@@ -54,7 +43,7 @@ struct Listener {
     told: Option<Phase>,
 }
 
-/// All of them.
+/// The places of the endpoint.
 pub struct Places(Vec<Place>);
 
 /// Places with something new: bit n stands for place n.

@@ -1,5 +1,5 @@
-//! What the server stands on: memory, pipes and mailboxes by name, and a log. On the metal these
-//! are the kernel's; in tests a program of the host has them.
+//! The server's ground: memory, pipes and mailboxes by name, and a log. On the metal these are the
+//! kernel's; in tests a program of the host has them.
 
 use core::fmt;
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
@@ -24,7 +24,6 @@ pub trait Platform: Sized + 'static {
     type Registers: Mmio + Send;
     /// Memory that the host controller reads and writes.
     type Memory: Dma + Send;
-    /// A mailbox.
     type Mailbox: Mailbox;
 
     /// Maps the registers of a device.
@@ -64,7 +63,7 @@ pub trait Platform: Sized + 'static {
     fn heap_used() -> usize;
 }
 
-/// A mailbox.
+/// A mailbox of the platform.
 pub trait Mailbox: Send {
     /// Takes the next message and returns its bytes; does not wait.
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Option<usize>;
@@ -84,10 +83,8 @@ pub trait Reserve {
     /// `Busy` if what others gave back is not free yet, and others if the core has no room.
     fn set(&mut self, place: usize, budget: Nanos, period: Nanos) -> Result<(), Errno>;
 
-    /// Returns the time.
     fn now(&mut self) -> Nanos;
 
-    /// Lets time pass.
     fn rest(&mut self, time: Nanos);
 }
 

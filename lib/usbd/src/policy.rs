@@ -7,11 +7,11 @@ use diapason_usb::xhci::Limits;
 
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
-/// What is to be said about all that, as bits: places in `settings::SAYINGS`.
+/// The log topics as bits: places in `settings::SAYINGS`.
 pub mod tell {
     /// Each device: what it is, its endpoints, and what is left of its bus.
     pub const DEVICES: u64 = 1 << 0;
-    /// What is left of every pool, whenever a device is gone.
+    /// The remaining room of every pool, whenever a device is gone.
     pub const POOLS: u64 = 1 << 1;
     /// When the bottom half of the first service was where, in the segment `usb-times`.
     pub const TIMES: u64 = 1 << 2;
@@ -37,7 +37,6 @@ pub const REST: Nanos = diapason_abi::pipe::REST;
 pub const PACE: Nanos = Nanos::from_millis(2);
 /// A reservation that cannot be changed yet is tried again after this time, and so long.
 pub const RETRY: Nanos = Nanos::from_millis(5);
-/// The same.
 pub const PATIENCE: Nanos = Nanos::from_secs(2);
 // The driver's own costs assume what the thread is told.
 const _: () = assert!(RECEIVE.moderation.0 == kvaser::MODERATION.0);

@@ -21,9 +21,7 @@ use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State,
 /// Why the server is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// This interrupter interrupted.
     Interrupt(u16),
-    /// Something is due.
     Time,
     /// A client wants something.
     Asked,
@@ -49,7 +47,7 @@ struct Unserved {
     number: u8,
 }
 
-/// All of it. Whoever holds it does whatever is due.
+/// All of it. The thread that holds it does everything that is due.
 pub struct Server<P: Platform> {
     driver: Driver<P>,
     pool: Pool<P>,
@@ -66,7 +64,7 @@ pub struct Server<P: Platform> {
     waiting: Vec<Option<Nanos>>,
     /// A device is gone since the pools were last looked at.
     left: bool,
-    /// What is to be said, as bits of [`policy::tell`].
+    /// The log topics, as bits of [`policy::tell`].
     tell: u64,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
@@ -161,7 +159,7 @@ impl<P: Platform> Server<P> {
             self.services.iter_mut().for_each(|service| service.heed(now));
         }
         self.serve(now);
-        // What was asked for meanwhile is begun.
+        // Requests that came meanwhile begin now.
         self.driver.poll(now);
         self.fresh()
     }
@@ -214,7 +212,7 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// What devices and clients want.
+    /// Serves the requests of devices and clients.
     fn serve(&mut self, now: Nanos) {
         for served in &mut self.served {
             served.revive(&mut *self.services[served.service], &self.driver, now);
@@ -289,7 +287,7 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// What became of a device behind a hub; the next one may come.
+    /// Tells a hub the fate of a device behind it; the next one may come.
     fn tell_hub(&mut self, place: Place, child: Child) {
         let Some((above, port)) = place.hub() else { return };
         let hub = self.served.iter().find(|served| served.place == above && !served.is_gone());

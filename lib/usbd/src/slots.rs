@@ -11,9 +11,7 @@ const ALIGN: usize = 64;
 /// So many places of the same size.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Of each.
     pub bytes: usize,
-    /// How many.
     pub count: u8,
 }
 
@@ -114,7 +112,7 @@ impl Slots {
         self.shapes.last().map_or(0, |shape| shape.bytes)
     }
 
-    /// What the controller is told.
+    /// Returns the buffer for the controller.
     pub fn buffer<P: Platform>(&self, pool: &Pool<P>, slot: usize, bytes: usize) -> Buffer {
         let (at, _) = self.place(slot);
         Buffer { address: pool.memory.base() + at as u64, length: bytes as u32 }
@@ -125,7 +123,7 @@ impl Slots {
         pool.memory.write(self.place(slot).0 as u64, bytes);
     }
 
-    /// What is in a place now.
+    /// Returns the present content of a place.
     pub fn copy<'a, P: Platform>(
         &self,
         pool: &Pool<P>,

@@ -1,6 +1,5 @@
-//! What the description tells the server by name (`diapason_abi::usbd`), and what it is told of
-//! pipes: their contracts, what programs may ask for while the system runs, and what the driver
-//! costs.
+//! The description's settings for the server, and its knowledge of pipes: their contracts, the
+//! limits of programs' requests at run time, and the driver's costs.
 
 use crate::policy;
 use crate::services::Terms;
@@ -19,20 +18,19 @@ use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_usb::xhci::Guarantee;
 
-/// All of it.
+/// The settings of the server.
 #[derive(Clone)]
 pub struct Told {
     /// Services, in the order of their interrupters.
     pub services: Vec<ServiceKind>,
     /// Devices that the description names.
     pub expected: Vec<Expected>,
-    /// What is to be said.
     pub tell: u64,
     /// CAN channels whose clients open and write them, one bit each.
     pub clients: u8,
-    /// What is known of pipes.
+    /// The knowledge about pipes.
     pub pipes: Pipes,
-    /// What links are promised.
+    /// The promise to links.
     pub guarantee: Option<Guarantee>,
     /// The root port of each link; 0 is any.
     pub links: Vec<u8>,
@@ -43,17 +41,17 @@ pub struct Told {
 /// Places for tuned pipes, what the pipes of the description carry, and what it costs.
 #[derive(Clone)]
 pub struct Pipes {
-    /// What may be asked for in each place.
+    /// The limits of requests in each place.
     pub places: Vec<Envelope>,
     /// CAN channels that are open for pipes of the description, one bit each.
     opens: u64,
     /// How channels take part in their buses unless a client says so.
     usual: [Parameters; CHANNELS],
-    /// What the pipes of the description carry at most.
+    /// The contracts of the described pipes.
     contracts: Contracts,
     /// By how many millionths the interface's clock and the host's run apart at most.
     drift: u32,
-    /// What the plan computes with.
+    /// The costs that the plan computes with.
     pub costs: Option<DriverCosts>,
     /// The same for what goes to the device, if anything does.
     pub output: Option<OutputCosts>,
@@ -149,7 +147,7 @@ impl Pipes {
         self.usual.get(channel).copied()
     }
 
-    /// What the pipe of a channel carries at most.
+    /// Returns the contract of a channel's pipe.
     pub fn contract(&self, channel: usize) -> Option<Bucket> {
         let Contract { rate, burst, jitter } = (*self.contracts.0.get(channel)?)?;
         Some(Bucket::per_second(rate).with_burst(burst).with_jitter(jitter))
@@ -160,7 +158,7 @@ impl Pipes {
         DeviceClock::new(self.drift)
     }
 
-    /// What measures it, by the clock of the interface.
+    /// Returns a meter for it, by the clock of the interface.
     pub fn meter(&self, channel: usize) -> Option<Meter> {
         let contract = self.contract(channel)?;
         Some(Meter::new(contract.with_jitter(contract.jitter + policy::CLOCK)))

@@ -224,7 +224,6 @@ impl Pibs {
         self.left = self.left.min(self.quantum(self.period));
     }
 
-    /// P1.
     fn start(&mut self, now: Nanos) {
         if self.eligible <= now {
             self.eligible = now;

@@ -40,7 +40,6 @@ const _: () = assert!(CHUNKS.is_power_of_two() && CHUNKS >= 2 && CHUNKS < 128);
 pub struct Chunk {
     /// `e`: usable from here on.
     pub eligible: Nanos,
-    /// `a`: how much.
     pub amount: Nanos,
 }
 
@@ -115,7 +114,7 @@ impl SporadicServer {
         }
     }
 
-    /// `C`.
+    /// Returns the budget `C`.
     #[must_use]
     pub const fn budget(&self) -> Nanos {
         self.budget

@@ -13,7 +13,6 @@ use diapason_abi::Nanos;
 /// `base + step × length`, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Affine {
-    /// At length 0.
     pub base: u64,
     /// For each task in the queue.
     pub step: u64,
@@ -32,7 +31,6 @@ impl Affine {
 /// How the walk over the list of queues is charged; the dissertation does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueList {
-    /// Not at all.
     Free,
     /// Once for a pair of blocking and unblocking.
     OncePerPair,

@@ -11,18 +11,14 @@ use diapason_abi::Nanos;
 /// A stretch of time in which one task ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Which task.
     pub task: usize,
-    /// From here
     pub start: Nanos,
-    /// to here.
     pub end: Nanos,
 }
 
 /// A missed deadline of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Miss {
-    /// Which task.
     pub task: usize,
     /// When its job was released.
     pub released: Nanos,

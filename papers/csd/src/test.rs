@@ -45,10 +45,7 @@ pub enum Refusal {
     },
     /// A DP queue below others leaves so little of the processor idle that its deadlines are too
     /// many to be checked: more than [`DEADLINES_MAX`]. A little less load can be decided.
-    Undecided {
-        /// The queue.
-        queue: usize,
-    },
+    Undecided { queue: usize },
     /// A job is not done by its deadline if all tasks are released at once.
     Late {
         /// The task; for a DP queue the one whose deadline it is.

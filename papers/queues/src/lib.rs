@@ -18,5 +18,4 @@ pub const TASKS_MAX: usize = 64;
 /// A task, or [`NOBODY`].
 pub type Task = u8;
 
-/// No task.
 pub const NOBODY: Task = u8::MAX;

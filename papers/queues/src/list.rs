@@ -2,7 +2,6 @@
 
 use crate::{NOBODY, TASKS_MAX, Task};
 
-/// A task's entry.
 #[derive(Clone, Copy)]
 struct Node {
     next: Task,

@@ -61,7 +61,6 @@ impl Beside {
 /// One look of the monitor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Look {
-    /// When, in ns.
     pub time: u64,
     /// Interrupts so far, and those whose data was processed.
     pub interrupts: [u64; 2],
@@ -72,9 +71,7 @@ pub struct Look {
 /// All looks of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Looks {
-    /// Units in ns.
     pub units: Vec<u64>,
-    /// In order.
     pub looks: Vec<Look>,
 }
 
@@ -119,7 +116,6 @@ impl Looks {
         self.behind(task).last().map(|point| point.1)
     }
 
-    /// Interrupts per second.
     fn rate(&self) -> f64 {
         let (Some(first), Some(last)) = (self.looks.first(), self.looks.last()) else {
             return 0.0;
@@ -129,7 +125,6 @@ impl Looks {
     }
 }
 
-/// Runs the experiment.
 pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
     let bench = Bench::new()?;
     let length = if effort == Effort::Quick { QUICK_NS } else { FULL_NS };

@@ -37,7 +37,6 @@ const INCOMPLETE: u8 = 4;
 pub struct ReproduceRequest {
     /// The reproductions to make; all if empty.
     pub names: Vec<String>,
-    /// How thoroughly.
     pub effort: Effort,
     /// Print JSON instead of tables?
     pub json: bool,

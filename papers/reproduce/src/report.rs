@@ -12,7 +12,6 @@ use std::path::Path;
 /// could have come out otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Stable name.
     pub id: String,
     /// Unit of both values; empty for plain numbers and words.
     pub unit: &'static str,
@@ -31,7 +30,6 @@ pub struct Row {
 pub struct Picture {
     /// Name of the file without `.svg`.
     pub name: String,
-    /// The picture.
     pub svg: String,
     /// The lines that it shows: name and points of each.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
@@ -66,7 +64,6 @@ impl Picture {
 pub struct Skipped {
     /// What was left out.
     pub what: &'static str,
-    /// The reason.
     pub why: String,
 }
 
@@ -81,7 +78,6 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// Tables and drawings for people: heading and text.
     pub sections: Vec<(String, String)>,
-    /// Pictures.
     pub pictures: Vec<Picture>,
 }
 

@@ -7,14 +7,12 @@ use diapason_abi::Nanos;
 use diapason_usb::register::command_ring;
 use diapason_usb::trb::{Completion, Kind, Trb};
 
-/// The command ring.
 #[derive(Debug)]
 pub(crate) struct CommandRing {
     cursor: Cursor,
     running: bool,
     /// The command in progress and where it stands.
     current: Option<(Cursor, Trb)>,
-    /// When it ends.
     pub due: Nanos,
 }
 

@@ -9,7 +9,6 @@ use diapason_bus::Coding;
 pub enum Protocol {
     /// High, full and low speed.
     Usb2,
-    /// Super speed.
     Usb3,
 }
 
@@ -30,7 +29,6 @@ pub struct Times {
     pub reset: Nanos,
     /// From "stop" to "halted".
     pub halt: Nanos,
-    /// Each command.
     pub command: Nanos,
     /// The firmware's part of the hand-over.
     pub handover: Nanos,
@@ -71,7 +69,6 @@ pub struct Config {
     pub firmware: bool,
     /// The debug capability, if there is one.
     pub debug: Option<DebugConfig>,
-    /// Durations.
     pub times: Times,
 }
 

@@ -40,7 +40,6 @@ pub(crate) struct Td {
     pub current: usize,
     /// Bytes of all pieces.
     pub total: u64,
-    /// Bytes moved.
     pub done: u64,
     /// Bytes moved since the last cookie.
     pub counted: u64,
@@ -92,7 +91,6 @@ pub(crate) struct Control {
     pub sent: usize,
 }
 
-/// An endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub kind: EndpointKind,

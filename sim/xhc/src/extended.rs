@@ -13,7 +13,6 @@ pub const RUNTIME: u64 = 0x1480;
 pub const DOORBELLS: u64 = 0x2500;
 /// Where the extended capabilities begin.
 pub const EXTENDED: u64 = 0x2900;
-/// Version 1.1.
 const VERSION: u32 = 0x0110;
 /// Supported protocol: "USB ".
 const NAME: u32 = 0x2042_5355;

@@ -19,7 +19,6 @@ const HELD_MAX: usize = 4096;
 /// A message to the processor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Interrupt {
-    /// When it arrives.
     pub at: Nanos,
     /// Which vector: the number of the interrupter.
     pub vector: u16,
@@ -28,7 +27,6 @@ pub struct Interrupt {
 /// A disturbance of an interrupt on its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disturbance {
-    /// It never arrives.
     Lost,
     /// It arrives so much later.
     Delayed(Nanos),
@@ -36,7 +34,6 @@ pub enum Disturbance {
     Twice(Nanos),
 }
 
-/// One interrupter.
 #[derive(Debug)]
 pub(crate) struct Interrupter {
     management: u32,

@@ -25,13 +25,10 @@ pub trait Memory {
 /// An access that was refused; the controller halts after the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Denial {
-    /// When.
     pub at: Nanos,
-    /// Where it began.
     pub address: u64,
     /// How long it was.
     pub bytes: usize,
-    /// A write?
     pub write: bool,
 }
 
@@ -80,7 +77,6 @@ impl crate::Xhc {
         Some(core::array::from_fn(|i| u32::from_le_bytes(words[i])))
     }
 
-    /// Words to memory.
     pub(crate) fn store_words(
         &mut self,
         memory: &mut dyn Memory,

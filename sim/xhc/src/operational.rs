@@ -11,7 +11,6 @@ use diapason_usb::register::{command, operational as register, status};
 pub(crate) struct Operational {
     run: bool,
     halted: bool,
-    /// Enables of `COMMAND`.
     enables: u32,
     pub system_error: bool,
     pub controller_error: bool,
@@ -22,7 +21,6 @@ pub(crate) struct Operational {
     pub configure: u32,
     /// Until then it is not ready.
     pub ready: Nanos,
-    /// It halts then.
     pub halting: Nanos,
     /// The microframe counter while halted.
     pub microframe: u64,
@@ -181,7 +179,6 @@ impl Xhc {
         }
     }
 
-    /// Halt at once.
     pub(crate) fn halt_now(&mut self) {
         self.operational.microframe = u64::from(self.operational.microframe(self.now));
         self.operational.run = false;

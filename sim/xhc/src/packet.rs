@@ -130,7 +130,6 @@ impl Xhc {
         port.map_or(0, Port::advances)
     }
 
-    /// Store what came.
     fn take_in(&mut self, memory: &mut dyn Memory, place: Place, data: &[u8]) -> Option<()> {
         let endpoint = self.endpoint(place.0, place.1)?;
         endpoint.control.sent += data.len();

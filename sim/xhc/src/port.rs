@@ -15,7 +15,6 @@ enum Wait {
     Reset { warm: bool },
 }
 
-/// A root port.
 pub(crate) struct Port {
     protocol: Protocol,
     device: Option<Box<dyn Device>>,

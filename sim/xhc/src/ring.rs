@@ -19,7 +19,6 @@ pub(crate) struct Cursor {
 pub(crate) enum Found {
     /// A block for the controller, and where; the cursor is behind it.
     Block(Cursor, Trb),
-    /// Nothing yet.
     Nothing,
     /// Links that lead nowhere, or memory that may not be read.
     Broken,

@@ -40,7 +40,6 @@ pub(crate) struct Flight {
     pub asked: u64,
 }
 
-/// A bus instance.
 #[derive(Debug)]
 pub(crate) struct Bus {
     pub speed: Speed,

@@ -9,7 +9,6 @@ use diapason_usb::context::{self, EndpointState, SlotState};
 use diapason_usb::register::speed;
 use diapason_usb::trb::{Completion, Trb, bit};
 
-/// A slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub enabled: bool,

@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 /// The beginning or the end of a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// When.
     pub time: Nanos,
     /// Where its first block is: tells it from others under way.
     pub id: u64,
@@ -25,7 +24,6 @@ pub struct Transfer {
     pub slot: u8,
     /// The endpoint's address, with the direction of the data in the highest bit.
     pub endpoint: u8,
-    /// Its kind.
     pub kind: EndpointKind,
     /// The request, if it is a control transfer.
     pub setup: Option<Setup>,

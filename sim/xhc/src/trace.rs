@@ -6,9 +6,7 @@ use diapason_usb::context::EndpointKind;
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Its data moved.
     Moved,
-    /// Not now.
     Nak,
     /// The endpoint is halted.
     Stall,
@@ -21,21 +19,15 @@ pub enum Outcome {
 /// A packet on a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Its first instant.
     pub start: Picos,
-    /// Its last.
     pub end: Picos,
-    /// Which bus instance.
     pub bus: usize,
     /// The slot of the device.
     pub slot: u8,
     /// Context index of the endpoint.
     pub endpoint: u8,
-    /// Its kind.
     pub kind: EndpointKind,
-    /// Payload.
     pub bytes: u32,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
@@ -48,7 +40,6 @@ pub struct Counts {
     pub idle_doorbells: u64,
     /// Events for which there was no room for too long.
     pub events_lost: u64,
-    /// Interrupts that left.
     pub interrupts: u64,
     /// Packets on all buses.
     pub packets: u64,

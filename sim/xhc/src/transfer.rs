@@ -268,7 +268,6 @@ impl Xhc {
         self.update_endpoint(memory, place.0, place.1);
     }
 
-    /// Stop Endpoint.
     pub(crate) fn stop_endpoint(
         &mut self,
         memory: &mut dyn Memory,

@@ -1,5 +1,5 @@
-//! The client's ends of a CAN channel. What they are called: `diapason_contract::can`; what is in
-//! them: `diapason_can::exchange`.
+//! The client's ends of a CAN channel. Their names are in `diapason_contract::can`, their contents
+//! in `diapason_can::exchange`.
 
 use diapason_abi::Errno;
 pub use diapason_can::exchange::{
@@ -30,11 +30,11 @@ pub struct Counter {
     pub departures: Writer<'static, Departure, DEPARTURES>,
     /// How the channel is.
     pub reports: Reader<'static, Report, REPORTS>,
-    /// What the client wants.
+    /// The requests of the client.
     pub requests: Mailbox,
 }
 
-/// A client's end.
+/// Opens a client's end.
 ///
 /// # Errors
 /// There is no such channel.

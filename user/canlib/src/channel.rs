@@ -29,7 +29,7 @@ pub struct Channel {
     pub(crate) writing: Option<Writing>,
 }
 
-/// What a channel has that does more than read.
+/// The parts of a channel that does more than read.
 pub(crate) struct Writing {
     pub(crate) counter: Counter,
     pub(crate) books: Ledger,
@@ -53,7 +53,6 @@ pub struct Status {
     pub errors: u32,
     /// Times the interface lost frames since the server began.
     pub overruns: u32,
-    /// Frames written.
     pub written: u64,
     /// Frames of these that somebody acknowledged.
     pub through: u64,
@@ -137,7 +136,7 @@ impl Channel {
     /// Only listen: acknowledge nothing, send nothing.
     ///
     /// # Errors
-    /// As of [`Channel::set_bus_params`].
+    /// Sets the silent mode, like [`Channel::set_bus_params`].
     pub fn set_silent(&mut self, silent: bool) -> Result<(), Error> {
         self.parameters()?.silent = silent;
         Ok(())
@@ -156,7 +155,7 @@ impl Channel {
     pub fn bus_on(&mut self, deadline: Nanos) -> Result<(), Error> {
         self.refresh()?;
         if self.writing()?.on_bus && self.writing()?.phase() == Phase::BusOff {
-            // What was written meanwhile must not go out after all.
+            // Frames that were written meanwhile must not go out after all.
             self.leave(deadline)?;
         }
         let writing = self.writing()?;
@@ -221,8 +220,9 @@ impl Channel {
         })
     }
 
-    /// What the next report said of frames that are through, of those that came with any call so
-    /// far. The oldest are lost if nobody asks for as long as the server can write reports.
+    /// Returns the next report's mark of frames that are through, among the reports that came with
+    /// any call so far. The oldest are lost if nobody asks for as long as the server can write
+    /// reports.
     pub fn next_mark(&mut self) -> Option<Mark> {
         self.writing.as_mut()?.marks.take()
     }
@@ -286,7 +286,6 @@ impl Channel {
 }
 
 impl Writing {
-    /// A report came.
     fn heard(&mut self, report: Report) {
         let (_, before, _) = self.books.counts();
         self.books.note(report);

@@ -1,4 +1,4 @@
-//! What may go wrong, and what `embedded-can` calls it.
+//! The errors, and their kinds in `embedded-can`.
 
 use core::fmt;
 use diapason_abi::Errno;
@@ -9,7 +9,6 @@ use embedded_can::ErrorKind;
 pub enum Error {
     /// The server has no channel of this number.
     NoSuchChannel,
-    /// Nothing has come.
     NoMessage,
     /// The time is up.
     TimedOut,
@@ -17,7 +16,6 @@ pub enum Error {
     Full,
     /// The channel was opened to be read only.
     ReceiveOnly,
-    /// It only listens.
     Silent,
     /// It takes no part in its bus: it was never told to, or told to leave.
     OffBus,
@@ -31,9 +29,8 @@ pub enum Error {
     NoSuchRate,
     /// More filters than there is room for.
     TooManyFilters,
-    /// What the server shares with us makes no sense any more.
+    /// The memory shared with the server makes no sense any more.
     Corrupt,
-    /// The kernel refuses.
     System(Errno),
 }
 

@@ -1,9 +1,9 @@
-//! What reports said of frames that were written: how many were through, and when.
+//! The marks in reports on written frames: how many were through, and when.
 
 use crate::agreement::{REPORTS, Report};
 use diapason_abi::Nanos;
 
-/// What one report said.
+/// The mark in one report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mark {
     /// Frames through since the channel was put on its bus.
@@ -31,7 +31,8 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// A report came, by which so many frames are through. Who does not look loses the oldest.
+    /// A report came, by which so many frames are through. A client that does not look loses the
+    /// oldest.
     pub(crate) fn note(&mut self, report: &Report, through: u64) {
         let (time, known, taking) = (report.time, report.taken, report.taking);
         let (time, known, taking) = (Nanos(time), Nanos(known), Nanos(taking));
@@ -46,7 +47,6 @@ impl Marks {
         }
     }
 
-    /// The oldest.
     pub(crate) fn take(&mut self) -> Option<Mark> {
         let mark = (self.length > 0).then(|| self.marks.get(self.first).copied())??;
         (self.first, self.length) = ((self.first + 1) % REPORTS, self.length - 1);

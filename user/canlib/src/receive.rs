@@ -18,7 +18,6 @@ const STALE: usize = 64;
 /// A frame that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// The frame.
     pub frame: Frame,
     /// The same with its times, as the server wrote it.
     pub arrival: Arrival,
@@ -48,13 +47,13 @@ impl Channel {
         Ok(())
     }
 
-    /// What came, the oldest first. Does not wait.
+    /// Returns the oldest message that came. Does not wait.
     ///
     /// # Errors
-    /// Nothing has come.
+    /// Returns `NoMessage` if none has come.
     pub fn read(&mut self) -> Result<Message, Error> {
         self.take().ok_or_else(|| {
-            // Given for what has been read by now. Who only looks would pile it up.
+            // Given for what has been read by now. A client that only looks would pile it up.
             for _ in 0..STALE {
                 if self.ready.take(Nanos::ZERO).is_err() {
                     break;
@@ -64,10 +63,10 @@ impl Channel {
         })
     }
 
-    /// What came, waiting for it until `deadline`.
+    /// Returns the oldest message that came, or waits for one until `deadline`.
     ///
     /// # Errors
-    /// Nothing came.
+    /// Returns `TimedOut` if none came.
     pub fn read_wait(&mut self, deadline: Nanos) -> Result<Message, Error> {
         loop {
             if let Some(message) = self.take() {

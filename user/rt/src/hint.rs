@@ -22,7 +22,6 @@ impl Hint {
         self.0
     }
 
-    /// That mutex.
     #[inline(always)]
     pub(crate) const fn handle(mutex: u64) -> Hint {
         Hint(mutex)

@@ -12,7 +12,6 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering};
 use diapason_abi::{CallNumber, Errno, Handle, Nanos};
 
-/// No mutex yet.
 const NONE: u64 = Handle::NONE.0;
 
 /// A value and its mutex, which comes into being when it is first locked: it may be a `static`.

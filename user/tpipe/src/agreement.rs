@@ -1,5 +1,4 @@
-//! The program's ends of a place for a tuned pipe. What they are called:
-//! `diapason_contract::tuned`.
+//! The program's ends of a place for a tuned pipe. Their names are in `diapason_contract::tuned`.
 
 use diapason_abi::Errno;
 use diapason_canlib::Arrival;
@@ -51,15 +50,12 @@ pub fn bell(place: usize) -> Result<Semaphore, Errno> {
 
 /// Where the program asks and the server answers, and what the pipe's thread runs on.
 pub struct Desk {
-    /// From the program.
     pub questions: Mailbox,
-    /// To it.
     pub answers: Mailbox,
-    /// The thread's.
     pub vcpu: Vcpu,
 }
 
-/// The program's side.
+/// Opens the program's side.
 ///
 /// # Errors
 /// There is no such place.

@@ -1,4 +1,4 @@
-//! What may go wrong.
+//! The errors of tuned pipes.
 
 use core::fmt;
 use diapason_abi::Errno;
@@ -17,7 +17,6 @@ pub enum Error {
     InUse,
     /// The answer is to another question.
     Nonsense,
-    /// The kernel refuses.
     System(Errno),
 }
 

@@ -9,9 +9,8 @@ use diapason_pipe::measured::TunedReport;
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
-/// What a pipe is for. It runs on the pipe's thread, and `self` is its argument.
+/// The function of a pipe from a device. It runs on the pipe's thread, and `self` is its argument.
 pub trait Function: Sync + 'static {
-    /// A message came.
     fn message(&self, message: &Message);
 
     /// The channel is somewhere else: not there, closed, open, off its bus.
@@ -33,7 +32,7 @@ impl<F: Function> Thread<F> {
         Thread { function, reading: Reading::new(place) }
     }
 
-    /// What it is for.
+    /// Returns the function of the pipe.
     pub const fn function(&self) -> &F {
         &self.function
     }

@@ -10,9 +10,9 @@ use diapason_pipe::measured::{TunedReport, WrittenReport};
 use diapason_pipe::tuned::Route;
 use diapason_rt::thread::Task;
 
-/// What is between the two ends. It runs on the pipe's thread, and `self` is its argument.
+/// The function between the two ends. It runs on the pipe's thread, and `self` is its argument.
 pub trait Passage: Sync + 'static {
-    /// What is written for a message that came, if anything.
+    /// Returns the frame to write for a message that came, if any.
     fn pass(&self, message: &Message) -> Option<Frame>;
 
     /// The channel that messages come from is somewhere else.
@@ -37,7 +37,7 @@ impl<P: Passage> Passer<P> {
         Passer { passage, reading, written, told: Told::new() }
     }
 
-    /// What it is for.
+    /// Returns the function between the ends.
     pub const fn passage(&self) -> &P {
         &self.passage
     }

@@ -17,7 +17,6 @@ const POLL: Nanos = Nanos::from_millis(5);
 /// Which way a pipe goes, and its place in the description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Endpoint {
-    /// The place.
     pub place: usize,
     /// The channels of the device.
     pub route: Route,
@@ -29,14 +28,14 @@ pub struct Pipe {
     thread: &'static dyn Work,
     teller: Teller,
     desk: Desk,
-    /// What its thread waits for.
+    /// The semaphore that its thread waits for.
     bell: Semaphore,
     token: u32,
     granted: Option<Granted>,
 }
 
 /// A pipe on the route of `endpoint` with this quality of service, whose messages `thread` reads,
-/// writes, or passes on. What an earlier owner of the place left open is closed first.
+/// writes, or passes on. A pipe that an earlier owner of the place left open is closed first.
 ///
 /// # Errors
 /// The server cannot promise that, is not there, or the thread has a pipe already.
@@ -71,10 +70,10 @@ impl Pipe {
         Ok(Pipe { endpoint, thread, teller, desk, bell, token: 0, granted: None })
     }
 
-    /// Open it.
+    /// Opens the pipe.
     ///
     /// # Errors
-    /// As of [`tpipe`].
+    /// Returns the errors of [`tpipe`].
     pub fn open(&mut self, route: Route, qos: &Qos, deadline: Nanos) -> Result<Granted, Error> {
         if !self.thread.suits(route) {
             return Err(Error::NoSuchPlace);
@@ -111,7 +110,7 @@ impl Pipe {
         }
     }
 
-    /// Close it. What is in its buffer is still handled, when nobody else wants to run.
+    /// Close it. Messages in its buffer are still handled, when no other thread wants to run.
     ///
     /// # Errors
     /// The server has not answered in time.

@@ -1,4 +1,4 @@
-//! What a thread does that reads a pipe: it takes what there is, and measures.
+//! The work of a thread that reads a pipe: it takes the messages, and measures.
 
 use crate::agreement::Inlet;
 use crate::work::Base;
@@ -9,7 +9,7 @@ use diapason_canlib::{Arrival, LOST_BEFORE, Message, OUTSIDE, Phase};
 use diapason_pipe::measured::TunedReport;
 use diapason_rt::time;
 
-/// What came.
+/// An item that came through the pipe.
 pub(crate) enum Heard<'a> {
     /// A message, and when it arrived, later by the fastest way here.
     Message(&'a Message, Nanos),

@@ -11,7 +11,7 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::Task;
 use diapason_rt::time;
 
-/// What a pipe to a device is for. It runs on the pipe's thread, and `self` is its argument.
+/// The source of a pipe to a device. It runs on the pipe's thread, and `self` is its argument.
 pub trait Source: Sync + 'static {
     /// Messages of one period, while the channel is open.
     fn fill(&self, out: &mut Outbox<'_>);
@@ -58,7 +58,7 @@ impl<S: Source> Writer<S> {
         Writer { source, base: Base::new(place), told: Told::new(), counts: Written::new() }
     }
 
-    /// What it is for.
+    /// Returns the source of the pipe.
     pub const fn source(&self) -> &S {
         &self.source
     }
@@ -120,8 +120,8 @@ impl<S: Source> Task for Writer<S> {
         let (mut exit, mut due) = (None, Due::new());
         loop {
             self.look(&mut due);
-            // What was written by other terms is through, or given up, before more is: the new
-            // bound does not count it.
+            // Messages written by other terms are through, or given up, before more are written:
+            // the new bound does not count them.
             match self.told.terms() {
                 Some(terms) if self.counts.is_settled() && terms.period > Nanos::ZERO => {
                     if exit.is_none() {

@@ -9,7 +9,7 @@ use diapason_rt::thread::Task;
 use diapason_rt::{log, time};
 use diapason_state::{StateBuffer, StaticState, Writer};
 
-/// What all threads of pipes have.
+/// The common parts of all threads of pipes.
 pub struct Base {
     pub(crate) place: usize,
     started: AtomicBool,
@@ -172,7 +172,7 @@ impl Terms {
     }
 }
 
-/// Who tells them: the pipe.
+/// The pipe, which tells the thread its terms.
 pub(crate) struct Teller(Option<Writer<'static, Words>>);
 
 impl Teller {
@@ -194,7 +194,7 @@ impl Teller {
 
 /// The thread of a pipe.
 pub trait Work: Task + Sync + 'static {
-    /// What it has as any other.
+    /// Returns the common parts.
     fn base(&self) -> &Base;
 
     /// Can it be of a pipe on this route?

@@ -1,5 +1,5 @@
-//! What a thread does that writes to a device: it puts messages into the ring of its pipe, and
-//! hears what became of them.
+//! The work of a thread that writes to a device: it puts messages into the ring of its pipe, and
+//! learns their fate.
 
 use crate::agreement::entrance;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
@@ -10,7 +10,7 @@ use diapason_canlib::agreement::{
 use diapason_canlib::{Frame, Phase};
 use diapason_pipe::measured::WrittenReport;
 
-/// What is counted, by the thread alone; anybody may read it.
+/// The counts that the thread alone makes; anybody may read them.
 pub(crate) struct Written {
     through: AtomicU64,
     lost: AtomicU64,

@@ -15,9 +15,7 @@ pub struct Inlet {
     /// Pieces from the server.
     pub pieces: Reader<'static, Piece, RECORDS>,
     back: Writer<'static, Back, RECORDS>,
-    /// The places.
     pub data: Dma,
-    /// Taken before looking.
     pub ready: Semaphore,
 }
 

@@ -16,11 +16,9 @@ use diapason_rt::sync::Semaphore;
 
 /// A server's side.
 pub struct Counter {
-    /// What is wanted.
     pub asks: Reader<'static, Ask, RECORDS>,
     /// What became of it.
     pub done: Writer<'static, Done, RECORDS>,
-    /// The memory.
     pub data: Dma,
     /// Given after an ask.
     pub ask: Semaphore,
@@ -50,7 +48,6 @@ pub struct Link {
     ask: Semaphore,
     /// Taken before looking for what is done.
     pub ready: Semaphore,
-    /// The memory.
     pub data: Dma,
 }
 

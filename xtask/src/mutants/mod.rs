@@ -22,9 +22,7 @@ const HANGS: i32 = 124;
 /// The result of a search.
 #[derive(PartialEq, Eq, Debug)]
 enum Found {
-    /// Nothing.
     Nothing,
-    /// This.
     Broken(String),
 }
 

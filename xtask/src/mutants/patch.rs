@@ -12,7 +12,6 @@ pub const FOLDER: &str = "tests/mutations";
 pub struct Patch {
     /// Its name: that of its file.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
     /// The property that it breaks.
     pub breaks: String,

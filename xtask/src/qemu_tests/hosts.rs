@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 
 const ENGINE: &str = "examples/engine.toml";
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
-/// Its supervisor faults.
 const ORPHANS: &str = "tests/systems/orphans.toml";
 const JOINED: &str = "examples/two-hosts.toml";
 const HORIZON_NS: u64 = 2_000_000_000;

@@ -39,7 +39,6 @@ use diapason_system::{RunOptions, parse_fault};
 pub enum Machine {
     /// The real kernel in QEMU.
     Qemu,
-    /// The deterministic machine.
     Simulator,
 }
 
@@ -72,7 +71,6 @@ pub struct QemuTest {
     pub faults: &'static [&'static str],
     /// In the simulator: do the description's works take their longest? Else they take no time.
     pub works: bool,
-    /// Where it runs.
     pub machine: Machine,
     /// On the simulator: the devices around it, if not those of the description.
     pub among: Option<fn() -> Functions>,

@@ -30,9 +30,7 @@ pub struct Observed {
     pub verdict: Verdict,
     /// The archive that it booted from.
     pub archive: Vec<u8>,
-    /// Its processes.
     pub names: Names,
-    /// Its whole console.
     pub lines: Vec<Line>,
 }
 

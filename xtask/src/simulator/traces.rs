@@ -75,7 +75,6 @@ impl Kept {
     }
 }
 
-/// FNV-1a.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(Trace::default().0, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

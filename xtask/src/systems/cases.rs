@@ -15,7 +15,6 @@ const PAGE: &str = "docs/cases.md";
 /// What is to become of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// Either is right.
     RefusedOrHeld,
     /// Nothing is wrong with it.
     Held,

@@ -12,7 +12,6 @@ pub struct Drawn {
     pub tasks: Vec<Task>,
     /// CAN channels and who reads them, if there is an interface.
     pub can: Option<Can>,
-    /// Programs that misbehave.
     pub rude: Vec<Rude>,
     /// Clocks of the devices run so many parts per million faster (or slower) than the host's.
     pub drift_ppm: i64,
@@ -23,9 +22,7 @@ pub struct Drawn {
 /// In which order VCPUs run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Queues {
-    /// By period.
     Periods,
-    /// By deadline.
     Deadlines,
     /// So many of them, the first ones of the text, by deadline, the others by period.
     First(usize),
@@ -51,7 +48,6 @@ pub struct Task {
 /// A USB-CAN interface, its server, and the pipes from its channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Can {
-    /// The server's threads.
     pub manage: Budget,
     /// Percent of the processor that the bottom half has.
     pub share: u64,
@@ -72,7 +68,6 @@ pub struct Can {
 pub struct Budget {
     /// What it may use in every period.
     pub budget: u64,
-    /// The period.
     pub period: u64,
 }
 
@@ -87,7 +82,6 @@ pub struct Pipe {
     pub work: u64,
     /// What it really takes.
     pub takes: u64,
-    /// Of its VCPU.
     pub server: Budget,
     /// Length of the VCPU's list.
     pub replenishments: u64,
@@ -112,16 +106,13 @@ pub enum Class {
 pub struct Rude {
     /// What it does, with arguments as its README says.
     pub arguments: [u64; 4],
-    /// Where it sits.
     pub seat: Seat,
-    /// 0 to 63.
     pub priority: u64,
 }
 
 /// Where a rude program sits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seat {
-    /// Without a VCPU.
     Background,
     /// On a VCPU of its own, with a list of this length.
     Own(Budget, u64),

@@ -34,7 +34,6 @@ pub enum Judged {
 pub struct Shares {
     /// Of messages in pipes.
     pub pipes: Vec<u64>,
-    /// Of jobs.
     pub jobs: Vec<u64>,
 }
 

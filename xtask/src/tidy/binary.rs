@@ -100,7 +100,6 @@ fn writes(instruction: Instruction<'_>, register: &str) -> bool {
     !reads && part.is_some_and(|part| ["", "d", "w", "b"].contains(&part))
 }
 
-/// Kinds of problems.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     RedZone,

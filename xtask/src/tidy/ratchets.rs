@@ -81,13 +81,11 @@ impl Measure {
 /// A number found in the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// Of what kind.
     pub measure: Measure,
     /// Package, file, or file and function.
     pub name: String,
     /// Where it stands, or first stands.
     pub file: String,
-    /// The line there.
     pub line: usize,
     /// How much it is.
     pub value: u64,

@@ -12,7 +12,6 @@ const EXTENSIONS: [&str; 6] = ["rs", "s", "ld", "toml", "md", "sh"];
 pub struct Source {
     /// Relative to the root, with `/`.
     pub path: String,
-    /// As it is.
     pub text: String,
     /// Of a Rust file, the text with comments and the insides of literals replaced by blanks, line
     /// for line; of any other, the text.
@@ -22,7 +21,6 @@ pub struct Source {
 /// Every file of the project.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// In alphabetical order.
     pub files: Vec<Source>,
     /// Where the checkout is.
     pub root: String,

@@ -1,8 +1,8 @@
-//! What things on a bus are called.
+//! The names of things on a bus.
 
 use diapason_bus::{Direction, Speed, Transfer};
 
-/// What a slot is called.
+/// Returns the name of a slot.
 pub(super) const fn slot_name(speed: Speed) -> &'static str {
     match speed {
         Speed::Super | Speed::High => "microframe",

@@ -8,7 +8,7 @@ use diapason_core::{Cause, Standing, ThreadId};
 use diapason_pipe::bill::{self, What};
 use diapason_sim::{self as sim, History};
 
-/// What one message did.
+/// The journey of one message.
 pub struct Journey {
     pub pipe: usize,
     pub number: u64,
@@ -22,14 +22,12 @@ pub struct Journey {
 
 /// The way that it took.
 pub enum Road {
-    /// From a device.
     FromDevice {
         carried: Carried,
         /// When and by whom it was put into its pipe.
         put: (Nanos, ThreadId),
         reader: ThreadId,
     },
-    /// To one.
     ToDevice {
         /// When no other was before it in its pipe.
         ahead: Nanos,
@@ -46,7 +44,7 @@ pub enum Road {
 }
 
 impl Journey {
-    /// What came from the device.
+    /// Returns the frame that came from the device.
     pub fn told(&self) -> &Carried {
         match &self.road {
             Road::FromDevice { carried, .. } => carried,
@@ -55,7 +53,7 @@ impl Journey {
     }
 }
 
-/// What one item of a life is spent with.
+/// The kind of one item of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum During {
     /// Others are before it in its pipe.
@@ -92,7 +90,6 @@ pub struct Life {
     pub pipe: usize,
     /// Its own in it, from 1.
     pub number: u64,
-    /// What it says.
     pub frame: Frame,
     /// Does it go to a device?
     pub to_device: bool,
@@ -104,7 +101,7 @@ pub struct Life {
     pub bound: Option<Nanos>,
     /// How long at each stage, by the plan.
     pub bill: Option<bill::Bill>,
-    /// What happened in between, in order.
+    /// The events in between, in order.
     pub items: Vec<Item>,
 }
 
@@ -234,7 +231,7 @@ impl Story<'_> {
         self.waits(request, carried, since);
         self.push(bus, carried.from, carried.to, During::Packet);
         self.push(bus, carried.to, carried.over, During::Transfer);
-        // Who is at work already needs no interrupt.
+        // A server that is at work already needs no interrupt.
         let Roads { wire, history, interrupt } = self.roads;
         let raised = wire.interrupt(carried.vector, carried.over, until);
         let handled = raised

@@ -28,7 +28,7 @@ const REPORT: usize = size_of::<Report>();
 const THROUGH: usize = 16;
 /// Words of each pipe that are watched.
 pub const WORDS: usize = 3;
-/// What did not come within this time does not come any more.
+/// A message that did not come within this time does not come any more.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
 /// When something was done, and by whom.
@@ -44,7 +44,7 @@ struct Record {
     known: Option<Deed>,
 }
 
-/// One pipe.
+/// The messages of one pipe.
 pub struct Line {
     way: Way,
     channel: usize,
@@ -62,7 +62,6 @@ pub struct Line {
     bus_free: Nanos,
     ring_free: Nanos,
     segments: [u16; 2],
-    /// The device's.
     clock: OwnClock,
 }
 
@@ -160,7 +159,7 @@ impl Line {
 
     fn put(&mut self, put: Deed, (old, new): (u64, u64), memory: &[u8]) {
         let slots = if self.way == Way::FromDevice { SLOTS } else { OUT_SLOTS };
-        // What was overwritten meanwhile would be of another life.
+        // A slot that was overwritten meanwhile would belong to another life.
         let first = old.max(new.saturating_sub(slots as u64));
         self.records.extend((first..new).map(|number| {
             let place = (number % slots as u64) as usize;

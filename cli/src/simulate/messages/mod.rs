@@ -2,9 +2,9 @@
 //! the server into its pipe, to the instant at which its reader takes it out; or from its writer
 //! into the pipe, to the device and through on that one's bus, until the server has told so.
 //!
-//! Nobody tells where a message is. What is known is what passes: frames on CAN buses, packets and
-//! transfers on USB buses, interrupts, how far the ends of a pipe have come, and what the processor
-//! did. A message keeps its place among those of its channel, so its frame finds it again.
+//! Nobody tells where a message is. The evidence is the traffic: frames on CAN buses, packets and
+//! transfers on USB buses, interrupts, the progress of the ends of a pipe, and the processor's
+//! actions. A message keeps its place among those of its channel, so its frame finds it again.
 
 mod life;
 mod line;
@@ -39,10 +39,9 @@ pub enum Choice {
     This(usize, u64),
 }
 
-/// What became of all messages.
+/// The fates of all messages.
 #[derive(Clone, Default, Debug)]
 pub struct Lives {
-    /// By pipe.
     pub seen: Vec<Seen>,
     /// The one that was asked for by its number.
     this: Option<Life>,
@@ -71,7 +70,6 @@ pub struct Around<'a> {
     pub plan: &'a Plan,
     /// Where one can look.
     pub sights: &'a Sights,
-    /// What goes wrong.
     pub faults: &'a [Fault],
 }
 
@@ -129,13 +127,13 @@ impl Messages {
         self.lines.iter().zip(&self.lives.seen).map(truth).collect()
     }
 
-    /// What became of all that arrived.
+    /// Returns the fates of all messages that arrived.
     #[must_use]
     pub fn lives(self) -> Lives {
         self.lives
     }
 
-    /// What passed at a controller.
+    /// Notes the traffic at a controller.
     pub fn passed(&mut self, tap: usize, passed: &Passed) {
         let Some(wire) = self.wires.get_mut(tap) else { return };
         wire.note(passed);
@@ -160,7 +158,7 @@ impl Messages {
         self.wires.iter_mut().for_each(|wire| wire.forget(oldest));
     }
 
-    /// What passed on the bus of a pipe's channel, to all pipes of that channel.
+    /// Tells all pipes of a channel about the traffic on its bus.
     fn listen(&mut self, pipe: usize) {
         let Some(line) = &self.lines[pipe] else { return };
         let (heard, (tap, channel)) = (line.bus.take_heard(), line.place());

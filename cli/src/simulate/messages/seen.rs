@@ -1,5 +1,5 @@
-//! What all messages of a pipe showed together: how long one was at each stage at most, beside the
-//! plan, and the life of the worst.
+//! The common results of all messages of a pipe: the longest time at each stage, beside the plan,
+//! and the life of the worst.
 
 use super::life::Life;
 use crate::names::Names;
@@ -17,7 +17,7 @@ struct Longest {
     by_end: Nanos,
 }
 
-/// What was seen of one pipe.
+/// The results of one pipe.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// How long a message is at each stage, by the plan.
@@ -30,14 +30,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Returns empty results.
     #[must_use]
     pub fn new(bill: Option<Bill>) -> Seen {
         let stages = [Longest::default(); What::ALL.len()];
         Seen { bill, messages: 0, worst: None, stages }
     }
 
-    /// One more message.
+    /// Adds one more message.
     pub fn note(&mut self, life: Life) {
         self.messages += 1;
         for (longest, what) in self.stages.iter_mut().zip(What::ALL) {
@@ -67,7 +67,6 @@ impl Seen {
 /// A stage of a pipe: seen and planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
-    /// Which.
     pub what: What,
     /// The longest that a message was at it.
     pub longest: Nanos,

@@ -54,7 +54,7 @@ pub fn render(life: &Life, pipe: &str, cast: &Cast, names: &Names) -> String {
     text + "\n" + &stages(life) + "\n" + &sums(kinds)
 }
 
-/// What each stage took, and when it was over, beside the latest that the plan says: a message that
+/// Returns the time of each stage, and its end beside the latest that the plan says. A message that
 /// is early at a stage may wait there for longer than a late one.
 fn stages(life: &Life) -> String {
     let (right, left) = (Align::Right, Align::Left);
@@ -75,7 +75,7 @@ fn stages(life: &Life) -> String {
     rows.render()
 }
 
-/// What happens, and to whom it is to go on with the message.
+/// Returns an event in words, with the thread that is to continue with the message.
 fn words(item: &Item, cast: &Cast, names: &Names) -> (String, String) {
     match item.during {
         During::Pipe => (String::from("messages before it"), String::new()),

@@ -1,5 +1,5 @@
-//! What passed at a controller: which transfer brought or took which message, and what the bus did
-//! while one waited.
+//! The traffic at a controller: which transfer brought or took which message, and the events on the
+//! bus while one waited.
 
 use diapason_abi::Nanos;
 use diapason_bus::Picos;
@@ -25,7 +25,7 @@ pub struct Carried {
     pub vector: u16,
 }
 
-/// What is the matter with a message that is in its device.
+/// The state of a message that is in its device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Waits {
     /// No transfer of its endpoint is under way.
@@ -59,7 +59,7 @@ pub struct Wire {
     hands: BTreeMap<Place, VecDeque<(Nanos, Nanos)>>,
     /// Packets whose transfer has not ended.
     open: BTreeMap<Place, VecDeque<Packet>>,
-    /// What transfers to devices carry that have not ended.
+    /// The contents of transfers to devices that have not ended.
     orders: BTreeMap<Place, VecDeque<Vec<u8>>>,
     flows: BTreeMap<Place, Flow>,
     interrupts: VecDeque<Interrupt>,
@@ -73,7 +73,7 @@ fn span(packet: &Packet) -> (Nanos, Nanos) {
 }
 
 impl Wire {
-    /// More has passed.
+    /// Notes further traffic.
     pub fn note(&mut self, passed: &Passed) {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {

@@ -3,11 +3,9 @@
 /// The kind of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A folder.
     Folder,
     /// The console: character device 5, 1.
     Console,
-    /// A program.
     Program,
     /// A file to read.
     Plain,

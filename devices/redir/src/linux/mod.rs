@@ -52,7 +52,6 @@ pub struct Program {
 pub struct Guest {
     /// The kernel's own release name.
     pub release: String,
-    /// The package's version.
     pub version: String,
     kernel: PathBuf,
     initramfs: PathBuf,

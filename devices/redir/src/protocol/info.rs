@@ -19,11 +19,8 @@ pub enum TransferType {
     Control = 0,
     /// Guaranteed time, no retries.
     Isochronous = 1,
-    /// Every other transfer.
     Bulk = 2,
-    /// Guaranteed time.
     Interrupt = 3,
-    /// There is none.
     #[default]
     Absent = 255,
 }
@@ -45,9 +42,7 @@ impl TransferType {
 /// The description of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointInfo {
-    /// Kind.
     pub kind: TransferType,
-    /// `bInterval`.
     pub interval: u8,
     /// The interface it belongs to.
     pub interface: u8,
@@ -64,11 +59,8 @@ pub struct Interfaces(pub Vec<[u8; 4]>);
 pub struct Connect {
     /// 0 low, 1 full, 2 high, 3 super.
     pub speed: u8,
-    /// Class, subclass, protocol.
     pub class: [u8; 3],
-    /// Vendor.
     pub vendor: u16,
-    /// Product.
     pub product: u16,
     /// Version of the device, binary-coded decimal.
     pub version: u16,

@@ -26,7 +26,6 @@ pub const LENGTH_MAX: usize = 16 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {
-    /// Well.
     Success = 0,
     /// Called back before it was done.
     Cancelled = 1,
@@ -34,9 +33,7 @@ pub enum Status {
     Invalid = 2,
     /// No answer, or a damaged one.
     Error = 3,
-    /// The endpoint halted.
     Stall = 4,
-    /// Too late.
     Timeout = 5,
     /// The device sent more than was asked.
     Babble = 6,
@@ -61,7 +58,6 @@ impl Status {
 /// A transfer of bulk, interrupt or isochronous data, or the answer to one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
-    /// Address.
     pub endpoint: u8,
     /// How it ended; of no meaning in a request.
     pub status: Status,
@@ -80,15 +76,12 @@ pub enum Packet {
     Hello(u32),
     /// A device is there.
     Connect(Connect),
-    /// It is gone.
     Disconnect,
-    /// Reset the device.
     Reset,
     /// The interfaces of the active configuration.
     Interfaces(Interfaces),
     /// The endpoints of the active configuration and settings.
     Endpoints(Box<[EndpointInfo; SLOTS]>),
-    /// Choose a configuration.
     SetConfiguration(u8),
     /// Which configuration is it?
     GetConfiguration,
@@ -102,13 +95,11 @@ pub enum Packet {
     AlternateStatus(Status, u8, u8),
     /// Begin to stream: endpoint, packets per block, blocks.
     StartIsochronous(u8, u8, u8),
-    /// End it.
     StopIsochronous(u8),
     /// The answer to both.
     IsochronousStatus(Status, u8),
     /// Begin to poll an interrupt endpoint.
     StartInterrupt(u8),
-    /// End it.
     StopInterrupt(u8),
     /// The answer to both.
     InterruptStatus(Status, u8),
@@ -122,20 +113,15 @@ pub enum Packet {
     DisconnectAcknowledged,
     /// A control transfer on the endpoint; `Setup::length` counts the answer's bytes in an answer.
     Control(u8, Status, Setup, Vec<u8>),
-    /// A bulk transfer.
     Bulk(Data),
-    /// An isochronous packet.
     Isochronous(Data),
-    /// An interrupt packet.
     Interrupt(Data),
 }
 
 /// A packet and what it belongs to: the guest chooses, the answer says the same; 0 if unasked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// Identifier.
     pub id: u64,
-    /// Content.
     pub packet: Packet,
 }
 

@@ -3,34 +3,27 @@
 use crate::protocol::Message;
 use diapason_abi::Nanos;
 
-/// FNV-1a, 64 bits.
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// Which way a packet went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// To the device.
     FromGuest = 0,
-    /// To the guest.
     ToGuest = 1,
 }
 
 /// A message of a device or of its guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spoken {
-    /// When.
     pub time: Nanos,
-    /// Which way.
     pub way: Way,
-    /// The message.
     pub message: Message,
 }
 
 /// A hash over every packet and its time, and how many there were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Journal {
-    /// The hash.
     pub hash: u64,
     /// Packets from the guest.
     pub from_guest: u64,
@@ -45,7 +38,6 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Notes a packet.
     pub(super) fn note(&mut self, time: Nanos, way: Way, packet: &[u8]) {
         match way {
             Way::FromGuest => self.from_guest += 1,

@@ -17,7 +17,6 @@ const CONFIGURATION_BYTES: u16 = u16::MAX;
 pub struct Endpoint {
     /// The interface it belongs to.
     pub interface: u8,
-    /// The rest.
     pub is: descriptor::Endpoint,
 }
 

@@ -18,7 +18,6 @@ pub struct Transfer {
     pub bytes: Vec<u8>,
     /// Bytes wanted, or to be sent.
     pub length: usize,
-    /// Bytes sent.
     sent: usize,
 }
 

@@ -21,7 +21,6 @@ pub enum Answer {
 /// The guest stands still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
-    /// When.
     pub now: Nanos,
     /// How much of the time so far its processors had nothing to do. With `shift=0` the rest is
     /// the number of instructions they executed.

@@ -72,7 +72,6 @@ pub enum Ending {
 /// The report of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// How it ended.
     pub ending: Ending,
     /// The last time at which the guest stood still.
     pub time: Nanos,
@@ -91,7 +90,6 @@ pub struct Report {
 pub enum Failure {
     /// The plugin cannot be built.
     Plugin(plugin::Unavailable),
-    /// Sockets fail.
     Io(&'static str, io::Error),
     /// Too many devices, or a slice of no length.
     Plan,

@@ -1,5 +1,5 @@
-//! What must be true of every run: at each moment the most urgent place is run in; and of its whole
-//! trace, who got how much.
+//! Properties of every run: the most urgent place runs at each moment, and the whole trace shows
+//! the supply of each VCPU.
 
 use super::chance::Drawn;
 use super::stage::{Stage, View};
@@ -66,7 +66,7 @@ impl<'a> Audit<'a> {
         Audit { stage, drawn, slices: stage.slices(drawn.end) }
     }
 
-    /// All of it.
+    /// Checks all properties.
     pub fn check(&self) {
         self.check_time();
         self.check_payment();
@@ -114,7 +114,7 @@ impl<'a> Audit<'a> {
         self.slices.iter().filter(|(.., view)| of(view)).map(|(from, to, _)| to - from).sum()
     }
 
-    /// Whoever's place it is pays, and nobody else.
+    /// The VCPU of the place pays, and no other.
     fn check_payment(&self) {
         for v in 0..self.drawn.script.vcpus.len() {
             let vcpu = &self.stage.host.kernel.vcpus[VcpuId::new(v as u16)];

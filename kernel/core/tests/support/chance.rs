@@ -8,7 +8,6 @@ use diapason_vcpu::admission::{Load, Overheads, Reservation, Test};
 
 /// A script and what is known of it.
 pub struct Drawn {
-    /// What happens.
     pub script: Script,
     /// For how long, in ns.
     pub end: u64,
@@ -20,7 +19,7 @@ pub struct Drawn {
     pub by_period: bool,
 }
 
-/// Draw a script.
+/// Draws a script.
 pub fn draw(seed: u64) -> Drawn {
     let mut r = Random::new(seed);
     let late = if r.one_in(2) { 0 } else { 2_000 };

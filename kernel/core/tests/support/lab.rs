@@ -22,12 +22,12 @@ pub fn with<R>(plan: &Plan, experiment: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     })
 }
 
-/// The plain lab.
+/// Runs an experiment in the plain lab.
 pub fn lab<R>(experiment: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     with(&plan(), experiment)
 }
 
-/// `control` runs now.
+/// Makes `control` run now.
 pub fn summon(sys: &mut Sys<'_>) {
     sys.ring(BELL);
     assert_eq!(sys.running_process(), 1);

@@ -1,5 +1,5 @@
-//! What the tests share: systems described by hand ([`Plan`]) and a booted host ([`Sys`]) whose
-//! threads are brought into named states by the calls they would make themselves.
+//! The common parts of the tests: systems described by hand ([`Plan`]) and a booted host ([`Sys`])
+//! whose threads are brought into named states by the calls they would make themselves.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(unused_imports, reason = "each test file uses a part of it")]
@@ -22,7 +22,5 @@ pub use diapason_core::{Cause, ProcessState, State, ThreadId, Wait};
 pub use plan::{EVERYBODY, Plan, key};
 pub use sys::{Outcome, Sys, run};
 
-/// No deadline.
 pub const FOREVER: u64 = u64::MAX;
-/// Do not block.
 pub const NOW: u64 = 0;

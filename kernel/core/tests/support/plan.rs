@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Nothing yet.
+    /// Returns an empty plan.
     pub fn new() -> Plan {
         Plan::default()
     }
@@ -80,7 +80,7 @@ impl Plan {
         self
     }
 
-    /// A shared mutex.
+    /// Adds a shared mutex.
     pub fn mutex(self, name: &str) -> Plan {
         self.object(name, ObjectKind::Semaphore, MUTEX, 0)
     }
@@ -95,7 +95,7 @@ impl Plan {
         self.object(name, ObjectKind::Condition, 0, 0)
     }
 
-    /// A mailbox.
+    /// Adds a mailbox.
     pub fn mailbox(self, name: &str, capacity: u16) -> Plan {
         self.object(name, ObjectKind::Mailbox, 0, capacity)
     }
@@ -113,7 +113,7 @@ impl Plan {
         self
     }
 
-    /// A shared segment.
+    /// Adds a shared segment.
     pub fn segment(mut self, name: &str, pages: u32, allowed: u64) -> Plan {
         self.segments.push(SegmentRecord {
             key: key(name),
@@ -222,7 +222,7 @@ impl Plan {
         self
     }
 
-    /// The archive.
+    /// Returns the archive.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut header = Header {
             length: 0,

@@ -1,4 +1,4 @@
-//! What actors do, and on which VCPUs, as text: one line each, times in microseconds.
+//! A script of the actors and their VCPUs as text: one line each, times in microseconds.
 //!
 //! ```text
 //! queues 1
@@ -32,7 +32,6 @@ pub enum Op {
     Unlock(usize),
     /// Delete a mutex or semaphore.
     Delete(usize),
-    /// Create it again.
     Create(usize),
     /// Send to a mailbox, waiting for so long at most.
     Send(usize, u64),
@@ -42,20 +41,17 @@ pub enum Op {
     Yield,
     /// Another budget and period for a VCPU.
     Set(usize, u64, u64),
-    /// From the beginning.
     Again,
 }
 
 /// A Main or an I/O VCPU.
 #[derive(Clone, Debug)]
 pub struct Virtual {
-    /// Its name.
     pub name: String,
     /// `C` and `T` of a Main VCPU.
     pub main: Option<(u64, u64)>,
     /// Parts per million of an I/O VCPU, the Main ones it serves, and its cap.
     pub io: (u32, u64, u64),
-    /// Its queue.
     pub queue: u8,
     /// May it run without budget?
     pub background: bool,
@@ -66,28 +62,24 @@ pub struct Virtual {
 /// A process with one thread.
 #[derive(Clone, Debug)]
 pub struct Actor {
-    /// Its name.
     pub name: String,
     /// Its priority among those of its VCPU, or among those without.
     pub priority: u8,
-    /// Its VCPU.
     pub on: Option<usize>,
-    /// What it does.
+    /// The actions in order.
     pub ops: Vec<Op>,
 }
 
 /// A system and what happens in it.
 #[derive(Clone, Default, Debug)]
 pub struct Script {
-    /// Queues by deadline.
     pub queues: u8,
-    /// VCPUs.
     pub vcpus: Vec<Virtual>,
     /// Mutexes (no count) and semaphores.
     pub locks: Vec<(String, Option<u64>)>,
     /// Mailboxes with their capacity.
     pub mailboxes: Vec<(String, u16)>,
-    /// Who acts.
+    /// The actors of the script.
     pub actors: Vec<Actor>,
 }
 
@@ -99,7 +91,7 @@ fn time(word: &str) -> u64 {
 }
 
 impl Script {
-    /// Read a text.
+    /// Parses a script.
     pub fn parse(text: &str) -> Script {
         let mut script = Script::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 /// Bytes of user memory per process.
 pub const USER_BYTES: u64 = 0x1000;
-/// What every counter of this machine shows.
+/// The value of every counter of this machine.
 pub const COUNTED: u64 = 12_345;
 
 /// Plain memory, with the rules of mapping checked.
 pub struct Memory {
     current: u16,
     user: Vec<Vec<u8>>,
-    /// Who has each frame: a process's heap or a segment; and in which place.
+    /// The owner of each frame: a process's heap or a segment; and its place there.
     frames: Vec<Option<(Owner, u32)>>,
     /// The flight recording, if it is kept.
     pub recording: Option<Vec<u8>>,
@@ -30,7 +30,6 @@ pub struct Memory {
     pub faults: [u64; 32],
     /// Reports that found no room.
     pub reports_lost: u64,
-    /// A supervisor died.
     pub supervisor_died: bool,
 }
 
@@ -192,13 +191,10 @@ impl Machine for Memory {
 
 /// Kernel, machine and clock.
 pub struct Shell<'a> {
-    /// The core.
     pub kernel: Kernel<'a>,
-    /// What is under it.
+    /// The memory under it.
     pub memory: Memory,
-    /// The clock.
     pub now: Nanos,
-    /// What was decided last.
     pub decision: Decision,
     /// A hash of every decision and quick result so far.
     pub hash: u64,
@@ -212,7 +208,7 @@ pub struct Shell<'a> {
 }
 
 impl<'a> Shell<'a> {
-    /// Boot.
+    /// Boots a kernel.
     pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
         let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
         let (now, hash, delivered) = (Nanos::ZERO, 0, Vec::new());
@@ -233,7 +229,7 @@ impl<'a> Shell<'a> {
         shell
     }
 
-    /// Who runs.
+    /// Returns the running thread.
     pub fn running(&self) -> ThreadId {
         self.kernel.scheduler.running
     }
@@ -299,7 +295,8 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// What the metal tries for a frequent call. A recording has it as if it had gone the long way.
+    /// Tries the short ways that the metal tries for a frequent call. A recording has it as if it
+    /// had gone the long way.
     fn shortcut(&mut self, call: Call, arguments: Arguments) -> bool {
         let recorded = self.memory.recording.as_ref().map(Vec::len);
         let now = self.now;

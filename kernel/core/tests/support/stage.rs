@@ -1,8 +1,8 @@
 //! A stage: actors follow a [`Script`] on the kernel core while time passes, and it is written
 //! down at each decision who runs, in whose place, and who pays.
 //!
-//! What an actor does besides `run` takes no time. The timer may be late, by a random time up to
-//! a bound; calls may come while it is.
+//! The actions of an actor besides `run` take no time. The timer may be late, by a random time up
+//! to a bound; calls may come while it is.
 
 use super::plan::key;
 use super::script::{Op, Script};
@@ -14,14 +14,11 @@ use diapason_core::host::{Host, with_kernel};
 use diapason_core::{Arguments, Cause, Server, State, ThreadId};
 use diapason_random::Random;
 
-/// A decision.
+/// A view of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View {
-    /// Who runs.
     pub runs: Option<usize>,
-    /// In whose place.
     pub place: Option<usize>,
-    /// On which VCPU.
     pub vcpu: Option<usize>,
     /// Without budget of it.
     pub beyond: bool,
@@ -40,13 +37,13 @@ struct Part {
 pub struct Stage<'a> {
     /// The kernel and its machine.
     pub host: Host<'a>,
-    /// What it is made from.
+    /// The script that it is made from.
     pub script: &'a Script,
     parts: Vec<Part>,
     locks: Vec<u64>,
     mailboxes: Vec<u64>,
     vcpus: Vec<u64>,
-    /// Who holds each mutex, as its callers know it.
+    /// The owner of each mutex, as its callers know it.
     pub owners: Vec<Option<usize>>,
     /// Time and decision, at each that differs from the one before.
     pub trace: Vec<(u64, View)>,
@@ -138,7 +135,7 @@ impl<'a> Stage<'a> {
         handle
     }
 
-    /// Now, in ns.
+    /// Returns the time in ns.
     pub fn now(&self) -> u64 {
         self.host.now.0
     }
@@ -152,7 +149,7 @@ impl<'a> Stage<'a> {
         thread.is_some().then(|| self.host.kernel.threads[thread].process.index() as usize)
     }
 
-    /// What VCPU `v` may use now.
+    /// Returns the budget that VCPU `v` can use now.
     pub fn available(&self, v: usize) -> u64 {
         let now = self.host.now;
         match &self.host.kernel.vcpus[diapason_core::VcpuId::new(v as u16)].server {
@@ -161,7 +158,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What was decided last.
+    /// Returns a view of the last decision.
     pub fn view(&self) -> View {
         let s = &self.host.kernel.scheduler;
         let place = self.actor_of(s.place);
@@ -296,7 +293,7 @@ impl<'a> Stage<'a> {
         self.host.raw_call(call as u64, words);
     }
 
-    /// What calls returned, and what follows for who holds what.
+    /// Collects the results of calls, and the ownership that follows from them.
     fn collect(&mut self) {
         while let Some((thread, result)) = self.host.results.pop_front() {
             let actor = self.actor_of(thread).expect("a caller");

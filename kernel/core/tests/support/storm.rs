@@ -104,16 +104,14 @@ const WEIGHTS: [(Call, u64); 45] = [
     (Call::Ring, 1),
 ];
 
-/// What happened, to see that the storm reaches everything.
+/// The counts of events, to see that the storm reaches everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Calls made.
     pub calls: u64,
     /// Calls of each number that returned well at once.
     pub good: [u64; WEIGHTS.len()],
     /// Errors of each number that were returned at once.
     pub errors: [u64; 11],
-    /// Faults by cause.
     pub faults: [u64; 32],
     /// Starts of hostile processes.
     pub starts: u64,
@@ -123,7 +121,7 @@ pub struct Tally {
     pub hash: u64,
 }
 
-/// What a hostile process remembers of handles: some are stale by now.
+/// The handles that a hostile process remembers: some are stale by now.
 #[derive(Clone, Default)]
 struct Memo {
     semaphores: Vec<u64>,
@@ -142,7 +140,6 @@ fn remember(list: &mut Vec<u64>, handle: u64) {
 
 /// A storm under way.
 pub struct Storm<'a> {
-    /// The system.
     pub shell: Shell<'a>,
     random: Random,
     memos: Vec<Memo>,
@@ -201,7 +198,7 @@ impl Storm<'_> {
         self.tally.clone()
     }
 
-    /// One thing happens.
+    /// Makes one random step.
     pub fn step(&mut self) {
         if self.shell.running().is_none() || self.random.one_in(24) {
             return self.pass_time();
@@ -589,7 +586,8 @@ impl Storm<'_> {
             }
         }
         for name in SEGMENTS {
-            // Whoever died while preparing a segment left pages that wait for the next.
+            // A process that died while it prepared a segment left pages that wait for the next
+            // one.
             while self.order(Call::ShmAttach, key(name)) & PARTIAL != 0 {}
             assert_eq!(self.order(Call::ShmDetach, key(name)), 0);
         }

@@ -20,12 +20,11 @@ pub fn run<R>(plan: &Plan, body: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     })
 }
 
-/// What became of a caller.
+/// The fate of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Its call returned and it still runs.
     Returned(Result<u64, Errno>),
-    /// It waits.
     Blocked,
     /// It could go on, but somebody more urgent (or its equal, after a yield) runs.
     Preempted,
@@ -35,7 +34,7 @@ pub enum Outcome {
     Faulted(FaultCause, u64),
 }
 
-/// A booted system.
+/// A booted system under test.
 pub struct Sys<'a> {
     /// The host under it.
     pub host: Host<'a>,
@@ -58,17 +57,17 @@ impl Sys<'_> {
         self.host.kernel.threads.ids().find(of).expect("a declared thread")
     }
 
-    /// Who runs.
+    /// Returns the running thread.
     pub fn running(&self) -> ThreadId {
         self.host.running()
     }
 
-    /// Its process.
+    /// Returns the process of the running thread.
     pub fn running_process(&self) -> u16 {
         self.host.kernel.threads[self.running()].process.index()
     }
 
-    /// Effective priority.
+    /// Returns the effective priority.
     pub fn priority(&self, thread: ThreadId) -> u8 {
         self.host.kernel.urgency(thread)
     }
@@ -80,7 +79,7 @@ impl Sys<'_> {
         if let Wait::Mutex(_) = t.wait { State::Blocked } else { t.state }
     }
 
-    /// Its handle.
+    /// Returns the handle of a thread.
     pub fn handle(&self, thread: ThreadId) -> u64 {
         self.host.kernel.threads[thread].handle
     }
@@ -161,7 +160,7 @@ impl Sys<'_> {
         }
     }
 
-    /// It waits.
+    /// Makes a call that must block.
     #[track_caller]
     pub fn blocks(&mut self, call: Call, arguments: &[u64]) {
         assert_eq!(self.call(call, arguments), Outcome::Blocked, "{call:?} {arguments:x?}");
@@ -215,7 +214,7 @@ impl Sys<'_> {
         event
     }
 
-    /// A device interrupts.
+    /// Raises a device's interrupt.
     pub fn ring(&mut self, device: u16) {
         self.host.enter(Cause::Irq(device));
         self.collect();

@@ -1,14 +1,12 @@
 //! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET, where
 //! PCI functions are configured.
 
-/// What was found.
+/// The tables found.
 #[derive(Clone, Copy, Default)]
 pub struct Acpi {
     /// Address of the root pointer; 0 if there is none.
     pub rsdp: u64,
-    /// Usable processors.
     pub processors: u64,
-    /// I/O APICs.
     pub io_apics: u64,
     /// Registers of the first I/O APIC, and its first line.
     pub io_apic: u64,

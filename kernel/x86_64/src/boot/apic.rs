@@ -36,7 +36,7 @@ impl LocalApic {
         write(0x380, u32::MAX);
     }
 
-    /// The timer's count.
+    /// Returns the timer's count.
     pub fn current(&self) -> u32 {
         read(0x390)
     }

@@ -23,7 +23,6 @@ struct Devices<'a> {
     /// Of each device, how many messages are described, and its table of them.
     messages: [u64; SLOTS_MAX as usize],
     tables: [u64; SLOTS_MAX as usize],
-    /// Vectors given out.
     vectors: usize,
     /// What the machine lacks, one bit each.
     absent: u64,

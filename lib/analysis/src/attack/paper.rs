@@ -86,7 +86,6 @@ impl IoServer for PaperPibs {
 /// How the papers' tests fared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PaperReport {
-    /// Systems drawn.
     pub drawn: u64,
     /// Accepted by eq. 1.
     pub equation_one: u64,
@@ -99,7 +98,6 @@ pub struct PaperReport {
     /// Systems that eq. 1 accepts in which a budget came later than its period, with the papers'
     /// PIBS,
     pub late_with_theirs: u64,
-    /// and with ours.
     pub late_with_ours: u64,
     /// The most it came too late with theirs.
     pub latest: Nanos,

@@ -24,13 +24,10 @@ pub enum Which {
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Which one.
     pub which: Which,
     /// The observed and the promised value.
     pub observed: Nanos,
-    /// The bound.
     pub bound: Nanos,
-    /// The system.
     pub system: Box<crate::server::System>,
 }
 
@@ -76,7 +73,6 @@ pub struct Report {
     pub systems: u64,
     /// Systems that were drawn and not admitted.
     pub refused: u64,
-    /// Simulated worlds.
     pub runs: u64,
     /// R(C) and the use of chunks.
     pub response: Ratios,

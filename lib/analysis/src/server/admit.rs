@@ -39,11 +39,9 @@ pub enum Failure {
 pub struct Refusal {
     /// The VCPU, the first in the order of precedence.
     pub vcpu: usize,
-    /// Its queue.
     pub queue: Queue,
     /// Its period, by which it must have had its budget.
     pub limit: Nanos,
-    /// The failure.
     pub failure: Failure,
     /// The largest budget at its period with which the whole system holds; `None`: not even 1 ns.
     pub largest_budget: Option<Nanos>,

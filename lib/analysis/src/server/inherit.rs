@@ -25,7 +25,6 @@ use diapason_abi::Nanos;
 /// A critical section of a thread on a VCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Section {
-    /// The Main VCPU.
     pub vcpu: usize,
     /// The mutex, by a number of the caller's.
     pub mutex: usize,

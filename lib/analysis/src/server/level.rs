@@ -182,8 +182,8 @@ impl Interference {
         self.response_in(work, (from, limit), &mut { STEPS_MAX })
     }
 
-    /// The same in as many steps as are left. Whoever asks for many responses shares the steps among
-    /// them, so that all of them together are bounded.
+    /// Returns the response, within the steps that are left. A caller that asks for many responses
+    /// shares the steps among them, so that all of them together are bounded.
     pub(super) fn response_in(
         &self,
         work: u64,

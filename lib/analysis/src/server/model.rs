@@ -18,7 +18,6 @@ pub enum Queue {
 pub struct MainVcpu {
     /// C: time it may run in every period.
     pub budget: Nanos,
-    /// T.
     pub period: Nanos,
     /// Length of its list of replenishments.
     pub chunks: u32,

@@ -8,7 +8,6 @@ use diapason_abi::Nanos;
 /// By when a VCPU has used what is eligible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Response {
-    /// The VCPU.
     pub vcpu: usize,
     /// R(C): its whole budget is used at most this long after it became eligible.
     pub response: Nanos,

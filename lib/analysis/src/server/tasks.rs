@@ -14,9 +14,7 @@ const JOBS_MAX: u64 = 100_000;
 /// A task: at most `cost` of work, at most once in every `period`, done `deadline` after it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Task {
-    /// C.
     pub cost: Nanos,
-    /// T.
     pub period: Nanos,
     /// D, relative to the release.
     pub deadline: Nanos,
@@ -25,9 +23,7 @@ pub struct Task {
 /// How fixed priorities are given; of equals the smaller index goes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Shortest period first.
     RateMonotonic,
-    /// Shortest deadline first.
     DeadlineMonotonic,
 }
 

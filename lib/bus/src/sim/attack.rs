@@ -17,13 +17,11 @@ use diapason_random::Random;
 /// What a campaign saw.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Sets drawn.
     pub sets: u64,
     /// Sets that got a plan.
     pub accepted: u64,
     /// Periodic endpoints asked for, and placed, in accepted sets.
     pub endpoints: (u64, u64),
-    /// Transfers simulated.
     pub transfers: u64,
     /// The sets (by index) in which something planned did not hold.
     pub broken: Vec<u64>,

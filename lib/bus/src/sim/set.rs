@@ -9,11 +9,8 @@ use diapason_random::Random;
 /// A bus and what is on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set {
-    /// The bus.
     pub bus: Bus,
-    /// Periodic endpoints.
     pub periodic: Vec<Periodic>,
-    /// Asynchronous endpoints.
     pub asyncs: Vec<Async>,
 }
 

@@ -23,13 +23,11 @@ struct Request {
 pub struct Observed {
     /// For each asynchronous endpoint the longest time of a transfer, in ps.
     pub longest: Vec<u64>,
-    /// Transfers that ended.
     pub transfers: u64,
     /// Slots in which periodic traffic took more than it may.
     pub overfull: u64,
     /// Packets that were on the bus at the end of a slot.
     pub crossed: u64,
-    /// Periodic transfers.
     pub periodic: u64,
     /// Requests that were still under way at the end, and had not been for their whole period.
     pub open: u64,

@@ -22,7 +22,6 @@ pub enum Health {
     Warning,
     /// Takes part, but destroys no frame of others and waits longer between its own.
     ErrorPassive,
-    /// Silent.
     BusOff,
 }
 
@@ -31,7 +30,6 @@ pub enum Health {
 pub struct Event {
     /// The end of the bit at which it happened.
     pub time: Nanos,
-    /// Where.
     pub node: NodeId,
     /// The kind of event.
     pub kind: EventKind,
@@ -44,49 +42,30 @@ pub enum EventKind {
     Sent {
         /// The request; none for babble.
         ticket: Option<Ticket>,
-        /// The frame.
         frame: Frame,
     },
     /// The node accepted another's frame: one bit before its end.
-    Received {
-        /// The frame.
-        frame: Frame,
-    },
+    Received { frame: Frame },
     /// A one-shot request ended without success.
     Dropped {
-        /// The request.
         ticket: Ticket,
         /// The error; none if arbitration was lost.
         error: Option<WireError>,
     },
     /// The node found an error and begins its error flag.
-    Error {
-        /// Which.
-        error: WireError,
-        /// Was it transmitting?
-        transmitting: bool,
-    },
+    Error { error: WireError, transmitting: bool },
     /// The node's health changed.
-    Health {
-        /// To this.
-        health: Health,
-        /// Transmit error counter.
-        transmit_errors: u16,
-        /// Receive error counter.
-        receive_errors: u16,
-    },
+    Health { health: Health, transmit_errors: u16, receive_errors: u16 },
 }
 
 /// The counts of a controller since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames sent.
     pub sent: u64,
     /// Frames accepted from the bus, before filters.
     pub received: u64,
     /// Times that arbitration was lost.
     pub lost: u64,
-    /// Errors found.
     pub errors: u64,
     /// Frames for a full inbox.
     pub overruns: u64,
@@ -131,7 +110,6 @@ pub enum Fault {
     /// Bit `bit` of the next frame, counted from start of frame with stuff bits, is seen inverted
     /// by the nodes of `seen_by` (bit *i* for node *i*; nodes above 63 see it if all ones).
     Flip {
-        /// Which bit.
         bit: u32,
         /// The nodes that see it wrong, as bits.
         seen_by: u64,

@@ -17,7 +17,6 @@ use diapason_abi::Nanos;
 const IDLE_BITS: u8 = 11;
 /// How many such runs end bus-off.
 const RECOVERY_RUNS: u16 = 128;
-/// Where bus-off begins.
 const SILENT: Phase = Phase::Recovering { runs: 0, bits: 0 };
 const FLAG_BITS: u8 = 6;
 const DELIMITER_BITS: u8 = 8;
@@ -45,7 +44,6 @@ pub struct Setup {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Six dominant bits.
     ActiveError,
     /// Recessive until six equal bits were seen.
     PassiveError,
@@ -55,7 +53,6 @@ pub(super) enum Signal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Switched off.
     Off,
     /// Bus-off, counting idle runs.
     Recovering {
@@ -69,7 +66,6 @@ pub(super) enum Phase {
     Idle,
     /// In a frame, its own or another's.
     Frame,
-    /// Sending a flag.
     Flag {
         signal: Signal,
         bits: u8,

@@ -7,10 +7,8 @@ use alloc::vec::Vec;
 /// One frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// None for babble.
     pub ticket: Option<Ticket>,
     pub frame: Frame,
-    /// Only one attempt.
     pub once: bool,
 }
 

@@ -12,11 +12,9 @@ pub enum Order {
 /// A range of bits. Bit `n` is bit `n % 8` of byte `n / 8`, counted from the least significant one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Its start.
     pub start: u16,
     /// Bits, 1 to 64.
     pub length: u8,
-    /// Their order.
     pub order: Order,
 }
 

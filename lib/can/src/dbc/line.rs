@@ -51,7 +51,6 @@ impl<'a> Iterator for Lines<'a> {
 
 /// The unread rest of a line, with the expected syntax.
 pub struct Cursor<'a> {
-    /// The line's number.
     pub line: usize,
     rest: &'a str,
     like: &'static str,

@@ -42,11 +42,8 @@ pub struct Dbc {
 /// A kind of frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// The identifier.
     pub id: Id,
-    /// The name.
     pub name: String,
-    /// Bytes of data.
     pub size: u16,
     /// In the order of the file.
     pub signals: Vec<Signal>,
@@ -55,7 +52,6 @@ pub struct Message {
 /// The interpretation of a signal's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
-    /// A whole number.
     Integer,
     /// A floating-point number of 32 bits.
     Single,
@@ -75,9 +71,7 @@ pub struct Selection {
 /// A value in a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signal {
-    /// The name.
     pub name: String,
-    /// Its bits.
     pub place: Place,
     /// Is its highest bit a sign?
     pub signed: bool,
@@ -98,7 +92,6 @@ pub struct Signal {
 /// The value of a signal in one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A number.
     Exact(Decimal),
     /// The bits of a floating-point number of 32 bits, before scale and offset.
     Single(u32),
@@ -109,9 +102,7 @@ pub enum Value {
 /// A signal and what it says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading<'a> {
-    /// The signal.
     pub signal: &'a Signal,
-    /// Its value.
     pub value: Value,
     /// The name of the value, if it has one.
     pub label: Option<&'a str>,

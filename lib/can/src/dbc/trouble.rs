@@ -6,9 +6,7 @@ use core::fmt;
 /// Why a file cannot be used: the line, counted from 1, and what is wrong there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DbcError {
-    /// The line.
     pub line: usize,
-    /// The trouble.
     pub what: DbcTrouble,
 }
 
@@ -17,7 +15,6 @@ pub struct DbcError {
 pub enum DbcTrouble {
     /// Something else is expected here.
     Expected {
-        /// The expected element.
         what: &'static str,
         /// The text found in its place.
         found: String,

@@ -24,9 +24,7 @@ use embedded_can::StandardId;
 
 /// Regions that five bits tell apart.
 pub const REGIONS: u64 = 32;
-/// Different high-speed messages.
 pub const HIGH_SPEED: u16 = 32;
-/// Different low-speed messages.
 pub const LOW_SPEED: u16 = 512;
 /// Different non-real-time messages. CAN forbids identifiers that begin with seven recessive bits
 /// (the paper says six, and counts 480): 16 of 512 are lost.
@@ -35,21 +33,16 @@ pub const NON_REAL_TIME: u16 = 496;
 /// Which of the three kinds an identifier is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// By deadline.
     HighSpeed {
         /// Region of its start-by time, from the start of the epoch.
         region: u8,
         /// Its rank among those of one region, and its name for receivers.
         code: u8,
     },
-    /// By rank.
     LowSpeed {
-        /// Its rank.
         priority: u16,
     },
-    /// Below all others.
     NonRealTime {
-        /// Its number.
         number: u16,
     },
 }
@@ -59,7 +52,6 @@ pub enum Class {
 pub enum MtsRefusal {
     /// A code, priority or number beyond what the class holds.
     TooMany {
-        /// The given value.
         given: u16,
         /// How many the class holds, counted from 0.
         holds: u16,

@@ -43,9 +43,7 @@ pub struct HighSpeed {
 /// All messages on one bus.
 #[derive(Clone, Debug)]
 pub struct MtsSet {
-    /// The bus.
     pub rate: BitRate,
-    /// Its epochs.
     pub epochs: Epochs,
     /// By code: the most urgent first.
     pub high: Vec<HighSpeed>,
@@ -60,19 +58,9 @@ pub struct MtsSet {
 pub enum Unmet {
     /// In a window of this length up to its start-by time the bus may have this much to do; a
     /// deadline later by the difference would do for this window.
-    Window {
-        /// The window.
-        window: Nanos,
-        /// The work.
-        work: Nanos,
-    },
+    Window { window: Nanos, work: Nanos },
     /// Its response may take this long, more than its deadline.
-    Response {
-        /// The longest response.
-        response: Nanos,
-        /// The deadline.
-        deadline: Nanos,
-    },
+    Response { response: Nanos, deadline: Nanos },
     /// It and what is above it fill the bus.
     Overload {
         /// In parts per million, rounded up.
@@ -84,22 +72,14 @@ pub enum Unmet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPromise {
     /// More messages than identifiers.
-    TooMany {
-        /// How many.
-        given: usize,
-        /// How many fit.
-        holds: usize,
-    },
+    TooMany { given: usize, holds: usize },
     /// A period of zero.
     NoPeriod {
         /// Which message of its class.
         index: usize,
     },
     /// A deadline that its frame and jitter fill, or beyond the reach of the epochs.
-    Deadline {
-        /// Which high-speed message.
-        index: usize,
-    },
+    Deadline { index: usize },
 }
 
 struct High {

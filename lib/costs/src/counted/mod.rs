@@ -1,4 +1,4 @@
-//! What kernel entries cost: two tables, filled from counts of the real kernel.
+//! The costs of kernel entries: two tables, filled from counts of the real kernel.
 //!
 //! An entry takes `before` up to the instant its clock is read and `after` from there until the
 //! chosen thread continues. The counts are the longest paths, in instructions, that `cargo xtask
@@ -14,14 +14,13 @@ use diapason_abi::{CallNumber, Nanos};
 /// Numbers of calls are below this.
 pub const CALLS: usize = 64;
 
-/// What a counted path begins with.
+/// The event with which a counted path begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelEntry {
     /// The first entry of all.
     Boot,
     /// The timer is due.
     Timer,
-    /// A device interrupts.
     Interrupt,
     /// A thread did what it may not.
     Fault,
@@ -122,8 +121,8 @@ impl Table {
         if path > limits.longest_path || longer(self.timer) > limits.longest_path {
             return Some("a path is longer than `PATH_INSTRUCTIONS_MAX`: shorten it");
         }
-        // What an interrupt does where it switches to nobody is a top half; where it does, a switch
-        // comes to it.
+        // An interrupt that switches to no other thread is a top half. If it does switch, the cost
+        // of a switch is added.
         if self.interrupt.staying + TRAP_FRAME > limits.top_half {
             return Some("an interrupt takes longer than a top half: raise `KERNEL.top_half`");
         }
@@ -143,7 +142,6 @@ impl Table {
 /// The instructions of everything that takes time besides declared work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// Picoseconds per instruction.
     per_instruction: u64,
     paths: &'static Table,
 }
@@ -152,7 +150,7 @@ pub struct Costs {
 /// The rest of the path is counted behind it, so this decides at what time an entry happens and
 /// not how long it takes.
 const BEFORE: u64 = 80;
-/// What the assembly around the path of a call adds to what is timed.
+/// The instructions that the assembly around the path of a call adds to the timed ones.
 const AROUND_CALL: u64 = 64;
 /// The same around other entries, which keep and restore every register, and the way from the due
 /// instant to their first instruction.
@@ -160,7 +158,7 @@ const AROUND: u64 = 120;
 /// The program's own instructions from one trap to the next.
 const USER: u64 = 60;
 
-// What surrounds an entry is no shorter than what the assembly of an interrupt takes.
+// The assembly around an entry is no shorter than that of an interrupt.
 const _: () = assert!(AROUND >= TRAP_FRAME);
 
 impl Costs {
@@ -182,7 +180,7 @@ impl Costs {
         Nanos(instructions.saturating_mul(self.per_instruction).div_ceil(1_000))
     }
 
-    /// What an entry of this kind costs, if the same thread goes on (`stays`) or not.
+    /// Returns the cost of an entry of this kind, if the same thread continues (`stays`) or not.
     #[must_use]
     pub fn of(&self, entry: KernelEntry, stays: bool) -> Cost {
         let longest = match entry {
@@ -228,7 +226,7 @@ impl Costs {
         USER
     }
 
-    /// Reading the clock.
+    /// Returns the cost of reading the clock.
     #[must_use]
     pub const fn clock(&self) -> u64 {
         12

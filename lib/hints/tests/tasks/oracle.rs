@@ -14,7 +14,6 @@ const STEPS_MAX: usize = 200;
 enum Code {
     Wait(usize),
     Lock(usize),
-    /// `flag = read()`.
     Set(usize),
     If(usize, Vec<Code>, Vec<Code>),
     /// A condition that only the run decides.

@@ -12,7 +12,6 @@ use diapason_abi::Nanos;
 pub struct Link<'a> {
     /// Longest time per message, waking included.
     pub message: Nanos,
-    /// Where it runs.
     pub service: &'a dyn Service,
 }
 

@@ -312,7 +312,6 @@ fn batches(
     Err(Refusal::Endless { what: What::User, beyond: value })
 }
 
-/// D_any, or D_merge.
 fn whatever_before(service: &dyn Service, work: Nanos, merges: bool) -> Nanos {
     match work {
         Nanos::ZERO => Nanos::ZERO,

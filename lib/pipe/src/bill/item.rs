@@ -11,17 +11,13 @@ pub enum What {
     Taken,
     /// A transfer to be possible: for one that is in progress, and for requests to come back.
     Request,
-    /// The transfer.
     Bus,
-    /// The interrupt.
     Moderation,
     /// The kernel to see the interrupt.
     TopHalf,
     /// The driver's bottom half, on an I/O VCPU.
     BottomHalf,
-    /// The driver's thread.
     Driver,
-    /// The user's thread.
     User,
     /// The device to put it on its own bus.
     Drain,
@@ -82,18 +78,15 @@ impl What {
 /// Why a value holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
-    /// It was given.
     Given,
     /// Enough requests are queued: at most the transfers before it are waited for.
     EnoughQueued {
-        /// So many are.
         queued: u64,
         /// So many have to be.
         needed: u64,
     },
     /// Too few requests are queued: one comes back after a round of all stages.
     Round {
-        /// So many are.
         queued: u64,
         /// So many would have to be.
         needed: u64,
@@ -120,11 +113,9 @@ pub enum Basis {
 /// One line of a bill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// The stage.
     pub what: What,
     /// How long at most.
     pub value: Nanos,
-    /// Why.
     pub basis: Basis,
 }
 

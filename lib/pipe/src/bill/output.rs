@@ -28,7 +28,6 @@ pub struct Sender<'a> {
     pub work: Work,
     /// Longest time for one transfer that has ended, its interrupt included.
     pub ended: Nanos,
-    /// Where it runs.
     pub service: &'a dyn Service,
 }
 

@@ -21,7 +21,6 @@ pub struct Look<'a> {
     pub rest: Nanos,
     /// The longest time of a look.
     pub work: Nanos,
-    /// Where it runs.
     pub service: &'a dyn Service,
 }
 
@@ -35,7 +34,6 @@ pub struct Pump<'a> {
     /// Transfers of one message each that are open at once, and the longest time from the begin of
     /// one until another has begun in its place.
     pub transfers: u64,
-    /// See `transfers`.
     pub round: Nanos,
     /// Messages of all channels that are taken out of rings and have no transfer yet, at most.
     pub ahead: u64,

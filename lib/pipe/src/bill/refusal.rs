@@ -23,7 +23,6 @@ pub enum Refusal {
     /// A stage gets less than it needs in the long run. In millionths: for a stage on a
     /// processor, of its time; for transfers and the device, messages per second.
     TooSlow {
-        /// Which.
         what: What,
         /// The needed amount, rounded up.
         wanted: u64,
@@ -33,7 +32,6 @@ pub enum Refusal {
     /// Rounds of requests, or batches of the user, become longer without end, although no stage is
     /// too slow alone.
     Endless {
-        /// Which.
         what: What,
         /// The value reached when the search was given up.
         beyond: Nanos,

@@ -25,9 +25,7 @@ pub struct Hop<'a> {
 /// When a message is there for the first thread, after it arrived at the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before {
-    /// At least.
     pub shortest: Nanos,
-    /// At most.
     pub longest: Nanos,
     /// The longest that the first thread then takes, if more is known of it than of the others:
     /// [`input`](super::input()) knows how often it is woken.

@@ -21,7 +21,6 @@ pub(super) enum Queued {
 /// when transfer i − 1 has ended and the request of transfer i − n is back: for i ≤ n at s + round
 /// at the latest, as that one began before s.
 pub(super) struct Sampling {
-    /// n.
     pub(super) queued: u64,
     pub(super) round: Nanos,
     pub(super) bus: Transfers,

@@ -65,9 +65,7 @@ impl Service for Merging<'_> {
 /// budget is used within one period of becoming eligible. R := T, whatever the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promised {
-    /// C.
     pub budget: Nanos,
-    /// T.
     pub period: Nanos,
     /// Places in its list of replenishments; `u32::MAX` for an I/O VCPU, which needs no list.
     pub chunks: u32,

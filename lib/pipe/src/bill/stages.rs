@@ -36,9 +36,7 @@ pub struct Interrupts {
 /// An interrupt that takes the processor for `cost`, at most once per `gap`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// τ.
     pub gap: Nanos,
-    /// h.
     pub cost: Nanos,
 }
 
@@ -75,7 +73,6 @@ pub struct Work {
     pub activation: Nanos,
     /// Per transfer, that it is requested again included.
     pub transfer: Nanos,
-    /// Per message.
     pub message: Nanos,
 }
 
@@ -90,7 +87,6 @@ impl Work {
 /// When a stage passes on what it handled: messages, and requests that are queued again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Telling {
-    /// After each transfer.
     Each,
     /// When it has handled everything that had ended when it began.
     All,
@@ -103,7 +99,6 @@ pub struct Stage<'a> {
     pub work: Work,
     /// When it passes that on.
     pub telling: Telling,
-    /// Where.
     pub service: &'a dyn Service,
 }
 
@@ -125,7 +120,6 @@ pub struct User<'a> {
     pub wake: Nanos,
     /// When it is done with a message.
     pub taking: Taking,
-    /// Where it runs.
     pub service: &'a dyn Service,
 }
 
@@ -134,7 +128,6 @@ pub struct User<'a> {
 pub struct Stages<'a> {
     /// Transfers from the device.
     pub bus: Transfers,
-    /// Their interrupts.
     pub interrupts: Interrupts,
     /// The stage that handles ended transfers.
     pub bottom_half: Stage<'a>,
@@ -148,7 +141,6 @@ pub struct Stages<'a> {
 /// together.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'a> {
-    /// Of each channel.
     pub channels: &'a [&'a [Bucket]],
     /// Which of them is the pipe's own.
     pub own: usize,

@@ -8,7 +8,6 @@ use diapason_abi::Nanos;
 
 /// Steps looked at one by one; beyond, the line above them serves as the bound.
 const STEPS_MAX: u32 = 1_024;
-/// No further step.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Most events of a kind in a closed window.

@@ -26,7 +26,6 @@ type Values = [u64; MEASURED_VALUES];
 pub struct Reported {
     /// The time at which it was written.
     pub at: Nanos,
-    /// The measurement.
     pub said: Measurement,
 }
 

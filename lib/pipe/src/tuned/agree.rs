@@ -30,7 +30,6 @@ pub struct Terms {
     /// How long it takes beyond the bill if its messages go on to the device, else zero; and until
     /// the driver has taken a message that goes to the device. Whole bills would be a lot to carry.
     pub onward: Nanos,
-    /// See `onward`.
     pub taken: Nanos,
     /// The papers' bound, equation 9, with the same parameters; zero of a pipe to a device.
     pub equation_nine: Nanos,
@@ -56,7 +55,6 @@ pub struct Agreement<const N: usize> {
 }
 
 impl<const N: usize> Agreement<N> {
-    /// Without pipes.
     pub(super) fn idle(driver: &Driver) -> Agreement<N> {
         let receiver = driver.receiver.map_or(Nanos::ZERO, |receiver| receiver.budget.0);
         Agreement { share: driver.io.least, receiver, pipes: [None; N] }

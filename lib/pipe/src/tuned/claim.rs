@@ -19,9 +19,7 @@ pub(super) struct Wish {
 /// The use that a pipe makes of its channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// It reads.
     Reads,
-    /// It writes.
     Writes,
     /// It reads, and what it read is written: to this channel, in this place of the endpoint.
     Passes(u8, usize),

@@ -21,16 +21,13 @@ pub enum Wanted {
     Open(Route, Qos),
     /// Other terms for its pipe.
     Change(Qos),
-    /// None any more.
     Close,
 }
 
 /// A question, and the number by which it is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The number.
     pub token: u32,
-    /// The request.
     pub wanted: Wanted,
 }
 
@@ -61,9 +58,7 @@ pub struct Granted {
 pub enum Outcome {
     /// The pipe is open on these terms.
     Granted(Granted),
-    /// Nothing has changed.
     Refused(Refused),
-    /// It is closed.
     Closed,
 }
 
@@ -109,7 +104,6 @@ impl<const N: usize> Pen<N> {
     }
 }
 
-/// Reads them.
 struct Eyes<'a>(&'a [u8]);
 
 impl Eyes<'_> {

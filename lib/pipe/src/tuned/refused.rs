@@ -29,28 +29,16 @@ pub enum Reason {
     Nothing,
     /// The buffer does not hold one message.
     SmallBuffer {
-        /// Bytes asked for.
         buffer: u64,
         /// Bytes of a message.
         packet: u64,
     },
     /// No pipe of this endpoint has so large a buffer.
-    LargeBuffer {
-        /// Bytes asked for.
-        buffer: u64,
-        /// Most bytes.
-        most: u64,
-    },
+    LargeBuffer { buffer: u64, most: u64 },
     /// The pipes together, or one to a channel, want more than the device can do, in bits a second.
-    Device {
-        /// The requested rate.
-        wanted: u64,
-        /// The possible rate.
-        given: u64,
-    },
+    Device { wanted: u64, given: u64 },
     /// Latency less than what it takes whatever period the thread may have.
     Latency {
-        /// The requested time.
         wanted: Nanos,
         /// The sum of the fixed parts.
         fixed: Nanos,
@@ -78,23 +66,12 @@ pub enum Reason {
     Rate {
         /// The requested amount, rounded up.
         wanted: u64,
-        /// The most.
         declared: u64,
     },
     /// More messages at once than the description lets it have.
-    Burst {
-        /// The requested amount.
-        wanted: u64,
-        /// The most.
-        declared: u64,
-    },
+    Burst { wanted: u64, declared: u64 },
     /// A larger C than the description lets its thread have.
-    Budget {
-        /// The requested time.
-        wanted: Nanos,
-        /// The most.
-        declared: Nanos,
-    },
+    Budget { wanted: Nanos, declared: Nanos },
     /// A stage is too slow.
     Stage(Refusal),
     /// The processor has no room for all threads of the endpoint.
@@ -123,7 +100,6 @@ pub enum WouldFit {
 pub struct Refused {
     /// Which of the endpoint's pipes it fails for: the new one, or one that is open.
     pub pipe: usize,
-    /// Why.
     pub reason: Reason,
     /// The nearest request that fits.
     pub would_fit: WouldFit,

@@ -24,7 +24,6 @@ pub struct Attributes {
 /// How the share of the endpoint's I/O VCPU may grow, in millionths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shares {
-    /// With few pipes.
     pub least: u32,
     /// The most that the device may take.
     pub most: u32,
@@ -81,9 +80,7 @@ pub struct Outward {
 pub struct Driver {
     /// The abilities of the device.
     pub attributes: Attributes,
-    /// Its transfers.
     pub bus: Transfers,
-    /// Their interrupts.
     pub interrupts: Interrupts,
     /// The work of the bottom half, and when it passes results on.
     pub bottom_half: (Work, Telling),

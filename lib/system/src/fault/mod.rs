@@ -22,17 +22,16 @@ const TIME_MAX: u64 = 1_000_000_000_000_000;
 /// Something that goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// When.
     pub at_ns: u64,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// A number of a USB device, of a device (the controller), or of a process; 0 for the host.
     pub target: usize,
-    /// What the kind asks for, in its order: times in ns, and numbers.
+    /// The arguments of the kind, in its order: times in ns, and numbers.
     pub arguments: [u64; 2],
 }
 
-/// What can go wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FaultKind {
     /// A device is pulled, and plugged in again so much later.
@@ -67,7 +66,7 @@ pub enum FaultKind {
     ControllerError,
     /// The controller writes to memory that nobody has.
     StrayDma,
-    /// What a process does takes so many times as long as declared.
+    /// The work of a process takes so many times as long as declared.
     Overrun,
     /// A thread of a process executes an invalid instruction.
     Crash,
@@ -75,18 +74,15 @@ pub enum FaultKind {
     Reboot,
 }
 
-/// What a fault happens to.
+/// The target of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultTarget {
-    /// A `[[usb]]` device.
     Usb,
     /// A `[[usb]]` device that is a CAN interface.
     Can,
     /// A `[[device]]` that is a USB controller.
     Controller,
-    /// A `[[process]]`.
     Process,
-    /// The whole host.
     Host,
 }
 
@@ -111,7 +107,7 @@ impl FaultTarget {
     }
 }
 
-/// What a kind asks for besides its target.
+/// An argument of a kind besides its target.
 struct Argument {
     key: &'static str,
     /// A time in ns, or a number.
@@ -167,7 +163,7 @@ const KINDS: [Row; 19] = [
 ];
 
 impl FaultKind {
-    /// Every kind.
+    /// Returns every kind of fault.
     pub fn all() -> impl Iterator<Item = FaultKind> {
         KINDS.iter().map(|row| row.0)
     }
@@ -178,7 +174,7 @@ impl FaultKind {
         self.row().1
     }
 
-    /// What it happens to.
+    /// Returns the target of the fault.
     #[must_use]
     pub fn target(self) -> FaultTarget {
         self.row().2
@@ -208,7 +204,7 @@ pub(crate) fn fault(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredFault> 
     let kind = table.choice("what", &words(), "");
     let Some(kind) = kind else {
         table.missing("what", "add `what = \"unplug\"`, or another fault");
-        // What else belongs here depends on it.
+        // The other keys depend on it.
         return None;
     };
     let target = kind.value.target().key().and_then(|key| {
@@ -240,7 +236,7 @@ fn argued(table: &mut Table<'_, '_>, argument: &Argument) -> u64 {
     found.map(|value| value.value).or(argument.default).unwrap_or(0)
 }
 
-/// What faults can happen to, by name.
+/// The possible targets of faults, by name.
 struct Targets<'a> {
     plugs: Vec<(&'a str, Option<UsbModel>)>,
     /// Devices that are no controllers have no name here.

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a sound description, programs, and how to ask.
+//! The common parts of this crate's tests: a sound description, programs, and how to ask.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -45,7 +45,7 @@ pub fn program_named(name: &str) -> Vec<u8> {
     file
 }
 
-/// What the program of process number `index` is told in an archive.
+/// Returns the settings of process number `index` in an archive.
 pub fn told(archive: &[u8], index: usize) -> Settings {
     let archive = Archive::parse(archive).unwrap();
     let record = archive.processes().nth(index).unwrap();

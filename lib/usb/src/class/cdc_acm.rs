@@ -21,7 +21,6 @@ const SET_LINE_CODING: u8 = 0x20;
 const SET_CONTROL_LINES: u8 = 0x22;
 /// The notification of the line's state.
 const SERIAL_STATE: u8 = 0x20;
-/// Communication, abstract control.
 const CLASS: [u8; 2] = [2, 2];
 /// Its protocol if it is the vendor's own: something else than a line (network devices with RNDIS).
 const FOREIGN: u8 = 0xff;
@@ -29,7 +28,6 @@ const FOREIGN: u8 = 0xff;
 /// How bytes are sent on the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineCoding {
-    /// Bits per second.
     pub rate: u32,
     /// 0: one stop bit, 1: one and a half, 2: two.
     pub stop_bits: u8,
@@ -57,11 +55,9 @@ impl LineCoding {
 pub struct SerialState(pub u16);
 
 impl SerialState {
-    /// Carrier detected.
     pub const CARRIER: u16 = 1;
     /// The other side is ready.
     pub const READY: u16 = 1 << 1;
-    /// Bytes were lost.
     pub const OVERRUN: u16 = 1 << 6;
 }
 
@@ -72,9 +68,7 @@ pub enum Event<'a> {
     Opened,
     /// The device does not do line codings; the line is used as it is.
     CodingRefused,
-    /// Bytes came.
     Data(&'a [u8]),
-    /// The line's state.
     State(SerialState),
     /// The line cannot be used.
     Failed,

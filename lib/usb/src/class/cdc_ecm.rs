@@ -20,11 +20,9 @@ pub const FRAME_MAX: u32 = 1514;
 pub const FRAME_HEAD: u32 = 14;
 /// Transfers of a direction that are pending at once.
 const DEPTH: usize = 8;
-/// Communication, Ethernet.
 const CLASS: [u8; 2] = [2, 6];
 /// Descriptor of the class that says which text is the address, and how long frames are.
 const ETHERNET: u8 = 15;
-/// Its bytes.
 const ETHERNET_BYTES: usize = 13;
 /// The address as a text: two bytes, then twelve digits of two bytes.
 const ADDRESS_TEXT: u16 = 2 + 24;
@@ -42,23 +40,18 @@ const SPEED: u8 = 0x2a;
 pub enum Event {
     /// Frames flow from now on.
     Opened {
-        /// The device's address.
         address: [u8; 6],
     },
     /// The network is there, or not. A device need not say it.
     Connected(bool),
-    /// Bits per second.
     Speed {
-        /// From the network.
         down: u32,
-        /// To the network.
         up: u32,
     },
     /// A frame came to this place.
     Came {
         /// As it was lent.
         place: u32,
-        /// Of the frame.
         bytes: u32,
     },
     /// The received bytes were no frame; their memory is lent again.

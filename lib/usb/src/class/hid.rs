@@ -28,7 +28,6 @@ const OUTPUT_REPORT: u16 = 2 << 8;
 pub enum Event {
     /// The keyboard is listened to.
     Opened,
-    /// A key.
     Key {
         /// Its usage on the keyboard page: 4 is A, 0xe0 is left control.
         usage: u8,

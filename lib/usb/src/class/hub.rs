@@ -47,33 +47,26 @@ const SUPER_CONFIG_ERROR: (u16, u16) = (1 << 7, 26);
 /// An event of the hub; ports count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The hub works.
     Ready(descriptor::Hub),
     /// Something is there and stays.
     Connected {
-        /// Where.
         port: u8,
     },
     /// A reset ended well: the device answers at address 0.
     Enabled {
-        /// Where.
         port: u8,
-        /// How fast.
         speed: Speed,
     },
     /// A reset did not end well.
     NotEnabled {
-        /// Where.
         port: u8,
     },
     /// The device is gone, or does not answer any more.
     Disconnected {
-        /// Where.
         port: u8,
     },
     /// Too much current: the port is off.
     OverCurrent {
-        /// Where.
         port: u8,
     },
     /// The hub does not work.
@@ -103,7 +96,6 @@ enum Step {
     Depth,
     Describe,
     Power(u8),
-    /// Until then.
     Settle(Nanos),
     /// Nothing: look for what is to be done.
     Watch,

@@ -18,7 +18,6 @@ pub use super::flow::LANE_ROOM as ROOM;
 const DEPTH: usize = 8;
 /// The other side has so long to take a message before it counts as gone.
 pub const PEER_TIME: Nanos = Nanos::from_millis(100);
-/// Diagnostic device, debug.
 const DEBUG: [u8; 2] = [0xdc, 2];
 /// A cable's class is its vendor's own.
 const CABLE: u8 = 0xff;
@@ -33,7 +32,6 @@ pub enum Event {
     Came {
         /// As it was lent.
         place: u32,
-        /// Of the message.
         bytes: u32,
     },
     /// The message in this place is on the other side, or in the cable.

@@ -68,29 +68,17 @@ pub trait Class: 'static {
 pub enum Request<'a> {
     /// A control transfer. `data` goes to the device; it is empty if the device answers.
     Control {
-        /// The request.
         setup: Setup,
         /// The data of the request.
         data: &'a [u8],
     },
     /// As many bytes from an endpoint, or fewer. Of an isochronous one: what one interval brings.
-    In {
-        /// Its address.
-        endpoint: u8,
-        /// At most.
-        length: usize,
-    },
+    In { endpoint: u8, length: usize },
     /// These bytes to an endpoint; none is a packet without data.
-    Out {
-        /// Its address.
-        endpoint: u8,
-        /// The bytes.
-        data: &'a [u8],
-    },
+    Out { endpoint: u8, data: &'a [u8] },
     /// Bytes between an endpoint and memory that is shared with a client, which nobody copies. The
     /// endpoint's address says which way they go. Ends with [`Class::landed`].
     Shared {
-        /// Its address.
         endpoint: u8,
         /// Where they are or go, as the shell's client counts.
         place: u32,
@@ -99,18 +87,10 @@ pub enum Request<'a> {
     },
     /// Make a halted endpoint work again: in the controller, and with `CLEAR_FEATURE` in the
     /// device. Ends like a transfer of that endpoint.
-    Recover {
-        /// Its address.
-        endpoint: u8,
-    },
+    Recover { endpoint: u8 },
     /// Choose an alternate setting: reserve its bandwidth, configure its endpoints, tell the
     /// device. Ends like a control transfer.
-    Alternate {
-        /// The interface.
-        interface: u8,
-        /// Its setting.
-        alternate: u8,
-    },
+    Alternate { interface: u8, alternate: u8 },
     /// End all that is pending on an endpoint.
     Cancel {
         /// Its address; 0 for control.

@@ -106,7 +106,6 @@ pub fn bos(capabilities: &[(u8, &[u8])]) -> Vec<u8> {
 /// An endpoint; made by [`bulk`], [`interrupt`] and [`isochronous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Endpoint {
-    /// Number and direction.
     pub address: u8,
     /// Transfer type, and for isochronous endpoints how they synchronise.
     pub attributes: u8,

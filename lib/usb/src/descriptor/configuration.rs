@@ -12,7 +12,6 @@ use crate::setup::descriptor_type::{
 pub struct Header {
     /// Bytes of the whole set.
     pub total: u16,
-    /// How many interfaces.
     pub interfaces: u8,
     /// The value that selects it.
     pub value: u8,
@@ -130,7 +129,6 @@ impl<'a> Configuration<'a> {
 pub struct Association {
     /// The first of them.
     pub first: u8,
-    /// How many.
     pub count: u8,
     /// Class, subclass and protocol of the whole.
     pub class: [u8; 3],
@@ -149,9 +147,7 @@ impl Association {
 /// One setting of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface<'a> {
-    /// Which interface.
     pub number: u8,
-    /// Which setting.
     pub alternate: u8,
     /// Class, subclass and protocol.
     pub class: [u8; 3],

@@ -11,17 +11,13 @@ pub struct Device {
     pub usb: u16,
     /// Class; 0 if the interfaces say it.
     pub class: u8,
-    /// Subclass.
     pub subclass: u8,
-    /// Protocol.
     pub protocol: u8,
     /// Bytes of a packet of the control endpoint.
     pub packet: u16,
-    /// The vendor id.
     pub vendor: u16,
     /// The product id that the vendor assigned.
     pub product: u16,
-    /// Its version.
     pub version: u16,
     /// Text indices of manufacturer, product and serial number; 0 is none.
     pub texts: [u8; 3],

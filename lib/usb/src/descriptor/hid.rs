@@ -44,7 +44,6 @@ impl Hid {
 pub struct Item {
     /// Tag and type, without the size.
     pub tag: u8,
-    /// Its data, zero-extended.
     pub value: u32,
 }
 

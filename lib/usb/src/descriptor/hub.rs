@@ -7,7 +7,6 @@ use diapason_abi::Nanos;
 /// A hub descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hub {
-    /// Of super speed?
     pub superspeed: bool,
     /// How many ports, from 1.
     pub ports: u8,

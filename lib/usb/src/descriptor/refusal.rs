@@ -15,15 +15,9 @@ pub struct Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Its length is less than its kind needs.
-    Short {
-        /// The stated length.
-        length: usize,
-        /// The needed length.
-        needed: usize,
-    },
+    Short { length: usize, needed: usize },
     /// It goes on after the end of what was read.
     PastEnd {
-        /// The stated length.
         length: usize,
         /// The bytes that are left.
         left: usize,
@@ -38,7 +32,6 @@ pub enum Reason {
     InterfaceNumber(u8),
     /// The interfaces are not as many as the configuration says.
     InterfacesMissing {
-        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,
@@ -51,7 +44,6 @@ pub enum Reason {
     Orphan,
     /// The endpoints are not as many as the interface says.
     EndpointCount {
-        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,
@@ -78,7 +70,6 @@ pub enum Reason {
     Text(u8),
     /// The capabilities are not as many as said.
     Capabilities {
-        /// The stated value.
         said: u8,
         /// How many there are.
         found: u8,

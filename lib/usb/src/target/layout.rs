@@ -29,11 +29,8 @@ pub(super) const fn ring_at(way: Way) -> u64 {
 /// The identity that the other computer reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Vendor.
     pub vendor: u16,
-    /// Product.
     pub product: u16,
-    /// Version.
     pub version: u16,
     /// The protocol number: 0 is the vendor's own.
     pub protocol: u8,

@@ -28,7 +28,6 @@ use rings::Ring;
 pub enum Way {
     /// To the other computer.
     Out,
-    /// From it.
     In,
 }
 
@@ -41,7 +40,6 @@ pub enum Told {
     Left,
     /// A message moved, or was lost on the way.
     Done {
-        /// Which way.
         way: Way,
         /// As it was queued.
         cookie: u64,

@@ -12,7 +12,6 @@ pub trait Mmio {
     fn length(&self) -> u64;
     /// Reads the word at `offset` of the controller's first BAR.
     fn read32(&mut self, offset: u64) -> u32;
-    /// Writes it.
     fn write32(&mut self, offset: u64, value: u32);
 }
 
@@ -25,7 +24,6 @@ pub trait Mmio {
 pub trait Dma {
     /// The bus address of offset 0, a multiple of 4096.
     fn base(&self) -> u64;
-    /// Bytes.
     fn length(&self) -> u64;
     /// Reads a word, acquiring.
     fn load(&self, offset: u64) -> u32;
@@ -40,9 +38,7 @@ pub trait Dma {
 /// A piece of a client's memory, for the controller to read or write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Buffer {
-    /// Bus address.
     pub address: u64,
-    /// Bytes.
     pub length: u32,
 }
 

@@ -12,13 +12,9 @@ use diapason_bus::{
 /// The bus instances of a controller: one for each speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buses {
-    /// 1.5 Mbit/s.
     pub low: Bus,
-    /// 12 Mbit/s.
     pub full: Bus,
-    /// 480 Mbit/s.
     pub high: Bus,
-    /// 5 Gbit/s.
     pub superspeed: Bus,
     /// Do control endpoints count, which are silent most of the time?
     pub control: bool,
@@ -73,7 +69,6 @@ impl EndpointPlan {
     }
 }
 
-/// The schedules.
 #[derive(Debug)]
 pub(super) struct Budget {
     schedulers: [Scheduler; 4],

@@ -56,7 +56,6 @@ pub(super) struct UnderWay {
     pub aborting: bool,
 }
 
-/// The command ring.
 #[derive(Debug)]
 pub(super) struct Commands {
     ring: Ring,

@@ -13,7 +13,6 @@ pub(super) const DEPTH_MAX: u8 = 5;
 /// The hub's properties that matter to devices behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HubPlan {
-    /// Ports.
     pub ports: u8,
     /// Think time of its translator as in the hub descriptor, 0 to 3.
     pub think_time: u8,
@@ -38,31 +37,28 @@ pub(super) struct Place {
 /// The step that is under way for a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// No device.
     Free,
-    /// Enable Slot.
     Enable,
     /// Address Device with the address held back, after it failed at once.
     Block,
     /// Eight bytes of the device descriptor at address 0 (`early`) or at the device's own.
-    Eight { early: bool },
+    Eight {
+        early: bool,
+    },
     /// Evaluate Context with the right packet size, and what follows.
-    Evaluate { early: bool },
-    /// Address Device.
+    Evaluate {
+        early: bool,
+    },
     Address,
-    /// The device descriptor.
     Descriptor,
     /// The first nine bytes of the configuration.
     Header,
-    /// All of it.
     Configuration,
     /// It waits for the client, or runs.
     Idle,
     /// Configure Endpoint, and the request that tells the device.
     Configure(Option<Setup>),
-    /// That request.
     Request(Setup),
-    /// Disable Slot.
     Leave,
 }
 
@@ -96,7 +92,6 @@ pub(super) struct Device {
     pub blocked: bool,
     /// Which configuration is read, from 0.
     pub number: u8,
-    /// Its bytes.
     pub total: u16,
     pub descriptor: [u8; DEVICE_BYTES as usize],
     /// The client knows of it.

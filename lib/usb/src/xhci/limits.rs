@@ -21,7 +21,6 @@ pub struct Limits {
     pub blocks: u16,
     /// Transfers queued or finished and not yet taken, all together.
     pub transfers: u16,
-    /// Interrupters used.
     pub interrupters: u16,
     /// Blocks of each event ring: a power of two up to 4096 with room for two events of each
     /// transfer, one of each port and a few more, so that it cannot overflow.
@@ -108,9 +107,7 @@ impl Limits {
 /// A range of bus addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
-    /// Where it begins.
     pub base: u64,
-    /// Bytes.
     pub length: u64,
 }
 

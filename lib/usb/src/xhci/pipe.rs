@@ -45,29 +45,22 @@ pub(super) struct Queued {
 pub(super) struct Span {
     /// Bytes of the transfer before it.
     pub before: u32,
-    /// Its own.
     pub length: u32,
 }
 
 /// The steps that an endpoint needs before its doorbell may be rung again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// Nothing.
     Running,
-    /// Stop Endpoint.
     Stop,
-    /// Reset Endpoint.
     Reset,
-    /// Set Dequeue Pointer.
     Move,
-    /// `CLEAR_FEATURE(ENDPOINT_HALT)`.
     Clear,
 }
 
 /// The change of an endpoint at the next Configure Endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wish {
-    /// It runs.
     Run,
     /// It has no place in the schedule, for now.
     Rest(Refusal),

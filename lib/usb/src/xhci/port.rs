@@ -28,17 +28,14 @@ pub(super) enum Phase {
     Debounce,
     /// It is being reset.
     Reset,
-    /// It was.
     Recover,
     /// It has a device.
     InUse,
     /// The device at the port does not work.
     Broken,
-    /// Too much current.
     OverCurrent,
 }
 
-/// A root port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
     pub usb3: bool,

@@ -19,7 +19,6 @@ pub struct TransferId(pub u64);
 /// How a transfer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// All of it.
     Done,
     /// The device sent less, and that was all.
     Short,
@@ -31,7 +30,6 @@ pub enum Outcome {
     Transaction,
     /// Its service interval passed without it (isochronous).
     Missed,
-    /// By [`cancel`](super::Controller::cancel).
     Cancelled,
     /// The bus schedule has no room for its endpoint any more.
     Unscheduled,
@@ -48,7 +46,6 @@ pub enum Outcome {
 /// A finished transfer: its memory is the client's again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finished {
-    /// Which.
     pub transfer: TransferId,
     /// The number that the client chose for it.
     pub cookie: u64,
@@ -56,7 +53,6 @@ pub struct Finished {
     pub device: DeviceId,
     /// Endpoint address; 0 for control transfers.
     pub endpoint: u8,
-    /// How it ended.
     pub outcome: Outcome,
     /// Bytes that went over the wire (of the data stage, for control transfers).
     pub actual: u32,
@@ -114,9 +110,7 @@ pub enum Death {
 pub enum Notice {
     /// A device is there and its descriptors are read: configure it.
     Found {
-        /// Its name.
         device: DeviceId,
-        /// Its speed.
         speed: Speed,
         /// Root port, from 1.
         port: u8,
@@ -133,18 +127,15 @@ pub enum Notice {
     Stopped {
         /// The device of the port.
         device: DeviceId,
-        /// Its address.
         endpoint: u8,
     },
     /// A device was announced as found and is gone; its transfers were reported.
     Gone(DeviceId),
     /// Something at this root port and route does not work; it stays off until it is plugged again.
     Failed {
-        /// Root port.
         port: u8,
         /// Hub ports on the way.
         route: u32,
-        /// Why.
         cause: Cause,
     },
     /// Too much current was drawn at a root port.
@@ -164,7 +155,6 @@ pub enum Refused {
     NoEndpoint,
     /// No such transfer, or it is finished already.
     NoTransfer,
-    /// No such interrupter.
     NoInterrupter,
     /// Not now: the ring or a pool is full, or a change is under way.
     Busy,
@@ -184,7 +174,6 @@ pub enum Refused {
 /// Counts of errors that the driver dealt with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Events handled.
     pub events: u64,
     /// Events that name nothing that is under way: dropped.
     pub spurious: u64,
@@ -209,10 +198,8 @@ pub struct Counters {
 /// The remaining room of the pools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pools {
-    /// Devices.
     pub devices: usize,
     /// Endpoints besides control endpoints.
     pub pipes: usize,
-    /// Transfers.
     pub transfers: usize,
 }

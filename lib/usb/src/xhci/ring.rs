@@ -8,7 +8,6 @@ use crate::trb::{BYTES, Kind, Trb, bit};
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     offset: u64,
-    /// Without the link.
     blocks: u16,
     enqueue: u16,
     cycle: bool,

@@ -14,11 +14,8 @@ pub enum Waiting {
     HandOver,
     /// The controller is ready to be told anything.
     Ready,
-    /// It halts.
     Halt,
-    /// Its reset ends.
     Reset,
-    /// It runs.
     Run,
 }
 
@@ -29,7 +26,6 @@ pub enum State {
     Stopped,
     /// It starts; the time is the end of patience.
     Starting(Waiting, Nanos),
-    /// It runs.
     Running,
     /// It died and is being halted; transfers are reported when it is.
     Dying(Death, Nanos),
@@ -42,11 +38,8 @@ pub enum State {
 pub struct Capabilities {
     /// Version, 0x110 for 1.1.
     pub version: u16,
-    /// Device slots.
     pub slots: u8,
-    /// Interrupters.
     pub interrupters: u16,
-    /// Root ports.
     pub ports: u8,
     /// Bytes of a context: 32 or 64.
     pub context: u64,

@@ -14,7 +14,6 @@ use crate::setup::{Setup, request};
 pub struct Request<'a> {
     /// The device to transfer with.
     pub device: DeviceId,
-    /// Endpoint address.
     pub endpoint: u8,
     /// Where the data is or goes; none at all is a packet without bytes. The memory is the
     /// controller's until the transfer is reported.

@@ -13,7 +13,6 @@ pub enum Asked {
     Control(Setup, Vec<u8>),
     In(usize),
     Out(Vec<u8>),
-    /// Place and length.
     Shared(u32, usize),
     Recover,
     Alternate(u8, u8),

@@ -44,7 +44,6 @@ pub struct Seen {
     /// Packets of the sensor, and the longest time that one took.
     pub packets: u64,
     pub slowest: Nanos,
-    /// Time that passed.
     pub time: Nanos,
 }
 

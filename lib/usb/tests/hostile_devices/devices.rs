@@ -18,7 +18,6 @@ use diapason_random::Random;
 use diapason_usb::setup::descriptor_type;
 use std::rc::Rc;
 
-/// A sound device.
 fn sound(random: &mut Random) -> Box<dyn Device> {
     match random.below(8) {
         0 => Box::new(Keyboard::typing(Nanos::from_millis(10), 10_000)),

@@ -45,7 +45,6 @@ pub struct Shell {
     halted: u32,
     pub works: bool,
     pub gone: bool,
-    /// Transfers that ended.
     pub ended: u64,
 }
 

@@ -11,7 +11,6 @@ use std::rc::Rc;
 
 /// Bus address of the memory, all of which both sides see.
 pub const BASE: u64 = 0x4000_0000;
-/// Bytes of it.
 pub const BYTES: u64 = 4 << 20;
 /// Where the test's own buffers begin.
 pub const CLIENT: u64 = 3 << 20;

@@ -22,11 +22,9 @@ use transfer::{Memory, fault, head_of, is_isochronous};
 
 /// A device and the service it belongs to.
 pub struct Served {
-    /// Which.
     pub device: DeviceId,
     /// Number of its service.
     pub service: usize,
-    /// Where it is.
     pub place: Place,
     speed: Speed,
     slots: Slots,
@@ -36,7 +34,7 @@ pub struct Served {
     changes: Changes,
     /// Endpoints (by context) whose last transfer the driver recovers from.
     halted: u32,
-    /// What was received last.
+    /// The bytes received last.
     bytes: Vec<u8>,
 }
 
@@ -97,7 +95,7 @@ impl Served {
         }
     }
 
-    /// Is it gone?
+    /// Returns whether the device is gone.
     pub fn is_gone(&self) -> bool {
         self.stage == Stage::Gone
     }

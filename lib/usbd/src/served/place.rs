@@ -3,7 +3,6 @@
 /// Where a device is plugged in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Root port.
     pub port: u8,
     /// Hub ports on the way, four bits each, the first in the lowest.
     pub route: u32,

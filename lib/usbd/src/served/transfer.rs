@@ -20,7 +20,6 @@ struct Todo {
     length: usize,
 }
 
-/// Where they are.
 #[derive(Clone, Copy)]
 pub(super) enum Memory {
     /// In the device's own piece of the pool.
@@ -30,7 +29,7 @@ pub(super) enum Memory {
 }
 
 impl Memory {
-    /// What the driver calls a transfer with it.
+    /// Returns the driver's number for a transfer with it.
     const fn cookie(self) -> u64 {
         match self {
             Memory::Slot(slot) => slot as u64,
@@ -50,11 +49,10 @@ impl Memory {
 /// In the name of a transfer: its memory is shared.
 const SHARED: u64 = 1 << 63;
 
-/// What became of a request at once.
+/// The fate of a request at once.
 enum Step {
     /// It is to be queued.
     Transfer(Todo),
-    /// It is over.
     Answered(u8, Result<&'static [u8], Fault>),
     /// It is under way, or nothing comes of it.
     Begun,
@@ -247,7 +245,7 @@ pub(super) fn is_isochronous<P: Platform>(
     matches!(driver.endpoint_kind(device, endpoint), Some(IsochIn | IsochOut))
 }
 
-/// What a class calls an outcome; `None` if it is none to speak of.
+/// Returns the class's name for an outcome; `None` if it is not worth one.
 pub(super) const fn fault(outcome: Outcome) -> Option<Fault> {
     match outcome {
         Outcome::Done | Outcome::Short => None,

@@ -26,7 +26,7 @@ pub struct Video<P: Platform> {
 }
 
 impl<P: Platform> Video<P> {
-    /// Without a camera.
+    /// Returns the service without a camera.
     ///
     /// # Errors
     /// A pipe, the semaphore or the shared memory is not there.
@@ -57,7 +57,7 @@ impl<P: Platform> Video<P> {
         let told = self.pieces.push(&camera::Piece { taken, place, from, bytes, flags });
         if flags & END == 0 {
             let bit = 1 << (place % PLACES);
-            // What a full pipe dropped nobody gives back.
+            // Nobody gives back a place that a full pipe dropped.
             if told.is_ok() { self.told |= bit } else { self.back |= bit }
         }
         self.fresh = true;

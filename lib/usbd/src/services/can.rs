@@ -14,7 +14,7 @@ use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
 use diapason_usb::descriptor::Endpoint;
 use diapason_usb::xhci::EndpointPlan;
 
-/// The channels.
+/// The service for CAN interfaces.
 pub struct Can<P: Platform> {
     channels: Channels<P>,
     bells: Vec<&'static str>,

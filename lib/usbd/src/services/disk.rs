@@ -16,10 +16,9 @@ use diapason_usb::xhci::Dma;
 /// A medium may say so often that it is not ready.
 const TRIES: u8 = 10;
 
-/// What the disk is at.
+/// The stage of the disk.
 #[derive(Clone, Copy)]
 enum Stage {
-    /// There is none.
     Away,
     /// This command is to be begun.
     Next(Command),
@@ -43,7 +42,7 @@ pub struct Disk<P: Platform> {
 }
 
 impl<P: Platform> Disk<P> {
-    /// Without a disk.
+    /// Returns the service without a disk.
     ///
     /// # Errors
     /// A pipe, a semaphore or the shared memory is not there.
@@ -93,7 +92,7 @@ impl<P: Platform> Disk<P> {
         next
     }
 
-    /// What a client wants, if it makes sense.
+    /// Begins a client's request, if it makes sense.
     fn begin(&mut self, class: &mut MassStorage, ask: &Ask) {
         let room = self.data.length();
         let bytes = self.capacity.map_or(0, |capacity| u64::from(capacity.block_bytes));

@@ -14,7 +14,7 @@ use diapason_usb::xhci::{DeviceId, HubPlan, Refused};
 const TRIES: u8 = 3;
 const PORTS: usize = HUB_PORTS_MAX as usize + 1;
 
-/// What is at a port.
+/// The state of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Port {
     #[default]
@@ -52,7 +52,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Without a hub.
+    /// Returns the service without a hub.
     pub fn new() -> Ports {
         let ports = [Port::Empty; PORTS];
         Ports { known: Known::No, ports, lost: 0, off: 0 }
@@ -68,7 +68,7 @@ impl Ports {
         self.off |= u16::from(tries >= TRIES) << (port % 16);
     }
 
-    /// Whoever waits is next, if it is the turn of nobody.
+    /// Gives the turn to the next that waits, if nobody has it.
     fn begin(&mut self, class: &mut Hub, device: DeviceId, turn: &mut Turn) {
         for port in 1..PORTS as u8 {
             let Port::Waiting(tries) = *self.port(port) else { continue };
@@ -120,7 +120,7 @@ impl<P: Platform> Kind<P> for Ports {
                 let (ports, think_time) = (hub.ports, hub.think_time() as u8);
                 // Setting 0 of a hub has one translator for all ports.
                 self.known = Known::Plan(HubPlan { ports, think_time, multi_tt: false });
-                // What a hub that failed had before is not there any more.
+                // The earlier devices of a hub that failed are not there any more.
                 self.lost = u16::MAX;
             }
             Event::Connected { port } => *self.port(port) = Port::Waiting(0),

@@ -9,14 +9,14 @@ use diapason_contract::keyboard::{KEYS, Key, READY, RECORDS};
 use diapason_pipe::Writer;
 use diapason_usb::class::hid::{Event, Keyboard};
 
-/// The pipe.
+/// The service for keyboards.
 pub struct Keys {
     keys: Writer<'static, Key, RECORDS>,
     fresh: bool,
 }
 
 impl Keys {
-    /// Without a keyboard.
+    /// Returns the service without a keyboard.
     ///
     /// # Errors
     /// The pipe or the semaphore is not there.

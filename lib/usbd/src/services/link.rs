@@ -1,7 +1,7 @@
 //! Links to other computers: bridge cables and debug devices. Messages stay in memory that clients
 //! share with the controller.
 //!
-//! What a client lent or gave outlives the device: it is asked of the next one.
+//! A client's loans and gifts outlive the device: they are asked of the next one.
 
 use super::{Found, Kind, Next};
 use crate::platform::{Platform, log};
@@ -26,9 +26,9 @@ pub struct Link<P: Platform> {
     data: P::Memory,
     /// The root port it is for; 0: any.
     port: u8,
-    /// What is promised of each direction.
+    /// The promise to each direction.
     guarantee: Option<Guarantee>,
-    /// What clients wait for, in order.
+    /// The requests of clients, in order.
     asked: Vec<Ask>,
     /// So many of them the class knows.
     given: usize,

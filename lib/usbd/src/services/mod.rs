@@ -1,4 +1,4 @@
-//! What devices are served by: a class of `lib/usb`, and what becomes of its events for clients.
+//! The services for devices: a class of `lib/usb`, and the effect of its events on clients.
 //!
 //! A service lives as long as the server, its clients attached to it; devices of its kind come and
 //! go. It serves one at a time. Each is a [`Kind`]; [`Offered`] makes a [`Service`] of it, which is
@@ -34,20 +34,18 @@ use diapason_usb::xhci::{DeviceId, EndpointPlan};
 use offered::Offered;
 pub use stream::Terms;
 
-/// What a device says it is.
+/// The identity that a device reports.
 pub struct Found<'a> {
-    /// Its device descriptor.
     pub about: Device,
     /// One of its configurations.
     pub set: Configuration<'a>,
     /// Hubs between it and the controller.
     pub tier: u8,
-    /// The controller's port.
     pub port: u8,
 }
 
 impl<'a> Found<'a> {
-    /// What the driver has read of a device, its configuration in `bytes`.
+    /// Returns the driver's reading of a device, with its configuration in `bytes`.
     pub fn read<P: Platform>(
         driver: &Driver<P>,
         device: DeviceId,
@@ -62,7 +60,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What became of a device behind a hub.
+/// The fate of a device behind a hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Child {
     /// Its descriptors are read.
@@ -71,10 +69,9 @@ pub enum Child {
     Failed,
 }
 
-/// What a class's event means for its device.
+/// The effect of a class's event on its device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// It goes on.
     On,
     /// It is of no use; it is asked anew after a while.
     End,
@@ -82,10 +79,10 @@ pub enum Next {
 
 /// A kind of devices, and those it is for.
 pub trait Kind<P: Platform>: Send + 'static {
-    /// What speaks to its devices.
+    /// The class that speaks to its devices.
     type Class: Class + Send;
 
-    /// What its devices are called.
+    /// The name of its devices.
     const NAME: &'static str;
 
     /// Memory for transfers of one device.
@@ -94,17 +91,16 @@ pub trait Kind<P: Platform>: Send + 'static {
     /// The class for a device, if it is of this kind.
     fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
 
-    /// Is it?
     fn fits(&self, found: &Found<'_>) -> bool {
         self.find(found, Nanos::ZERO).is_some()
     }
 
-    /// What its first settings ask of the bus for an endpoint.
+    /// Returns the bus reservation of an endpoint in its first settings.
     fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
         EndpointPlan::new(endpoint)
     }
 
-    /// What a setting that the class chose asks for.
+    /// Returns the bus reservation of a setting that the class chose.
     fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
         EndpointPlan::critical(endpoint)
     }
@@ -112,7 +108,6 @@ pub trait Kind<P: Platform>: Send + 'static {
     /// Another device is there.
     fn welcome(&mut self) {}
 
-    /// Something happened.
     fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
 
     /// Clients have put something into a mailbox.
@@ -130,12 +125,12 @@ pub trait Kind<P: Platform>: Send + 'static {
         let _ = (order, now);
     }
 
-    /// What clients want of the class; there may be none.
+    /// Serves the clients' requests to the class; there may be no class.
     fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
         let _ = (class, now);
     }
 
-    /// What it wants of the driver.
+    /// Makes its requests to the driver.
     fn steer(
         &mut self,
         class: &mut Self::Class,
@@ -180,7 +175,7 @@ pub trait Kind<P: Platform>: Send + 'static {
         None
     }
 
-    /// What it gives to clients that have something new.
+    /// Returns the semaphores that it gives to clients with something new.
     fn bells(&self) -> &[&'static str] {
         &[]
     }
@@ -190,7 +185,7 @@ pub trait Kind<P: Platform>: Send + 'static {
         0
     }
 
-    /// What clients give when they want something.
+    /// Returns the semaphore that clients give when they want something.
     fn asked(&self) -> Option<&'static str> {
         None
     }
@@ -198,7 +193,7 @@ pub trait Kind<P: Platform>: Send + 'static {
 
 /// A kind with its class, as the server sees it.
 pub trait Service<P: Platform>: Send {
-    /// What its devices are called.
+    /// Returns the name of its devices.
     fn name(&self) -> &'static str;
 
     /// Is this one of its devices?
@@ -207,16 +202,13 @@ pub trait Service<P: Platform>: Send {
     /// Memory for transfers of one device.
     fn memory(&self) -> &'static [Shape];
 
-    /// As of [`Kind::plan`].
     fn plan(&self, endpoint: Endpoint) -> EndpointPlan;
 
-    /// As of [`Kind::chosen`].
     fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
 
-    /// Who reports transfers of an endpoint.
+    /// Returns the interrupter that reports transfers of an endpoint.
     fn interrupter(&self, endpoint: u8) -> u16;
 
-    /// As of [`Kind::welcome`].
     fn welcome(&mut self);
 
     /// A device is configured, or failed a while ago: its class begins. False if it cannot.
@@ -228,16 +220,13 @@ pub trait Service<P: Platform>: Send {
     /// Has the class given up since it began?
     fn has_failed(&self) -> bool;
 
-    /// What the class wants.
+    /// Returns the next request of the class.
     fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
 
-    /// How it went.
     fn complete(&mut self, done: Completion<'_>, now: Nanos);
 
-    /// As of [`Kind::lent`].
     fn lent(&mut self, place: u32);
 
-    /// As of [`Kind::returned`].
     fn returned(&mut self, place: u32, now: Nanos);
 
     /// How it went with shared memory.
@@ -252,31 +241,23 @@ pub trait Service<P: Platform>: Send {
     /// Time has passed, or clients have asked for something.
     fn wake(&mut self, now: Nanos);
 
-    /// As of [`Kind::steer`].
     fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn);
 
-    /// As of [`Kind::settled`].
     fn settled(&mut self);
 
-    /// As of [`Kind::child`].
     fn child(&mut self, port: u8, child: Child);
 
-    /// As of [`Kind::shared`].
     fn shared(&self) -> Option<(&P::Memory, usize)>;
 
     /// Has it a device with tuned pipes?
     fn has_pipes(&self) -> bool;
 
-    /// As of [`Kind::order`].
     fn order(&mut self, order: &Order, now: Nanos);
 
-    /// As of [`Kind::bells`].
     fn bells(&self) -> &[&'static str];
 
-    /// As of [`Kind::take_fresh`].
     fn take_fresh(&mut self) -> u32;
 
-    /// As of [`Kind::asked`].
     fn asked(&self) -> Option<&'static str>;
 }
 
@@ -285,7 +266,6 @@ pub type Offers<P> = Vec<Offer<P>>;
 
 /// A service as the server takes it on.
 pub struct Offer<P: Platform> {
-    /// What it does.
     pub service: Box<dyn Service<P>>,
     /// Where its bottom half is at home; `None`: with the managing thread.
     pub home: Option<&'static Home>,
@@ -299,7 +279,7 @@ pub type Asking = Option<u8>;
 /// The services that are wanted.
 ///
 /// # Errors
-/// What they need is not there.
+/// Returns an error if an object that they need is not there.
 pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
     let asking = told.hears_clients().then_some(told.clients);
     let mut all = Offers::new();

@@ -18,7 +18,7 @@ use diapason_usb::class::cdc_ecm::{self, Ethernet, Event};
 // The class takes what clients may give.
 const _: () = assert!(FRAME_MAX == cdc_ecm::FRAME_MAX as usize);
 
-/// What is known of a device.
+/// The state of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     address: [u8; 6],
@@ -38,7 +38,7 @@ pub struct Network<P: Platform> {
     pending: u32,
     /// Those whose device is gone.
     left: u32,
-    /// What came from the device and was no frame.
+    /// The count of received data that was no frame.
     damaged: u64,
     fresh: bool,
 }
@@ -49,7 +49,7 @@ const fn bit(slot: u32) -> u32 {
 }
 
 impl<P: Platform> Network<P> {
-    /// Without a device.
+    /// Returns the service without a device.
     ///
     /// # Errors
     /// A pipe, a semaphore or the shared memory is not there.
@@ -150,7 +150,7 @@ impl<P: Platform> Kind<P> for Network<P> {
     fn attend(&mut self, mut class: Option<&mut Ethernet>, now: Nanos) {
         while let Some(ask) = self.asks.pop() {
             if let Err(status) = self.begin(class.as_deref_mut(), &ask) {
-                // Who holds it has not changed.
+                // The owner has not changed.
                 self.tell(BACK, (ask.slot, 0, status), now);
             }
         }

@@ -11,7 +11,7 @@ use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::Endpoint;
 use diapason_usb::xhci::{DeviceId, EndpointPlan};
 
-/// Both.
+/// A service and its class.
 pub struct Offered<P: Platform, K: Kind<P>> {
     kind: K,
     interrupter: u16,

@@ -9,7 +9,7 @@ use diapason_contract::sensor::{PACKET, PACKETS, Packet, READY, RECORDS};
 use diapason_pipe::Writer;
 use diapason_usb::class::cdc_acm::{CdcAcm, Event, LineCoding, SerialState};
 
-/// The pipe.
+/// The service for sensors.
 pub struct Sensor {
     packets: Writer<'static, Packet, RECORDS>,
     session: u32,
@@ -17,7 +17,7 @@ pub struct Sensor {
 }
 
 impl Sensor {
-    /// Without a sensor.
+    /// Returns the service without a sensor.
     ///
     /// # Errors
     /// The pipe or the semaphore is not there.

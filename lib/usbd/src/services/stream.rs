@@ -27,7 +27,7 @@ pub struct Terms {
     pub critical: bool,
 }
 
-/// What came in a second.
+/// The data of a second.
 #[derive(Default)]
 struct Counts {
     intervals: u64,
@@ -51,7 +51,7 @@ pub struct Stream<P: Platform> {
 }
 
 impl<P: Platform> Stream<P> {
-    /// Number `number`.
+    /// Returns stream number `number`.
     ///
     /// # Errors
     /// The memory is not there.

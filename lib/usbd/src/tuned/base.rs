@@ -14,8 +14,8 @@ use diapason_usb::class::kvaser::{GUARANTEED, MESSAGE, MODERATION, SENDING, TRAN
 /// Bytes of a message in a quality of service: a frame as Linux has it.
 const FRAME: u64 = 16;
 
-/// What the bus is asked to guarantee to the interface: whatever is plugged in later, or it is not
-/// configured.
+/// The guarantee that the bus gives the interface. A device that is plugged in later and would
+/// break it is not configured.
 pub const GUARANTEE: Guarantee = Guarantee { bytes: TRANSFER.0 as u32, period: GUARANTEED };
 
 /// The article's interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
@@ -70,7 +70,7 @@ fn outward(costs: &OutputCosts, work: Nanos) -> Outward {
     }
 }
 
-/// What comes from a channel that is written.
+/// Returns the arrivals from a channel that is written.
 pub fn acknowledged(costs: &OutputCosts) -> Bucket {
     Bucket::periodic(costs.turn.0).with_burst(AT_ONCE)
 }

@@ -1,4 +1,4 @@
-//! What is asked and answered: the pipes of an endpoint, and whose they are.
+//! The questions and answers: the pipes of an endpoint, and their owners.
 
 use super::Interface;
 use super::base::{self, ATTRIBUTES};
@@ -29,14 +29,13 @@ struct Desk<P: Platform> {
     answers: P::Mailbox,
 }
 
-/// A program's place.
 struct Place<P: Platform> {
     desk: Desk<P>,
     /// The most that its pipe may be.
     envelope: Envelope,
     /// Its pipe in the endpoint, and the route.
     pipe: Option<(usize, Route)>,
-    /// What its VCPU has.
+    /// The terms of its VCPU.
     terms: Terms,
 }
 
@@ -53,7 +52,7 @@ fn endpoint(pipes: &Pipes) -> Option<Ends> {
     Some(Endpoint::beside(base::driver(costs, output), &standing))
 }
 
-/// Who asks, and what was agreed.
+/// The clients, and the agreements with them.
 pub struct Office<P: Platform> {
     endpoint: Ends,
     places: Vec<Place<P>>,
@@ -79,7 +78,7 @@ impl<P: Platform> Office<P> {
             let questions = platform.mailbox(names.questions, Wakes::Tuning)?;
             let answers = platform.mailbox(names.answers, Wakes::Nobody)?;
             let (desk, terms) = (Desk { questions, answers }, Terms::CLOSED);
-            // What an earlier server left is given back.
+            // The reservations that an earlier server left are given back.
             let _ = reserve.set(number, terms.budget, terms.period);
             all.push(Place { desk, envelope, pipe: None, terms });
         }
@@ -102,7 +101,7 @@ impl<P: Platform> Office<P> {
             let Some(request) = bytes.get(..length).and_then(Request::parse) else { continue };
             let outcome = self.answer(number, request.wanted, server, reserve)?;
             let answer = Answer { token: request.token, outcome };
-            // Who asks without reading answers gets no more of them.
+            // A client that asks without reading answers gets no more of them.
             self.places[number].desk.answers.send(&answer.bytes());
         }
         Ok(any)
@@ -164,7 +163,7 @@ impl<P: Platform> Office<P> {
         self.begin(number, route, opened, server)
     }
 
-    /// What was agreed, if it was: the channels are told.
+    /// Tells the channels about an agreement, if there is one.
     fn begin(
         &mut self,
         number: usize,
@@ -234,7 +233,7 @@ impl<P: Platform> Office<P> {
         Ok(())
     }
 
-    /// What all places' VCPUs would have to be, in their order; a pipe that is new is that of place
+    /// Returns the required terms of all places' VCPUs, in their order; a new pipe is that of place
     /// `number`. `None` if the kernel has no such reservation.
     fn moves(&self, number: usize, agreed: &Agreed) -> Option<Vec<Move>> {
         let owned = |pipe: usize| self.places.iter().any(|it| it.pipe.is_some_and(|p| p.0 == pipe));

@@ -11,11 +11,8 @@ use diapason_abi::{Errno, Nanos};
 /// The VCPU of a place, and C and T before and after.
 #[derive(Clone, Copy)]
 pub struct Move {
-    /// The place.
     pub place: usize,
-    /// What it has.
     pub from: Terms,
-    /// What it is to have.
     pub to: Terms,
 }
 
@@ -25,7 +22,7 @@ impl Move {
     }
 }
 
-/// C and T.
+/// The budget C and the period T.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
     pub budget: Nanos,
@@ -33,7 +30,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// What the thread of a closed pipe has.
+    /// The terms of a closed pipe's thread.
     pub const CLOSED: Terms = Terms { budget: CLOSED.0, period: CLOSED.1 };
 
     /// As the kernel takes them: a budget that is of use, a period that is one. `None` if there are
@@ -56,8 +53,8 @@ impl Terms {
     }
 }
 
-/// Would the core admit all of this, as far as one can tell without doing it? What becomes less is
-/// not free at once, so only what becomes more counts.
+/// Would the core admit all of this, as far as one can tell without doing it? A reduction is not
+/// free at once, so only increases count.
 pub fn fits(reserve: &mut impl Reserve, moves: &[Move]) -> bool {
     let more = || moves.iter().filter(|it| it.grows());
     let Some(shortest) = more().map(|it| it.to.period).min() else { return true };
@@ -69,10 +66,10 @@ pub fn fits(reserve: &mut impl Reserve, moves: &[Move]) -> bool {
     wanted.sum::<u128>() <= room
 }
 
-/// What became of [`set`].
+/// The result of [`set`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What the VCPU of each move has now.
+    /// The present terms of each move's VCPU.
     pub standing: Vec<Terms>,
     /// The terms that the kernel did not admit. Nobody has less than before then.
     pub refused: Option<Terms>,
@@ -104,7 +101,7 @@ pub fn set(reserve: &mut impl Reserve, moves: &[Move]) -> Outcome {
     Outcome { standing, refused }
 }
 
-/// What somebody else has just given back is not free yet: it is waited for.
+/// A share that another has just released is not free yet, so this function waits for it.
 fn set_one(reserve: &mut impl Reserve, place: usize, terms: Terms) -> Result<(), Errno> {
     let until = reserve.now() + PATIENCE;
     loop {

@@ -39,7 +39,6 @@ impl Memory for Ram {
     }
 }
 
-/// Everything there is.
 struct Inside {
     xhc: Xhc,
     ram: Ram,

@@ -47,7 +47,6 @@ use diapason_abi::Nanos;
 /// A closed form. See the module for what each asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
-    /// Eq. 1.
     Paper,
     /// The wider test for fixed priorities and CSD.
     Wide,
@@ -58,9 +57,7 @@ pub enum Test {
 /// The budget and period that a main VCPU asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
-    /// `C`.
     pub budget: Nanos,
-    /// `T`.
     pub period: Nanos,
 }
 
@@ -84,11 +81,9 @@ pub enum Reason {
 /// A refusal, with its numbers. `N` is [`Nanos`] of budget or a share in parts per million.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal<N> {
-    /// Why.
     pub reason: Reason,
     /// The left side of the test, with what was asked for.
     pub load: Share,
-    /// The right side.
     pub bound: Share,
     /// The most that would have been admitted instead, at the same period; zero if nothing.
     pub fits: N,
@@ -101,9 +96,7 @@ pub struct Overheads {
     pub section: Nanos,
     /// `ω`: how late a budget may be enforced.
     pub overrun: Nanos,
-    /// `Σh`.
     pub top_halves: Nanos,
-    /// `S`, `Σ h/τ`.
     pub top_half_share: Share,
 }
 
@@ -135,11 +128,8 @@ pub struct Load {
     shortest: Nanos,
     mains: u32,
     ios: u32,
-    /// `ΣC/T`.
     main_share: Share,
-    /// `ΣU`.
     io_share: Share,
-    /// `ΣU(1 − U)`.
     io_burst: Share,
 }
 
@@ -183,7 +173,6 @@ impl Load {
         load <= bound
     }
 
-    /// `F`.
     fn once(&self) -> Share {
         if self.mains == 0 {
             return Share::ZERO;

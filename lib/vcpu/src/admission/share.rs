@@ -8,9 +8,7 @@ use diapason_abi::Nanos;
 pub struct Share(pub u64);
 
 impl Share {
-    /// Nothing.
     pub const ZERO: Share = Share(0);
-    /// The whole processor.
     pub const ONE: Share = Share(1 << 32);
 
     /// `part / whole`, rounded up. Without a whole, or beyond [`PERIOD_MAX`], more than any bound.
@@ -35,7 +33,7 @@ impl Share {
         whole.saturating_add(((self.0 & 0xffff_ffff) * 1_000_000 + (1 << 31)) >> 32)
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[must_use]
     pub const fn plus(self, other: Share) -> Share {
         Share(self.0.saturating_add(other.0))

@@ -44,16 +44,13 @@ use diapason_abi::Nanos;
 /// A VCPU, as an index of [`System::mains`] or [`System::ios`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Who {
-    /// A main VCPU.
     Main(usize),
-    /// An I/O VCPU.
     Io(usize),
 }
 
 /// A main VCPU: its server, and where it is scheduled.
 #[derive(Clone, Debug)]
 pub struct Main<M = SporadicServer> {
-    /// Its budget.
     pub server: M,
     /// Its queue, from 0; must be at most [`System::dp_queues`].
     pub queue: usize,
@@ -71,9 +68,7 @@ impl<M> Main<M> {
 /// A processor and what is on it, at time 0.
 #[derive(Clone, Debug)]
 pub struct System<M = SporadicServer, I = Pibs> {
-    /// The main VCPUs.
     pub mains: Vec<Main<M>>,
-    /// The I/O VCPUs.
     pub ios: Vec<I>,
     /// How many queues are ordered by deadline; the queue after them is ordered by period.
     pub dp_queues: usize,
@@ -118,14 +113,12 @@ impl<M: MainServer, I: IoServer> System<M, I> {
 /// Something the world does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// When.
     pub at: Nanos,
-    /// What.
     pub what: Happening,
 }
 
 impl Arrival {
-    /// `what` at `at`.
+    /// Returns the arrival of `what` at `at`.
     #[must_use]
     pub fn new(at: Nanos, what: Happening) -> Arrival {
         Arrival { at, what }
@@ -139,14 +132,12 @@ pub enum Happening {
     Work {
         /// Index of the VCPU.
         main: usize,
-        /// How much.
         units: Nanos,
     },
     /// A bottom half for an I/O VCPU.
     BottomHalf {
         /// Index of the I/O VCPU.
         io: usize,
-        /// How much.
         units: Nanos,
         /// Index of the main VCPU it is done for.
         beneficiary: usize,
@@ -162,23 +153,20 @@ pub enum Happening {
 pub struct Slice {
     /// The VCPU that had the processor.
     pub who: Who,
-    /// From here …
     pub from: Nanos,
-    /// … to here.
     pub to: Nanos,
     /// `e` of what was used; later than `from` if it was used in advance, by an overrun or by an
     /// I/O VCPU going on with the rest of a grant.
     pub released: Nanos,
     /// Its period then: an I/O VCPU's is inherited.
     pub period: Nanos,
-    /// Its queue then.
     pub queue: usize,
     /// Whether this was background use, charged to nothing.
     pub background: bool,
 }
 
 impl Slice {
-    /// Its length.
+    /// Returns its length.
     #[must_use]
     pub fn length(&self) -> Nanos {
         self.to - self.from
@@ -192,9 +180,7 @@ pub struct Job {
     pub who: Who,
     /// For whom: the VCPU itself, or a bottom half's beneficiary.
     pub beneficiary: usize,
-    /// When it came.
     pub arrived: Nanos,
-    /// How much.
     pub units: Nanos,
     /// When it was done, if it was.
     pub done: Option<Nanos>,

@@ -6,7 +6,6 @@ use diapason_abi::Nanos;
 
 /// A main VCPU's server; the operations are those of [`SporadicServer`].
 pub trait MainServer {
-    /// `T`.
     fn period(&self) -> Nanos;
     /// Returns the budget that the head chunk allows now.
     fn available(&self, now: Nanos) -> Nanos;
@@ -32,7 +31,6 @@ pub trait MainServer {
 
 /// An I/O VCPU's server; the operations are those of [`Pibs`].
 pub trait IoServer {
-    /// The inherited period.
     fn period(&self) -> Nanos;
     /// Returns the budget that can be used now.
     fn available(&self, now: Nanos) -> Nanos;

@@ -1,6 +1,6 @@
-//! Whom an I/O VCPU inherits from before anybody knows whom its work is for: the kernel takes the
-//! most urgent of those it serves, always. That breaks no promise that following the work would
-//! keep, and keeps one that following it too late breaks.
+//! The inheritance of an I/O VCPU before anybody knows its beneficiary: the kernel takes the most
+//! urgent of those it serves, always. That breaks no promise that following the work would keep,
+//! and keeps one that following it too late breaks.
 
 use crate::case::{Case, Ranking};
 use crate::counterexamples::{critical_instant, late};

@@ -29,7 +29,6 @@ fn response(case: &Case, i: usize, c: u64) -> u64 {
     }
 }
 
-/// `W(w)`.
 fn io_demand(case: &Case, k: usize, level: Nanos, w: u64) -> u64 {
     let io = &case.system.ios[k];
     let periods = case.beneficiaries[k].iter().map(|i| case.system.mains[*i].server.period());

@@ -88,7 +88,6 @@ pub struct Marks {
     case: AtomicU64,
     /// Switches of address spaces when the event came.
     spaces: AtomicU64,
-    /// The event comes.
     pub event: AtomicU64,
     /// `high` left the processor.
     pub left: AtomicU64,

@@ -15,7 +15,6 @@ pub const CONSTANTS: [&str; 2] = ["queue", "fixed"];
 /// The content of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// The counts.
     pub counts: Counts,
     /// Operations it does not have.
     pub missing: Vec<&'static str>,

@@ -19,7 +19,6 @@ pub const CSD_4: usize = 4;
 /// Random workloads of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Workloads {
-    /// Tasks in each.
     pub tasks: usize,
     /// Periods are divided by it.
     pub divisor: u64,

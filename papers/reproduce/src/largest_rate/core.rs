@@ -197,7 +197,6 @@ fn found(system: &System, plan: &Plan) -> u64 {
 pub struct Spent {
     /// Was every frame read?
     pub whole: bool,
-    /// Frames read.
     pub messages: u64,
     /// How often the bottom half was woken for them.
     turns: u64,

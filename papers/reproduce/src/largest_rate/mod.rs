@@ -41,7 +41,6 @@ struct Found {
     emulated: Option<Carried>,
 }
 
-/// Runs the experiment.
 pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
     let workspace = Workspace::find()?;
     let quick = effort == Effort::Quick;

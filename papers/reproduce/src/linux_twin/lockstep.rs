@@ -25,7 +25,6 @@ const FRAMES_A_MILLISECOND: u64 = 8;
 /// The part of a run that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// From here,
     pub begin: Nanos,
     /// to here: whole milliseconds.
     pub end: Nanos,
@@ -59,7 +58,6 @@ pub struct Seen {
     pub looks: [Look; 2],
     /// The report of the server.
     pub report: Report,
-    /// QEMU's exit status.
     pub status: Option<i32>,
 }
 

@@ -6,7 +6,6 @@ pub const SHARE: (u64, u64) = (1_000_000, 7_000_000);
 /// The kernel under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum System {
-    /// Ours.
     Diapason,
     /// Linux with budgets enforced at its tick.
     Shipped,
@@ -32,11 +31,9 @@ impl System {
 /// The article's scenarios, and one with nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scenario {
-    /// 1: five readers.
     Input,
     /// 2: three tasks that count, on silent buses.
     Tasks,
-    /// 3: both.
     Both,
     /// Neither: what is executed all the same.
     Silent,
@@ -123,7 +120,6 @@ pub struct Measured {
     pub system: System,
     /// The scenario of the run.
     pub scenario: Scenario,
-    /// Its channels.
     pub channels: Vec<Channel>,
     /// By how many percent each task is behind its share; negative is ahead.
     pub behind: Vec<f64>,

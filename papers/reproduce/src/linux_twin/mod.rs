@@ -37,7 +37,6 @@ struct Runs {
     package: Result<(String, String), String>,
 }
 
-/// Runs the experiment.
 pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
     let workspace = Workspace::find()?;
     QEMU.require(Missing::Say)?;

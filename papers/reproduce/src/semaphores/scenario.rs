@@ -14,7 +14,6 @@ use std::fmt::Write;
 pub enum Kind {
     /// One queue of VCPUs by earliest deadline.
     Dp,
-    /// VCPUs by period.
     Fp,
     /// Threads without VCPUs, by priority.
     Priorities,
@@ -58,13 +57,10 @@ pub struct Cost {
 /// The same pair with and without a hint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair {
-    /// Ready tasks.
     pub tasks: u64,
     /// The event is raised by the holder itself.
     pub own: bool,
-    /// Without.
     pub standard: Cost,
-    /// With.
     pub hinted: Cost,
 }
 

@@ -91,7 +91,6 @@ impl Bench {
     }
 }
 
-/// Runs the experiments.
 pub(super) fn reproduce(effort: Effort, progress: &Progress) -> Result<Report, Failure> {
     let bench = Bench::new()?;
     let mut rows = worked::rows();

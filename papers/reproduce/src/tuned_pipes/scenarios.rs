@@ -24,7 +24,6 @@ const TABLE_8: [Scenario; 6] = [
     Scenario { number: 5, seconds: 60, tasks: true, input: false },
     Scenario { number: 6, seconds: 60, tasks: true, input: true },
 ];
-/// Until everything runs.
 const START: u64 = 2;
 /// A run that is only to show that everything works.
 const QUICK: u64 = 6;

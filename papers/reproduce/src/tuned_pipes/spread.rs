@@ -7,7 +7,6 @@ use diapason::chart::{BarChart, Bars};
 /// The seconds of each channel on each machine.
 pub struct Spread {
     groups: Vec<String>,
-    /// Fewest, average, most.
     heights: [Vec<Option<f64>>; 3],
 }
 

@@ -26,7 +26,6 @@ const OPENING: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     channel: u64,
-    /// Frames a second.
     rate: u64,
     /// Frames that will not be sent, and those that were read out of order.
     lost: u64,

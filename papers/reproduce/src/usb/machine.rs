@@ -26,7 +26,6 @@ pub struct Machine {
 pub struct Spoken {
     /// Number of the host.
     pub host: usize,
-    /// The words.
     pub words: Vec<String>,
 }
 

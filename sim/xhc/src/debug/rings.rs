@@ -23,7 +23,6 @@ pub(super) struct Posted {
     packets: usize,
 }
 
-/// A ring.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pipe {
     /// The next block to take.

@@ -18,7 +18,6 @@ pub struct Gadget {
     pub says: BTreeMap<u8, Handshake>,
     /// The answers of an IN endpoint, before its packets.
     pub answers: BTreeMap<u8, VecDeque<Answer>>,
-    /// Packets received.
     pub received: Vec<(Nanos, u8, Vec<u8>)>,
     pub requests: Vec<(Setup, Vec<u8>)>,
     /// Answer to every request.

@@ -154,7 +154,6 @@ macro_rules! operations {
             /// Those of a bulk transfer, which another description measures.
             way: Way,
             $(
-                /// See `docs/bench.md`.
                 pub $name: Probe,
             )*
         }

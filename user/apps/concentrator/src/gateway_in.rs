@@ -19,7 +19,6 @@ entry!(main);
 // Parts of `diapason-can` that nothing here calls would allocate: no page of it is ever taken.
 heap!(4 * 1024);
 
-/// Where messages go.
 enum Next {
     Mailbox(Mailbox),
     State(Writer<'static, StateBuffer<Value, SLOTS>>),

@@ -65,7 +65,6 @@ fn drain(channel: &mut Channel, tally: &mut Tally) {
     }
 }
 
-/// Handles a message.
 fn count(channel: &mut Channel, tally: &mut Tally, arrival: &Arrival) {
     time::work(MESSAGE, || channel.missed(tally.count(arrival)));
 }

@@ -31,7 +31,6 @@ pub struct Faults {
 pub struct Tally {
     senders: [Sender; SENDERS],
     known: usize,
-    /// Frames in all.
     pub frames: u64,
     /// The faults in them.
     pub faults: Faults,

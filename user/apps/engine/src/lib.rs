@@ -29,7 +29,6 @@ plain! {
         pub sequence: u64,
         /// Angle in thousandths of a degree.
         pub angle: u64,
-        /// Revolutions per minute.
         pub speed: u64,
     }
 }

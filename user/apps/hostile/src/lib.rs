@@ -5,7 +5,6 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use diapason_rt::memory::Segment;
 
-/// Most hostile processes.
 pub const PROCESSES: usize = 16;
 
 /// Counters, valid when zeroed.

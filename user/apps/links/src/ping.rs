@@ -33,7 +33,6 @@ const STAMP: usize = HEAD + 4;
 const LEAST: usize = STAMP + 8;
 const PING: u32 = 1;
 const PONG: u32 = 2;
-/// It only answers.
 const NEVER: u64 = 1 << 63;
 
 /// The counts of the pings.

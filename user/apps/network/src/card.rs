@@ -13,7 +13,6 @@ const SENDING: u32 = SLOTS / 2;
 pub enum Change {
     /// It is there, with this address.
     Arrived([u8; 6]),
-    /// It is gone.
     Left,
 }
 
@@ -28,7 +27,6 @@ pub struct Card {
     idle: u32,
 }
 
-/// Where frames go.
 struct Outbox {
     network: Network,
     frame: [u8; FRAME_MAX],

@@ -19,7 +19,6 @@ const IDENT: u16 = 0xd1a;
 /// The counts of the echoes.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
-    /// Echoes.
     pub sent: u64,
     /// Of them answered in time, byte for byte.
     pub answered: u64,
@@ -37,7 +36,6 @@ pub struct Ping {
     next_at: Nanos,
     number: u16,
     data: [u8; DATA_MAX],
-    /// So far.
     pub tally: Tally,
 }
 

@@ -86,7 +86,6 @@ fn rearm(count: u64, wake: Nanos, distance: Nanos) -> Result<(), Errno> {
 fn ring(count: u64, period: Nanos, distance: Nanos) -> Result<(), Errno> {
     /// After the releases of others, which begin at the same instants.
     const AFTER: Nanos = Nanos::from_micros(20);
-    /// The first releases.
     const START: Nanos = Nanos::from_millis(100);
     let timers = timers(count);
     let mut release = START + period;

@@ -7,15 +7,12 @@ use diapason_rt::{Errno, Nanos, time};
 
 /// Its name in the descriptions.
 pub const DEVICE: &str = "xhci";
-/// Its memory.
 pub const RINGS: &str = "rings";
 
-/// Capability registers.
 const VERSION: usize = 0x00;
 const DOORBELLS: usize = 0x14;
 const RUNTIME: usize = 0x18;
 
-/// Operational registers.
 const COMMAND: usize = 0x00;
 const STATUS: usize = 0x04;
 const COMMAND_RING: usize = 0x18;
@@ -60,7 +57,6 @@ pub struct Controller {
     operational: Registers,
     runtime: Registers,
     doorbells: Registers,
-    /// Its memory.
     pub rings: Dma,
     /// The cycle bit of the ring of commands, and the next place in it.
     turn: u32,

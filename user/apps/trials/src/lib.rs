@@ -13,7 +13,6 @@ use diapason_state::{StateBuffer, plain};
 pub mod order {
     /// Attach `board` and write `word ^ number` into each of its words.
     pub const FILL: u64 = 1;
-    /// Detach `board`.
     pub const LEAVE: u64 = 2;
     /// Answer with what .data, .bss and the heap's first word hold, then spoil them.
     pub const SPOIL: u64 = 3;
@@ -39,7 +38,6 @@ pub mod order {
 plain! {
     /// The content of the state message: torn if the two differ.
     pub struct Pair {
-        /// Counts writes.
         pub first: u64,
         /// Its complement, eight times.
         pub rest: [u64; 7],

@@ -22,7 +22,6 @@ heap!(4 * 1024);
 /// Messages that fit into the buffer.
 const SLOTS: u64 = 64;
 
-/// Passes everything on.
 struct All {
     passed: AtomicU64,
 }

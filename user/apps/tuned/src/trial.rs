@@ -39,7 +39,6 @@ const USUAL: Qos = Qos {
     burst: 8,
 };
 
-/// A failed step.
 type Wrong = (&'static str, Option<Error>);
 
 fn main(_: Arguments) {

@@ -28,7 +28,7 @@ const DEVICE: &str = "xhci";
 const RINGS: &str = "dbc-rings";
 /// From one look to the next, if no argument says.
 const INTERVAL: Nanos = Nanos::from_micros(125);
-/// What the other computer reads.
+/// The identity that the other computer reads.
 const IDENTITY: Identity = Identity {
     vendor: 0x1d6b,
     product: 0x0010,
@@ -111,7 +111,7 @@ fn submit(target: &mut Target<Bar, Shared>, counter: &Counter, ask: &Ask) -> boo
     target.submit(way, Buffer { address, length: ask.bytes }, quiet | u64::from(ask.place))
 }
 
-/// What became of an ask.
+/// Tells the fate of a request.
 fn tell(counter: &mut Counter, what: u32, place: u32, (bytes, status): (u32, u32)) -> bool {
     let taken = time::now().0;
     // A client that lets more answers wait than there is room for loses some.

@@ -6,7 +6,7 @@
 use diapason_rt::memory::{Dma, Registers};
 use diapason_usb::xhci;
 
-/// The controller's registers.
+/// Access to the controller's registers.
 pub struct Bar(pub Registers);
 
 impl xhci::Mmio for Bar {
@@ -65,7 +65,7 @@ pub fn copy_out(memory: &Dma, offset: usize, bytes: &mut [u8]) {
     }
 }
 
-/// Copies to it.
+/// Copies bytes into the memory.
 pub fn copy_in(memory: &Dma, offset: usize, bytes: &[u8]) {
     for (at, byte) in (offset..).zip(bytes) {
         memory.write8(at, *byte);

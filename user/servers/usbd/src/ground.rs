@@ -1,4 +1,4 @@
-//! What the server stands on, as the kernel grants it.
+//! The server's ground, as the kernel grants it.
 
 use crate::HEAP;
 use core::fmt;
@@ -20,7 +20,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// What the server's threads share.
+    /// Returns the ground that the server's threads share.
     ///
     /// # Errors
     /// There is no event left.
@@ -29,7 +29,7 @@ impl Ground {
         Ok(Ground { sending, tuning: None })
     }
 
-    /// What the thread that answers questions has.
+    /// Returns the ground of the thread that answers questions.
     ///
     /// # Errors
     /// There is no event left.
@@ -47,7 +47,7 @@ impl Mailbox for Letters {
     }
 
     fn send(&mut self, message: &[u8]) {
-        // Who asks without reading answers gets no more of them.
+        // A client that asks without reading answers gets no more of them.
         let _ = self.0.send(message, 0, Nanos::ZERO);
     }
 }

@@ -1,5 +1,5 @@
-//! The process of the USB server: its start, its threads, and what they wait for. What is done is
-//! decided in `diapason-usbd`.
+//! The process of the USB server: its start, its threads, and what they wait for. `diapason-usbd`
+//! makes the decisions.
 //!
 //! The threads share the server under one mutex. One manages: commands, ports, time. The others are
 //! bottom halves, one for each service: it runs on a VCPU of its own for those who wait for what
@@ -37,24 +37,22 @@ type Server = diapason_usbd::Server<Ground>;
 entry!(main);
 heap!(128 * 1024);
 
-/// What the description tells it by name.
+/// The description's settings, by name.
 static SETTINGS: Room = Room::new();
 
 /// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
 
-/// What a thread does besides serving its interrupter.
+/// The duty of a thread besides serving its interrupter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
     /// It watches the time.
     Manage,
-    /// Nothing.
     Receive,
 }
 
-/// What a thread waits for.
+/// The event that a thread waits for.
 enum Source {
-    /// An interrupter's message.
     Message(u16, Event),
     /// Clients that want something.
     Asked(Semaphore),
@@ -79,12 +77,12 @@ struct Half {
     duty: Duty,
     /// Its interrupts are handled so much later.
     pace: Nanos,
-    /// What the simulator calls what it does.
+    /// The simulator's name for its work.
     work: &'static str,
     bells: Bells,
 }
 
-/// What is to be rung.
+/// The semaphores to give.
 type Bells = &'static [Semaphore];
 
 fn main(_: Arguments) {
@@ -133,7 +131,6 @@ fn serve(told: &Told) -> Result<(), Errno> {
     Ok(())
 }
 
-/// An interrupter's message.
 fn message(number: u16) -> Result<Event, Errno> {
     Event::message(needs::CONTROLLER, number as u8)
 }
@@ -195,7 +192,8 @@ impl Half {
             }
             Source::Asked(asked) => (asked.take(deadline), Cause::Asked),
             Source::Mailboxes(event) => {
-                // Who asks is heard at once, but nobody has it look all the time.
+                // Rate-limits requests: after serving one, the thread rests before it listens
+                // again.
                 time::sleep(policy::REST);
                 (event.wait(deadline).map(|_| ()), Cause::Asked)
             }

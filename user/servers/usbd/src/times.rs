@@ -40,7 +40,7 @@ impl Watch {
     pub fn told(&mut self) {
         self.times.told = self.now();
         if let Some(outlet) = &mut self.outlet {
-            // Who does not read misses some.
+            // A client that does not read misses some.
             let _ = outlet.push(&self.times);
         }
     }

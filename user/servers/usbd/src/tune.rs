@@ -1,5 +1,4 @@
-//! The thread that answers programs about tuned pipes. What it answers is decided by
-//! `diapason_usbd::tuned`.
+//! The thread that answers programs about tuned pipes. `diapason_usbd::tuned` decides its answers.
 
 use crate::ground::Ground;
 use crate::{Bells, Server, ring, stop};
@@ -16,11 +15,11 @@ use diapason_usbd::{Cause, Order, Pipes};
 
 /// The thread that answers.
 pub struct Broker {
-    /// What its answers are about.
+    /// The server that its answers are about.
     pub server: &'static Locked<Server>,
-    /// What is known of pipes.
+    /// The knowledge about pipes.
     pub pipes: Pipes,
-    /// Whom to wake.
+    /// The semaphores of the threads to wake.
     pub bells: Bells,
 }
 

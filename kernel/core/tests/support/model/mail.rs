@@ -59,7 +59,7 @@ impl Model {
         self.raise(id, count);
     }
 
-    /// A device interrupts.
+    /// Raises a device's interrupt.
     pub fn interrupt(&mut self, device: usize) {
         if let Some(device) = self.devices.get_mut(device) {
             device.open &= !device.level;

@@ -1,7 +1,7 @@
 //! The services again, written to be obviously right and nothing else: vectors instead of lists,
 //! every priority recomputed from nothing after every change, every search linear.
 //!
-//! What the kernel promises about order is stated here, in one place each:
+//! The kernel's promises about order are stated here, in one place each:
 //! - the most urgent place is run in, among equals the one that is first in `ready`; a thread that
 //!   becomes ready goes last, one that yields in its own place last;
 //! - a thread that waits for a mutex keeps its place: the end of its chain of owners runs there. If
@@ -20,12 +20,11 @@ pub mod system;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, encode_result};
 pub use system::{Blueprint, Model};
 
-/// What a blocked thread waits for.
+/// The object that a blocked thread waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// Its time only; what its call returns then.
     Time(u64),
-    /// A counting semaphore.
     Semaphore(usize),
     /// A mutex, and which life of it; what the call returns that has it (of a condition wait), or
     /// 0.
@@ -36,7 +35,6 @@ pub enum Wait {
     Receive(usize, u64),
     /// Room for this message.
     Send(usize, Vec<u8>, u32),
-    /// An event.
     Event(usize),
     /// The end of a thread.
     Join(usize),
@@ -47,9 +45,7 @@ pub enum Wait {
 pub enum Life {
     /// No thread in this slot.
     Free,
-    /// Ready or running.
     Ready,
-    /// Waiting.
     Blocked(Wait),
     /// Ended with this code, not joined yet.
     Ended(u64),
@@ -68,7 +64,7 @@ pub struct Jobs {
     pub response_max: u64,
 }
 
-/// A thread slot.
+/// A slot for a thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub process: usize,
@@ -81,7 +77,7 @@ pub struct Thread {
     pub after: Option<usize>,
     /// With whom it is parked.
     pub parked_with: Option<usize>,
-    /// Who is parked with it.
+    /// The threads that are parked with it.
     pub parked: Vec<usize>,
     /// Result waiting to be delivered when it runs, and a message that goes to memory then.
     pub result: Option<u64>,
@@ -96,7 +92,7 @@ pub struct Thread {
     pub used: u64,
 }
 
-/// A semaphore slot.
+/// A slot for a semaphore.
 #[derive(Clone, Default, Debug)]
 pub struct Semaphore {
     pub key: u64,
@@ -112,7 +108,7 @@ pub struct Semaphore {
     pub waiters: Vec<usize>,
 }
 
-/// A condition slot.
+/// A slot for a condition.
 #[derive(Clone, Default, Debug)]
 pub struct Condition {
     pub key: u64,
@@ -122,7 +118,7 @@ pub struct Condition {
     pub waiters: Vec<usize>,
 }
 
-/// A mailbox.
+/// A mailbox of the model.
 #[derive(Clone, Default, Debug)]
 pub struct Mailbox {
     pub key: u64,
@@ -138,7 +134,7 @@ pub struct Mailbox {
     pub event: Option<usize>,
 }
 
-/// What raises an event.
+/// The source that raises an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     Plain,
@@ -150,7 +146,7 @@ pub enum Source {
     Irq(usize),
 }
 
-/// An event slot.
+/// A slot for an event.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub allowed: u64,
@@ -185,7 +181,7 @@ pub struct Segment {
     pub attached: Vec<usize>,
 }
 
-/// A process.
+/// A process of the system.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub key: u64,
@@ -206,13 +202,11 @@ pub type Delivery = (u64, Vec<u8>);
 
 /// How a call leaves its caller.
 pub enum Outcome {
-    /// It returns this.
     Done(u64),
     /// It waits, or is gone.
     Away,
     /// It returns this error.
     Refused(Errno),
-    /// Its process ends.
     Misuse(FaultCause, u64),
 }
 
@@ -224,12 +218,12 @@ pub fn handle(kind: Kind, index: usize, generation: u32) -> u64 {
     Handle::new(kind, index as u16, generation).0
 }
 
-/// What a caller that gets `errno` sees.
+/// Returns the result that a caller with `errno` sees.
 pub fn error(errno: Errno) -> u64 {
     encode_result(Err(errno))
 }
 
-/// What a receiver is told.
+/// Returns the receipt for a receiver.
 pub fn receipt(bytes: &[u8], priority: u32) -> u64 {
     (bytes.len() as u64) << 32 | u64::from(priority)
 }

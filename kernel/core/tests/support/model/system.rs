@@ -22,7 +22,7 @@ const SEGMENT_PAGES: u32 = 5;
 pub struct Blueprint;
 
 impl Blueprint {
-    /// For the kernel.
+    /// Returns the plan for the kernel.
     pub fn plan() -> Plan {
         let mut plan = Plan::new();
         for (i, (name, priority, threads)) in PROCESSES.into_iter().enumerate() {
@@ -62,7 +62,7 @@ impl Blueprint {
     }
 }
 
-/// The model.
+/// The model of the kernel.
 #[derive(Clone)]
 pub struct Model {
     pub now: u64,
@@ -77,7 +77,7 @@ pub struct Model {
     pub free_frames: u32,
     /// See the module's rules of order.
     pub ready: Vec<usize>,
-    /// Who runs, and in whose place.
+    /// The running thread, and the place in which it runs.
     pub running: Option<usize>,
     pub place: Option<usize>,
     pub since: u64,
@@ -87,7 +87,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The blueprint, booted.
+    /// Returns the booted blueprint.
     pub fn boot() -> Model {
         let mut model = Model::empty();
         for (process, (name, priority, threads)) in PROCESSES.into_iter().enumerate() {
@@ -215,7 +215,7 @@ impl Model {
         self.running.expect("a thread runs")
     }
 
-    /// Its process.
+    /// Returns the process of the running thread.
     pub fn process(&self) -> usize {
         self.threads[self.caller()].process
     }
@@ -366,7 +366,7 @@ impl Model {
         threads.chain(self.events.iter().filter_map(Event::due)).min().unwrap_or(u64::MAX)
     }
 
-    /// The timer interrupt.
+    /// Raises the timer interrupt.
     pub fn timer(&mut self) {
         for _ in 0..ALARMS_PER_ENTRY {
             let next = self.next_alarm();
@@ -388,7 +388,7 @@ impl Model {
         self.decide();
     }
 
-    /// Who runs, and what is delivered to it.
+    /// Decides which thread runs, and what is delivered to it.
     pub fn decide(&mut self) {
         loop {
             let (place, run) = self.choose();

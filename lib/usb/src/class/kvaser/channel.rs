@@ -46,11 +46,9 @@ pub enum Cause {
     Asked,
     /// The controller went bus-off: its frames did not get through.
     BusOff,
-    /// Opening it failed.
     NotOpened,
 }
 
-/// A channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
     /// The address of its entity; `None` before it is known.

@@ -11,7 +11,6 @@ pub(super) const ROUTER: u8 = 0;
 /// Address for what is nobody's in particular, and the answer for channels that do not exist.
 pub(super) const NOBODY: u8 = 0x3e;
 
-/// Command numbers.
 pub(super) mod number {
     pub const SET_BUSPARAMS: u8 = 16;
     pub const GET_BUSPARAMS: u8 = 17;
@@ -57,7 +56,6 @@ pub(super) struct Command {
 impl Command {
     pub(super) const EMPTY: Command = Command { bytes: [0; SENT_MAX], length: 0 };
 
-    /// A normal command.
     pub(super) fn new(number: u8, to: u8, transaction: u16) -> Command {
         let [low, high] = (transaction & 0xfff).to_le_bytes();
         let mut bytes = [0; SENT_MAX];
@@ -122,7 +120,6 @@ impl Received<'_> {
         if self.is_extended() { self.byte(6) } else { self.byte(0) }
     }
 
-    /// Returns the sender.
     pub(super) fn source(&self) -> u8 {
         (self.byte(1) & 0xc0) >> 2 | (self.half(2) >> 12) as u8
     }

@@ -81,34 +81,19 @@ pub enum Event {
     /// The device is known, its channels can be opened.
     Ready(Identity),
     /// A channel takes part in its bus.
-    Opened {
-        /// Which.
-        channel: u8,
-    },
+    Opened { channel: u8 },
     /// A channel does not any more. Frames that were not acknowledged are lost.
-    Closed {
-        /// Which.
-        channel: u8,
-        /// Why.
-        cause: Cause,
-    },
-    /// A frame came.
+    Closed { channel: u8, cause: Cause },
     Frame {
-        /// From which channel.
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
-        /// The frame.
         frame: Frame,
     },
     /// Frames were lost before the next one of this channel.
-    Overrun {
-        /// Which.
-        channel: u8,
-    },
+    Overrun { channel: u8 },
     /// A frame is through, or was given up.
     Acknowledged {
-        /// Of which channel.
         channel: u8,
         /// The slot that [`Kvaser::send`] returned.
         slot: u8,
@@ -119,7 +104,6 @@ pub enum Event {
     },
     /// The controller saw an error on its bus.
     BusError {
-        /// Which channel.
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
@@ -128,7 +112,6 @@ pub enum Event {
     },
     /// How the controller is.
     ChipState {
-        /// Of which channel.
         channel: u8,
         /// When, by the device's clock.
         time: Nanos,
@@ -141,7 +124,6 @@ pub enum Event {
     Failed {
         /// Which channel; `None`: the device as a whole, which is of no use any more.
         channel: Option<u8>,
-        /// Why.
         reason: Reason,
     },
 }
@@ -160,7 +142,6 @@ pub enum Outcome {
 /// A question of the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Nothing yet.
     Start,
     /// The entity of a channel.
     Map(u8),
@@ -168,13 +149,11 @@ pub enum Step {
     MapDebug,
     /// How many frames may be on their way.
     Software,
-    /// Flags and versions.
     Details,
     /// Serial number and channels.
     Card,
     /// Asks for the capabilities of the channels.
     Capability(u8),
-    /// Nothing any more.
     Done,
 }
 
@@ -199,7 +178,6 @@ pub enum Reason {
     Device {
         /// 1 CAN, 5 unknown command, 6 fatal, 8 transmit queue, 9 parameter.
         code: u8,
-        /// The command.
         command: u16,
     },
     /// The pipes do not work.
@@ -245,7 +223,6 @@ pub struct Counts {
     pub strangers: u64,
     /// Frames that CAN does not have, or CAN FD.
     pub malformed: u64,
-    /// Acknowledgements of nothing.
     pub stray_acknowledgements: u64,
     /// Frames for a channel that is not open.
     pub unwanted: u64,

@@ -107,7 +107,6 @@ impl Personality {
 /// Bus parameters as the device takes them: it computes the prescaler itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
-    /// Bits per second.
     pub bitrate: u32,
     /// Quanta of propagation segment and phase segment 1.
     pub before_sample: u8,

@@ -16,7 +16,6 @@ const CAPABILITIES: [u16; 3] = [2, 5, 6];
 /// The identity that the device reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Clocks and limits.
     pub personality: Personality,
     /// How many channels, from 0.
     pub channels: u8,
@@ -28,13 +27,11 @@ pub struct Identity {
     pub flags: u32,
     /// Version: major in the top byte, then minor, then build in 16 bits.
     pub firmware: u32,
-    /// Serial number.
     pub serial: u32,
     /// Bit n of each: channel n can only listen; reports errors; can send once without repeating.
     pub can: [u32; 3],
 }
 
-/// Probing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     step: Step,
@@ -49,9 +46,7 @@ pub(super) struct Probe {
 pub(super) enum Next {
     /// It was about something else.
     Wait,
-    /// Another question.
     Ask(Command),
-    /// All is known.
     Ready([u8; CHANNELS_MAX]),
     Fail(Reason),
 }

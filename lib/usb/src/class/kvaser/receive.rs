@@ -17,7 +17,6 @@ mod flag {
     /// Our own frame, coming back.
     pub const ECHO: u32 = 1 << 6;
     pub const FLEXIBLE: u32 = 1 << 16;
-    /// Of an acknowledgement.
     pub const NOT_ACKNOWLEDGED: u32 = 1 << 12;
     pub const ARBITRATION_LOST: u32 = 1 << 13;
 }

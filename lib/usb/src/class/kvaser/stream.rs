@@ -2,7 +2,6 @@
 
 use super::command::{LONGEST, NORMAL, Received, number};
 
-/// Puts commands together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     bytes: [u8; LONGEST],

@@ -40,17 +40,14 @@ pub enum Event<'a> {
     Read {
         /// The first of them.
         block: u32,
-        /// Their bytes.
         data: &'a [u8],
     },
     /// Blocks were read to shared memory.
     ReadTo {
         /// The first of them.
         block: u32,
-        /// Where they are.
         place: u32,
     },
-    /// Blocks were written.
     Written {
         /// The first of them.
         block: u32,

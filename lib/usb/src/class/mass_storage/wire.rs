@@ -21,19 +21,9 @@ pub enum Command {
     /// Why did the last command fail?
     RequestSense,
     /// Blocks from the medium.
-    Read {
-        /// The first.
-        block: u32,
-        /// How many.
-        count: u16,
-    },
+    Read { block: u32, count: u16 },
     /// Blocks to the medium.
-    Write {
-        /// The first.
-        block: u32,
-        /// How many.
-        count: u16,
-    },
+    Write { block: u32, count: u16 },
 }
 
 impl Command {
@@ -137,7 +127,6 @@ impl Inquiry {
 /// How large the medium is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
-    /// How many blocks.
     pub blocks: u64,
     /// Bytes of each: a power of two from 512.
     pub block_bytes: u32,
@@ -157,9 +146,7 @@ impl Capacity {
 pub struct Sense {
     /// The kind of trouble: 2 not ready, 3 medium, 5 illegal request, 6 state changed.
     pub key: u8,
-    /// More about it.
     pub code: u8,
-    /// And more.
     pub qualifier: u8,
 }
 

@@ -18,14 +18,11 @@ pub enum Piece<'a> {
     Data(&'a [u8]),
     /// The same in shared memory: they are the client's until it lends the place again.
     Place {
-        /// Where.
         place: u32,
         /// The first of them in it.
         from: u32,
-        /// How many.
         bytes: u32,
     },
-    /// It ended.
     End {
         /// So many bytes were told.
         bytes: u32,
@@ -37,7 +34,6 @@ pub enum Piece<'a> {
 /// Counts of pictures and pieces so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Whole frames.
     pub whole: u64,
     /// Frames of which something is missing or wrong.
     pub broken: u64,
@@ -56,7 +52,6 @@ struct Open {
     good: bool,
 }
 
-/// Receives frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assembler {
     most: u32,

@@ -22,7 +22,6 @@ use diapason_abi::Nanos;
 use diapason_bus::Transfer;
 use negotiate::{BLOCK_MAX, Block, block_bytes};
 
-/// Video, streaming.
 const STREAMING: [u8; 2] = [14, 2];
 /// Transfers kept pending: intervals that may pass before the driver must run again.
 const DEPTH: usize = 16;
@@ -39,12 +38,7 @@ const COMMIT: u16 = 2 << 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// Frames will come: most bytes of one, and bytes reserved in each interval.
-    Started {
-        /// Of a frame.
-        frame_bytes: u32,
-        /// Of an interval.
-        interval_bytes: u32,
-    },
+    Started { frame_bytes: u32, interval_bytes: u32 },
     /// A piece of a frame, or its end.
     Piece(Piece<'a>),
     /// No setting has this much in an interval, or the bus has no room for it.

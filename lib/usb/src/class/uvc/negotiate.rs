@@ -25,7 +25,6 @@ pub struct Mode {
     pub frame: u8,
     /// Pixels in a line.
     pub width: u16,
-    /// Lines.
     pub height: u16,
     /// Time of a frame, in units of 100 ns.
     pub interval: u32,

@@ -7,7 +7,6 @@ use diapason_rt::sync::{Condition, Mutex};
 use diapason_rt::thread::{JoinHandle, spawn};
 use diapason_rt::{Errno, Nanos, body, time};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a signal with nobody waiting is lost", lost_signal),
     ("a wait releases the mutex and holds it again", wait_and_hold),

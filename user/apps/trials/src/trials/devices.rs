@@ -6,7 +6,6 @@ use diapason_rt::event::Event;
 use diapason_rt::memory::Registers;
 use diapason_rt::{Nanos, time};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("registers of a device can be read", registers),
     ("an interrupt has one owner", one_owner),
@@ -17,7 +16,6 @@ const DEVICE: &str = "hpet";
 /// Its line, as the description says.
 const LINE: u64 = 20;
 
-/// Registers, by offset.
 const CAPABILITIES: usize = 0;
 const CONFIGURATION: usize = 0x10;
 const COUNTER: usize = 0xf0;

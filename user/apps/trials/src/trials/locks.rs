@@ -7,7 +7,6 @@ use diapason_rt::sync::{Mutex, Semaphore};
 use diapason_rt::thread::spawn;
 use diapason_rt::{Errno, Nanos, body, time};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a mutex excludes", excludes),
     ("a mutex may be asked without waiting", try_lock),

@@ -7,7 +7,6 @@ use diapason_abi::PAGE;
 use diapason_rt::memory::{Kernel, Segment, allocate};
 use diapason_state::CopyInOnePiece;
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("new memory is zeroed and in one piece", zeroed),
     ("data and zeros are as the program says", data),

@@ -9,7 +9,6 @@ use diapason_rt::sync::Mutex;
 use diapason_rt::{Nanos, time};
 use diapason_trials::order;
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a segment shows what the peer writes", segment_is_shared),
     ("the last to detach frees a segment", segment_is_freed),

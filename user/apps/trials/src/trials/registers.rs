@@ -11,7 +11,6 @@ use diapason_rt::thread::{self, spawn};
 use diapason_rt::{Nanos, body, time};
 use diapason_trials::{Traces, VECTOR_WORDS, mess, order, vectors_across_call};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("vector registers survive preemption in a process", vectors_here),
     ("vector registers survive preemption between processes", vectors_there),

@@ -8,7 +8,6 @@ use diapason_rt::{Nanos, time};
 use diapason_state::Reader;
 use diapason_trials::{Cell, Pair, order};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] =
     &[("a reader sees whole and newer states", reads), ("a slow reader too", slow_reads)];
 

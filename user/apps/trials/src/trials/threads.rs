@@ -9,7 +9,6 @@ use diapason_rt::sys::raw2;
 use diapason_rt::thread::{self, JoinHandle, spawn};
 use diapason_rt::{Nanos, body, time};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a thread gets its argument and its code is joined", argument_and_code),
     ("exit codes keep 63 bits", wide_codes),

@@ -8,7 +8,6 @@ use diapason_rt::event::{Event, Routine, Timer};
 use diapason_rt::thread::{self, spawn};
 use diapason_rt::{Errno, Nanos, body, time};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("the clock never goes back", monotonic),
     ("sleeping is as long as said", sleeping),

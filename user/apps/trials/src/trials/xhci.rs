@@ -7,7 +7,6 @@ use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Nanos, time};
 use diapason_trials::controller::{Controller, DEVICE, ENTRIES, ENTRY, EVENTS, INTERRUPTS, RINGS};
 
-/// In order.
 pub const TRIALS: &[(&str, Trial)] = &[
     ("a PCI device has its registers, and no more", registers),
     ("a device that the machine lacks is absent", absent),
