@@ -10,7 +10,7 @@
 //!
 //! | number | what it is |
 //! |---|---|
-//! | [`switch_grace`](crate::KernelTimes::switch_grace) | the free part of a switch, which no budget pays |
+//! | [`switch_grace`](crate::KernelTimes::switch_grace) | the free part of a switch |
 //! | [`KERNEL.switch`](crate::KERNEL) | what `plan` charges to everybody for a switch (κ) |
 //! | [`counted`](crate::counted) | what a switch was seen to take at most |
 //!

@@ -1,5 +1,5 @@
-//! Descriptions with the largest, the smallest and the most awkward numbers: each is refused with its
-//! reason, by the reader or by the plan. None is a bug of the planner.
+//! Descriptions with the largest, the smallest and the most awkward numbers: the reader or the plan
+//! refuses each with its reason. None is a bug of the planner.
 
 use diapason_plan::Plan;
 use diapason_random::Random;

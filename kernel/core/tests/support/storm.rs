@@ -1,5 +1,4 @@
-//! A storm: hostile processes that call everything with anything, a supervisor that restarts them,
-//! a neighbour that must not notice, and a clock and devices that do as they like.
+//! A storm of hostile processes, a supervisor, a neighbour, and a clock and devices at random.
 
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
