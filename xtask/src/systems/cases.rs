@@ -7,12 +7,12 @@ use diapason::metal::Built;
 use diapason::{Failure, Workspace, metal};
 use std::fmt::Write;
 
-/// Where they are, below the workspace's root.
+/// The folder of the cases, below the workspace's root.
 const FOLDER: &str = "tests/cases";
 /// The page about them.
 const PAGE: &str = "docs/cases.md";
 
-/// What is to become of a case.
+/// The right answer to a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     RefusedOrHeld,
@@ -125,7 +125,7 @@ const CASES: &[Case] = &[
     Case("flood2", Told("victim"), "the same, and a third one faults", "its fault is lost"),
 ];
 
-/// What has become of a case.
+/// The answer to a case as it is.
 struct Now {
     fine: bool,
     text: String,

@@ -1,7 +1,7 @@
 //! Draws systems: every part of a description that can matter to a promise, down to the smallest
 //! that is legal.
 
-use super::drawn::{Budget, Can, Class, Drawn, Pipe, Queues, Rude, Seat, Task};
+use super::drawn::{Budget, Drawn, DrawnPipe, DrawnTask, Gadget, Interface, Perch, Queues, Rude};
 use super::text::GREEDY;
 use diapason_random::Random;
 
@@ -62,7 +62,7 @@ fn spread(random: &mut Random, low: u64, high: u64) -> u64 {
     random.between(from, (from * 2).min(high).max(from)).clamp(low, high)
 }
 
-fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> Task {
+fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> DrawnTask {
     let period = random.pick(&PERIODS);
     let most = (period * 1_200 / 1_000 / count.max(1)).min(period * 9 / 10).max(6);
     let work = spread(random, 5, most);
@@ -71,10 +71,10 @@ fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> Task {
     let spare = spread(random, 6, work.clamp(20, 400)) * (1_000 / clock_mhz).max(1);
     let spare = spare.min(period - work);
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
-    Task { period, phase: random.below(period), work, section, spare, replenishments }
+    DrawnTask { period, phase: random.below(period), work, section, spare, replenishments }
 }
 
-fn can(random: &mut Random) -> Can {
+fn can(random: &mut Random) -> Interface {
     let mut channels = vec![0, 1, 2, 3, 4];
     let count = if random.one_in(3) { 5 } else { random.between(1, 5) };
     while channels.len() > count as usize {
@@ -89,7 +89,7 @@ fn can(random: &mut Random) -> Can {
         budget: 1_000 * spread(random, 10, 400),
         period: 1_000 * random.pick(&[1_000, 2_500, 5_000, 10_000]),
     };
-    Can {
+    Interface {
         manage,
         share: random.between(3, 45),
         works: spread(random, 2, 100),
@@ -100,21 +100,21 @@ fn can(random: &mut Random) -> Can {
     }
 }
 
-fn classes(random: &mut Random) -> Vec<Class> {
+fn classes(random: &mut Random) -> Vec<Gadget> {
     let mut classes = Vec::new();
     if random.one_in(2) {
-        classes.push(Class::Sensor);
+        classes.push(Gadget::Sensor);
     }
     if random.one_in(2) {
-        classes.push(Class::Keyboard);
+        classes.push(Gadget::Keyboard);
     }
     if random.one_in(2) {
-        classes.push(Class::Disk(spread(random, 10, 3_000)));
+        classes.push(Gadget::Disk(spread(random, 10, 3_000)));
     }
     classes
 }
 
-fn pipe(random: &mut Random, channel: u64, lies: bool) -> Pipe {
+fn pipe(random: &mut Random, channel: u64, lies: bool) -> DrawnPipe {
     let work = spread(random, 300, 12_000);
     let takes = match random.below(6) {
         0 if lies => work * random.between(2, 100),
@@ -123,13 +123,21 @@ fn pipe(random: &mut Random, channel: u64, lies: bool) -> Pipe {
     };
     let rate = if lies && random.one_in(4) { random.between(1, 99) } else { 100 };
     let period = 1_000 * random.pick(&[200, 500, 1_000, 2_500, 2_500, 5_000, 10_000, 20_000]);
-    // What the messages of a period take, and a part or a multiple of it.
+    // The time that the messages of a period take, and a part or a multiple of it.
     let load = super::drawn::TRAFFIC[channel as usize] * work * (period / 1_000) / 1_000_000;
     let factor = spread(random, 80, 1_600);
     let budget = (load * factor / 100).clamp(1_000, period * 6 / 10);
     let replenishments = random.pick(&[2, 4, 8, 8, 8]);
     let shares = random.one_in(8);
-    Pipe { channel, rate, work, takes, server: Budget { budget, period }, replenishments, shares }
+    DrawnPipe {
+        channel,
+        rate,
+        work,
+        takes,
+        server: Budget { budget, period },
+        replenishments,
+        shares,
+    }
 }
 
 fn rude(random: &mut Random) -> Rude {
@@ -147,12 +155,12 @@ fn rude(random: &mut Random) -> Rude {
         _ => [9, spread(random, 1, 2_000), spread(random, 10, 5_000), 0],
     };
     let seat = match random.below(8) {
-        0 | 1 => Seat::Background,
-        2 => Seat::Beside,
+        0 | 1 => Perch::Background,
+        2 => Perch::Beside,
         _ => {
             let budget = spread(random, 5, period / 2);
             let server = Budget { budget: budget * 1_000, period: period * 1_000 };
-            Seat::Own(server, random.pick(&[2, 4, 8]))
+            Perch::Own(server, random.pick(&[2, 4, 8]))
         }
     };
     Rude { arguments, seat, priority: random.pick(&[0, 1, 10, 29, 31, 60]) }
@@ -163,7 +171,7 @@ mod tests {
     use super::super::text::description;
     use super::*;
 
-    /// What is refused by the reader proves nothing, so nearly all must get to the planner.
+    /// A description that the reader refuses proves nothing: nearly all must get to the planner.
     #[test]
     fn what_is_drawn_is_a_description() {
         let (mut read, mut wrong) = (0, Vec::new());

@@ -9,9 +9,10 @@ pub struct Drawn {
     /// In which queues its VCPUs are.
     pub queues: Queues,
     /// Tasks with a job that is promised.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<DrawnTask>,
     /// CAN channels and who reads them, if there is an interface.
-    pub can: Option<Can>,
+    pub can: Option<Interface>,
+    /// Programs that misbehave.
     pub rude: Vec<Rude>,
     /// Clocks of the devices run so many parts per million faster (or slower) than the host's.
     pub drift_ppm: i64,
@@ -22,24 +23,26 @@ pub struct Drawn {
 /// In which order VCPUs run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Queues {
+    /// By period.
     Periods,
+    /// By deadline.
     Deadlines,
-    /// So many of them, the first ones of the text, by deadline, the others by period.
+    /// The first ones of the text by deadline, the others by period.
     First(usize),
 }
 
 /// A periodic task of the program `task` with a VCPU of its own; times in microseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct DrawnTask {
     /// Of its jobs and its VCPU.
     pub period: u64,
     /// When its first job is released.
     pub phase: u64,
-    /// What it computes in a job.
+    /// The time that a job computes.
     pub work: u64,
-    /// So much of it under a mutex that others lock, too.
+    /// The part of it under a mutex that others lock, too.
     pub section: u64,
-    /// What its VCPU has beyond that, for calls and switches.
+    /// The budget of its VCPU beyond that, for calls and switches.
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,
@@ -47,18 +50,19 @@ pub struct Task {
 
 /// A USB-CAN interface, its server, and the pipes from its channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Can {
+pub struct Interface {
+    /// The server's threads.
     pub manage: Budget,
     /// Percent of the processor that the bottom half has.
     pub share: u64,
     /// Longest work of each half, in microseconds.
     pub works: u64,
     /// The pipes, each from another channel.
-    pub pipes: Vec<Pipe>,
+    pub pipes: Vec<DrawnPipe>,
     /// The interface is behind a hub.
     pub behind_hub: bool,
     /// Other devices, each with its service and its client.
-    pub classes: Vec<Class>,
+    pub classes: Vec<Gadget>,
     /// A program opens, changes and closes a tuned pipe at random instants.
     pub tuned: bool,
 }
@@ -66,22 +70,24 @@ pub struct Can {
 /// A budget and its period, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// What it may use in every period.
+    /// The time that it may use in every period.
     pub budget: u64,
+    /// The period.
     pub period: u64,
 }
 
 /// A pipe from a channel to a reader of the program `can-reader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pipe {
-    /// Which channel, 0 to 4.
+pub struct DrawnPipe {
+    /// The number of the channel, 0 to 4.
     pub channel: u64,
     /// Percent of the traffic of the model that is declared; less than 100 is a lie.
     pub rate: u64,
-    /// What the reader takes for a message, in nanoseconds.
+    /// The declared time of the reader for a message, in nanoseconds.
     pub work: u64,
-    /// What it really takes.
+    /// The time that it really takes.
     pub takes: u64,
+    /// Of its VCPU.
     pub server: Budget,
     /// Length of the VCPU's list.
     pub replenishments: u64,
@@ -91,7 +97,7 @@ pub struct Pipe {
 
 /// A device beside the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum Gadget {
     /// 512 bytes every 2.5 ms.
     Sensor,
     /// Ten keys a second.
@@ -104,15 +110,18 @@ pub enum Class {
 /// A seat with the program `rude` in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rude {
-    /// What it does, with arguments as its README says.
+    /// Its behaviour and the arguments of it, as its README says.
     pub arguments: [u64; 4],
-    pub seat: Seat,
+    /// Its place.
+    pub seat: Perch,
+    /// 0 to 63.
     pub priority: u64,
 }
 
-/// Where a rude program sits.
+/// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Seat {
+pub enum Perch {
+    /// Without a VCPU.
     Background,
     /// On a VCPU of its own, with a list of this length.
     Own(Budget, u64),
@@ -124,7 +133,7 @@ pub enum Seat {
 pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
 impl Drawn {
-    /// So many parts it has: what shrinking makes smaller.
+    /// The number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {
         let can = self.can.as_ref().map_or(0, |can| 3 + can.pipes.len() + can.classes.len());

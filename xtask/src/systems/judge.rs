@@ -1,6 +1,6 @@
 //! Judges a drawn system: planned, and if it is admitted simulated, without chance and with it.
-//! What counts is what happened: the lives of messages and the ends of jobs as the machine had
-//! them, not what programs say of themselves.
+//! It counts what happened (the lives of messages, the ends of jobs as the machine had them), not
+//! what programs say of themselves.
 
 use super::drawn::Drawn;
 use super::text::description;
@@ -14,24 +14,24 @@ use diapason_sim::{Costs, Options};
 use diapason_system::{Fault, FaultKind, Process, RunOptions, Server, System};
 use std::path::Path;
 
-/// How long each run is.
+/// The length of each run.
 pub const HORIZON_NS: u64 = 1_500_000_000;
 /// Before that, devices are being found.
 const SETTLED: &str = "100ms";
 
-/// What became of a system.
+/// The fate of a system.
 pub enum Judged {
     /// The reader of descriptions refuses it.
     Unread(String),
     /// The planner refuses it.
     Refused(String),
     /// It was admitted and ran; what was seen of what was promised, in thousandths.
-    Ran(Vec<Violation>, Shares),
+    Ran(Vec<Breach>, Tightness),
 }
 
 /// Observed in thousandths of what was promised.
 #[derive(Clone, Default, Debug)]
-pub struct Shares {
+pub struct Tightness {
     /// Of messages in pipes.
     pub pipes: Vec<u64>,
     pub jobs: Vec<u64>,
@@ -39,10 +39,10 @@ pub struct Shares {
 
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    /// Which kind of promise.
+pub struct Breach {
+    /// The kind of promise.
     pub kind: String,
-    /// What was promised and what happened.
+    /// The promise and what happened.
     pub text: String,
     /// The fault with which it happened, as the command line says it.
     pub fault: Option<String>,
@@ -77,8 +77,8 @@ pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
 }
 
 fn ours(text: String) -> Judged {
-    let violation = Violation { kind: String::from("ours"), text, fault: None };
-    Judged::Ran(vec![violation], Shares::default())
+    let violation = Breach { kind: String::from("ours"), text, fault: None };
+    Judged::Ran(vec![violation], Tightness::default())
 }
 
 fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
@@ -90,7 +90,7 @@ fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
         Err(Failure::Input(why)) => return Judged::Unread(why),
         Err(failure) => return ours(failure.to_string()),
     };
-    let (mut violations, mut shares) = (Vec::new(), Shares::default());
+    let (mut violations, mut shares) = (Vec::new(), Tightness::default());
     let faults = asked(&session.system, drift.as_slice()).unwrap_or_default();
     let mut one = |seed, faults: &[Fault], drawn_too: bool, said: Option<String>| {
         let how = Options {
@@ -101,12 +101,11 @@ fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
         match follow(&session, &how, faults, None, &mut ()) {
             Ok(followed) => {
                 let found = look(&session, followed, faults, drawn_too, &mut shares);
-                violations
-                    .extend(found.into_iter().map(|it| Violation { fault: said.clone(), ..it }));
+                violations.extend(found.into_iter().map(|it| Breach { fault: said.clone(), ..it }));
             }
             Err(failure) => {
                 let (kind, text) = (String::from("ours"), failure.to_string());
-                violations.push(Violation { kind, text, fault: said });
+                violations.push(Breach { kind, text, fault: said });
             }
         }
     };
@@ -130,15 +129,15 @@ fn drift(drawn: &Drawn) -> Option<String> {
     (ppm > 0 && drawn.can.is_some()).then(|| format!("{SETTLED} {what} interface {ppm}"))
 }
 
-/// What a run broke. With faults of the seed, an alarm is the answer to one, and what the faulty
-/// device carries may be late; what others were promised is not.
+/// Returns what a run broke. With faults of the seed, an alarm is the answer to one, and what the
+/// faulty device carries may be late; what others were promised is not.
 fn look(
     session: &Session,
     followed: Followed,
     faults: &[Fault],
     drawn_too: bool,
-    shares: &mut Shares,
-) -> Vec<Violation> {
+    shares: &mut Tightness,
+) -> Vec<Breach> {
     let Followed { mut run, lives, .. } = followed;
     excuse(&session.system, faults, &mut run.outcome);
     let verdict = session.judge(&run);
@@ -167,8 +166,8 @@ fn look(
     found
 }
 
-fn violation(kind: &str, text: String) -> Violation {
-    Violation { kind: kind.to_owned(), text, fault: None }
+fn violation(kind: &str, text: String) -> Breach {
+    Breach { kind: kind.to_owned(), text, fault: None }
 }
 
 /// The programs that misbehave.
@@ -185,8 +184,8 @@ fn misbehaving(system: &System) -> Vec<&str> {
     rude().map(|it| &*it.name).chain(vcpus).collect()
 }
 
-/// What the verdict says, but of the programs that misbehave: nothing is promised to them.
-fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Violation> {
+/// Returns what the verdict says, but of the programs that misbehave: nothing is promised to them.
+fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Breach> {
     if let Verdict::Bug(text) = verdict {
         return vec![violation("ours", text.clone())];
     }
@@ -206,7 +205,7 @@ fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Violatio
 }
 
 /// Jobs that ended later than the plan says, but those that a fault made longer.
-fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Shares) -> Vec<Violation> {
+fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) -> Vec<Breach> {
     let system = &session.system;
     let plan = &session.plan;
     let mut found = Vec::new();
@@ -236,11 +235,7 @@ fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Shares) -> 
 ///
 /// # Errors
 /// If it cannot be booted.
-pub fn boot(
-    workspace: &Workspace,
-    built: &Built,
-    drawn: &Drawn,
-) -> Result<Vec<Violation>, Failure> {
+pub fn boot(workspace: &Workspace, built: &Built, drawn: &Drawn) -> Result<Vec<Breach>, Failure> {
     let text = description(drawn, "drawn");
     let system =
         diapason_system::parse("drawn.toml", &text).map_err(|why| Failure::Input(why.plain()))?;
@@ -248,6 +243,6 @@ pub fn boot(
     let session = Session::assemble(system, built.clone(), options)?;
     let run = session.run(workspace, &mut |_| {})?;
     let mut found = findings(&session.system, &session.judge(&run), false);
-    found.extend(jobs(&session, &run, &[], &mut Shares::default()));
+    found.extend(jobs(&session, &run, &[], &mut Tightness::default()));
     Ok(found)
 }

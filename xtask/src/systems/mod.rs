@@ -15,19 +15,19 @@ use diapason::table::{Align, Table};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, metal};
 use drawn::Drawn;
-use judge::{Judged, Shares, Violation, judge};
+use judge::{Breach, Judged, Tightness, judge};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So many are drawn when nobody says how many.
+/// The number that is drawn when nobody says how many.
 const COUNT: u64 = 1_000;
-/// So many of a kind are made small; of the others it is said that there are more.
+/// The number of each kind that is made small; the others are only counted.
 const SHRUNK_OF_A_KIND: usize = 3;
 
-/// What the command was asked for.
+/// The options of the command.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Asked {
     /// Of `systems`: how many are drawn.
@@ -70,7 +70,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 /// A violation with the system that it was found in.
 struct Found {
     number: u64,
-    violation: Violation,
+    violation: Breach,
     smallest: Option<(Drawn, PathBuf)>,
 }
 
@@ -83,7 +83,7 @@ struct Campaign {
     why: Option<String>,
     refused: u64,
     admitted: u64,
-    shares: Shares,
+    shares: Tightness,
     found: Vec<Found>,
     /// The numbers of those that were admitted and broke nothing.
     sound: Vec<u64>,
@@ -138,9 +138,9 @@ impl Campaign {
         built: &Built,
         (seed, number): (u64, u64),
         drawn: &Drawn,
-        violations: Vec<Violation>,
+        violations: Vec<Breach>,
     ) -> Result<(), Failure> {
-        let mut kinds: BTreeMap<String, Violation> = BTreeMap::new();
+        let mut kinds: BTreeMap<String, Breach> = BTreeMap::new();
         for violation in violations {
             kinds.entry(violation.kind.clone()).or_insert(violation);
         }
@@ -162,7 +162,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// What was seen, as tables.
+    /// Returns what was seen, as tables.
     fn render(&self, seed: u64) -> String {
         let Campaign { drawn, unread, refused, admitted, .. } = self;
         let mut text = format!(
@@ -227,7 +227,7 @@ fn write_down(
     workspace: &Workspace,
     (seed, number): (u64, u64),
     drawn: &Drawn,
-    violation: &Violation,
+    violation: &Breach,
 ) -> Result<PathBuf, Failure> {
     let folder = workspace.target().join("attack");
     let kind: String = violation.kind.chars().filter(|c| c.is_ascii_alphanumeric()).collect();

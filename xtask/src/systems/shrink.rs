@@ -1,7 +1,7 @@
 //! Makes a drawn system that breaks a promise as small as it can be: parts are taken away, and what
 //! is left made ordinary, as long as a promise of the same kind is broken.
 
-use super::drawn::{Can, Drawn, Queues, Seat};
+use super::drawn::{Drawn, Interface, Perch, Queues};
 
 /// Most systems that are tried for one violation.
 const TRIALS: usize = 120;
@@ -12,7 +12,7 @@ pub fn shrink(drawn: &Drawn, breaks: &mut dyn FnMut(&Drawn) -> bool) -> Drawn {
     loop {
         let before = smallest.clone();
         for smaller in candidates(&before) {
-            // What an earlier candidate of this round has changed may have made it meaningless.
+            // An earlier candidate of this round may have made this one meaningless.
             let Some(next) = smaller(&smallest).filter(|next| *next != smallest) else { continue };
             if trials == TRIALS {
                 return smallest;
@@ -71,7 +71,7 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
 }
 
 /// The same drawn system with its interface changed.
-fn with_can(change: impl Fn(&mut Can) + 'static) -> Smaller {
+fn with_can(change: impl Fn(&mut Interface) + 'static) -> Smaller {
     Box::new(move |from| {
         let mut next = from.clone();
         change(next.can.as_mut()?);
@@ -79,7 +79,7 @@ fn with_can(change: impl Fn(&mut Can) + 'static) -> Smaller {
     })
 }
 
-fn of_can(can: &Can, all: &mut Vec<Smaller>) {
+fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.classes.clear()));
     all.push(with_can(|can| can.tuned = false));
     all.push(with_can(|can| can.behind_hub = false));
@@ -107,7 +107,7 @@ fn of_can(can: &Can, all: &mut Vec<Smaller>) {
 /// Numbers that are as everybody writes them.
 fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
     for number in 0..drawn.tasks.len() {
-        let with = |change: fn(&mut super::drawn::Task)| -> Smaller {
+        let with = |change: fn(&mut super::drawn::DrawnTask)| -> Smaller {
             Box::new(move |from| {
                 let mut next = from.clone();
                 change(next.tasks.get_mut(number)?);
@@ -122,7 +122,7 @@ fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
         all.push(Box::new(move |from| {
             let mut next = from.clone();
             let rude = next.rude.get_mut(number)?;
-            if let Seat::Own(_, list) = &mut rude.seat {
+            if let Perch::Own(_, list) = &mut rude.seat {
                 *list = 8;
             }
             Some(next)

@@ -1,6 +1,8 @@
 //! A drawn system as a description.
 
-use super::drawn::{Budget, Can, Class, Drawn, Pipe, Queues, Rude, Seat, TRAFFIC, Task};
+use super::drawn::{
+    Budget, Drawn, DrawnPipe, DrawnTask, Gadget, Interface, Perch, Queues, Rude, TRAFFIC,
+};
 use std::fmt::Write;
 
 /// Writes what every description has in common, and all parts after it.
@@ -64,7 +66,7 @@ fn mains(drawn: &Drawn) -> Vec<String> {
             names.extend(["usb-tune", "hostile-main"].map(String::from));
         }
     }
-    let own = drawn.rude.iter().enumerate().filter(|(_, it)| matches!(it.seat, Seat::Own(..)));
+    let own = drawn.rude.iter().enumerate().filter(|(_, it)| matches!(it.seat, Perch::Own(..)));
     names.extend(own.map(|(number, _)| format!("rude-{number}-own")));
     names
 }
@@ -88,8 +90,8 @@ fn vcpu(name: &str, server: Budget, rest: &str) -> String {
     )
 }
 
-fn task(number: usize, task: &Task) -> String {
-    let Task { period, phase, work, section, spare, replenishments } = task;
+fn task(number: usize, task: &DrawnTask) -> String {
+    let DrawnTask { period, phase, work, section, spare, replenishments } = task;
     let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
     let server = Budget { budget: (work + spare) * 1_000, period: period * 1_000 };
     let job = work + spare - spare / 4;
@@ -101,15 +103,15 @@ fn task(number: usize, task: &Task) -> String {
     )
 }
 
-const fn word(class: Class) -> &'static str {
+const fn word(class: Gadget) -> &'static str {
     match class {
-        Class::Sensor => "sensor",
-        Class::Keyboard => "keyboard",
-        Class::Disk(_) => "disk",
+        Gadget::Sensor => "sensor",
+        Gadget::Keyboard => "keyboard",
+        Gadget::Disk(_) => "disk",
     }
 }
 
-fn can(can: &Can) -> String {
+fn can(can: &Interface) -> String {
     let messages = 2 + can.classes.len();
     let threads = messages + 2 * usize::from(can.tuned) + 1;
     let mut text = format!(
@@ -157,7 +159,7 @@ fn can(can: &Can) -> String {
     text + if can.tuned { TUNED } else { "" }
 }
 
-/// What the bottom half works for.
+/// Returns the VCPUs that the bottom half works for.
 fn served(readers: &[String], tuned: bool) -> String {
     let mut all: Vec<&str> = readers.iter().map(String::as_str).collect();
     if tuned || all.is_empty() {
@@ -169,7 +171,7 @@ fn served(readers: &[String], tuned: bool) -> String {
     quoted.join(", ")
 }
 
-fn settings(can: &Can) -> String {
+fn settings(can: &Interface) -> String {
     let classes = can.classes.iter().map(|class| format!("{}s", word(*class)));
     let hubs = can.behind_hub.then(|| String::from("hubs"));
     let all = [String::from("can")].into_iter().chain(classes).chain(hubs);
@@ -177,24 +179,24 @@ fn settings(can: &Can) -> String {
     format!("\n[process.settings]\nserves = [{}]\n", quoted.join(", "))
 }
 
-/// What the server is granted for its classes and for tuned pipes.
-fn granted(can: &Can) -> String {
-    let of = |class: &Class| match class {
-        Class::Disk(_) => {
+/// Returns what the server is granted for its classes and for tuned pipes.
+fn granted(can: &Interface) -> String {
+    let of = |class: &Gadget| match class {
+        Gadget::Disk(_) => {
             ", \"usb-disk\", \"disk.asks\", \"disk.answers\", \"disk.data\", \"disk.ask\", \
              \"disk.ready\""
         }
-        Class::Sensor => ", \"usb-sensor\", \"sensor\", \"sensor.ready\"",
-        Class::Keyboard => ", \"usb-keyboard\", \"keyboard\", \"keyboard.ready\"",
+        Gadget::Sensor => ", \"usb-sensor\", \"sensor\", \"sensor.ready\"",
+        Gadget::Keyboard => ", \"usb-keyboard\", \"keyboard\", \"keyboard.ready\"",
     };
     let tuned = if can.tuned { ", \"usb-tune\"" } else { "" };
     can.classes.iter().map(of).chain([tuned]).collect()
 }
 
-const fn interval(class: Class) -> &'static str {
+const fn interval(class: Gadget) -> &'static str {
     match class {
-        Class::Sensor | Class::Keyboard => "990us",
-        Class::Disk(_) => "120us",
+        Gadget::Sensor | Gadget::Keyboard => "990us",
+        Gadget::Disk(_) => "120us",
     }
 }
 
@@ -203,14 +205,14 @@ fn work(name: &str, nanos: u64) -> String {
 }
 
 /// The VCPU of a pipe's reader.
-fn seat(can: &Can, pipe: &Pipe) -> String {
+fn seat(can: &Interface, pipe: &DrawnPipe) -> String {
     let before = can.pipes.iter().take_while(|other| *other != pipe);
     let owner = if pipe.shares { before.filter(|other| !other.shares).last() } else { None };
     format!("read-{}", owner.unwrap_or(pipe).channel)
 }
 
-fn reader(can: &Can, pipe: &Pipe) -> String {
-    let Pipe { channel, work, .. } = pipe;
+fn reader(can: &Interface, pipe: &DrawnPipe) -> String {
+    let DrawnPipe { channel, work, .. } = pipe;
     let rate = (TRAFFIC[*channel as usize] * pipe.rate / 100).max(1);
     let seat = seat(can, pipe);
     let mut text = format!(
@@ -227,16 +229,16 @@ fn reader(can: &Can, pipe: &Pipe) -> String {
 }
 
 /// A device of a class at this port, the bottom half of its service, and its client.
-fn client(class: Class, port: usize) -> String {
+fn client(class: Gadget, port: usize) -> String {
     let name = word(class);
     let (share, every, budget, program, arguments) = match class {
-        Class::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
-        Class::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
-        Class::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
+        Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
+        Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
+        Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
     };
     let server = Budget { budget: budget.0, period: budget.1 };
     let (uses, shared) = match class {
-        Class::Disk(_) => (
+        Gadget::Disk(_) => (
             "\"disk.asks\", \"disk.answers\", \"disk.data\", \"disk.ask\", \"disk.ready\"",
             "\n[[segment]]\nname = \"disk.asks\"\nsize = \"4K\"\n\
              \n[[segment]]\nname = \"disk.answers\"\nsize = \"4K\"\n\
@@ -244,18 +246,18 @@ fn client(class: Class, port: usize) -> String {
              \n[[semaphore]]\nname = \"disk.ask\"\nkind = \"counting\"\n\
              \n[[semaphore]]\nname = \"disk.ready\"\nkind = \"counting\"\n",
         ),
-        Class::Sensor => (
+        Gadget::Sensor => (
             "\"sensor\", \"sensor.ready\"",
             "\n[[segment]]\nname = \"sensor\"\nsize = \"36K\"\n\
              \n[[semaphore]]\nname = \"sensor.ready\"\nkind = \"counting\"\n",
         ),
-        Class::Keyboard => (
+        Gadget::Keyboard => (
             "\"keyboard\", \"keyboard.ready\"",
             "\n[[segment]]\nname = \"keyboard\"\nsize = \"4K\"\n\
              \n[[semaphore]]\nname = \"keyboard.ready\"\nkind = \"counting\"\n",
         ),
     };
-    let micros = if let Class::Disk(micros) = class { micros } else { 20 };
+    let micros = if let Gadget::Disk(micros) = class { micros } else { 20 };
     format!(
         "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n\
          {}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\
@@ -271,13 +273,13 @@ fn rude(drawn: &Drawn, number: usize, rude: &Rude) -> String {
     let [how, a, b, c] = rude.arguments;
     let (mut keys, mut after) = (String::new(), String::new());
     match rude.seat {
-        Seat::Background => {}
-        Seat::Own(server, list) => {
+        Perch::Background => {}
+        Perch::Own(server, list) => {
             let _ = writeln!(keys, "vcpu = \"rude-{number}-own\"");
             after =
                 vcpu(&format!("rude-{number}-own"), server, &format!("replenishments = {list}\n"));
         }
-        Seat::Beside => {
+        Perch::Beside => {
             let _ = writeln!(keys, "vcpu = \"{}\"", beside(drawn));
         }
     }

@@ -19,7 +19,7 @@ body!(Waiter = waiter);
 const TIMERS: usize = 1_000;
 /// Most threads that it starts.
 const THREADS: usize = 63;
-/// What it is busy with between two looks at the clock.
+/// The time that it computes between two looks at the clock.
 const STINT: Nanos = Nanos::from_micros(10);
 
 fn main(Arguments([behaviour, a, b, c]): Arguments) {
@@ -151,7 +151,7 @@ fn fall(threads: u64, after: Nanos) -> Result<(), Errno> {
     panic!("it has made everything there is");
 }
 
-/// What [`waiter`]s wait for, one life of it after the other.
+/// The semaphore that [`waiter`]s wait for, made and deleted over and over.
 const GATE: &str = "rude.gate";
 
 fn waiter(_: u64) -> u64 {
