@@ -261,10 +261,11 @@ impl Perfetto {
         if let Line::Record(Record::Measured, words) = line
             && let Some((process, words)) = words.split_first()
         {
-            return match Reported::of(words).map(|report| report.said) {
-                Some(Measurement::Pipe(report)) => self.pipe(now, *process, &report),
-                _ => {}
-            };
+            let said = Reported::of(words).map(|report| report.said);
+            if let Some(Measurement::Pipe(report)) = said {
+                self.pipe(now, *process, &report);
+            }
+            return;
         }
         let (text, at) = (words::sentence(line, &self.names), micros(now));
         let (kind, name) = ("i", text.trim());

@@ -52,14 +52,20 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     for number in (0..drawn.tasks.len()).rev() {
         all.push(Box::new(move |from| {
             let mut next = from.clone();
-            (number < next.tasks.len()).then(|| drop(next.tasks.remove(number)))?;
+            if number >= next.tasks.len() {
+                return None;
+            }
+            next.tasks.remove(number);
             Some(next)
         }));
     }
     for number in (0..drawn.rude.len()).rev() {
         all.push(Box::new(move |from| {
             let mut next = from.clone();
-            (number < next.rude.len()).then(|| drop(next.rude.remove(number)))?;
+            if number >= next.rude.len() {
+                return None;
+            }
+            next.rude.remove(number);
             Some(next)
         }));
     }
