@@ -16,12 +16,12 @@ use diapason_core::{Arguments, Longer};
 
 macro_rules! handlers {
     ($(
-        #[$doc:meta]
+        $(#[$doc:meta])*
         $handler:ident: $call:ident of $words:literal, $way:ident $(clearing $r:tt)*,
             else $next:ident;
     )*) => {
         $(
-            #[$doc]
+            $(#[$doc])*
             #[inline(never)]
             extern "C" fn $handler(a: u64, b: u64, c: u64, d: u64, e: u64, _: u64) -> Exit {
                 let words = only::<$words>([a, b, c, d, e]);
