@@ -124,7 +124,7 @@ impl Kernel<'_> {
         (v.slowest, v.changes) = (period, 0);
         v.find_graces();
         v.find_urgency();
-        self.rank(id, true);
+        self.rank(id);
         self.refresh(id);
     }
 
@@ -262,11 +262,10 @@ impl Kernel<'_> {
 
     /// A VCPU's budget or period changed.
     fn rank_again(&mut self, id: VcpuId) {
-        self.rank(id, false);
         let v = &mut self.vcpus[id];
         (v.slowest, v.changes) = (v.slowest.max(v.period()), v.changes.saturating_add(1));
         v.find_urgency();
-        self.rank(id, true);
+        self.move_rank(id);
         self.refresh(id);
     }
 
@@ -303,7 +302,7 @@ impl Kernel<'_> {
     /// End a VCPU that exists and has no threads.
     pub(crate) fn destroy_vcpu(&mut self, id: VcpuId) {
         self.refresh(id);
-        self.rank(id, false);
+        self.unrank(id);
         let shortest = self.shortest_besides(id);
         let v = &mut self.vcpus[id];
         v.handle = FREE;

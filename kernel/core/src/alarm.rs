@@ -10,11 +10,16 @@
 
 use crate::pool::{Id, Pool};
 use crate::thread::{Thread, ThreadId};
+use core::cmp::Ordering;
 use diapason_abi::Nanos;
 use diapason_abi::archive::VCPUS_MAX;
 
 /// Most VCPUs, and so most groups of theirs and most ranks.
 const VCPUS: usize = VCPUS_MAX as usize;
+
+/// Room for all groups: a power of two, so that a remainder is one instruction.
+const GROUPS: usize = 2 * VCPUS;
+const _: () = assert!(GROUPS.is_power_of_two() && (URGENT as usize) < GROUPS);
 
 /// Names a group: the VCPU's place in its pool, or one of those below.
 pub type Group = u8;
@@ -70,7 +75,7 @@ type Threads<'a> = Pool<'a, Thread>;
 
 /// The pending alarms of a core, and when its VCPUs want to be woken.
 pub struct Alarms {
-    roots: [ThreadId; VCPUS + 2],
+    roots: [ThreadId; GROUPS],
     /// When each ranked VCPU may run next that cannot now.
     pub(crate) wakes: Wakes,
     /// When the next one is due if nobody with a VCPU runs.
@@ -81,7 +86,7 @@ impl Alarms {
     /// No alarms.
     #[must_use]
     pub const fn new() -> Alarms {
-        Alarms { roots: [Id::NONE; VCPUS + 2], wakes: Wakes::NEVER, next: Nanos::FOREVER }
+        Alarms { roots: [Id::NONE; GROUPS], wakes: Wakes::NEVER, next: Nanos::FOREVER }
     }
 
     /// When the next one is due if nobody with a VCPU runs.
@@ -92,13 +97,13 @@ impl Alarms {
 
     #[inline(always)]
     fn root(&mut self, group: Group) -> &mut ThreadId {
-        &mut self.roots[usize::from(group) % (VCPUS + 2)]
+        &mut self.roots[usize::from(group) % GROUPS]
     }
 
     /// The thread whose alarm is the first of a group.
     #[inline(always)]
     pub fn first(&self, group: Group) -> ThreadId {
-        self.roots[usize::from(group) % (VCPUS + 2)]
+        self.roots[usize::from(group) % GROUPS]
     }
 
     /// When that is due.
@@ -113,8 +118,20 @@ impl Alarms {
     pub fn set(&mut self, threads: &mut Threads<'_>, thread: ThreadId, due: Nanos, group: Group) {
         threads[thread].alarm = Alarm { due, depth: 1, group, ..Alarm::UNSET };
         let root = self.first(group);
-        *self.root(group) = meld(threads, root, thread);
-        self.note(threads);
+        let first = if root.is_none() { thread } else { meld(threads, root, thread) };
+        if first != root {
+            self.lead(threads, group, first);
+        }
+    }
+
+    /// A group has another first alarm, or none.
+    #[inline(always)]
+    fn lead(&mut self, threads: &Threads<'_>, group: Group, first: ThreadId) {
+        *self.root(group) = first;
+        // That of a VCPU counts through the time at which this wants to be woken.
+        if group >= PLAIN {
+            self.note(threads);
+        }
     }
 
     /// Forget the alarm of `thread`, which is set.
@@ -122,22 +139,24 @@ impl Alarms {
     pub fn cancel(&mut self, threads: &mut Threads<'_>, thread: ThreadId) {
         let Alarm { left, right, above, group, .. } = threads[thread].alarm;
         threads[thread].alarm = Alarm::UNSET;
-        let rest = meld(threads, left, right);
+        // The left side is never the less deep one.
+        let mut rest = left;
+        if right.is_some() {
+            rest = meld(threads, left, right);
+        }
         if rest.is_some() {
             threads[rest].alarm.above = above;
         }
         if above.is_none() {
-            *self.root(group) = rest;
-        } else {
-            let parent = &mut threads[above].alarm;
-            if parent.left == thread {
-                parent.left = rest;
-            } else {
-                parent.right = rest;
-            }
-            mend(threads, above, false);
+            return self.lead(threads, group, rest);
         }
-        self.note(threads);
+        let parent = &mut threads[above].alarm;
+        if parent.left == thread {
+            parent.left = rest;
+        } else {
+            parent.right = rest;
+        }
+        mend(threads, above, false);
     }
 
     /// When the VCPU of this rank may run next, if it cannot now.
@@ -297,9 +316,58 @@ impl Wakes {
         least
     }
 
-    /// For so many ranks, of which none wants to be woken.
-    pub fn of_ranks(ranks: u8) -> Wakes {
-        Wakes { leaves: ranks.max(1).next_power_of_two(), ..Wakes::NEVER }
+    /// A VCPU comes in at a rank, and there are `ranks` then: those from there on move up. It does
+    /// not want to be woken yet.
+    pub fn insert(&mut self, rank: u8, ranks: u8) {
+        let (old, new) = (self.leaves, ranks.next_power_of_two());
+        for at in (0..ranks).rev() {
+            let moved = match at.cmp(&rank) {
+                Ordering::Less => self.node(usize::from(old + at)),
+                Ordering::Equal => Nanos::FOREVER,
+                Ordering::Greater => self.node(usize::from(old + at - 1)),
+            };
+            self.tree[usize::from(new + at) % (2 * VCPUS)] = moved;
+        }
+        self.build(ranks, new);
+    }
+
+    /// The VCPU of a rank goes, and there are `ranks` then: those above it move down.
+    pub fn remove(&mut self, rank: u8, ranks: u8) {
+        let (old, new) = (self.leaves, ranks.max(1).next_power_of_two());
+        for at in 0..ranks {
+            let from = old + at + u8::from(at >= rank);
+            self.tree[usize::from(new + at) % (2 * VCPUS)] = self.node(usize::from(from));
+        }
+        self.build(ranks, new);
+    }
+
+    /// A VCPU goes from one rank to another.
+    pub fn shift(&mut self, from: u8, to: u8) {
+        if from == to {
+            return;
+        }
+        let first = usize::from(self.leaves);
+        let (from, to) = (first + usize::from(from), first + usize::from(to));
+        let moved = self.node(from);
+        let (mut at, step) = (from, if from < to { 1 } else { usize::MAX });
+        while at != to {
+            let next = at.wrapping_add(step);
+            self.tree[at % (2 * VCPUS)] = self.node(next);
+            at = next;
+        }
+        self.tree[to % (2 * VCPUS)] = moved;
+        self.build(self.leaves, self.leaves);
+    }
+
+    /// The leaves of all ranks are in place.
+    fn build(&mut self, ranks: u8, leaves: u8) {
+        self.leaves = leaves;
+        for at in ranks..leaves {
+            self.tree[usize::from(leaves + at) % (2 * VCPUS)] = Nanos::FOREVER;
+        }
+        for node in (1..usize::from(leaves)).rev() {
+            self.tree[node % (2 * VCPUS)] = self.node(2 * node).min(self.node(2 * node + 1));
+        }
     }
 }
 
@@ -343,11 +411,39 @@ mod tests {
     }
 
     #[test]
+    fn ranks_come_and_go() {
+        let mut random = random();
+        let (mut model, mut wakes) = (Vec::new(), Wakes::NEVER);
+        for step in 0..20_000 {
+            let rank = random() % (model.len() + 1);
+            if model.len() < 64 && (model.is_empty() || random() % 2 == 0) {
+                model.insert(rank, Nanos(step));
+                wakes.insert(rank as u8, model.len() as u8);
+                assert_eq!(wakes.of(rank as u8), Nanos::FOREVER);
+                wakes.set(rank as u8, Nanos(step));
+            } else if rank < model.len() && random() % 2 == 0 {
+                let to = random() % model.len();
+                let moved = model.remove(rank);
+                model.insert(to, moved);
+                wakes.shift(rank as u8, to as u8);
+            } else if rank < model.len() {
+                model.remove(rank);
+                wakes.remove(rank as u8, model.len() as u8);
+            }
+            let found: Vec<_> = (0..model.len()).map(|rank| wakes.of(rank as u8)).collect();
+            assert_eq!(found, model);
+            let least = model.iter().min().copied().unwrap_or(Nanos::FOREVER);
+            assert_eq!(wakes.first(), least);
+        }
+    }
+
+    #[test]
     fn the_earliest_wake_from_a_rank_on() {
         let mut random = random();
         for ranks in [1u8, 2, 3, 5, 8, 63, 64] {
             let mut model = vec![Nanos::FOREVER; usize::from(ranks)];
-            let mut wakes = Wakes::of_ranks(ranks);
+            let mut wakes = Wakes::NEVER;
+            (1..=ranks).for_each(|ranks| wakes.insert(0, ranks));
             for _ in 0..2_000 {
                 let rank = random() % usize::from(ranks);
                 let at = if random() % 3 == 0 { u64::MAX } else { (random() % 100) as u64 };

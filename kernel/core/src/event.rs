@@ -163,7 +163,9 @@ impl Kernel<'_> {
         }
         d.interrupts += 1;
         d.last = now;
-        d.held |= d.comes_too_soon(now);
+        if d.comes_too_soon(now) {
+            d.held = true;
+        }
         if d.record.level || d.held {
             m.set_irq(&d.record, false);
         }

@@ -22,7 +22,7 @@ use diapason_abi::{CallNumber, Errno, FaultCause, Handle, Key, Kind, Nanos, enco
 
 /// Most alarms handled in one entry. More that are due make the alarm of the decision lie in the
 /// past, so the machine calls again; interrupts get their turn in between.
-pub(crate) const ALARMS_PER_ENTRY: usize = 8;
+const ALARMS_PER_ENTRY: usize = 8;
 /// Longest line a program can log at once.
 const LOG_BYTES: usize = 112;
 
@@ -138,6 +138,8 @@ pub struct Kernel<'a> {
     pub(crate) devices: Pool<'a, Device>,
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) entries: u64,
+    /// This entry is long already: nothing else is done in it that can be done in the next.
+    pub(crate) long: bool,
     pub(crate) free_frames: Chain,
     /// What alarms and unplanned switches cost those for whose sake they are.
     pub(crate) fees: Fees,
@@ -318,6 +320,7 @@ impl Kernel<'_> {
     fn begin(&mut self, now: Nanos, grace: Nanos) {
         self.now = now;
         self.entries += 1;
+        self.long = false;
         if self.scheduler.payer.is_some() {
             self.settle();
             self.scheduler.grace = grace;
@@ -516,7 +519,9 @@ impl Kernel<'_> {
             if self.alarms.next_due() > self.now {
                 return;
             }
-            self.timed_out(self.alarms.first(PLAIN));
+            let thread = self.alarms.first(PLAIN);
+            self.alarms.cancel(&mut self.threads, thread);
+            self.timed_out(thread);
         }
     }
 }

@@ -172,10 +172,13 @@ impl Device {
     /// the next, so that there are no more than one for each interval, and this one.
     pub(crate) fn comes_too_soon(&mut self, now: Nanos) -> bool {
         let interval = Nanos(self.record.interval);
+        if interval == Nanos::ZERO {
+            return false;
+        }
         // The kernel may have been busy when the one before came.
         let soon = now + Prices::KERNEL.path < self.next;
         self.next = self.next.max(now) + interval;
-        soon && interval > Nanos::ZERO
+        soon
     }
 }
 
@@ -184,6 +187,7 @@ impl Kernel<'_> {
         if pages == 0 || pages > PAGES_PER_CALL as u64 {
             return Err(Refused::Misuse(FaultCause::BadArgument, pages));
         }
+        self.long = true;
         let id = self.process;
         let process = &mut self.processes[id];
         let first = process.heap.count;
@@ -209,6 +213,7 @@ impl Kernel<'_> {
     /// `ShmAttach(key)`: a few pages at a time until all are there, then visible.
     pub(crate) fn shm_attach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_segment(key)?;
+        self.long = true;
         let segment = &mut self.segments[id];
         for _ in 0..PAGES_PER_CALL {
             if !segment.lacks_pages() {

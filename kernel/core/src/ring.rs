@@ -11,13 +11,17 @@
 //! spared the interrupt, and the one that was woken pays for it, too. So nobody's budget pays for
 //! the alarms of others.
 
-use crate::alarm::{Group, PLAIN, URGENT, Wakes};
-use crate::kernel::{ALARMS_PER_ENTRY, Kernel};
+use crate::alarm::{Group, PLAIN, URGENT};
+use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::thread::ThreadId;
 use crate::vcpu::VcpuId;
 use diapason_abi::Nanos;
 use diapason_abi::archive::Archive;
+
+/// Most alarms that ring before a thread is chosen, where there are VCPUs: each may change who is
+/// chosen. More that are due make the machine call again, and so do all after a long path.
+const RINGS_PER_CHOICE: usize = 2;
 
 /// What entries cost those for whose sake they are.
 #[derive(Clone, Copy, Debug)]
@@ -96,22 +100,32 @@ impl Kernel<'_> {
         Some(due.max(v.eligible_at()))
     }
 
-    /// A VCPU is ranked, or no longer.
+    /// Give a VCPU a rank. When it wants to be woken is found next.
     #[inline(never)]
-    pub(crate) fn rank(&mut self, vcpu: VcpuId, ranked: bool) {
-        if ranked {
-            self.scheduler.rank(&mut self.vcpus, vcpu);
-        } else {
-            self.scheduler.unrank(&mut self.vcpus, vcpu);
-        }
-        let mut wakes = Wakes::of_ranks(self.scheduler.ranks);
-        for rank in 0..self.scheduler.ranks {
-            let vcpu = self.scheduler.ranked(rank);
-            let eligible = self.scheduler.eligible >> (rank % 64) & 1 == 1;
-            let ready = if eligible { Nanos::FOREVER } else { self.vcpus[vcpu].eligible_at() };
-            wakes.set(rank, self.wake_of(vcpu).unwrap_or(ready));
-        }
-        self.alarms.wakes = wakes;
+    pub(crate) fn rank(&mut self, vcpu: VcpuId) {
+        self.long = true;
+        self.scheduler.rank(&mut self.vcpus, vcpu);
+        let (rank, ranks) = (self.vcpus[vcpu].rank, self.scheduler.ranks);
+        self.alarms.wakes.insert(rank, ranks);
+    }
+
+    /// Give a VCPU another rank.
+    #[inline(never)]
+    pub(crate) fn move_rank(&mut self, vcpu: VcpuId) {
+        self.long = true;
+        let from = self.vcpus[vcpu].rank;
+        self.scheduler.unrank(&mut self.vcpus, vcpu);
+        self.scheduler.rank(&mut self.vcpus, vcpu);
+        self.alarms.wakes.shift(from, self.vcpus[vcpu].rank);
+    }
+
+    /// Take the rank of a VCPU away.
+    #[inline(never)]
+    pub(crate) fn unrank(&mut self, vcpu: VcpuId) {
+        self.long = true;
+        let rank = self.vcpus[vcpu].rank;
+        self.scheduler.unrank(&mut self.vcpus, vcpu);
+        self.alarms.wakes.remove(rank, self.scheduler.ranks);
         self.alarms.note(&self.threads);
     }
 
@@ -119,7 +133,8 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
         let (mut next, mut rung) = (self.next_ring(), 0u64);
-        for _ in 0..ALARMS_PER_ENTRY {
+        let most = if self.long { 0 } else { RINGS_PER_CHOICE };
+        for _ in 0..most {
             if next > self.now {
                 break;
             }
@@ -164,7 +179,9 @@ impl Kernel<'_> {
         let own = if funded.is_some() { funded.index() as Group } else { PLAIN };
         for group in [URGENT, own] {
             if self.alarms.first_due(&self.threads, group) <= self.now {
-                self.timed_out(self.alarms.first(group));
+                let thread = self.alarms.first(group);
+                self.cancel_alarm(thread);
+                self.timed_out(thread);
                 return 0;
             }
         }
@@ -179,6 +196,7 @@ impl Kernel<'_> {
             let thread = self.alarms.first(vcpu.index() as Group);
             let due = self.threads[thread].alarm.due();
             self.vcpus[vcpu].wake_server(due);
+            self.alarms.cancel(&mut self.threads, thread);
             self.timed_out(thread);
         } else {
             self.refresh(vcpu);

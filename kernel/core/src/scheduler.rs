@@ -165,8 +165,6 @@ pub struct Scheduler {
     pub(crate) by_rank: [VcpuId; RANKS],
     /// For each rank, those that are chosen from by deadline together with it.
     peers: [u64; RANKS],
-    /// For each rank, all others of its queue if that goes by deadline.
-    rivals: [u64; RANKS],
 }
 
 impl Scheduler {
@@ -179,7 +177,6 @@ impl Scheduler {
             by_rank: [Id::NONE; RANKS],
             ranks: 0,
             peers: [0; RANKS],
-            rivals: [0; RANKS],
             unreserved: Ready::EMPTY,
             running: ThreadId::NONE,
             place: ThreadId::NONE,
@@ -272,11 +269,6 @@ impl Scheduler {
             // One is asked only while none above it is eligible, so it need not know those.
             self.peers[at] = if v.by_deadline { members } else { 1 << at };
         }
-        for at in 0..(self.ranks as usize).min(RANKS) {
-            let lowest = self.peers[at].trailing_zeros();
-            let only = self.peers[at] == 1 << at && !vcpus[self.by_rank[at]].by_deadline;
-            self.rivals[at] = if only { 0 } else { 1 << lowest };
-        }
     }
 
     /// The VCPU of a rank.
@@ -288,9 +280,8 @@ impl Scheduler {
     /// period the next above it, by deadline the first of its queue.
     #[inline(always)]
     pub(crate) fn lowest_above(&self, rank: u8) -> u8 {
-        let above = u64::MAX.checked_shl(u32::from(rank) + 1).unwrap_or(0);
-        let rivals = self.rivals[usize::from(rank) % RANKS];
-        (rivals | above).trailing_zeros() as u8
+        let lowest = self.peers[usize::from(rank) % RANKS].trailing_zeros() as u8;
+        if lowest == rank { rank + 1 } else { lowest }
     }
 
     /// Charge the time since the last change to whoever ran, and let `next` run.

@@ -164,7 +164,8 @@ fn in_the_background_runs_what_nobody_else_wants() {
          2 u
          2 v beyond V
          5 w on W
-         6 u          -- w was not interrupted for its sake; before what has no budget left
+         6 v beyond V -- w was not interrupted for the sake of u
+         6 u          -- without a VCPU, but before what has no budget left
          8 v beyond V
         10 v on V
         12 v beyond V
@@ -195,6 +196,7 @@ fn who_has_no_vcpu_is_not_woken_at_the_expense_of_who_has() {
          1 v on V
          5 w on W
          6 v on V
+         9 nobody     -- w has ended, which is a long path: u is woken in the next
          9 u
         10 nobody",
     );
@@ -308,6 +310,7 @@ fn an_io_vcpu_takes_the_shortest_period_it_serves_and_no_more_than_its_cap() {
         10 y on Y
         11 nobody
         20 x on X
+        21 nobody     -- x has ended, which is a long path
         21 y on Y     -- the period it inherits is longer, its grants are not
         22 nobody
         30 y on Y
