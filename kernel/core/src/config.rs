@@ -249,7 +249,7 @@ impl<'a> Kernel<'a> {
         let mut kernel = Kernel {
             now: Nanos::ZERO,
             entries: 0,
-            long: false,
+            quiet: false,
             process: Id::NONE,
             grant: 0,
             scheduler: Scheduler::new(),

@@ -138,8 +138,9 @@ pub struct Kernel<'a> {
     pub(crate) devices: Pool<'a, Device>,
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) entries: u64,
-    /// This entry is long already: nothing else is done in it that can be done in the next.
-    pub(crate) long: bool,
+    /// No alarm rings in this entry: it is long already, or a call for which no VCPU pays, which
+    /// may have a short way. What is due makes the machine call again.
+    pub(crate) quiet: bool,
     pub(crate) free_frames: Chain,
     /// What alarms and unplanned switches cost those for whose sake they are.
     pub(crate) fees: Fees,
@@ -307,6 +308,7 @@ impl Kernel<'_> {
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
         self.begin(now, if device { self.fees.interrupt } else { Nanos::ZERO });
+        self.quiet = false;
         match cause {
             Cause::Timer => self.expire(),
             Cause::Irq(device) => self.interrupted(m, device),
@@ -320,8 +322,8 @@ impl Kernel<'_> {
     fn begin(&mut self, now: Nanos, grace: Nanos) {
         self.now = now;
         self.entries += 1;
-        self.long = false;
-        if self.scheduler.payer.is_some() {
+        self.quiet = self.scheduler.payer.is_none();
+        if !self.quiet {
             self.settle();
             self.scheduler.grace = grace;
         }

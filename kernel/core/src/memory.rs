@@ -187,7 +187,7 @@ impl Kernel<'_> {
         if pages == 0 || pages > PAGES_PER_CALL as u64 {
             return Err(Refused::Misuse(FaultCause::BadArgument, pages));
         }
-        self.long = true;
+        self.quiet = true;
         let id = self.process;
         let process = &mut self.processes[id];
         let first = process.heap.count;
@@ -213,7 +213,7 @@ impl Kernel<'_> {
     /// `ShmAttach(key)`: a few pages at a time until all are there, then visible.
     pub(crate) fn shm_attach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
         let id = self.granted_segment(key)?;
-        self.long = true;
+        self.quiet = true;
         let segment = &mut self.segments[id];
         for _ in 0..PAGES_PER_CALL {
             if !segment.lacks_pages() {

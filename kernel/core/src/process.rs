@@ -177,7 +177,7 @@ impl Kernel<'_> {
     /// Stop every thread of a process, then end it.
     #[inline(always)]
     fn process_stop<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
-        self.long = true;
+        self.quiet = true;
         for thread in self.processes[id].threads.ids() {
             if self.threads[thread].state != State::Free {
                 self.thread_stop(thread, State::Free);

@@ -103,7 +103,7 @@ impl Kernel<'_> {
     /// Give a VCPU a rank. When it wants to be woken is found next.
     #[inline(never)]
     pub(crate) fn rank(&mut self, vcpu: VcpuId) {
-        self.long = true;
+        self.quiet = true;
         self.scheduler.rank(&mut self.vcpus, vcpu);
         let (rank, ranks) = (self.vcpus[vcpu].rank, self.scheduler.ranks);
         self.alarms.wakes.insert(rank, ranks);
@@ -112,7 +112,7 @@ impl Kernel<'_> {
     /// Give a VCPU another rank.
     #[inline(never)]
     pub(crate) fn move_rank(&mut self, vcpu: VcpuId) {
-        self.long = true;
+        self.quiet = true;
         let from = self.vcpus[vcpu].rank;
         self.scheduler.unrank(&mut self.vcpus, vcpu);
         self.scheduler.rank(&mut self.vcpus, vcpu);
@@ -122,7 +122,7 @@ impl Kernel<'_> {
     /// Take the rank of a VCPU away.
     #[inline(never)]
     pub(crate) fn unrank(&mut self, vcpu: VcpuId) {
-        self.long = true;
+        self.quiet = true;
         let rank = self.vcpus[vcpu].rank;
         self.scheduler.unrank(&mut self.vcpus, vcpu);
         self.alarms.wakes.remove(rank, self.scheduler.ranks);
@@ -133,7 +133,7 @@ impl Kernel<'_> {
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
         let (mut next, mut rung) = (self.next_ring(), 0u64);
-        let most = if self.long { 0 } else { RINGS_PER_CHOICE };
+        let most = if self.quiet { 0 } else { RINGS_PER_CHOICE };
         for _ in 0..most {
             if next > self.now {
                 break;
