@@ -35,7 +35,7 @@ pub struct Counts {
 
 pub const KERNEL: Counts = Counts {
     longest_path: PATH_INSTRUCTIONS_MAX,
-    top_half: 600,
+    top_half: 780,
     switch: 1_050,
     queue: 0,
     deadline: 18,
