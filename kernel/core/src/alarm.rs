@@ -1,4 +1,4 @@
-//! What is due when: one alarm for each thread that waits, in groups.
+//! Due times: one alarm for each thread that waits, in groups.
 //!
 //! A thread has at most one alarm, for its time-out, its sleep or the timer it waits for; it has to
 //! run before it can set the next. The alarms of the threads of one VCPU are a group. So are those
@@ -416,12 +416,12 @@ mod tests {
         let (mut model, mut wakes) = (Vec::new(), Wakes::NEVER);
         for step in 0..20_000 {
             let rank = random() % (model.len() + 1);
-            if model.len() < 64 && (model.is_empty() || random() % 2 == 0) {
+            if model.len() < 64 && (model.is_empty() || random().is_multiple_of(2)) {
                 model.insert(rank, Nanos(step));
                 wakes.insert(rank as u8, model.len() as u8);
                 assert_eq!(wakes.of(rank as u8), Nanos::FOREVER);
                 wakes.set(rank as u8, Nanos(step));
-            } else if rank < model.len() && random() % 2 == 0 {
+            } else if rank < model.len() && random().is_multiple_of(2) {
                 let to = random() % model.len();
                 let moved = model.remove(rank);
                 model.insert(to, moved);
@@ -446,7 +446,7 @@ mod tests {
             (1..=ranks).for_each(|ranks| wakes.insert(0, ranks));
             for _ in 0..2_000 {
                 let rank = random() % usize::from(ranks);
-                let at = if random() % 3 == 0 { u64::MAX } else { (random() % 100) as u64 };
+                let at = if random().is_multiple_of(3) { u64::MAX } else { (random() % 100) as u64 };
                 let before = wakes.first();
                 let changed = wakes.set(rank as u8, Nanos(at));
                 assert_eq!(changed, wakes.first() != before);

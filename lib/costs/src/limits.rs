@@ -43,7 +43,7 @@ pub const KERNEL: Counts = Counts {
 
 /// Instructions of `entry.s` around the part of an interrupt that a watched run times: registers
 /// are saved and restored.
-pub const TRAP_FRAME: u64 = 64;
+pub const TRAP_FRAME: u64 = 68;
 
 // The benchmark measures threads without VCPUs. Those with one have more to account for, so its
 // targets lie below what is assumed here.

@@ -20,7 +20,6 @@ use crate::table::{Raw, Table};
 use crate::usb::controller_of;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can;
-use diapason_contract::needs::CONTROLLER;
 
 /// Most messages a second, and at once.
 pub(crate) const RATE_MAX: u64 = 10_000_000;
@@ -209,32 +208,14 @@ pub(crate) fn source(
     served(declared, from, usb, report);
 }
 
-/// Is it the interface that a server drives?
+/// Reports an interface whose controller no process drives.
 fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mut Report) {
-    // Where it is plugged into nothing, that is said.
+    // An interface that is plugged into nothing is reported elsewhere.
     let Some(on) = controller_of(declared, usb) else { return };
-    if on.value != CONTROLLER {
-        let title = format!("nobody drives the controller of `{}`", from.value);
-        let help =
-            format!("plug it into `{CONTROLLER}`, the only controller that the server drives");
-        let problem = Problem::new(&from.span, title, help);
-        return report.push(problem.with(&on.span, "it is on this one"));
-    }
     if server(declared, Some(from)).is_none() {
         let title = format!("nobody serves `{}`", from.value);
         let help = format!("add `{}` to the `uses` of the process that drives it", on.value);
-        return report.push(Problem::new(&from.span, title, help));
-    }
-    let channels = |usb: &DeclaredUsb| usb.model.is_some_and(|model| model.channels() > 0);
-    let same = |other: &&DeclaredUsb| {
-        let on = controller_of(declared, other).map(|on| &on.value);
-        other.name.value != usb.name.value && channels(other) && on == Some(&CONTROLLER.to_owned())
-    };
-    if let Some(other) = declared.usb.iter().find(same) {
-        let title = format!("`{}` is not the only CAN interface of its server", from.value);
-        let help = "remove the other one: the server takes the messages of the first it finds";
-        let problem = Problem::new(&from.span, title, help);
-        report.push(problem.with(&other.name.span, "the other one"));
+        report.push(Problem::new(&from.span, title, help));
     }
 }
 

@@ -189,25 +189,3 @@ fn an_interface_behind_a_hub_is_served_by_who_drives_the_controller() {
     assert_eq!(item.title, "nobody serves `can`");
     assert_eq!(item.help, "add `xhci` to the `uses` of the process that drives it");
 }
-
-/// The server would take the messages of the first one for those of the other.
-#[test]
-fn a_server_has_one_interface() {
-    let other = "[[usb]]\nname = \"second\"\non = \"xhci\"\nport = 2\nmodel = \"usb-can\"\n";
-    let text = system(&(other.to_owned() + &pipe(["second", "0", "r"], "")));
-    let found = parse("f", &text).unwrap_err();
-    let item = &found.items()[0];
-    assert_eq!(item.title, "`second` is not the only CAN interface of its server");
-}
-
-#[test]
-fn an_interface_is_on_the_controller_that_is_driven() {
-    let other = "[[device]]\nname = \"xhci2\"\npci = \"0c0330\"\ninstance = 1\nsize = \"16K\"\n";
-    let text = system(&(other.to_owned() + &pipe(["can", "0", "r"], "")));
-    let text = text.replace("name = \"can\"\non = \"xhci\"", "name = \"can\"\non = \"xhci2\"");
-    let text = text.replace("uses = [\"xhci\"]", "uses = [\"xhci\", \"xhci2\"]");
-    let found = parse("f", &text).unwrap_err();
-    let item = &found.items()[0];
-    assert_eq!(item.title, "nobody drives the controller of `can`");
-    assert_eq!(item.help, "plug it into `xhci`, the only controller that the server drives");
-}

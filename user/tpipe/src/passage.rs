@@ -86,15 +86,15 @@ impl<P: Passage> Task for Passer<P> {
         while due.wait(&ready, Nanos::FOREVER) {
             ends = ends.or_else(|| self.ends());
             let Some((inlet, exit)) = &mut ends else { continue };
-            exit.hear();
+            let is_open = || self.told.terms().is_none_or(|it| it.period > Nanos::ZERO);
+            exit.hear(is_open());
             self.reading.drain(inlet, &mut way, &mut |heard| match heard {
                 Heard::News(phase) => self.passage.news(phase),
                 Heard::Message(message, arrived) => {
                     let passed = self.passage.pass(message);
                     // Its delay is that of the whole way. Of a pipe that is being closed, or whose
                     // other channel is away, what comes goes no further.
-                    let is_open = self.told.terms().is_none_or(|it| it.period > Nanos::ZERO);
-                    let goes = exit.phase() == Phase::Open && is_open;
+                    let goes = exit.phase() == Phase::Open && is_open();
                     if let Some(frame) = passed.filter(|_| goes) {
                         exit.put(&frame, arrived);
                     }

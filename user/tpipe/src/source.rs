@@ -86,7 +86,8 @@ impl<S: Source> Writer<S> {
     }
 
     fn hear(&self, exit: &mut Exit) {
-        if let Some(phase) = exit.hear() {
+        let is_open = self.told.terms().is_none_or(|it| it.period > Nanos::ZERO);
+        if let Some(phase) = exit.hear(is_open) {
             self.source.news(phase);
         }
     }

@@ -90,15 +90,16 @@ impl Exit {
         self.phase
     }
 
-    /// Hears the reports that have come; where the channel is, if that is new.
-    pub fn hear(&mut self) -> Option<Phase> {
+    /// Hears the reports that have come, and returns the channel's phase if that is new. A channel
+    /// that goes is an outage if its pipe is `open`.
+    pub fn hear(&mut self, open: bool) -> Option<Phase> {
         let waiting = self.counter.reports.len().unwrap_or(0);
         let before = self.phase;
         for _ in 0..waiting {
             let Some(report) = self.counter.reports.pop() else { break };
             self.books.note(report);
             let was = core::mem::replace(&mut self.phase, report.phase());
-            let gone = was == Phase::Open && self.phase != Phase::Open;
+            let gone = open && was == Phase::Open && self.phase != Phase::Open;
             self.counts.outages.fetch_add(gone.into(), Ordering::Relaxed);
             for (taken, whole) in self.counts.taken.iter().zip(&self.counts.whole) {
                 taken.fetch_max(report.taking, Ordering::Relaxed);

@@ -18,11 +18,10 @@ pub const TESTS: &[QemuTest] = &[
 ];
 
 /// The alarms that must ring, and their subjects.
-const RINGING: [(&str, &str); 4] = [
+const RINGING: [(&str, &str); 3] = [
     ("job-cost", "VCPU crumbs"),
     ("replenishment-list-full", "VCPU crumbs"),
     ("interrupt-distance", "device hpet"),
-    ("wake-ups", "VCPU ticks"),
 ];
 
 fn they_ring(boots: &[Observed]) -> Result<(), String> {

@@ -4,6 +4,9 @@ use super::{Observed, QemuTest};
 use diapason::console::Line;
 use diapason_papers::fig12::{ERROR_MAX, Looks, SYSTEM, TASKS};
 
+/// How far a task may be ahead of its budget, in percent.
+const AHEAD_MAX: f64 = 1.5;
+
 /// The tests of this file.
 pub const TESTS: &[QemuTest] = &[QemuTest {
     horizon_ns: 3_000_000_000,
@@ -22,7 +25,9 @@ fn shares(boots: &[Observed]) -> Result<(), String> {
     }
     for (task, name) in TASKS.iter().enumerate() {
         let error = looks.error(task).ok_or("the monitor is silent")?;
-        if error.abs() > ERROR_MAX {
+        // Nobody pays for the way of a switch, and the plan counts the longest. A shorter one leaves
+        // its VCPU the difference: 1.4 us of each of 6,900 interrupts a second.
+        if !(-AHEAD_MAX..=ERROR_MAX).contains(&error) {
             return Err(format!("{name} is {error:.4} % behind, at most {ERROR_MAX} %"));
         }
     }

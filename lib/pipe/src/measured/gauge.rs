@@ -62,8 +62,10 @@ impl Gauge {
         self.report.messages += 1;
         self.report.outside = self.report.outside.saturating_add(passed.outside.into());
         self.overruns = self.overruns.saturating_add(passed.lost_before.into());
+        let whole = moving + reading;
         self.note(moving, reading, passed.moved.inexact);
-        self.count(moving + reading, 1);
+        self.report.whole = self.report.whole.max(whole);
+        self.count(whole, 1);
         self.compare(passed.taken, passed.time);
     }
 
@@ -142,7 +144,6 @@ impl Gauge {
         let report = &mut self.report;
         report.moving = report.moving.max(moving);
         report.reading = report.reading.max(reading);
-        report.whole = report.whole.max(moving + reading);
         report.inexact = report.inexact.max(inexact);
     }
 
