@@ -446,7 +446,8 @@ mod tests {
             (1..=ranks).for_each(|ranks| wakes.insert(0, ranks));
             for _ in 0..2_000 {
                 let rank = random() % usize::from(ranks);
-                let at = if random().is_multiple_of(3) { u64::MAX } else { (random() % 100) as u64 };
+                let at =
+                    if random().is_multiple_of(3) { u64::MAX } else { (random() % 100) as u64 };
                 let before = wakes.first();
                 let changed = wakes.set(rank as u8, Nanos(at));
                 assert_eq!(changed, wakes.first() != before);

@@ -25,7 +25,7 @@ fn shares(boots: &[Observed]) -> Result<(), String> {
     }
     for (task, name) in TASKS.iter().enumerate() {
         let error = looks.error(task).ok_or("the monitor is silent")?;
-        // Nobody pays for the way of a switch, and the plan counts the longest. A shorter one leaves
+        // Nobody pays for the way of a switch. The plan counts the longest. A shorter one leaves
         // its VCPU the difference: 1.4 us of each of 6,900 interrupts a second.
         if !(-AHEAD_MAX..=ERROR_MAX).contains(&error) {
             return Err(format!("{name} is {error:.4} % behind, at most {ERROR_MAX} %"));

@@ -267,8 +267,8 @@ mod tests {
         let text = lint("0000000000200000 <f>:\n  200010:\tsub    $0x1000,%rsp\n");
         assert_eq!(text, ["f at 200010: takes 4096 bytes of stack, at most 1536: use less"]);
         let boot = "0000000000200000 <_RN15diapason_kernel4boot5build>:\n  200010:\tsub    $";
-        assert_eq!(lint(&format!("{boot}0xa00,%rsp\n")).len(), 0);
-        assert_eq!(lint(&format!("{boot}0x1000,%rsp\n")).len(), 1);
+        assert_eq!(lint(&format!("{boot}0x1200,%rsp\n")).len(), 0);
+        assert_eq!(lint(&format!("{boot}0x1400,%rsp\n")).len(), 1);
     }
 
     #[test]
