@@ -141,11 +141,14 @@ fn resumed(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     for program in PROGRAMS {
         let all = reports(boot, program);
-        let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
+        let after = *all.last().ok_or(format!("{program} reported nothing"))?;
         println!("{after:?}");
-        let flows = after.messages - before.messages + BATCHES >= RATE;
+        // The last report may be of a pipe that was closed in the meantime.
+        let flows = all.windows(2).any(|pair| {
+            pair[0].outages == 1 && pair[1].messages - pair[0].messages + BATCHES >= RATE
+        });
         if after.outages != 1 || !flows || after.lost != 0 {
-            return Err(format!("{program}: {after:?}"));
+            return Err(format!("{program}: {all:?}"));
         }
         let line = boot.log(program).into_iter().find(|line| line.starts_with("closed: NOT WHOLE"));
         let missing =
@@ -312,10 +315,14 @@ fn back_again(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     for program in ["lamps", "gateway"] {
         let all = written(boot, program);
-        let [.., before, after] = all[..] else { return Err(format!("{program}: {all:?}")) };
+        let after = *all.last().ok_or(format!("{program} reported nothing"))?;
         println!("{after:?}");
-        if after.outages != 1 || after.through - before.through < WRITTEN_RATE - 2 * BATCHES {
-            return Err(format!("{program}: {after:?}"));
+        let flows = all.windows(2).any(|pair| {
+            let through = pair[1].through - pair[0].through;
+            pair[0].outages == 1 && through + 2 * BATCHES >= WRITTEN_RATE
+        });
+        if after.outages != 1 || !flows {
+            return Err(format!("{program}: {all:?}"));
         }
     }
     only(boot, &["pipe-outage", "pipe-loss"])
