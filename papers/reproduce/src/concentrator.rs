@@ -21,7 +21,8 @@ arguments = [700000]
 [[vcpu]]
 name = "watch"
 budget = "50us"
-period = "4ms"
+period = "14ms"
+replenishments = 2
 "#;
 
 /// How many tasks never stop.
