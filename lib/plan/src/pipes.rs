@@ -26,7 +26,7 @@ use std::iter::repeat_n;
 
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
-/// How many messages it keeps until they are fetched: the article's 4 KiB.
+/// How many messages it keeps until they are fetched: 4 KiB of them.
 pub const KEPT: u64 = 64;
 
 /// The plan of a pipe.
@@ -34,7 +34,7 @@ pub const KEPT: u64 = 64;
 pub struct Piped {
     /// Its bill, or why there is none.
     pub bill: Result<Bill, NoBill>,
-    /// Eq. 9 of the article with the same parameters.
+    /// [USB 2023, eq. 9] with the same parameters.
     pub equation_nine: Option<Nanos>,
 }
 

@@ -28,11 +28,12 @@ const PIPE: [&str; 13] = [
 ];
 
 /// Those of a server's settings.
-const SETTINGS: [&str; 8] =
-    ["serves", "says", "buses", "links", "promise", "streams", "critical", "clients"];
+const SETTINGS: [&str; 7] =
+    ["serves", "says", "links", "promise", "streams", "critical", "clients"];
 
 /// Those of buses and endpoints.
-const BUS: [&str; 12] = [
+const BUS: [&str; 13] = [
+    "control",
     "on",
     "speed",
     "coding",
@@ -106,6 +107,12 @@ fn every_key_is_in_the_reference() {
         "dynamic",
         "fixed",
         "admission",
+        "traffic",
+        "extended",
+        "receivers",
+        "turn",
+        "senders",
+        "gap",
     ];
     for key in keys.into_iter().chain(PIPE).chain(FAULT).chain(BUS).chain(SETTINGS) {
         assert!(REFERENCE.contains(&format!("| `{key}` |")), "{key}");

@@ -1,7 +1,7 @@
 //! A drawn system as a description.
 
 use super::drawn::{
-    Budget, Drawn, DrawnPipe, DrawnTask, Gadget, Interface, Perch, Queues, Rude, TRAFFIC,
+    Budget, Drawn, DrawnPipe, DrawnTask, Gadget, Interface, Perch, Queues, Rude, SENT, TRAFFIC,
 };
 use std::fmt::Write;
 
@@ -152,6 +152,7 @@ fn can(can: &Interface) -> String {
     } else {
         "\n[[usb]]\nname = \"interface\"\non = \"xhci\"\nport = 1\nmodel = \"usb-can\"\n"
     };
+    text += &format!("traffic = {SENT:?}\nextended = [\"can1\", \"can3\"]\n");
     can.pipes.iter().for_each(|pipe| text += &reader(can, pipe));
     for (number, class) in can.classes.iter().enumerate() {
         text += &client(*class, number + 2);
