@@ -102,6 +102,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             model: usb.model?,
             buses: usb::buses(usb),
             identity: usb::identity(usb),
+            serial: usb.serial.as_ref().map(|serial| serial.value.clone()),
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),

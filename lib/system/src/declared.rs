@@ -126,6 +126,7 @@ pub(crate) struct DeclaredUsb {
     pub replay: Vec<At<String>>,
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
+    pub serial: Option<At<String>>,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Where it samples a bit, in tenths of a per cent.

@@ -209,6 +209,8 @@ pub struct UsbPlug {
     pub model: UsbModel,
     /// Its vendor and its product; 0 is any.
     pub identity: (u16, u16),
+    /// Its serial number; `None` is any.
+    pub serial: Option<String>,
     /// CAN buses that are not those of the model.
     pub buses: Vec<CanBus>,
     /// The bit rate of each CAN channel.

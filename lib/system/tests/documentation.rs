@@ -85,6 +85,7 @@ fn every_key_is_in_the_reference() {
         "interval",
         "pci",
         "vendor",
+        "serial",
         "instance",
         "bar",
         "irqs",
