@@ -110,12 +110,7 @@ impl Told {
         };
         Told {
             services,
-            expected: settings
-                .get(usbd::DEVICES)
-                .iter()
-                .copied()
-                .filter_map(Expected::of)
-                .collect(),
+            expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
             tell: bits(settings.get(usbd::SAYS)),
             buses: buses(settings.get(usbd::BUSES)),
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
