@@ -7,6 +7,7 @@ use super::text::description;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::Verdict;
+use diapason::plan::Plan;
 use diapason::session::{Run, Session};
 use diapason::simulate::{Followed, asked, drawn as faults_of, excuse, follow, works};
 use diapason::{Failure, Workspace};
@@ -64,6 +65,14 @@ struct Conditions {
     faults: bool,
     /// It draws what may vary.
     seed: u64,
+}
+
+/// Returns why the planner refuses a drawn system, or nothing.
+pub fn refuses(drawn: &Drawn) -> Option<String> {
+    match diapason_system::parse("drawn.toml", &description(drawn, "drawn")) {
+        Ok(system) => Plan::of(&system, system.clock_hz).clear().err().map(|why| why.plain()),
+        Err(why) => Some(why.plain()),
+    }
 }
 
 /// Plans and simulates `drawn`; `seed` draws what may vary in its second run.
