@@ -220,7 +220,7 @@ fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) 
     let mut found = Vec::new();
     for (place, number) in plan.core.mains.iter().enumerate() {
         let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
-        let Server::Main { job_ns: Some(job), period_ns, .. } = vcpu.server else { continue };
+        let Server::Main { job_ns: Some(_), period_ns, .. } = vcpu.server else { continue };
         let mut users =
             (0..).zip(&system.processes).filter(|(_, process)| process.vcpu == Some(*number));
         let (Some((process, _)), None) = (users.next(), users.next()) else { continue };
@@ -229,7 +229,8 @@ fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) 
             continue;
         }
         // Of a job that is done after the next release only the sum of both is bounded.
-        let Some(done) = plan.job(place, job).filter(|done| *done <= period_ns) else { continue };
+        let done = plan.job(place).map(|job| job.done.0).filter(|done| *done <= period_ns);
+        let Some(done) = done else { continue };
         let rows = run.outcome.threads.iter().filter(|row| row.process == process);
         let worst = rows.map(|row| row.response_max_ns).max().unwrap_or_default();
         shares.jobs.push(worst * 1_000 / done.max(1));

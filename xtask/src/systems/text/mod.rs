@@ -20,12 +20,18 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
     text += &rude::shared(drawn);
     for (number, one) in drawn.tasks.iter().enumerate() {
         text += &task(number, one);
+        if one.section > 0 {
+            text += &section(&format!("task-{number}"), one.section, drawn);
+        }
     }
     if let Some(one) = &drawn.can {
         text += &can::interface(one);
     }
     for (number, one) in drawn.rude.iter().enumerate() {
         text += &rude::seat(drawn, number, one);
+        if one.arguments[0] == CLING {
+            text += &section(&format!("rude-{number}"), one.arguments[1], drawn);
+        }
     }
     text
 }
@@ -100,6 +106,15 @@ fn task(number: usize, task: &DrawnTask) -> String {
         "\n[[process]]\nname = \"task-{number}\"\nprogram = \"task\"\npriority = 30\n\
          vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}",
         vcpu(&format!("run-{number}"), server, &rest)
+    )
+}
+
+/// How long a process holds the mutex at most if it works for so many microseconds meanwhile.
+fn section(process: &str, work: u64, drawn: &Drawn) -> String {
+    let calls = 4 * (1_000 / drawn.clock_mhz).max(1);
+    format!(
+        "\n[[section]]\nprocess = \"{process}\"\nmutex = \"shared\"\nlongest = \"{}us\"\n",
+        work + calls
     )
 }
 
