@@ -6,7 +6,7 @@
 //! process makes or changes at run time are not in the plan: of those, only the kernel's own
 //! promises are expected.
 
-use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
+use super::{ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -44,6 +44,10 @@ pub struct Assumptions {
     pub pipes: Vec<PipePromise>,
     /// Of each chain with a bill.
     pub chains: Vec<ChainPromise>,
+    /// Of each VCPU with a `job`.
+    pub jobs: Vec<JobPromise>,
+    /// The names of the pipes that programs may open, by place.
+    pub places: Vec<String>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
 }
@@ -56,6 +60,8 @@ impl Assumptions {
             of: plan.assumed(),
             pipes: PipePromise::of(plan.system(), plan),
             chains: ChainPromise::of(plan.system(), plan),
+            jobs: JobPromise::of(plan),
+            places: plan.system().tpipes.iter().map(|place| place.name.clone()).collect(),
             slack_ns: 0,
         }
     }
@@ -73,6 +79,7 @@ impl Assumptions {
         });
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
+        let of_jobs = of_jobs.chain(self.jobs.iter().filter_map(|job| job.alarm(outcome)));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let slack = self.slack_ns;
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
@@ -385,7 +392,7 @@ mod tests {
         rings("top-half", most, |o, count| o.kernel = watched([0, count - TRAP_FRAME]));
         let without_vcpus = alarms(|o| {
             (o.vcpus, o.kernel) = (Vec::new(), watched([9_000, 9_000]));
-            o.threads.clear();
+            o.threads.truncate(2);
         });
         assert_eq!(without_vcpus, []);
     }
@@ -394,9 +401,11 @@ mod tests {
     fn jobs_use_what_is_described() {
         let cost = |vcpu, most_ns| Some(JobCost { vcpu, most_ns });
         rings("job-cost", 900_000, |o, ns| o.threads[1].cost = cost(0, ns));
-        // Of an I/O VCPU, of one made at run time, and of none, nothing is described.
+        // Of an I/O VCPU, of one made at run time, and of none, nothing is described. No job is one
+        // of the described VCPU then.
         for vcpu in [1, 2, u64::MAX] {
-            assert_eq!(alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX)), []);
+            let found = alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX));
+            assert_eq!(found, [("job-unmeasured", 0, 1)]);
         }
     }
 
