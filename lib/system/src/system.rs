@@ -256,7 +256,7 @@ pub enum UsbModel {
     UsbCan,
     /// A sensor: 512 bytes every 2.5 ms.
     Sensor,
-    /// An isochronous camera.
+    /// A SuperSpeed camera, which is isochronous.
     Camera,
     /// The same with something to send in every interval.
     BusyCamera,
