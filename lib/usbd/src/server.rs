@@ -153,7 +153,7 @@ impl<P: Platform> Server<P> {
         self.fresh()
     }
 
-    /// Has an interrupter had events for so long that its interrupt must be lost?
+    /// Returns whether an interrupter has had events for so long that its interrupt must be lost.
     fn lost(&mut self, number: u16, now: Nanos) -> bool {
         let waiting = &mut self.waiting[usize::from(number)];
         let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
@@ -161,7 +161,7 @@ impl<P: Platform> Server<P> {
         since.is_some_and(|since| now >= since + LOST)
     }
 
-    /// Is there a device with tuned pipes?
+    /// Returns whether there is a device with tuned pipes.
     pub fn has_pipes(&self) -> bool {
         self.services.iter().any(|service| service.has_pipes())
     }
@@ -171,7 +171,7 @@ impl<P: Platform> Server<P> {
         self.services.iter_mut().for_each(|service| service.order(order, now));
     }
 
-    /// Is this to be told?
+    /// Returns whether this topic is logged.
     pub fn tells(&self, what: u64) -> bool {
         self.tell & what != 0
     }

@@ -74,7 +74,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.attention = true;
     }
 
-    /// Does the controller still have to hear what the schedule decided about a device at rest?
+    /// Begins to tell the controller what the schedule decided about a device at rest, if that is
+    /// news.
     pub(super) fn reschedule(&mut self, index: u8) {
         let device = &self.devices[usize::from(index)];
         if device.step == Step::Idle && self.masks(index) != (0, 0) {

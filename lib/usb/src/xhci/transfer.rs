@@ -165,7 +165,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
     }
 
-    /// The driver's own request; is there room for it?
+    /// Submits a request of the driver's own, and returns whether it had room.
     pub(super) fn submit_request(&mut self, index: u8, setup: Setup) -> bool {
         let number = u16::from(index);
         let pipe = &self.pipes[usize::from(number)];
@@ -212,7 +212,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if buffers.iter().all(granted) { Ok(index) } else { Err(Refused::Outside) }
     }
 
-    /// Is there room for one more transfer of so many blocks?
+    /// Checks that one more transfer of so many blocks has room.
     fn room(&self, number: u16, blocks: usize) -> Result<(), Refused> {
         let pipe = &self.pipes[usize::from(number)];
         if blocks > usize::from(pipe.ring.most()) {

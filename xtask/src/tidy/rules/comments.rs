@@ -52,6 +52,12 @@ fn relatives(comment: &str) -> usize {
     count
 }
 
+/// How many sentences ask. A reader looks for answers.
+fn questions(comment: &str) -> usize {
+    let text = comment.replace('\n', " ") + " ";
+    text.matches("? ").count()
+}
+
 /// Returns whether the item at this line is public and has no doc comment. Attributes may stand
 /// between. A constant needs none: its name and value say what it is.
 fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
@@ -69,7 +75,7 @@ fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
     !above.find(|line| !attribute(line)).is_some_and(|line| line.starts_with("///"))
 }
 
-/// All three counts of every package.
+/// All counts of every package.
 pub fn count(tree: &Tree) -> Vec<Measured> {
     let mut found: BTreeMap<(Measure, &str), (&str, usize, u64)> = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.is_rust()) {
@@ -83,6 +89,7 @@ pub fn count(tree: &Tree) -> Vec<Measured> {
         for (line, comment) in doc_comments(file) {
             add(Measure::ShortComments, line, usize::from(is_short(&comment)));
             add(Measure::Relatives, line, relatives(&comment));
+            add(Measure::Questions, line, questions(&comment));
         }
         if file.path.contains("/tests/") || file.path.contains("/examples/") {
             continue;
@@ -117,7 +124,7 @@ mod tests {
     #[test]
     fn comments_of_three_words_are_counted_whole() {
         let text = "/// Is it?\nfn a() {}\n/// The same for\n/// another thread.\nfn b() {}\n";
-        assert_eq!(counts(text), [(Measure::ShortComments, 1)]);
+        assert_eq!(counts(text), [(Measure::ShortComments, 1), (Measure::Questions, 1)]);
         assert_eq!(counts("//// A rule.\n// no doc\n"), []);
     }
 
@@ -126,8 +133,15 @@ mod tests {
         let text = "/// Who waits is asked first. What it gets is\n/// a turn: whose turn is \
                     known.\n\
                     ///\n/// What does it cost? Nothing that counts. Whatever\n/// comes, goes.\n";
-        assert_eq!(counts(text), [(Measure::Relatives, 3)]);
+        assert_eq!(counts(text), [(Measure::Relatives, 3), (Measure::Questions, 1)]);
         assert_eq!(counts("/// Returns what is left of it.\nfn a() {}\n"), []);
+    }
+
+    #[test]
+    fn sentences_that_ask_are_counted() {
+        let text = "/// May it go on? Only\n/// if it is ready. Is\n/// it ready?\nfn a() {}\n\
+                    /// Returns the `?` of an expression, as in `f()?`.\nfn b() {}\n";
+        assert_eq!(counts(text), [(Measure::Questions, 2)]);
     }
 
     #[test]
