@@ -66,7 +66,7 @@ pub fn schedule<P: Platform>(driver: &Driver<P>, speed: Speed) {
 }
 
 /// Logs the remaining room of the pools of the driver and of the server.
-pub fn pools<P: Platform>(driver: &Driver<P>, pool: &Pool<P>) {
+pub fn pools<P: Platform>(driver: &mut Driver<P>, pool: &Pool<P>) {
     let (pools, heap) = (driver.pools(), P::heap_used());
     let (devices, pipes, transfers) = (pools.devices, pools.pipes, pools.transfers);
     let taken = pool.taken();

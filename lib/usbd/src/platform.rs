@@ -21,9 +21,9 @@ pub enum Wakes {
 /// Opens what the description grants, and takes what the server has to say.
 pub trait Platform: Sized + 'static {
     /// Registers of the host controller.
-    type Registers: Mmio + Send;
+    type Registers: Mmio + Clone + Send;
     /// Memory that the host controller reads and writes.
-    type Memory: Dma + Send;
+    type Memory: Dma + Clone + Send;
     type Mailbox: Mailbox;
 
     /// Maps the registers of a device.

@@ -208,7 +208,7 @@ impl<P: Platform> Server<P> {
             self.pool.give_back(self.served.swap_remove(index).into_slots());
         }
         if core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
-            listing::pools(&self.driver, &self.pool);
+            listing::pools(&mut self.driver, &self.pool);
         }
     }
 

@@ -279,7 +279,7 @@ impl Campaign {
     }
 
     /// Nothing is left of anybody but the sensor, which noticed nothing.
-    fn end(self, empty: diapason_usb::xhci::Pools) -> Seen {
+    fn end(mut self, empty: diapason_usb::xhci::Pools) -> Seen {
         assert_eq!(self.shells.iter().flatten().count(), 1, "somebody is left");
         let pools = self.machine.driver.pools();
         assert_eq!((pools.devices, pools.pipes), (empty.devices, empty.pipes));

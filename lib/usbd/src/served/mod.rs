@@ -67,7 +67,10 @@ impl Served {
         let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
         let endpoints = settings.flat_map(|interface| interface.endpoints());
         let plans: Vec<EndpointPlan> = endpoints.map(|endpoint| service.plan(endpoint)).collect();
-        if let Err(refused) = driver.configure(device, found.set.header().value, &plans) {
+        let assigned = driver.assign(device, service.interrupter());
+        if let Err(refused) =
+            assigned.and_then(|()| driver.configure(device, found.set.header().value, &plans))
+        {
             log!(P, "{name}: not configured: {refused:?}");
             pool.give_back(slots);
             return None;

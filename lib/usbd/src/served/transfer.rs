@@ -3,7 +3,6 @@
 use super::Served;
 use crate::change::Change;
 use crate::platform::{Platform, log};
-use crate::policy::MANAGING;
 use crate::server::Driver;
 use crate::services::Service;
 use crate::slots::Pool;
@@ -144,7 +143,7 @@ impl Served {
         };
         self.slots.fill(pool, slot, data);
         let buffer = self.slots.buffer(pool, slot, length);
-        match driver.control(self.device, setup, buffer, MANAGING, slot as u64) {
+        match driver.control(self.device, setup, buffer, slot as u64) {
             Ok(_) => Step::Begun,
             Err(_) => {
                 self.slots.give_back(slot);
@@ -171,7 +170,6 @@ impl Served {
             return false;
         };
         let request = xhci::Request {
-            interrupter: service.interrupter(todo.endpoint),
             more,
             cookie: todo.memory.cookie(),
             ..xhci::Request::new(self.device, todo.endpoint, core::slice::from_ref(&buffer))
@@ -237,7 +235,7 @@ pub(super) fn head_of<'a, P: Platform>(
 }
 
 pub(super) fn is_isochronous<P: Platform>(
-    driver: &Driver<P>,
+    driver: &mut Driver<P>,
     device: DeviceId,
     endpoint: u8,
 ) -> bool {

@@ -206,8 +206,8 @@ pub trait Service<P: Platform>: Send {
 
     fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
 
-    /// Returns the interrupter that reports transfers of an endpoint.
-    fn interrupter(&self, endpoint: u8) -> u16;
+    /// Returns the interrupter that reports its transfers.
+    fn interrupter(&self) -> u16;
 
     fn welcome(&mut self);
 

@@ -77,6 +77,7 @@ pub fn set_up(config: Config) -> Ground {
 pub struct Ground;
 
 /// Its controller's registers.
+#[derive(Clone)]
 pub struct Bar;
 
 impl Mmio for Bar {

@@ -62,7 +62,7 @@ impl Platform for Ground {
     }
 
     fn memory(&self, name: &str) -> Result<Shared, Errno> {
-        Dma::attach(name).map(Shared)
+        Dma::attach(name).map(Shared::new)
     }
 
     fn writer<T: Plain, const N: usize>(&self, name: &str) -> Result<Writer<'static, T, N>, Errno> {
