@@ -1,15 +1,18 @@
 //! The USB server as a library: the controller, what is plugged into it, and what becomes of it for
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
-//! All threads share a [`Server`] under one mutex, and each does the same: lock,
-//! [`Server::attend`], unlock, wake. The server's ground is a [`Platform`], so that it runs in
-//! tests, too.
+//! Each bottom half has a [`Branch`] of its own behind a lock of its own: its interrupter, its
+//! devices, their service. The [`Server`] behind one more lock has what all share: commands, ports,
+//! the bus schedule. A bottom half locks its branch, [`Branch::attend`]s, unlocks, wakes; and only if
+//! that left something for the server, it locks that. The server's ground is a [`Platform`], so that
+//! it runs in tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod branch;
 mod change;
 mod channels;
 mod client;
@@ -24,6 +27,7 @@ mod slots;
 mod told;
 pub mod tuned;
 
+pub use branch::{Attended, Branch, Branches};
 pub use places::Order;
 pub use platform::Platform;
 pub use server::{Cause, Fresh, Server};

@@ -1,10 +1,9 @@
 //! The plugged devices for people: one line for each device, endpoint and bus, in the log.
 
 use crate::platform::{Platform, log};
-use crate::policy;
 use crate::served::Place;
 use crate::server::Driver;
-use crate::services::Found;
+use crate::services::Papers;
 use crate::slots::Pool;
 use core::fmt;
 use diapason_usb::Speed;
@@ -20,8 +19,8 @@ impl fmt::Display for Place {
 
 /// A device with its interfaces and their endpoints.
 pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, place: Place) {
-    let mut bytes = [0; policy::CONFIGURATION];
-    let Some(found) = Found::read::<P>(driver, device, (speed, place), &mut bytes) else {
+    let papers = Papers::read::<P>(driver, device, (speed, place));
+    let Some(found) = papers.as_ref().and_then(Papers::found) else {
         log!(P, "usb {place}: its descriptors make no sense");
         return;
     };

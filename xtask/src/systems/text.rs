@@ -114,9 +114,10 @@ const fn word(class: Gadget) -> &'static str {
 fn can(can: &Interface) -> String {
     let messages = 2 + can.classes.len();
     let threads = messages + 2 * usize::from(can.tuned) + 1;
+    let locks = messages + 1;
     let mut text = format!(
         "\n[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"512K\"\n\
-         stack = \"56K\"\nthreads = {threads}\nsemaphores = 2\nevents = {messages}\n\
+         stack = \"56K\"\nthreads = {threads}\nsemaphores = {locks}\nevents = {messages}\n\
          uses = [\"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{}]\n",
         granted(can)
     );

@@ -6,7 +6,7 @@ use diapason_devices::Device;
 use diapason_pipe::{Reader, Ring, Writer};
 use diapason_state::Plain;
 use diapason_usb::xhci::{Dma, Mmio};
-use diapason_usbd::platform::{Mailbox, Platform, Wakes};
+use diapason_usbd::platform::{Mailbox, Platform, Room, Wakes};
 use diapason_xhc::{Config, Denied, Memory, Xhc};
 use std::any::Any;
 use std::cell::RefCell;
@@ -134,6 +134,23 @@ impl Dma for Piece {
     }
 }
 
+/// A lock of a machine with one thread: entering it twice is a deadlock.
+pub struct Chamber<T>(RefCell<T>);
+
+impl<T> Room<T> for Chamber<T> {
+    fn new(value: T) -> Chamber<T> {
+        Chamber(RefCell::new(value))
+    }
+
+    fn open(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        act(&mut self.0.try_borrow_mut().expect("no thread enters a room that it is in"))
+    }
+}
+
 /// A mailbox by its name.
 pub struct Letters(String);
 
@@ -177,6 +194,7 @@ impl Platform for Ground {
     type Registers = Bar;
     type Memory = Piece;
     type Mailbox = Letters;
+    type Room<T: Send + 'static> = Chamber<T>;
 
     fn registers(&self, _: &str) -> Result<Bar, Errno> {
         Ok(Bar)

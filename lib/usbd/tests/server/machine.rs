@@ -3,7 +3,7 @@
 use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
-use diapason_usbd::{Cause, Server, Told, offered};
+use diapason_usbd::{Attended, Cause, Server, Told, offered};
 use diapason_xhc::Config;
 
 /// A server and its machine.
@@ -32,28 +32,70 @@ impl Machine {
         machine
     }
 
-    fn attend(&mut self, cause: Cause) {
-        let fresh = self.server.attend(cause, ground::now());
-        let rung = self.bells.iter().enumerate().filter(|(bell, _)| fresh >> bell & 1 != 0);
+    fn note(&mut self, attended: Attended) -> bool {
+        let rung = self.bells.iter().enumerate();
+        let rung = rung.filter(|(bell, _)| attended.fresh >> bell & 1 != 0);
         self.given.extend(rung.map(|(_, name)| *name));
+        attended.posts
+    }
+
+    /// A thread of a branch: the branch, and the server if the branch left something for it.
+    fn attend(&mut self, branch: u16, cause: Cause) {
+        let branches = self.server.branches();
+        let attended = branches.enter(branch, |branch| branch.attend(cause, ground::now()));
+        let mut posts = self.note(attended);
+        while posts {
+            self.server.attend(Cause::Posts(branch), ground::now());
+            posts = self.visit(branch);
+        }
+    }
+
+    /// Visits a branch that may have something to do; true if it left something for the server.
+    fn visit(&mut self, branch: u16) -> bool {
+        let now = ground::now();
+        let attended = self.server.branches().enter(branch, |branch| {
+            if branch.is_due(now) { branch.attend(Cause::Time, now) } else { branch.outlook() }
+        });
+        self.note(attended)
+    }
+
+    /// The thread that manages.
+    fn manage(&mut self, cause: Cause) {
+        self.server.attend(cause, ground::now());
+        for branch in 1..=self.server.branches().count() {
+            while self.visit(branch) {
+                self.server.attend(Cause::Posts(branch), ground::now());
+            }
+        }
+    }
+
+    fn next_wake(&mut self) -> Nanos {
+        let branches = self.server.branches();
+        let wake = |branch| branches.enter(branch, |branch| branch.outlook().wake);
+        (1..=branches.count()).map(wake).fold(self.server.next_wake(), Nanos::min)
     }
 
     /// A client has asked for something.
     pub fn ask(&mut self) {
-        self.attend(Cause::Asked);
+        for branch in 1..=self.server.branches().count() {
+            self.attend(branch, Cause::Asked);
+        }
     }
 
     /// Lets time pass: interrupts are attended to when they come, the rest when it is due.
     pub fn run(&mut self, time: Nanos) {
         let end = ground::now() + time;
         loop {
-            let next = ground::next_event().min(self.server.next_wake());
+            let next = ground::next_event().min(self.next_wake());
             let interrupts = ground::advance(next.min(end));
             for interrupter in interrupts {
-                self.attend(Cause::Interrupt(interrupter));
+                match interrupter {
+                    0 => self.manage(Cause::Interrupt(0)),
+                    branch => self.attend(branch, Cause::Interrupt(branch)),
+                }
             }
-            if self.server.next_wake() <= ground::now() {
-                self.attend(Cause::Time);
+            if self.next_wake() <= ground::now() {
+                self.manage(Cause::Time);
             }
             if next > end {
                 return;
