@@ -115,8 +115,8 @@ pub fn threads<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     1 + homes(setting).map(Home::threads).sum::<usize>()
 }
 
-/// Returns how many locks a server with these settings makes: one for its heap, one for what all its
-/// threads share, and one for each bottom half.
+/// Returns how many locks a server with these settings makes: one for its heap, one for the part
+/// that all threads share, and one for each bottom half.
 pub fn semaphores<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     2 + homes(setting).count()
 }

@@ -176,11 +176,13 @@ impl Plant<'_> {
     }
 
     /// Returns the longest time that may pass under the lock of the branch with the CAN channels
-    /// before the work of a thread is done. The bottom half of the channels holds it, and so do the
-    /// threads that hear clients and answer about tuned pipes. The thread that manages visits the
-    /// branch when something in it is due, and does then what its bottom half does. Each may hold it
-    /// once before, and whoever waits for it runs the holder on its own budget. No thread of another
-    /// device does: it has a branch and a lock of its own.
+    /// before the work of a thread is done. The bottom half of the channels takes that lock. So do
+    /// the threads that hear clients and that answer about tuned pipes. The thread that manages
+    /// takes it when something is due in the branch, and then does what the bottom half does.
+    ///
+    /// Each of them may hold the lock once before, and a thread that waits for it runs the holder
+    /// on its own budget. Threads of other devices never take it: each has a branch and a lock of
+    /// its own.
     pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
         let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];

@@ -7,7 +7,7 @@
 //! lock, and nobody enters the server from inside a branch.
 
 use crate::change::Order;
-use crate::platform::{Platform, Room};
+use crate::platform::{Guarded, Platform};
 use crate::policy::{BATCH, LOST};
 use crate::served::Served;
 use crate::server::{Cause, Driver, Fresh, Turn};
@@ -23,29 +23,33 @@ use diapason_usb::class::Fault;
 use diapason_usb::xhci::{Buffer, DeviceId, Finished, Lane, Lanes};
 
 /// A lane of the driver on this machine.
-pub type DriverLane<P> = Lane<<P as Platform>::Registers, <P as Platform>::Memory>;
+pub(crate) type DriverLane<P> = Lane<<P as Platform>::Registers, <P as Platform>::Memory>;
 
 /// A request of a branch to the server.
-pub enum Post<P: Platform> {
+pub(crate) enum Post<P: Platform> {
     /// A request to the control endpoint of a device, its data in this slot.
-    Control { device: DeviceId, setup: Setup, buffer: Buffer, slot: usize },
+    Control {
+        device: DeviceId,
+        setup: Setup,
+        buffer: Buffer,
+        slot: usize,
+    },
     /// All such requests of a device are to end.
     CancelControl(DeviceId),
     /// So are they, and changes that the driver has not begun.
     Forget(DeviceId),
-    /// A change of endpoints.
     Change(DeviceId, Order),
     /// A device is gone and nothing of it is left but its memory.
     Over(DeviceId, Slots<P>),
 }
 
-/// News for a branch.
-pub enum Letter<P: Platform> {
+/// News of the server for a branch.
+pub(crate) enum Letter<P: Platform> {
     /// A device of it is being configured.
     Adopted(Served<P>),
     /// The driver did what was asked for.
     Settled(DeviceId),
-    /// It did not.
+    /// The driver, or the device, did not do it.
     Refused(DeviceId, Fault),
     /// A request to a control endpoint was not queued.
     Unasked(DeviceId, usize),
@@ -55,7 +59,7 @@ pub enum Letter<P: Platform> {
 }
 
 /// The lane and the posts, for the devices of a branch.
-pub struct Outside<'a, P: Platform> {
+pub(crate) struct Outside<'a, P: Platform> {
     pub lane: &'a mut DriverLane<P>,
     posts: &'a mut VecDeque<Post<P>>,
 }
@@ -71,7 +75,7 @@ impl<P: Platform> Outside<'_, P> {
 const USUAL: usize = 16;
 
 /// Services, and the devices that they serve.
-pub struct Desk<P: Platform> {
+pub(crate) struct Serving<P: Platform> {
     services: Vec<Box<dyn Service<P>>>,
     served: Vec<Served<P>>,
     letters: VecDeque<Letter<P>>,
@@ -80,10 +84,10 @@ pub struct Desk<P: Platform> {
     first_bell: usize,
 }
 
-impl<P: Platform> Desk<P> {
-    /// A desk without devices.
-    pub fn new(services: Vec<Box<dyn Service<P>>>, first_bell: usize) -> Desk<P> {
-        Desk {
+impl<P: Platform> Serving<P> {
+    /// Returns the services without any device.
+    pub fn new(services: Vec<Box<dyn Service<P>>>, first_bell: usize) -> Serving<P> {
+        Serving {
             // A device that is gone may have transfers left when the next one is there.
             served: Vec::with_capacity(2 * services.len()),
             services,
@@ -108,7 +112,7 @@ impl<P: Platform> Desk<P> {
         !self.letters.is_empty()
     }
 
-    /// Takes the next post.
+    /// Takes the oldest request for the server.
     pub fn take_post(&mut self) -> Option<Post<P>> {
         self.posts.pop_front()
     }
@@ -129,7 +133,7 @@ impl<P: Platform> Desk<P> {
         self.serve(lane, now);
     }
 
-    /// Reads all letters.
+    /// Reads all letters, the oldest first.
     fn read(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
         while let Some(letter) = self.letters.pop_front() {
             let device = match &letter {
@@ -205,7 +209,7 @@ impl<P: Platform> Desk<P> {
         fresh
     }
 
-    /// When something is due if nothing else happens.
+    /// Returns the time at which something is due if nothing else happens.
     pub fn next_wake(&self) -> Nanos {
         let served = self.served.iter().map(Served::next_wake);
         let services = self.services.iter().map(|service| service.next_wake());
@@ -213,32 +217,31 @@ impl<P: Platform> Desk<P> {
     }
 }
 
-/// A branch: a lane, and the desk for its devices.
+/// A branch: a lane, and the serving for its devices.
 pub struct Branch<P: Platform> {
     lane: DriverLane<P>,
-    desk: Desk<P>,
+    serving: Serving<P>,
     /// Since when there have been events, but no interrupt.
     waiting: Option<Nanos>,
 }
 
-/// What is to be done after a branch was attended to.
+/// The state of a branch after its thread, or a visit, was there.
 #[derive(Clone, Copy, Default)]
 pub struct Attended {
     /// Bells to be rung when nobody holds the branch.
     pub fresh: Fresh,
     /// There is something for the server: [`Server::attend`](crate::Server::attend) is to take it.
     pub posts: bool,
-    /// When something is due if nothing else happens.
     pub wake: Nanos,
 }
 
 impl<P: Platform> Branch<P> {
-    pub(crate) fn new(lane: DriverLane<P>, desk: Desk<P>) -> Branch<P> {
-        Branch { lane, desk, waiting: None }
+    pub(crate) fn new(lane: DriverLane<P>, serving: Serving<P>) -> Branch<P> {
+        Branch { lane, serving, waiting: None }
     }
 
-    pub(crate) fn desk(&mut self) -> &mut Desk<P> {
-        &mut self.desk
+    pub(crate) fn serving(&mut self) -> &mut Serving<P> {
+        &mut self.serving
     }
 
     /// Does whatever is due in the branch.
@@ -247,44 +250,44 @@ impl<P: Platform> Branch<P> {
             while self.lane.handle_interrupt(BATCH, now).more {}
             self.waiting = None;
         }
-        self.desk.read(&mut self.lane, now);
-        self.desk.collect(&mut self.lane, now);
-        self.desk.attend(&mut self.lane, cause == Cause::Asked, now);
-        Attended { fresh: self.desk.take_fresh(), ..self.outlook() }
+        self.serving.read(&mut self.lane, now);
+        self.serving.collect(&mut self.lane, now);
+        self.serving.attend(&mut self.lane, cause == Cause::Asked, now);
+        Attended { fresh: self.serving.take_fresh(), ..self.outlook() }
     }
 
     /// Returns whether the branch has something to do although nobody asked: a letter, a time that
     /// has come, or events whose interrupt is lost.
     pub fn is_due(&mut self, now: Nanos) -> bool {
-        self.is_lost(now) || self.desk.has_letters() || self.desk.next_wake() <= now
+        self.is_lost(now) || self.serving.has_letters() || self.serving.next_wake() <= now
     }
 
-    /// Returns what is left to do.
+    /// Returns whether it needs the server, and when it is due.
     pub fn outlook(&self) -> Attended {
-        let posts = !self.desk.posts.is_empty() || self.lane.wants();
-        Attended { fresh: 0, posts, wake: self.desk.next_wake() }
+        let posts = !self.serving.posts.is_empty() || self.lane.wants();
+        Attended { fresh: 0, posts, wake: self.serving.next_wake() }
     }
 
-    /// Have there been events for so long that their interrupt must be lost?
+    /// Returns whether events have waited for so long that their interrupt must be lost.
     fn is_lost(&mut self, now: Nanos) -> bool {
         let since = self.lane.has_events().then(|| self.waiting.unwrap_or(now));
         self.waiting = since;
         since.is_some_and(|since| now >= since + LOST)
     }
 
-    /// Is there a device with tuned pipes?
+    /// Returns whether there is a device with tuned pipes.
     pub fn has_pipes(&self) -> bool {
-        self.desk.services.iter().any(|service| service.has_pipes())
+        self.serving.services.iter().any(|service| service.has_pipes())
     }
 
     /// Somebody listens to a channel, or no more.
     pub fn order(&mut self, order: &crate::Order, now: Nanos) {
-        self.desk.services.iter_mut().for_each(|service| service.order(order, now));
+        self.serving.services.iter_mut().for_each(|service| service.order(order, now));
     }
 }
 
 /// All branches, each behind its lock. Branch n has interrupter n, from 1.
-pub struct Branches<P: Platform>(Arc<[P::Room<Branch<P>>]>);
+pub struct Branches<P: Platform>(Arc<[P::Guarded<Branch<P>>]>);
 
 impl<P: Platform> Clone for Branches<P> {
     fn clone(&self) -> Branches<P> {
@@ -294,15 +297,15 @@ impl<P: Platform> Clone for Branches<P> {
 
 impl<P: Platform> Branches<P> {
     pub(crate) fn new(all: impl Iterator<Item = Branch<P>>) -> Branches<P> {
-        Branches(all.map(Room::new).collect())
+        Branches(all.map(Guarded::new).collect())
     }
 
-    /// Makes all locks.
+    /// Makes the lock of every branch.
     pub(crate) fn open(&self) -> Result<(), Errno> {
-        self.0.iter().try_for_each(Room::open)
+        self.0.iter().try_for_each(Guarded::open)
     }
 
-    /// Returns how many there are.
+    /// Returns how many bottom halves there are.
     #[must_use]
     pub fn count(&self) -> u16 {
         self.0.len() as u16

@@ -1,11 +1,11 @@
 //! The USB server as a library: the controller, what is plugged into it, and what becomes of it for
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
-//! Each bottom half has a [`Branch`] of its own behind a lock of its own: its interrupter, its
-//! devices, their service. The [`Server`] behind one more lock has what all share: commands, ports,
-//! the bus schedule. A bottom half locks its branch, [`Branch::attend`]s, unlocks, wakes; and only if
-//! that left something for the server, it locks that. The server's ground is a [`Platform`], so that
-//! it runs in tests, too.
+//! Each bottom half has a [`Branch`] behind a lock of its own: its interrupter, its devices, their
+//! service. The [`Server`] behind one more lock has the parts that all share: commands, ports, the
+//! bus schedule. A bottom half locks its branch, attends to it, unlocks, and wakes clients. Only if
+//! that left something for the server does it lock that. The server's ground is a [`Platform`], so
+//! that it runs in tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]

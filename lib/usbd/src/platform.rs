@@ -26,7 +26,7 @@ pub trait Platform: Sized + 'static {
     type Memory: Dma + Clone + Send;
     type Mailbox: Mailbox;
     /// A lock around a value that the server's threads share.
-    type Room<T: Send + 'static>: Room<T>;
+    type Guarded<T: Send + 'static>: Guarded<T>;
 
     /// Maps the registers of a device.
     ///
@@ -67,11 +67,11 @@ pub trait Platform: Sized + 'static {
 
 /// A value that one thread at a time may use. A thread that is in one room enters another only in
 /// the order of the server: first the server, then a branch.
-pub trait Room<T> {
+pub trait Guarded<T> {
     /// Takes a value that nobody uses yet.
     fn new(value: T) -> Self;
 
-    /// Makes the lock.
+    /// Makes the lock, so that entering cannot fail later.
     ///
     /// # Errors
     /// The process has no semaphore left for it.

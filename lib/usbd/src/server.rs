@@ -1,6 +1,6 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
-use crate::branch::{Branch, Branches, Desk, Letter, Post};
+use crate::branch::{Branch, Branches, Letter, Post, Serving};
 use crate::change::Order;
 use crate::listing;
 use crate::platform::{Platform, log};
@@ -65,23 +65,23 @@ struct Seat {
     gone: bool,
 }
 
-/// Where a service is, and what it is for.
-struct Office {
+/// A service by its place, and its kind of devices.
+struct Offered {
     branch: u16,
     /// Its number in its branch.
     number: usize,
     kind: Option<ServiceKind>,
 }
 
-/// What all share: commands, ports, control endpoints, the bus schedule, and hubs. The thread that
-/// holds it does everything that is due there.
+/// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
+/// The thread that holds it does everything that is due there.
 pub struct Server<P: Platform> {
     driver: Driver<P>,
     branches: Branches<P>,
     /// Services without a branch of their own.
-    desk: Desk<P>,
+    desk: Serving<P>,
     pool: Pool<P>,
-    offices: Vec<Office>,
+    offices: Vec<Offered>,
     bells: Vec<&'static str>,
     /// Devices that the description names.
     expected: Vec<Expected>,
@@ -166,14 +166,14 @@ impl<P: Platform> Server<P> {
         })
     }
 
-    /// Returns the branches.
+    /// Returns the branches, for the threads of bottom halves.
     pub fn branches(&self) -> Branches<P> {
         self.branches.clone()
     }
 
     /// Returns the branch with the CAN channels, if there is one.
     pub fn can_branch(&self) -> Option<u16> {
-        let can = |office: &&Office| office.kind == Some(ServiceKind::Can);
+        let can = |office: &&Offered| office.kind == Some(ServiceKind::Can);
         self.offices.iter().find(can).map(|office| office.branch)
     }
 
@@ -228,7 +228,7 @@ impl<P: Platform> Server<P> {
         self.tell & what != 0
     }
 
-    /// When something is due if nothing else happens; branches have times of their own.
+    /// Returns the time at which something is due if nothing else happens. Branches have their own.
     pub fn next_wake(&self) -> Nanos {
         self.driver.next_wake().min(self.again_at).min(self.desk.next_wake())
     }
@@ -237,16 +237,16 @@ impl<P: Platform> Server<P> {
     fn deliver(&mut self, branch: u16, letter: Letter<P>) {
         match branch {
             0 => self.desk.deliver(letter),
-            _ => self.branches.enter(branch, |branch| branch.desk().deliver(letter)),
+            _ => self.branches.enter(branch, |branch| branch.serving().deliver(letter)),
         }
     }
 
     /// Calls `act` with a service.
     fn with_service<R>(&mut self, number: usize, act: impl FnOnce(&dyn Service<P>) -> R) -> R {
-        let Office { branch, number, .. } = self.offices[number];
+        let Offered { branch, number, .. } = self.offices[number];
         match branch {
             0 => act(self.desk.service(number)),
-            _ => self.branches.enter(branch, |branch| act(branch.desk().service(number))),
+            _ => self.branches.enter(branch, |branch| act(branch.serving().service(number))),
         }
     }
 
@@ -271,7 +271,7 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// Takes what a branch left.
+    /// Carries out the requests that a branch left.
     fn take_posts(&mut self, branch: u16) {
         while let Some(post) = self.next_post(branch) {
             match post {
@@ -299,7 +299,7 @@ impl<P: Platform> Server<P> {
     fn next_post(&mut self, branch: u16) -> Option<Post<P>> {
         match branch {
             0 => self.desk.take_post(),
-            _ => self.branches.enter(branch, |branch| branch.desk().take_post()),
+            _ => self.branches.enter(branch, |branch| branch.serving().take_post()),
         }
     }
 
@@ -380,7 +380,7 @@ impl<P: Platform> Server<P> {
         let Some((above, port)) = place.hub() else { return };
         let hub = self.seats.iter().find(|seat| seat.place == above && !seat.gone);
         if let Some(hub) = hub {
-            let (device, Office { branch, number, .. }) = (hub.device, &self.offices[hub.service]);
+            let (device, Offered { branch, number, .. }) = (hub.device, &self.offices[hub.service]);
             if *branch == 0 {
                 self.desk.service(*number).child(port, child);
             }
@@ -437,7 +437,7 @@ impl<P: Platform> Server<P> {
     /// Configures a device for its service; false if that cannot be.
     fn seat(&mut self, seat: Seat, papers: Papers) -> bool {
         let Seat { device, name, .. } = seat;
-        let Office { branch, number, .. } = self.offices[seat.service];
+        let Offered { branch, number, .. } = self.offices[seat.service];
         let Some(found) = papers.found() else { return false };
         let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
         let endpoints = settings.flat_map(|interface| interface.endpoints());
@@ -511,10 +511,9 @@ fn here(seats: &mut [Seat], device: DeviceId) -> Option<&mut Seat> {
 /// The services at their places.
 struct Furnished<P: Platform> {
     /// The desks of branches.
-    desks: Vec<Desk<P>>,
-    /// The server's own.
-    desk: Desk<P>,
-    offices: Vec<Office>,
+    desks: Vec<Serving<P>>,
+    desk: Serving<P>,
+    offices: Vec<Offered>,
     bells: Vec<&'static str>,
 }
 
@@ -526,13 +525,13 @@ fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
         let first = bells.len();
         let office = if home.is_some() {
             bells.extend(service.bells());
-            desks.push(Desk::new(vec![service], first));
-            Office { branch: desks.len() as u16, number: 0, kind }
+            desks.push(Serving::new(vec![service], first));
+            Offered { branch: desks.len() as u16, number: 0, kind }
         } else {
             common.push(service);
-            Office { branch: 0, number: common.len() - 1, kind }
+            Offered { branch: 0, number: common.len() - 1, kind }
         };
         offices.push(office);
     }
-    Furnished { desks, desk: Desk::new(common, 0), offices, bells }
+    Furnished { desks, desk: Serving::new(common, 0), offices, bells }
 }

@@ -53,7 +53,7 @@ pub(super) struct Hardware<M, D> {
     pub regions: Regions,
 }
 
-/// Where registers of each kind begin.
+/// The offset at which each kind of registers begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Regions {
     operational: u64,

@@ -33,7 +33,6 @@ pub struct Controller<M, D, L = Together<M, D>> {
     pub(super) commands: Commands,
     /// Lane 0, with the control endpoints of all devices.
     pub(super) own: Lane<M, D>,
-    /// The other lanes.
     pub(super) lanes: L,
     lane_count: u16,
     pub(super) ports: Vec<Port>,
@@ -76,8 +75,7 @@ impl<M: Mmio + Clone, D: Dma + Clone> Controller<M, D> {
 }
 
 impl<M: Mmio + Clone, D: Dma + Clone, L: Lanes<M, D>> Controller<M, D, L> {
-    /// A driver with all its memory; nothing is touched yet. `put` takes the lanes from 1 on to
-    /// where they are.
+    /// A driver with all its memory; nothing is touched yet. `put` stores the lanes from 1 on.
     ///
     /// # Errors
     /// Limits or a window that cannot be used.
@@ -136,7 +134,7 @@ impl<M: Mmio + Clone, D: Dma + Clone, L: Lanes<M, D>> Controller<M, D, L> {
 }
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
-    /// Enters a lane.
+    /// Calls `act` with a lane, the controller's own or another.
     pub(super) fn on<R>(&mut self, lane: u16, act: impl FnOnce(&mut Lane<M, D>) -> R) -> R {
         if lane == 0 { act(&mut self.own) } else { self.lanes.with(lane, act) }
     }

@@ -31,6 +31,7 @@ impl EventRing {
         EventRing { interrupter, offset, table, blocks, index: 0, cycle: true, moderation: 0 }
     }
 
+    /// Returns the number of its interrupter.
     pub const fn interrupter(&self) -> u16 {
         self.interrupter
     }

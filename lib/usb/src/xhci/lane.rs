@@ -1,9 +1,9 @@
-//! A lane: an interrupter with its event ring, the endpoints whose transfers it reports, and what of
-//! them is finished. It shares nothing that changes with another lane or with the controller, so
-//! each lane may have a lock of its own.
+//! A lane: an interrupter with its event ring, the endpoints whose transfers it reports, and their
+//! finished transfers. It shares nothing that changes with another lane or with the controller. Its
+//! registers and its part of the memory are its own. So each lane may have a lock of its own.
 //!
-//! Commands, ports and devices are the controller's. It enters a lane to give it an endpoint, to take
-//! one back, and to recover one; [`Lane::wants`] says that there is something to recover.
+//! Commands, ports and devices are the controller's. It enters a lane to give it an endpoint, to
+//! take one back, and to recover one; [`Lane::wants`] says that there is something to recover.
 
 use super::access::{Dma, Hardware, Mmio, Regions};
 use super::event_ring::{EventRing, Handled};
@@ -19,7 +19,6 @@ use diapason_abi::Nanos;
 /// An interrupter and the endpoints that it serves.
 #[derive(Debug)]
 pub struct Lane<M, D> {
-    /// The interrupter.
     pub(super) number: u16,
     pub(super) hw: Hardware<M, D>,
     pub(super) events: EventRing,
@@ -31,11 +30,10 @@ pub struct Lane<M, D> {
     pub(super) answered: VecDeque<(u8, Outcome, u32)>,
     /// Transfers of clients, queued or finished and not yet taken.
     pub(super) outstanding: usize,
-    /// The most there may be.
     pub(super) most: usize,
     pub(super) counters: Counters,
     serial: u64,
-    /// The controller runs, and has this interrupter.
+    /// Whether the controller runs and has this interrupter.
     pub(super) runs: bool,
     /// An endpoint needs a command.
     pub(super) attention: bool,

@@ -5,7 +5,7 @@ use super::build::{Build, When, blocks, total};
 use super::controller::Controller;
 use super::lane::{Lane, Lanes};
 use super::limits::Window;
-use super::pipe::{Owner, Phase, Queued, Wish};
+use super::pipe::{Owner, Phase, Pipe, Queued, Wish};
 use super::report::{DeviceId, Outcome, Refused, TransferId};
 use crate::context::EndpointKind;
 use crate::setup::{Setup, request};
@@ -58,7 +58,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         let index = context_index(request.endpoint);
         let number = self.of(request.device, index).filter(|_| index > 1);
         self.usable(request.buffers)?;
-        let number = number.ok_or(Refused::NoEndpoint)?;
+        let number = number.ok_or_else(|| self.absent(request.device))?;
         let pipe = &self.pipes[number];
         match pipe.wish {
             Wish::Rest(why) => return Err(Refused::Unscheduled(why)),
@@ -171,6 +171,12 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         self.pipes[number].queue.push_back(Queued { owner: Owner::Driver, ..queued });
         self.ring(number);
         true
+    }
+
+    /// Why there is no such endpoint.
+    fn absent(&self, device: DeviceId) -> Refused {
+        let is_its = |pipe: &Pipe| pipe.owner.is_some() && pipe.device == device && !pipe.leaves;
+        if self.pipes.iter().any(is_its) { Refused::NoEndpoint } else { Refused::NoDevice }
     }
 
     /// Memory that may be used.

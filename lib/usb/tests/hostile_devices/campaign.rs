@@ -62,6 +62,9 @@ impl Seen {
     }
 }
 
+/// Lanes that devices are given to.
+const LANES: u16 = 4;
+
 /// What is at a port, and until when.
 struct Port {
     connector: u8,
@@ -272,6 +275,7 @@ impl Campaign {
             (class, endpoints.map(EndpointPlan::new).collect())
         };
         let place = self.shells.iter().position(Option::is_none)?;
+        self.machine.driver.assign(device, place as u16 % LANES).ok()?;
         self.machine.driver.configure(device, set.header().value, &plans).ok()?;
         let shell = Shell::new(device, speed, place * SLOTS * SLOT, bytes, class);
         self.shells[place] = Some(shell);

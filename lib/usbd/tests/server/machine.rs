@@ -13,6 +13,11 @@ pub struct Machine {
     bells: Vec<&'static str>,
     /// Semaphores that were given since somebody looked.
     given: Vec<&'static str>,
+    /// A branch that nothing happens to: only its own thread and visits of the one that manages
+    /// may enter it.
+    steady: Option<u16>,
+    /// Visits that found something due in the steady branch.
+    pub visits: u32,
 }
 
 impl Machine {
@@ -27,9 +32,15 @@ impl Machine {
         let offers = offered(&ground, &told).expect("everything is there");
         let server = Server::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
-        let mut machine = Machine { server, ground, bells, given: Vec::new() };
+        let mut machine =
+            Machine { server, ground, bells, given: Vec::new(), steady: None, visits: 0 };
         machine.run(Nanos::from_millis(20));
         machine
+    }
+
+    /// From now on nothing happens to this branch but transfers and their interrupts.
+    pub fn is_steady(&mut self, branch: u16) {
+        (self.steady, self.visits) = (Some(branch), 0);
     }
 
     fn note(&mut self, attended: Attended) -> bool {
@@ -41,30 +52,42 @@ impl Machine {
 
     /// A thread of a branch: the branch, and the server if the branch left something for it.
     fn attend(&mut self, branch: u16, cause: Cause) {
+        ground::forbid(self.steady.filter(|steady| *steady != branch));
         let branches = self.server.branches();
         let attended = branches.enter(branch, |branch| branch.attend(cause, ground::now()));
         let mut posts = self.note(attended);
+        assert!(!posts || self.steady != Some(branch), "a steady branch needs the server");
         while posts {
             self.server.attend(Cause::Posts(branch), ground::now());
             posts = self.visit(branch);
         }
+        ground::forbid(None);
+    }
+
+    /// The server itself enters no steady branch.
+    fn attend_server(&mut self, cause: Cause) {
+        ground::forbid(self.steady);
+        self.server.attend(cause, ground::now());
+        ground::forbid(None);
     }
 
     /// Visits a branch that may have something to do; true if it left something for the server.
     fn visit(&mut self, branch: u16) -> bool {
         let now = ground::now();
-        let attended = self.server.branches().enter(branch, |branch| {
-            if branch.is_due(now) { branch.attend(Cause::Time, now) } else { branch.outlook() }
+        let (attended, due) = self.server.branches().enter(branch, |branch| {
+            let due = branch.is_due(now);
+            (if due { branch.attend(Cause::Time, now) } else { branch.outlook() }, due)
         });
+        self.visits += u32::from(due && self.steady == Some(branch));
         self.note(attended)
     }
 
     /// The thread that manages.
     fn manage(&mut self, cause: Cause) {
-        self.server.attend(cause, ground::now());
+        self.attend_server(cause);
         for branch in 1..=self.server.branches().count() {
             while self.visit(branch) {
-                self.server.attend(Cause::Posts(branch), ground::now());
+                self.attend_server(Cause::Posts(branch));
             }
         }
     }
@@ -78,7 +101,9 @@ impl Machine {
     /// A client has asked for something.
     pub fn ask(&mut self) {
         for branch in 1..=self.server.branches().count() {
-            self.attend(branch, Cause::Asked);
+            if self.steady != Some(branch) {
+                self.attend(branch, Cause::Asked);
+            }
         }
     }
 

@@ -28,8 +28,8 @@ impl xhci::Mmio for Bar {
 }
 
 /// Memory that is shared with it. On the processors served here, loads happen in program order, and
-/// so do stores; the accesses of [`Dma`] keep the compiler from changing that. Each lane of a driver
-/// has one, and uses other places of the same memory.
+/// so do stores; the accesses of [`Dma`] keep the compiler from changing that. Each lane of a
+/// driver has one, and uses its own places of the memory.
 #[derive(Clone)]
 pub struct Shared(Arc<Dma>);
 

@@ -10,7 +10,7 @@ use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Errno, Nanos, log, mailbox, pipe, thread};
 use diapason_state::Plain;
-use diapason_usbd::platform::{Mailbox, Platform, Room, Wakes};
+use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
 
 /// Opens what the description grants.
 pub struct Ground {
@@ -56,7 +56,7 @@ impl Mailbox for Letters {
 /// A lock of the kernel around a value.
 pub struct Chamber<T>(Locked<T>);
 
-impl<T> Room<T> for Chamber<T> {
+impl<T> Guarded<T> for Chamber<T> {
     fn new(value: T) -> Chamber<T> {
         Chamber(Locked::new(value))
     }
@@ -81,7 +81,7 @@ impl Platform for Ground {
     type Registers = Bar;
     type Memory = Shared;
     type Mailbox = Letters;
-    type Room<T: Send + 'static> = Chamber<T>;
+    type Guarded<T: Send + 'static> = Chamber<T>;
 
     fn registers(&self, device: &str) -> Result<Bar, Errno> {
         Registers::map(device).map(Bar)

@@ -2,9 +2,9 @@
 //! makes the decisions.
 //!
 //! One thread manages: commands, ports, time. The others are bottom halves, one for each branch of
-//! the server: it runs on a VCPU of its own for those who wait for what its devices send, and wakes
-//! them. Each locks its own branch only, does whatever is due there, unlocks, and wakes. If that left
-//! something for what all share, it locks that next.
+//! the server. A bottom half runs on a VCPU of its own for the clients of its devices, and wakes
+//! them. It locks its own branch only, does everything that is due there, unlocks, and wakes. If
+//! that left something for the part that all share, it locks that next.
 
 #![no_std]
 #![no_main]
@@ -26,7 +26,7 @@ use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usbd::platform::Room as _;
+use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy;
 use diapason_usbd::{Attended, Branches, Cause, Fresh, Offers, Told, offered};
 use ground::{Chamber, Ground};
@@ -63,7 +63,7 @@ impl Source {
     }
 }
 
-/// What all threads use.
+/// The parts of the server that all threads use.
 #[derive(Clone)]
 struct Common {
     server: &'static Chamber<Server>,
@@ -78,7 +78,6 @@ struct Common {
 struct Half {
     common: Common,
     source: Source,
-    /// Its branch.
     branch: u16,
     /// Its interrupts are handled so much later.
     pace: Nanos,

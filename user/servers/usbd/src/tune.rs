@@ -14,7 +14,6 @@ use diapason_usbd::{Cause, Order, Pipes};
 
 /// The thread that answers.
 pub(crate) struct Broker {
-    /// What all threads use.
     pub(crate) common: Common,
     /// The branch with the CAN channels.
     pub(crate) branch: u16,
