@@ -24,7 +24,7 @@ impl FrameFormat {
     }
 }
 
-/// The pictures; the first is the article's: 1920 × 1080, 50 a second.
+/// The formats of pictures.
 pub const FRAMES: [FrameFormat; 3] = [
     FrameFormat { width: 1_920, height: 1_080, intervals: [200_000, 400_000] },
     FrameFormat { width: 1_280, height: 720, intervals: [200_000, 400_000] },
@@ -46,7 +46,7 @@ impl Bursts {
     }
 }
 
-/// The alternate settings from 1 on; the last is the article's, m = 2 and n = 10.
+/// The alternate settings from 1 on.
 pub const ALTERNATES: [Bursts; 5] = [
     Bursts { burst: 0, mult: 0 },
     Bursts { burst: 3, mult: 0 },
@@ -70,7 +70,7 @@ pub(super) fn descriptors() -> Descriptors {
         vendor: 0x32e4,
         product: 0x0291,
         version: 0x0100,
-        texts: [0, 1, 0],
+        texts: [0, 1, 2],
         configurations: 1,
     };
     let mut configuration =
@@ -83,7 +83,7 @@ pub(super) fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::Super),
         configuration: configuration.bytes(Speed::Super),
-        strings: vec!["USB 3 camera".into()],
+        strings: ["USB 3 camera", "000000000001"].map(String::from).into(),
         bos: superspeed_bos(),
         ..Descriptors::default()
     }

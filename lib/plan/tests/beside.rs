@@ -1,5 +1,5 @@
-//! What a disk beside a CAN interface costs a pipe: the time of its packets on the bus, and no work
-//! of its own.
+//! A disk beside a CAN interface costs a pipe the time of its packets on the bus, and none of its
+//! work.
 
 use diapason_abi::Nanos;
 use diapason_plan::Plan;
@@ -36,7 +36,7 @@ fn a_disk_that_nobody_serves_takes_the_same_time_on_the_bus() {
 
 #[test]
 fn the_packets_of_a_disk_are_in_the_bill() {
-    let unplugged = [("on = \"xhci\"\nmodel = \"disk\"", "on = \"other\"\nmodel = \"disk\"")];
+    let unplugged = [("on = \"xhci\"\nport = 3", "on = \"other\"\nport = 3")];
     let other = "\n[[device]]\nname = \"other\"\npci = \"0c0330\"\nsize = \"16K\"\ninstance = 1\n";
     let text = format!("{other}[[work]]\nname = \"usbd.disk\"");
     let elsewhere = [unplugged[0], ("[[work]]\nname = \"usbd.disk\"", &text)];

@@ -33,6 +33,7 @@ pub(crate) struct Declared {
     pub pipes: Vec<DeclaredPipe>,
     pub tpipes: Vec<DeclaredTpipe>,
     pub chains: Vec<DeclaredChain>,
+    pub sections: Vec<DeclaredSection>,
     pub faults: Vec<DeclaredFault>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
@@ -77,8 +78,6 @@ pub(crate) struct DeclaredDevice {
     pub irqs: Option<At<u16>>,
     /// One for all of its interrupts, one for each, or none.
     pub intervals: Vec<u64>,
-    /// A USB controller that counts as the article does.
-    pub article: bool,
 }
 
 impl DeclaredDevice {
@@ -118,14 +117,22 @@ pub(crate) struct DeclaredUsb {
     pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
-    /// Channels whose bus has a receiver.
+    /// Channels whose bus has a receiver, and the shortest and the longest time that it takes for a
+    /// frame.
     pub receivers: Vec<At<String>>,
+    pub turn: Vec<At<u64>>,
     pub drift: Option<At<u64>>,
-    /// Channels whose bus has the sender of the article's input experiment.
+    /// Channels whose bus has a sender, and the shortest and the longest time between its frames.
     pub senders: Vec<At<String>>,
+    pub gap: Vec<At<u64>>,
+    /// Numbered frames a second on each channel, from the first on; channels whose identifiers are
+    /// extended.
+    pub traffic: Vec<At<u64>>,
+    pub extended: Vec<At<String>>,
     pub replay: Vec<At<String>>,
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
+    pub serial: Option<At<String>>,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Where it samples a bit, in tenths of a per cent.
@@ -137,6 +144,8 @@ pub(crate) struct DeclaredBus {
     /// Name of its controller.
     pub on: Option<At<String>>,
     pub bus: Bus,
+    /// The control endpoints of its devices count.
+    pub control: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -221,6 +230,21 @@ pub(crate) struct DeclaredLink {
     pub work_ns: u64,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredSection {
+    pub place: Span,
+    /// Name of the process.
+    pub process: Option<At<String>>,
+    /// Name of the mutex.
+    pub mutex: Option<At<String>>,
+    /// Longest execution time from lock to unlock.
+    pub longest: Option<At<u64>>,
+    /// How often a job runs it.
+    pub times: u32,
+    /// Name of the mutex that is held meanwhile.
+    pub inside: Option<At<String>>,
+}
+
 /// `[[fault]]`, or a `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredFault {
@@ -264,6 +288,8 @@ pub(crate) enum DeclaredVcpu {
         replenishments: u8,
         background: bool,
         job_ns: Option<u64>,
+        interval_ns: Option<u64>,
+        wakes: u8,
     },
     /// A server for bottom halves.
     Io {

@@ -3,6 +3,7 @@
 use crate::carried::{Chain, Pipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
+use crate::section::CriticalSection;
 use crate::settings::Setting;
 use crate::source::{Source, Span};
 use crate::tpipe::Tpipe;
@@ -50,6 +51,8 @@ pub struct System {
     pub tpipes: Vec<Tpipe>,
     /// Ways of messages from a pipe through several processes.
     pub chains: Vec<Chain>,
+    /// Critical sections that its programs declare.
+    pub sections: Vec<CriticalSection>,
     /// The faults in the simulator.
     pub faults: Vec<Fault>,
     /// In which order they run.
@@ -190,9 +193,6 @@ pub struct Device {
     pub interrupt: Option<Interrupt>,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
-    /// Of a USB controller in the simulator: packets take what the article's equation 3 gives, and
-    /// all of a slot may be periodic.
-    pub article: bool,
 }
 
 /// A USB device that is plugged in.
@@ -209,7 +209,9 @@ pub struct UsbPlug {
     pub model: UsbModel,
     /// Its vendor and its product; 0 is any.
     pub identity: (u16, u16),
-    /// CAN buses that are not those of the model.
+    /// Its serial number; `None` is any.
+    pub serial: Option<String>,
+    /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<CanBus>,
     /// The bit rate of each CAN channel.
     pub bit_rates: [u32; CHANNELS],
@@ -231,10 +233,13 @@ pub struct CanBus {
 /// The other nodes of a CAN bus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanTraffic {
-    /// A receiver that is slower than the bus.
-    Receiver,
-    /// A unit that sends a numbered frame every 363.4 to 366.2 us.
-    Sender,
+    /// Units that send so many numbered frames a second together, with extended identifiers or with
+    /// standard ones.
+    Numbered { per_second: u32, extended: bool },
+    /// A receiver, and the shortest and the longest time that it takes for a frame.
+    Receiver { turn_ns: (u64, u64) },
+    /// A unit that sends numbered frames, and the shortest and the longest time between two.
+    Sender { gap_ns: (u64, u64) },
     /// A unit that sends what a candump log says.
     Replay {
         /// The log, as the description names it.
@@ -247,11 +252,11 @@ pub enum CanTraffic {
 /// USB devices there are: models, and some that only QEMU has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsbModel {
-    /// An interface to the article's five CAN buses, with their traffic.
+    /// An interface to five CAN buses.
     UsbCan,
-    /// The article's sensor: 512 bytes every 2.5 ms.
+    /// A sensor: 512 bytes every 2.5 ms.
     Sensor,
-    /// The article's isochronous camera.
+    /// A SuperSpeed camera, which is isochronous.
     Camera,
     /// The same with something to send in every interval.
     BusyCamera,
@@ -379,6 +384,8 @@ pub struct UsbBus {
     pub device: usize,
     /// Its speed, and how it is counted.
     pub bus: Bus,
+    /// The control endpoints of its devices count.
+    pub control: bool,
     /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`].
     pub periodic: Vec<Periodic>,
     /// Bulk and control endpoints, in the order of the round robin.
@@ -429,6 +436,10 @@ pub enum Server {
         background: bool,
         /// Most budget that one job of a thread on it uses, in ns.
         job_ns: Option<u64>,
+        /// Shortest time between the beginnings of two jobs, in ns; the period, if nothing is said.
+        interval_ns: Option<u64>,
+        /// How often one job wakes it at most.
+        wakes: u8,
     },
     /// A server for bottom halves (PIBS).
     Io {

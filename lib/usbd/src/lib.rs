@@ -26,6 +26,7 @@ mod services;
 mod slots;
 mod told;
 pub mod tuned;
+mod unserved;
 
 pub use branch::{Attended, Branch, Branches};
 pub use places::Order;

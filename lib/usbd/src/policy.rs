@@ -15,8 +15,6 @@ pub mod tell {
     pub const POOLS: u64 = 1 << 1;
     /// When the bottom half of the first service was where, in the segment `usb-times`.
     pub const TIMES: u64 = 1 << 2;
-    /// Not to be said: buses are as the article counts them.
-    pub const ARTICLE: u64 = 1 << 8;
 }
 
 /// Hubs at a time.
@@ -57,6 +55,8 @@ pub const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(1))
 
 /// Bytes kept of a configuration.
 pub const CONFIGURATION: usize = 1024;
+/// Most bytes of a text of a device.
+pub const TEXT: usize = 255;
 /// Configurations of a device that are looked at, in their order, for one that somebody serves.
 pub const CONFIGURATIONS: u8 = 4;
 

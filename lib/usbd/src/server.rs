@@ -9,7 +9,9 @@ use crate::served::{Place, Served};
 use crate::services::{Child, Offer, Offers, Papers, Service};
 use crate::slots::Pool;
 use crate::told::Told;
+use crate::unserved::{Described, Match, Unserved, Unwanted};
 use alloc::collections::VecDeque;
+use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
@@ -18,7 +20,8 @@ use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
-use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
+use diapason_usb::descriptor::Text;
+use diapason_usb::xhci::{Controller, Death, DeviceId, Dma, Notice, State, Window};
 
 /// Why the server, or a branch of it, is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,16 +46,6 @@ const ROUNDS: usize = 4;
 
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
-
-/// A device that nobody serves so far.
-#[derive(Clone, Copy)]
-struct Unserved {
-    device: DeviceId,
-    speed: Speed,
-    place: Place,
-    /// Which of its configurations was read last, or is being read.
-    number: u8,
-}
 
 /// A device that is served, or is gone and not over.
 struct Seat {
@@ -84,7 +77,7 @@ pub struct Server<P: Platform> {
     offices: Vec<Offered>,
     bells: Vec<&'static str>,
     /// Devices that the description names.
-    expected: Vec<Expected>,
+    described: Described,
     seats: Vec<Seat>,
     turn: Turn,
     /// Devices of which another configuration is being read.
@@ -114,7 +107,6 @@ impl<P: Platform> Server<P> {
         told: &Told,
         now: Nanos,
     ) -> Result<Server<P>, Errno> {
-        let tell = told.tell;
         let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         let shared: Vec<Window> =
             offers.iter().filter_map(|offer| window(&*offer.service)).collect();
@@ -122,11 +114,9 @@ impl<P: Platform> Server<P> {
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
         let pool = Pool::new(platform.memory(needs::BUFFERS)?, limits.devices.into());
-        let article = tell & tell::ARTICLE != 0;
-        let buses = if article { Buses::article() } else { Buses::default() };
         let Furnished { desks, desk, offices, bells } = furnish(offers);
         let mut branches = None;
-        let made = Controller::over((registers, rings), limits, &buses, |lanes| {
+        let made = Controller::over((registers, rings), limits, &told.buses, |lanes| {
             let all = lanes.into_iter().zip(desks).map(|(lane, desk)| Branch::new(lane, desk));
             branches.insert(Branches::new(all)).clone()
         });
@@ -159,8 +149,8 @@ impl<P: Platform> Server<P> {
             turn: None,
             waiting: None,
             left: false,
-            tell,
-            expected: told.expected.clone(),
+            tell: told.tell,
+            described: Described::new(&told.expected),
             again_at: Nanos::FOREVER,
             pause: PAUSES.0,
         })
@@ -333,13 +323,16 @@ impl<P: Platform> Server<P> {
             Notice::Found { device, speed, port, route } => {
                 let place = Place { port, route };
                 self.tell_hub(place, Child::Found);
-                self.consider(Unserved { device, speed, place, number: 0 });
+                self.consider(Unserved::new(device, speed, place));
             }
             Notice::Read(device) => {
                 let at = self.unserved.iter().position(|unserved| unserved.device == device);
                 if let Some(at) = at {
                     let unserved = self.unserved.swap_remove(at);
-                    self.consider(unserved);
+                    match unserved.asked {
+                        true => self.identify(unserved),
+                        false => self.consider(unserved),
+                    }
                 }
             }
             Notice::Configured(device) => {
@@ -388,15 +381,20 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// A device with one of its configurations: it is served, or shows the next one.
+    /// A device with one of its configurations is served, or shows its serial number or the next
+    /// configuration.
     fn consider(&mut self, unserved: Unserved) {
-        let Unserved { device, speed, place, number } = unserved;
-        let what = self.adopt(device, speed, place);
-        let next = Unserved { number: number + 1, ..unserved };
-        if what.is_none()
-            && next.number < policy::CONFIGURATIONS
-            && self.driver.read_configuration(device, next.number).is_ok()
-        {
+        let Unserved { device, speed, place, number, .. } = unserved;
+        let what = self.adopt(&unserved);
+        let next = match what {
+            Ok(_) => None,
+            Err(Unwanted::Serial(text)) => {
+                let asked = self.driver.read_text(device, text).is_ok();
+                asked.then_some(Unserved { asked, ..unserved })
+            }
+            Err(Unwanted::Stranger) => self.read(Unserved { number: number + 1, ..unserved }),
+        };
+        if let Some(next) = next {
             self.unserved.push(next);
             return;
         }
@@ -407,12 +405,36 @@ impl<P: Platform> Server<P> {
         }
     }
 
+    /// Asks for a configuration of a device; `None` if it has no such.
+    fn read(&mut self, next: Unserved) -> Option<Unserved> {
+        let more = next.number < policy::CONFIGURATIONS;
+        let asked = more && self.driver.read_configuration(next.device, next.number).is_ok();
+        asked.then_some(Unserved { asked: false, ..next })
+    }
+
+    /// The serial number of a device was read. Its configuration, which was where that is now, is
+    /// read again.
+    fn identify(&mut self, unserved: Unserved) {
+        let mut bytes = [0; policy::TEXT];
+        let length = self.driver.configuration(unserved.device, &mut bytes).unwrap_or(0);
+        let text = bytes.get(..length).and_then(|bytes| Text::parse(bytes).ok());
+        let text = text.map(|text| text.to_string()).unwrap_or_default();
+        let serial = Expected::key(&text);
+        if !self.described.has_serial(serial) {
+            let Place { port, route } = unserved.place;
+            log!(P, "port {port}, route {route:x}: its serial number is \"{text}\"");
+        }
+        let next = self.read(Unserved { serial: Some(serial), ..unserved });
+        self.unserved.extend(next);
+    }
+
     /// A device was found: what it is to the first service that is free and knows it.
-    fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
-        let papers = Papers::read::<P>(&self.driver, device, (speed, place))?;
-        let found = papers.found()?;
-        let connector = self.driver.connector(place.port);
-        let (vendor, product) = (found.about.vendor, found.about.product);
+    fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
+        let Unserved { device, speed, place, serial, .. } = *unserved;
+        let papers = Papers::read::<P>(&self.driver, device, (speed, place));
+        let papers = papers.ok_or(Unwanted::Stranger)?;
+        let found = papers.found().ok_or(Unwanted::Stranger)?;
+        let at = (self.driver.connector(place.port), place.route);
         let mut stranger = None;
         for service in 0..self.offices.len() {
             let taken = |seat: &Seat| seat.service == service && !seat.gone;
@@ -421,17 +443,24 @@ impl<P: Platform> Server<P> {
             }
             let fits = |service: &dyn Service<P>| service.fits(&found).then(|| service.name());
             let Some(name) = self.with_service(service, fits) else { continue };
-            if self.is_expected(service, (connector, place.route), (vendor, product)) {
-                let seat = Seat { device, service, place, speed, name, gone: false };
-                return self.seat(seat, papers).then_some(name);
+            match self.described.judge(self.offices[service].kind, at, &found.about, serial) {
+                Match::Yes => {
+                    let seat = Seat { device, service, place, speed, name, gone: false };
+                    return self.seat(seat, papers).then_some(name).ok_or(Unwanted::Stranger);
+                }
+                Match::Ask(text) => return Err(Unwanted::Serial(text)),
+                Match::No => stranger = Some((name, "is not a described one")),
+                Match::OtherSerial => {
+                    stranger = Some((name, "has not the serial number of the described one"));
+                }
             }
-            stranger = Some(name);
         }
-        if let Some(name) = stranger {
-            let at = format_args!("connector {connector}, route {:x}", place.route);
-            log!(P, "{at}: {name} {vendor:04x}:{product:04x} is not a described one: not served");
+        if let Some((name, why)) = stranger {
+            let (vendor, product) = (found.about.vendor, found.about.product);
+            let at = format_args!("connector {}, route {:x}", at.0, at.1);
+            log!(P, "{at}: {name} {vendor:04x}:{product:04x} {why}: not served");
         }
-        None
+        Err(Unwanted::Stranger)
     }
 
     /// Configures a device for its service; false if that cannot be.
@@ -460,14 +489,6 @@ impl<P: Platform> Server<P> {
         self.seats.push(seat);
         self.deliver(branch, Letter::Adopted(Served::new(device, number, papers, slots)));
         true
-    }
-
-    /// Returns whether a service is for a device at this place. A kind of which the description
-    /// names devices is served where these are; any other kind wherever it comes up.
-    fn is_expected(&self, service: usize, place: (u8, u32), identity: (u16, u16)) -> bool {
-        let kind = self.offices[service].kind;
-        let mut known = self.expected.iter().filter(|it| Some(it.service) == kind).peekable();
-        known.peek().is_none() || known.any(|it| it.is(place.0, place.1, identity))
     }
 
     /// The controller died, and everything with it. It is started again after a pause.

@@ -40,7 +40,7 @@ impl Rig {
         let arrivals = machine.ground.reader(can::names(4).unwrap().arrivals).unwrap();
         let asks = machine.ground.writer(disk::ASKS).unwrap();
         let answers = machine.ground.reader(disk::ANSWERS).unwrap();
-        let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
+        let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
         attach(PORT, Box::new(Hydra::new(Identity::default(), &buses)));
         attach(OTHER, Box::new(Disk::new(2_048)));
         machine.run(Nanos::from_secs(1));
