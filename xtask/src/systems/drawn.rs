@@ -36,7 +36,7 @@ pub enum Queues {
 /// A periodic task of the program `task` with a VCPU of its own; times in microseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrawnTask {
-    /// Of its jobs.
+    /// The time between the releases of two jobs.
     pub period: u64,
     /// How many of them begin in a period of its VCPU.
     pub often: u64,
