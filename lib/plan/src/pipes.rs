@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::human;
 use crate::missing;
 use crate::mutexes::Mutexes;
+use crate::traffic;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -111,6 +112,7 @@ impl Plant<'_> {
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;
+        traffic::is_allowed(pipe, self.system)?;
         let inbound = self.inbound(pipe)?;
         let reader = own_supply(pipe.process, self.system, self.core)?;
         let with_help = |help: Nanos| {
@@ -328,14 +330,14 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
     if users.count() > 1 {
         return Err((
             format!("`{}` shares its VCPU with another process", reader.name),
-            "give it one of its own: what others use of it delays its messages".to_owned(),
+            "give it one of its own: what others use of it delays what it does".to_owned(),
         ));
     }
     if reader.threads > 1 {
         return Err((
             format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
             "write `threads = 1`, and give what the others do a process of its own: what they use \
-             of the VCPU delays its messages"
+             of the VCPU delays what it does"
                 .to_owned(),
         ));
     }
