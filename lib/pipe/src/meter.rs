@@ -32,8 +32,8 @@ impl Meter {
     }
 
     /// Notes a message, and returns whether it is within the contract. One that is not is counted,
-    /// and the rest is measured as if it had not come: so many at least are too many. A clock that goes back stands
-    /// still.
+    /// and the rest is measured as if it had not come: so many at least are too many. A clock that
+    /// goes back stands still.
     pub fn admits(&mut self, at: Nanos) -> bool {
         let gap = (at - self.last).0;
         self.last = self.last.max(at);

@@ -352,8 +352,8 @@ impl UsbModel {
         matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
     }
 
-    /// Returns whether it is a SuperSpeed device. Such devices, and no others, are behind SuperSpeed
-    /// hubs.
+    /// Returns whether it is a SuperSpeed device. A SuperSpeed hub takes such devices only, and
+    /// other hubs take none.
     #[must_use]
     pub const fn is_superspeed(self) -> bool {
         matches!(self, UsbModel::Camera | UsbModel::BusyCamera | UsbModel::SuperSpeedHub)
