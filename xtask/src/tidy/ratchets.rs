@@ -210,6 +210,8 @@ mod tests {
 
 [relatives]
 
+[questions]
+
 [undocumented]
 ";
 
@@ -268,6 +270,8 @@ mod tests {
 [short_comments]
 
 [relatives]
+
+[questions]
 
 [undocumented]
 ";
