@@ -37,6 +37,7 @@ mod queues;
 mod read;
 mod server;
 mod settings;
+mod sizes;
 mod source;
 mod suggest;
 mod supervision;

@@ -102,12 +102,6 @@ impl Table {
         self.interrupt.staying + AROUND
     }
 
-    /// The longest path of the end of a process.
-    #[must_use]
-    pub fn ending(&self) -> u64 {
-        self.fault.leaving + AROUND
-    }
-
     /// Why limits do not cover this table, and the limit to raise.
     #[must_use]
     pub const fn objection(&self, limits: &Counts) -> Option<&'static str> {
