@@ -53,14 +53,14 @@ impl Round {
             Round::Look => 8,
             Round::Message => 13,
             Round::Pass => 12,
-            Round::Link => 24,
-            Round::Stop => 450,
+            Round::Link => 16,
+            Round::Stop => 350,
             Round::Release => 40,
-            Round::Event => 60,
-            Round::Hide => 120,
-            Round::SendAway => 600,
+            Round::Event => 40,
+            Round::Hide => 70,
+            Round::SendAway => 350,
             Round::Park => 500,
-            Round::Unpark => 400,
+            Round::Unpark => 300,
             Round::Rank => 60,
             Round::Compare => 19,
         }
@@ -91,7 +91,8 @@ pub struct Dimensions {
     pub helped: u64,
     /// VCPUs, if programs may make, change or delete any.
     pub ranked: u64,
-    pub ios: u64,
+    /// I/O VCPUs that serve the Main VCPU that has most.
+    pub serving: u64,
     /// VCPUs in the longest queue by deadline.
     pub by_deadline: u64,
 }
@@ -144,6 +145,12 @@ impl Tables<'_> {
         let of = |queue| self.vcpus.iter().filter(|vcpu| vcpu.queue == queue).count() as u64;
         let longest = (0..self.dp_queues).map(of).max();
         longest.map_or(0, |longest| longest + self.made())
+    }
+
+    fn serving(&self) -> u64 {
+        let ios = || self.vcpus.iter().filter(|vcpu| vcpu.kind == VcpuKind::Io);
+        let of = |main: u32| ios().filter(|io| io.serves >> main & 1 == 1).count() as u64;
+        (0..u64::BITS).map(of).max().unwrap_or(0)
     }
 
     /// VCPUs whose rank may change.
@@ -199,7 +206,7 @@ impl Dimensions {
             mutexes: tables.mutexes().count() as u64 + private,
             helped: tables.helped(),
             ranked: tables.ranked(vcpus),
-            ios: tables.vcpus.iter().filter(|vcpu| vcpu.kind == VcpuKind::Io).count() as u64,
+            serving: tables.serving(),
             by_deadline: tables.by_deadline(),
         }
     }
@@ -286,11 +293,12 @@ impl Dimensions {
         sum([rounds(Round::Look, twice), rounds(Round::Message, self.messages), self.queue()])
     }
 
-    /// A VCPU is made, changed or deleted, and with it those I/O VCPUs that serve it.
+    /// A VCPU is made in the place of an abandoned one, or changed with those that serve it.
     const fn ranks(&self) -> u64 {
         let again = rounds(Round::Rank, self.ranked.saturating_mul(2));
         let look = rounds(Round::Look, self.ranked.saturating_mul(2));
-        sum([again, look]).saturating_mul(sum([self.ios, 2]))
+        let others = if self.serving > 1 { self.serving } else { 1 };
+        sum([again, look]).saturating_mul(sum([others, 1]))
     }
 
     /// The alarms that ring before a thread is chosen: each ends a wait in a chain, a list or both.
@@ -302,7 +310,8 @@ impl Dimensions {
 
     /// The choice of a thread. Once one was parked, no alarm rings in that path.
     const fn decision(&self) -> u64 {
-        let park = sum([Round::Park.price(), self.chain().saturating_mul(3), self.queue()]);
+        // Each walks to the end of its chain twice: half the chain each time, if all are in one.
+        let park = sum([Round::Park.price(), self.chain(), Round::Link.price(), self.queue()]);
         let compared =
             rounds(Round::Compare, self.by_deadline.saturating_mul(sum([self.helped, 3])));
         sum([park.saturating_mul(self.helped), self.chain().saturating_mul(3), compared])
@@ -332,7 +341,7 @@ mod tests {
             mutexes: n,
             helped: n,
             ranked: n,
-            ios: n,
+            serving: n,
             by_deadline: n,
         };
         let few = all(2);
@@ -349,7 +358,7 @@ mod tests {
             Dimensions { helped: 9, ..few },
             Dimensions { ranked: 64, ..few },
             Dimensions { by_deadline: 64, ..few },
-            Dimensions { ios: 90, ..few },
+            Dimensions { serving: 90, ..few },
         ];
         for larger in more {
             assert!(larger.longest_walk() > few.longest_walk(), "{larger:?}");
