@@ -16,7 +16,7 @@ use crate::counted::{PLAIN, RECORDING, Table};
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 use crate::overheads::Prices;
 use crate::section::{Dimensions, Round};
-use crate::targets::{PATH_INSTRUCTIONS_MAX, at_most};
+use crate::targets::{RECORDED_PATH_MAX, at_most};
 use diapason_abi::Nanos;
 
 /// Instructions that the kernel takes from everybody.
@@ -34,8 +34,7 @@ pub struct Counts {
 /// Most choices of a thread in one entry: one, and one after each alarm that rings.
 const CHOICES: u64 = 3;
 
-pub const KERNEL: Counts =
-    Counts { longest_path: PATH_INSTRUCTIONS_MAX, top_half: 780, switch: 1_050 };
+pub const KERNEL: Counts = Counts { longest_path: RECORDED_PATH_MAX, top_half: 780, switch: 1_050 };
 
 /// Instructions of `entry.s` around the part of an interrupt that a watched run times: registers
 /// are saved and restored.
@@ -181,7 +180,7 @@ mod tests {
     #[test]
     fn times_are_rounded_up() {
         let costs = KernelTimes::new(KERNEL, 2_400_000_000);
-        assert_eq!(costs.longest_path(), Nanos(1_250));
+        assert_eq!(costs.longest_path(), Nanos(1_375));
         assert_eq!(costs.top_half(), INTERRUPT_GRACE, "what the kernel does not charge");
         let switch = KERNEL.switch_among(empty());
         assert_eq!(KernelTimes::new(KERNEL, 25_000_000).switch(empty()), Nanos(40 * switch));
