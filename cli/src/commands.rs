@@ -94,7 +94,7 @@ pub(crate) fn report(
     } else {
         say(&format!("\n{}", as_tables(session, run, &judged, addition)));
     }
-    code(session, judged)
+    code(session, run, judged)
 }
 
 /// How a run went, for people: tables, then what is broken, then the verdict.
@@ -116,6 +116,8 @@ pub(crate) fn as_tables(
         text += &format!("{part}\n");
     }
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
+    let unmeasured = session.unmeasured(run);
+    unmeasured.iter().for_each(|what| text += &format!("not measured: {what}\n"));
     text + &sentence(session, verdict, run)
 }
 
@@ -133,9 +135,11 @@ pub(crate) fn as_json(
     let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
     if let Some(object) = json.as_object_mut() {
         object.insert("proved".into(), session.proved.into());
-        if !session.proved {
+        let unmeasured = session.unmeasured(run);
+        if !session.proved || !unmeasured.is_empty() {
             object.insert("holds".into(), false.into());
         }
+        object.insert("unmeasured".into(), unmeasured.into());
         object.extend(addition.json);
     }
     json
@@ -145,9 +149,9 @@ pub(crate) fn as_json(
 ///
 /// # Errors
 /// If the run shows a bug of ours.
-pub(crate) fn code(session: &Session, verdict: Verdict) -> Result<u8, Failure> {
+pub(crate) fn code(session: &Session, run: &Run, verdict: Verdict) -> Result<u8, Failure> {
     match verdict {
-        Verdict::Holds if session.proved => Ok(HOLDS),
+        Verdict::Holds if session.proved && session.unmeasured(run).is_empty() => Ok(HOLDS),
         Verdict::Holds => Ok(UNPROVED),
         Verdict::Broken(_) => Ok(BROKEN),
         Verdict::Bug(text) => Err(Failure::Ours(text)),
@@ -163,19 +167,14 @@ fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
         return format!("{name}: unproved; {found}");
     }
     let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
-    let rows = || promised.pipes.iter().map(|promise| promise.row(&run.outcome));
-    let messages: u64 = rows().flatten().map(|row| row.messages).sum();
-    let (pipes, outcome) = (promised.pipes.len(), &run.outcome);
-    let has_jobs = outcome.threads.iter().any(|thread| thread.jobs > 0);
-    if pipes == 0 && promised.chains.is_empty() && outcome.vcpus.is_empty() && !has_jobs {
-        return format!("{name}: holds; it promises nothing but that nobody fails");
+    if !session.unmeasured(run).is_empty() {
+        return format!("{name}: nothing was broken, and not everything was measured");
     }
+    let pipes = promised.pipes.len();
     if pipes == 0 {
         return format!("{name}: holds");
     }
-    if rows().any(|row| row.is_none()) {
-        return format!("{name}: holds; the run was too short for reports of all its pipes");
-    }
+    let messages: u64 = promised.pipes.iter().map(|promise| promise.messages(&run.outcome)).sum();
     let pipes = if pipes == 1 { "1 pipe".to_owned() } else { format!("{pipes} pipes") };
     format!("{name}: holds; {messages} messages in {pipes}, none lost, none late")
 }
@@ -233,10 +232,15 @@ mod tests {
 
     /// A session whose single VCPU has this budget of 10 ms, and nothing to boot.
     fn session(budget: &str) -> Session {
-        let text = format!(
-            "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"{budget}\"\n\
-             period = \"10ms\"\n[[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
-        );
+        of(&format!(
+            "[[vcpu]]\nname = \"v\"\nbudget = \"{budget}\"\nperiod = \"10ms\"\n\
+             [[process]]\nname = \"p\"\npriority = 1\nvcpu = \"v\"\n"
+        ))
+    }
+
+    /// A session of a system with these tables, and nothing to boot.
+    fn of(tables: &str) -> Session {
+        let text = format!("[system]\nname = \"s\"\n{tables}");
         let system = diapason_system::parse("s", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let plan = Plan::of(&system, system.clock_hz);
         let built = metal::Built { kernel: PathBuf::new(), programs: Default::default() };
@@ -266,9 +270,35 @@ mod tests {
         let text = |session| as_tables(session, &run, &Verdict::Holds, Addition::default());
         assert!(text(&proved).contains("s: holds") && !text(&proved).contains("unproved"));
         assert!(text(&unproved).ends_with("s: unproved; nothing was broken"));
-        assert_eq!(code(&proved, Verdict::Holds), Ok(HOLDS));
-        assert_eq!(code(&unproved, Verdict::Holds), Ok(UNPROVED));
+        assert_eq!(code(&proved, &run, Verdict::Holds), Ok(HOLDS));
+        assert_eq!(code(&unproved, &run, Verdict::Holds), Ok(UNPROVED));
         let broken = || Verdict::Broken(Vec::new());
-        assert_eq!(code(&unproved, broken()), Ok(BROKEN));
+        assert_eq!(code(&unproved, &run, broken()), Ok(BROKEN));
+    }
+
+    /// Nothing is broken, and the run is no evidence: text, JSON and exit code say so.
+    #[test]
+    fn a_run_that_did_not_measure_everything_does_not_hold() {
+        let ending = crate::qemu::Ending::Finished;
+        let run = Run { ending, outcome: Default::default(), flight: None, served: None };
+        let process = "[[process]]\nname = \"p\"\npriority = 1\n";
+        let nothing = of(process);
+        let with_job = of(&format!(
+            "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\njob = \"100us\"\n\
+             {process}vcpu = \"v\"\n"
+        ));
+        for (session, what) in [
+            (nothing, "it promises nothing but that nobody fails"),
+            (with_job, "no job on VCPU v was done"),
+        ] {
+            let json = as_json(&session, &run, &Verdict::Holds, Addition::default());
+            assert_eq!((&json["holds"], &json["unmeasured"][0]), (&false.into(), &what.into()));
+            let text = as_tables(&session, &run, &Verdict::Holds, Addition::default());
+            assert!(text.contains(&format!("not measured: {what}\n")), "{text}");
+            let end = "s: nothing was broken, and not everything was measured";
+            assert!(text.ends_with(end), "{text}");
+            assert_eq!(code(&session, &run, Verdict::Holds), Ok(UNPROVED));
+            assert_eq!(code(&session, &run, Verdict::Broken(Vec::new())), Ok(BROKEN));
+        }
     }
 }

@@ -130,7 +130,7 @@ fn controller(plugs: &[Plug]) -> Vec<OsString> {
 
 /// The options for a device of QEMU's own.
 fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failure> {
-    let at = format!("bus={CONTROLLER}.0,port={}", plug.port);
+    let at = format!("bus={CONTROLLER}.0,port={}{}", plug.port, serial(plug));
     let device = |what: &str| -> Vec<OsString> { ["-device".into(), what.into()].into() };
     Ok(match plug.model {
         UsbModel::Hub => device(&format!("usb-hub,{at}")),
@@ -164,6 +164,13 @@ fn own(folder: &Path, number: usize, plug: &Plug) -> Result<Vec<OsString>, Failu
         }
         _ => Vec::new(),
     })
+}
+
+/// The option for the serial number that the description gives a device of QEMU's own.
+fn serial(plug: &Plug) -> String {
+    // A comma ends an option, two are one.
+    let option = |serial: &String| format!(",serial={}", serial.replace(',', ",,"));
+    plug.described.serial.as_ref().map(option).unwrap_or_default()
 }
 
 /// The options for a monitor of QEMU's, at which somebody does something as soon as it is there.
@@ -288,5 +295,29 @@ fn wrong(ended: std::thread::Result<Result<Report, String>>) -> String {
     match ended {
         Ok(Err(text)) => format!("the USB devices cannot be served: {text}"),
         _ => String::from("the server of the USB devices ended by itself"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(model: &str, more: &str) -> Vec<OsString> {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[process]]\nname = \"p\"\npriority = 1\n\
+             [[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\n\
+             [[usb]]\nname = \"u\"\non = \"xhci\"\nmodel = \"{model}\"\n{more}"
+        );
+        let system = diapason_system::parse("f", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let folder = std::env::temp_dir();
+        own(&folder, 0, &plugs(&system)[0]).unwrap()
+    }
+
+    #[test]
+    fn a_device_of_qemus_own_has_the_serial_number_of_the_description() {
+        let device = |more| options("qemu-network", more).pop().unwrap().into_string().unwrap();
+        let plain = device("");
+        assert!(plain.ends_with("port=1"), "{plain}");
+        assert_eq!(device("serial = \"A,1\"\n"), format!("{plain},serial=A,,1"));
     }
 }

@@ -152,6 +152,17 @@ impl Session {
         assumptions
     }
 
+    /// Returns what the description promises and a run did not measure, as sentences.
+    #[must_use]
+    pub fn unmeasured(&self, run: &Run) -> Vec<String> {
+        let promised = self.assumptions(run);
+        let has_jobs = run.outcome.threads.iter().any(|thread| thread.jobs > 0);
+        if self.plan.verdict() == plan::Verdict::PromisesNothing && !has_jobs {
+            return vec!["it promises nothing but that nobody fails".into()];
+        }
+        promised.unmeasured(&run.outcome)
+    }
+
     /// Judges a run of this system.
     #[must_use]
     pub fn judge(&self, run: &Run) -> Verdict {

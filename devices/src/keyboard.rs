@@ -176,7 +176,7 @@ fn descriptors() -> Descriptors {
         vendor: 0x1209,
         product: 0x0001,
         version: 0x0100,
-        texts: [0, 1, 0],
+        texts: [0, 1, 2],
         configurations: 1,
     };
     let keys = build::Interface::new(0)
@@ -186,7 +186,7 @@ fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::Full),
         configuration: build::Configuration::new(1).with(keys).bytes(Speed::Full),
-        strings: vec!["Keyboard".into()],
+        strings: ["Keyboard", "000000000001"].map(String::from).into(),
         more: vec![(HID_REPORT, LAYOUT.into())],
         ..Descriptors::default()
     }

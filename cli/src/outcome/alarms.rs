@@ -6,7 +6,7 @@
 //! process makes or changes at run time are not in the plan: of those, only the kernel's own
 //! promises are expected.
 
-use super::{ChainPromise, DeviceRow, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
+use super::{ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -44,6 +44,10 @@ pub struct Assumptions {
     pub pipes: Vec<PipePromise>,
     /// Of each chain with a bill.
     pub chains: Vec<ChainPromise>,
+    /// Of each VCPU with a `job`.
+    pub jobs: Vec<JobPromise>,
+    /// The names of the pipes that programs may open, by place.
+    pub places: Vec<String>,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
 }
@@ -56,6 +60,8 @@ impl Assumptions {
             of: plan.assumed(),
             pipes: PipePromise::of(plan.system(), plan),
             chains: ChainPromise::of(plan.system(), plan),
+            jobs: JobPromise::of(plan),
+            places: plan.system().tpipes.iter().map(|place| place.name.clone()).collect(),
             slack_ns: 0,
         }
     }
@@ -73,6 +79,7 @@ impl Assumptions {
         });
         let of_devices = outcome.devices.iter().filter_map(|row| self.distance(row, names));
         let of_jobs = outcome.threads.iter().filter_map(|row| self.job(row, names));
+        let of_jobs = of_jobs.chain(self.jobs.iter().filter_map(|job| job.alarm(outcome)));
         let kernel = self.longest_path(outcome).into_iter().chain(self.top_halves(outcome));
         let slack = self.slack_ns;
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
@@ -208,14 +215,13 @@ impl Check<'_> {
             // The server of tuned pipes changed it, and its bounds have a period for full lists.
             return None;
         }
-        // A bill that counts full lists promises nothing about them. Without a bill, nothing is
-        // promised.
-        let places = match self.assumed()? {
-            AssumedVcpu::Main { relied: false, .. } => return None,
-            AssumedVcpu::Main { list, .. } => *list,
-            AssumedVcpu::Io(_) => u64::MAX,
+        // A bound that counts full lists, or needs none, promises nothing about them. Without a
+        // bound, nothing is promised.
+        let (relied, places) = match self.assumed()? {
+            AssumedVcpu::Main { relied, list, .. } => (*relied, *list),
+            AssumedVcpu::Io(_) => (false, u64::MAX),
         };
-        if merges > 0 {
+        if relied && merges > 0 {
             let text = format!(
                 "the replenishment list of VCPU {} was full {merges} times, with up to {wakes} \
                  wake-ups in a period, so budget came up to a period later; {}",
@@ -224,12 +230,12 @@ impl Check<'_> {
             );
             return Some(self.alarm("replenishment-list-full", [merges, 0], text));
         }
+        let too_rare = || "its `interval` is too long, or `wakes` too few".to_owned();
         let (assumed, remedy) = match self.assumed()? {
-            AssumedVcpu::Main { list, .. } => (list.saturating_sub(1), room(wakes, *list)),
-            AssumedVcpu::Io(io) => {
-                let terms = self.row.terms.as_ref()?;
-                (self.wakes(io, terms), "its `interval` is too long, or `wakes` too few".into())
-            }
+            AssumedVcpu::Main { wakes: None, .. } => return None,
+            AssumedVcpu::Main { wakes: Some(most), job: Some(_), .. } => (*most, too_rare()),
+            AssumedVcpu::Main { wakes: Some(most), list, .. } => (*most, room(wakes, *list)),
+            AssumedVcpu::Io(io) => (self.wakes(io, self.row.terms.as_ref()?), too_rare()),
         };
         let text = format!(
             "VCPU {} was woken {wakes} times in a period; the analysis assumes at most {assumed}; \
@@ -388,7 +394,7 @@ mod tests {
         rings("top-half", most, |o, count| o.kernel = watched([0, count - TRAP_FRAME]));
         let without_vcpus = alarms(|o| {
             (o.vcpus, o.kernel) = (Vec::new(), watched([9_000, 9_000]));
-            o.threads.clear();
+            o.threads.truncate(2);
         });
         assert_eq!(without_vcpus, []);
     }
@@ -397,9 +403,11 @@ mod tests {
     fn jobs_use_what_is_described() {
         let cost = |vcpu, most_ns| Some(JobCost { vcpu, most_ns });
         rings("job-cost", 900_000, |o, ns| o.threads[1].cost = cost(0, ns));
-        // Of an I/O VCPU, of one made at run time, and of none, nothing is described.
+        // Of an I/O VCPU, of one made at run time, and of none, nothing is described. No job is one
+        // of the described VCPU then.
         for vcpu in [1, 2, u64::MAX] {
-            assert_eq!(alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX)), []);
+            let found = alarms(|o| o.threads[1].cost = cost(vcpu, u64::MAX));
+            assert_eq!(found, [("job-unmeasured", 0, 1)]);
         }
     }
 
@@ -418,7 +426,8 @@ mod tests {
 
     #[test]
     fn lists_have_room_for_all_wake_ups() {
-        rings("wake-ups", 7, |o, wakes| o.vcpus[0].wakes_max = wakes);
+        // The start of its program, and a job in each period.
+        rings("wake-ups", 2, |o, wakes| o.vcpus[0].wakes_max = wakes);
         // An I/O VCPU in 10 ms and a kernel path, one each millisecond.
         rings("wake-ups", 11, |o, wakes| o.vcpus[1].wakes_max = wakes);
         // The same with two reasons.
@@ -436,8 +445,23 @@ mod tests {
         assert_eq!((twice(22), twice(23)), (vec![], vec![(23, 22)]));
         // Of one made at run time only what happened is known.
         assert_eq!(alarms(|o| o.vcpus[2].wakes_max = 1_000), []);
-        rings("replenishment-list-full", 0, |o, merges| o.vcpus[0].merges = merges);
+        // A job in each period needs no list.
+        assert_eq!(alarms(|o| o.vcpus[0].merges = 9), []);
+        let mut outcome = sample::outcome();
+        outcome.vcpus[0].merges = 1;
+        let found = relying(8).against(&outcome, &sample::names());
+        assert_eq!(found[0].name, "replenishment-list-full");
         assert_eq!(alarms(|o| o.vcpus[2].merges = 1), [], "nothing is promised of a private one");
+    }
+
+    /// The assumptions of a bill that relies on a list of so many places.
+    fn relying(places: u64) -> Assumptions {
+        let mut assumptions = assumptions();
+        let AssumedVcpu::Main { relied, wakes, list, .. } = &mut assumptions.of.vcpus[0] else {
+            panic!("main");
+        };
+        (*relied, *wakes, *list) = (true, Some(places - 1), places);
+        assumptions
     }
 
     /// A bill that counts full lists is not contradicted by one.
@@ -445,9 +469,12 @@ mod tests {
     fn lists_may_be_full_where_nothing_relies_on_them() {
         let mut outcome = sample::outcome();
         (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (9, 100);
-        let mut assumptions = assumptions();
-        let AssumedVcpu::Main { relied, .. } = &mut assumptions.of.vcpus[0] else { panic!("main") };
-        assert!(std::mem::take(relied), "its job does");
+        let mut assumptions = relying(8);
+        assert_eq!(assumptions.against(&outcome, &sample::names()).len(), 1);
+        let AssumedVcpu::Main { relied, wakes, .. } = &mut assumptions.of.vcpus[0] else {
+            panic!("main");
+        };
+        (*relied, *wakes) = (false, None);
         let found = assumptions.against(&outcome, &sample::names());
         assert!(found.is_empty(), "{found:?}");
     }
@@ -457,11 +484,7 @@ mod tests {
         let text = |wakes, places| {
             let mut outcome = sample::outcome();
             (outcome.vcpus[0].merges, outcome.vcpus[0].wakes_max) = (1, wakes);
-            let mut assumptions = assumptions();
-            if let AssumedVcpu::Main { list, .. } = &mut assumptions.of.vcpus[0] {
-                *list = places;
-            }
-            assumptions.against(&outcome, &sample::names())[0].to_string()
+            relying(places).against(&outcome, &sample::names())[0].to_string()
         };
         assert!(text(7, 4).ends_with("it needs `replenishments = 8` at least"), "{}", text(7, 4));
         let long = text(8, 8);

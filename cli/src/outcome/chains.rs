@@ -1,6 +1,7 @@
 //! What the last threads of chains said about them, over the whole run.
 
 use super::coverage::{Coverage, Watched};
+use super::unmeasured::EMPTY;
 use super::{Alarm, Outcome};
 use crate::duration::human;
 use crate::names::Names;
@@ -127,8 +128,18 @@ impl ChainPromise {
             assumed: 0,
             text: format!("{} messages of chain {name} were lost", row.lost),
         });
+        let empty = self.empty(row, outcome);
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
-        silent.into_iter().chain(threads).chain(whole).chain(lost).collect()
+        silent.into_iter().chain(empty).chain(threads).chain(whole).chain(lost).collect()
+    }
+
+    /// Nothing at all came to the end: that none was late says nothing.
+    fn empty(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
+        let (name, time) = (&self.name, outcome.end?.time_ns);
+        let text = format!("no message came to the end of chain {name} in {}", human(time));
+        let (kind, of) = ("chain-empty", name.clone());
+        let is_empty = row.messages == 0 && time >= EMPTY.0;
+        is_empty.then_some(Alarm { name: kind, of, observed: 0, assumed: 1, text })
     }
 }
 
@@ -200,6 +211,22 @@ mod tests {
         assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
         assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
         assert!(render(&[promise()], &outcome).contains("display"));
+    }
+
+    #[test]
+    fn a_chain_without_messages_is_not_measured() {
+        let mut outcome = said(0, 0, 0, [0, 0]);
+        let kinds = |outcome: &Outcome| -> Vec<&str> {
+            let alarms = promise().alarms(outcome, &Names::default(), 0).into_iter();
+            alarms.map(|alarm| alarm.name).collect()
+        };
+        let end = |time_ns| {
+            super::super::sample::outcome().end.map(|end| super::super::End { time_ns, ..end })
+        };
+        outcome.end = end(EMPTY.0 - 1);
+        assert_eq!(kinds(&outcome), [""; 0]);
+        outcome.end = end(EMPTY.0);
+        assert_eq!(kinds(&outcome), ["chain-empty"]);
     }
 
     #[test]

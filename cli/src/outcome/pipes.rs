@@ -1,6 +1,7 @@
 //! What the readers of pipes said about them, over the whole run.
 
 use super::coverage::{Coverage, Watched};
+use super::unmeasured::EMPTY;
 use super::{Alarm, Outcome, Truth};
 use crate::duration::human;
 use crate::names::Names;
@@ -349,9 +350,6 @@ impl PipePromise {
         (observed > most).then(|| self.alarm("pipe-late", [observed, most], text))
     }
 }
-
-/// A pipe without a message for so long is worth a word.
-const EMPTY: Nanos = Nanos::from_secs(2);
 
 /// Returns a table of every pipe: measurements beside promises; empty without pipes.
 #[must_use]

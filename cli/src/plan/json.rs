@@ -77,10 +77,12 @@ impl View<'_> {
         let vcpu = |(number, vcpu): (u16, &diapason_system::Vcpu)| {
             let place = |list: &[u16]| list.iter().position(|other| *other == number);
             let mut value = match &vcpu.server {
-                Server::Main { budget_ns, period_ns, replenishments, background, job_ns } => {
+                Server::Main {
+                    budget_ns, period_ns, replenishments, background, job_ns, ..
+                } => {
                     let main = place(&self.core.mains);
                     let response = main.and_then(|main| self.response(main));
-                    let job_done = main.zip(*job_ns).and_then(|(main, job)| self.job(main, job));
+                    let job = main.and_then(|main| self.job(main));
                     json!({
                         "vcpu": vcpu.name,
                         "kind": "main",
@@ -89,7 +91,9 @@ impl View<'_> {
                         "replenishments": replenishments,
                         "background": background,
                         "job_ns": job_ns,
-                        "job_done_ns": job_done,
+                        "job_done_ns": job.map(|job| job.done.0),
+                        "job_every_ns": job.map(|job| job.every.0),
+                        "job_help_ns": job.map(|job| job.help.0),
                         "response_ns": response.map(|response| response.response.0),
                         "response_is_exact": response.map(|response| response.exact),
                     })

@@ -3,10 +3,11 @@
 use super::{View, bus};
 use crate::duration::human;
 use crate::table::{Align, Table};
+use diapason_abi::Nanos;
 use diapason_analysis::server::{Failure, Refusal, Response, Unfit};
 use diapason_plan::core::queue_name;
 use diapason_plan::{Sum, allocate, share};
-use diapason_system::{Server, System};
+use diapason_system::System;
 
 impl View<'_> {
     /// Tables: the VCPUs, the bounds, and what was assumed.
@@ -96,20 +97,30 @@ impl View<'_> {
     fn jobs_remark(&self, system: &System) -> String {
         let mut text = String::new();
         for (index, number) in self.core.mains.iter().enumerate() {
-            let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
-            let Server::Main { job_ns: Some(job), .. } = vcpu.server else { continue };
-            if let Some(done) = self.job(index, job) {
-                let (name, job, done) = (&vcpu.name, human(job), human(done));
-                let wakes = self.core.system.mains[index].chunks.saturating_sub(1);
-                let times = if wakes == 1 { "once".to_owned() } else { format!("{wakes} times") };
-                let alone = format!(
-                    "if nothing else runs there and its list is never full: it is woken at most \
-                     {times} in a period"
-                );
-                text += &format!("job: one of {job} on `{name}` is done within {done}, {alone}\n");
+            let name = system.vcpu_name(*number).unwrap_or_default();
+            let Some(job) = self.job(index) else { continue };
+            let (work, done, every) = (human(job.work.0), human(job.done.0), human(job.every.0));
+            text += &format!(
+                "job: one of {work} on `{name}` is done within {done}, if nothing else runs there \
+                 and jobs begin at least {every} apart"
+            );
+            if job.help > Nanos::ZERO {
+                text += &format!("; {} of it for others that hold its mutexes", human(job.help.0));
             }
+            text += if job.waits { "; it may wait for budget\n" } else { "\n" };
         }
         text
+    }
+
+    /// A line for each shared mutex of which not all is said.
+    fn mutexes_remark(&self) -> String {
+        let line = |name: &String| {
+            format!(
+                "mutex: `{name}` is shared by several VCPUs, and no bound here counts how long it \
+                 is held (`[[section]]`)\n"
+            )
+        };
+        self.unsaid.iter().map(line).collect()
     }
 
     fn bounds_table(&self) -> String {
@@ -162,7 +173,7 @@ impl View<'_> {
             ),
             None => "margin: none, whatever the budgets\n".to_owned(),
         };
-        text + &self.queues_remark(system) + &self.jobs_remark(system)
+        text + &self.queues_remark(system) + &self.jobs_remark(system) + &self.mutexes_remark()
     }
 
     fn queues_remark(&self, system: &System) -> String {

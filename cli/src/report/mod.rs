@@ -90,5 +90,5 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     std::fs::write(out, page::page(&facts))
         .map_err(|error| Failure::io(format!("write {}", out.display()), &error))?;
     eprintln!("{}", out.display());
-    code(&session, verdict)
+    code(&session, &run, verdict)
 }

@@ -62,14 +62,19 @@ fn section(title: &str, words: &str, content: String) -> String {
 
 /// Name, verdict and the numbers that matter most.
 fn head(facts: &Facts<'_>) -> String {
+    let unmeasured = facts.session.unmeasured(facts.run);
     let (class, verdict) = match facts.verdict {
-        Verdict::Holds if facts.session.proved => ("good", "holds"),
+        Verdict::Holds if facts.session.proved && unmeasured.is_empty() => ("good", "holds"),
+        Verdict::Holds if facts.session.proved => {
+            ("bad", "nothing was broken, and not everything was measured")
+        }
         Verdict::Holds => ("bad", "unproved; nothing was broken"),
         Verdict::Broken(_) if facts.session.proved => ("bad", "does not hold"),
         Verdict::Broken(_) => ("bad", "unproved; does not hold"),
         Verdict::Bug(_) => ("bad", "ended by a bug of ours"),
     };
-    let findings = facts.verdict.findings();
+    let mut findings = facts.verdict.findings();
+    findings.extend(unmeasured.iter().map(|what| format!("not measured: {what}")));
     let findings: String =
         findings.iter().map(|finding| format!("<li>{}</li>", escaped(finding))).collect();
     let findings = if findings.is_empty() { findings } else { format!("<ul>{findings}</ul>") };

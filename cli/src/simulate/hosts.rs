@@ -321,14 +321,15 @@ fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8
         }
     }
     if json {
-        let holds = judged.iter().all(|verdict| *verdict == Verdict::Holds);
+        let holds = objects.iter().all(|object| object["holds"] == true);
         let proved = sessions.iter().all(|(_, session)| session.proved);
-        let all =
-            json!({ "holds": holds && proved, "proved": proved, format!("{noun}s"): objects });
+        let all = json!({ "holds": holds, "proved": proved, format!("{noun}s"): objects });
         say(&format!("{all:#}"));
     }
-    let coded =
-        judged.into_iter().zip(sessions).map(|(verdict, (_, session))| code(session, verdict));
+    let coded = judged
+        .into_iter()
+        .zip(sessions.iter().zip(runs))
+        .map(|(verdict, ((_, session), run))| code(session, run, verdict));
     let codes = coded.collect::<Result<Vec<u8>, Failure>>()?;
     let worst = [BROKEN, UNPROVED].into_iter().find(|code| codes.contains(code));
     Ok(worst.unwrap_or(HOLDS))

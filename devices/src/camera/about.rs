@@ -70,7 +70,7 @@ pub(super) fn descriptors() -> Descriptors {
         vendor: 0x32e4,
         product: 0x0291,
         version: 0x0100,
-        texts: [0, 1, 0],
+        texts: [0, 1, 2],
         configurations: 1,
     };
     let mut configuration =
@@ -83,7 +83,7 @@ pub(super) fn descriptors() -> Descriptors {
     Descriptors {
         device: device.bytes(Speed::Super),
         configuration: configuration.bytes(Speed::Super),
-        strings: vec!["USB 3 camera".into()],
+        strings: ["USB 3 camera", "000000000001"].map(String::from).into(),
         bos: superspeed_bos(),
         ..Descriptors::default()
     }

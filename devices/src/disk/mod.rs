@@ -17,6 +17,8 @@ use scsi::{Data, Sense};
 pub const IN: u8 = 0x81;
 /// Commands and data go here.
 pub const OUT: u8 = 0x02;
+/// Serial number of a disk, if nothing else is said.
+pub const SERIAL: &str = "000000000001";
 /// Bytes of a block.
 pub const BLOCK: usize = 512;
 const PACKET: usize = 512;
@@ -63,8 +65,14 @@ impl Disk {
     /// A disk of `blocks` zeroed blocks, at least one.
     #[must_use]
     pub fn new(blocks: u32) -> Disk {
+        Disk::with_serial(blocks, SERIAL)
+    }
+
+    /// A disk of `blocks` zeroed blocks, at least one, with this serial number.
+    #[must_use]
+    pub fn with_serial(blocks: u32, serial: &str) -> Disk {
         Disk {
-            standard: Standard::new(descriptors()),
+            standard: Standard::new(descriptors(serial)),
             bytes: vec![0; BLOCK * blocks.max(1) as usize],
             stage: Stage::Command,
             tag: [0; 4],
@@ -224,7 +232,7 @@ impl Device for Disk {
     fn advance(&mut self, _: Nanos) {}
 }
 
-fn descriptors() -> Descriptors {
+fn descriptors(serial: &str) -> Descriptors {
     let device = descriptor::Device {
         usb: 0x0200,
         class: 0,
@@ -243,7 +251,7 @@ fn descriptors() -> Descriptors {
         device: device.bytes(Speed::High),
         configuration: build::Configuration::new(1).with(pipes).bytes(Speed::High),
         high_speed: true,
-        strings: ["Memory disk", "000000000001"].map(String::from).into(),
+        strings: ["Memory disk", serial].map(String::from).into(),
         ..Descriptors::default()
     }
 }

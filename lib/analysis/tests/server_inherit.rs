@@ -1,7 +1,7 @@
 //! The time of others that a VCPU pays for: by hand, and against a simulation of helping.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::inherit::{Budgets, Section, Unbounded, extra_demand};
+use diapason_analysis::server::inherit::{Budgets, Section, Sharing, Unbounded, extra_demand};
 use diapason_analysis::server::{MainVcpu, Queue, System};
 use diapason_vcpu::SporadicServer;
 use diapason_vcpu::sim::Random;
@@ -253,4 +253,18 @@ fn nobody_pays_for_more_than_the_bound() {
     assert!(equal > 0 && paid > 300, "the bound is reached: {equal} of {paid}");
     let (_, paid) = helping(2, Budgets::MayEnd);
     assert!(paid > 500, "{paid}");
+}
+
+#[test]
+fn only_budgets_that_may_end_are_helped_from_below() {
+    let sections = [section(0, 0, 5), section(1, 0, 7), section(2, 0, 3)];
+    let mut system = system(&[50, 60, 100]);
+    system.mains.iter_mut().for_each(|main| main.chunks = 1);
+    let sharing = Sharing::new(system, sections.to_vec()).unwrap();
+    let last = |which: usize| {
+        let budgets = move |vcpu| if vcpu == which { Budgets::Last } else { Budgets::MayEnd };
+        sharing.extra(2, &budgets, Nanos(100)).0
+    };
+    // The other one comes back in each period that overlaps a window of 100.
+    assert_eq!((last(0), last(1)), (3 * 7, 3 * 5));
 }

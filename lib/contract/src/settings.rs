@@ -3,6 +3,7 @@
 //! Words are told as their places in the list.
 
 use crate::threads::{ServiceKind, WORDS};
+use diapason_abi::Key;
 
 /// The program that takes these settings.
 pub const PROGRAM: &str = "usbd";
@@ -49,7 +50,8 @@ pub const BIT_RATES: &str = "bit-rates";
 /// The sample point of a bit, in tenths of a per cent. It follows from the same.
 pub const SAMPLE_POINT: &str = "sample-point";
 
-/// Devices that the description names, as [`Expected`] words. It follows from `[[usb]]`.
+/// Devices that the description names, as words of [`Expected`], two for each. They follow from
+/// `[[usb]]`.
 pub const DEVICES: &str = "devices";
 
 /// A device that the description names: what serves it, where it is plugged in, and what it is.
@@ -63,29 +65,41 @@ pub struct Expected {
     pub route: u32,
     /// Its vendor and its product; 0 is any.
     pub identity: (u16, u16),
+    /// The key of its serial number; 0 is any.
+    pub serial: u64,
 }
 
 impl Expected {
-    /// As a number of a setting.
+    /// Returns the key of a serial number; it is never 0.
     #[must_use]
-    pub const fn word(&self) -> u64 {
-        let place = (self.route as u64 & 0xf_ffff) << 12 | (self.connector as u64) << 4;
-        let identity = (self.identity.0 as u64) << 48 | (self.identity.1 as u64) << 32;
-        identity | place | self.service as u64
+    pub const fn key(serial: &str) -> u64 {
+        let Key(key) = Key::new(serial);
+        if key == 0 { 1 } else { key }
     }
 
-    /// Out of a number, if it names a service.
+    /// Returns the numbers of a setting for this device.
     #[must_use]
-    pub fn of(word: u64) -> Option<Expected> {
-        Some(Expected {
-            service: ServiceKind::numbered(word & 0xf)?,
-            connector: (word >> 4) as u8,
-            route: (word >> 12 & 0xf_ffff) as u32,
-            identity: ((word >> 48) as u16, (word >> 32) as u16),
+    pub const fn words(&self) -> [u64; 2] {
+        let place = (self.route as u64 & 0xf_ffff) << 12 | (self.connector as u64) << 4;
+        let identity = (self.identity.0 as u64) << 48 | (self.identity.1 as u64) << 32;
+        [identity | place | self.service as u64, self.serial]
+    }
+
+    /// Reads the devices out of the numbers of a setting; those of no service are left out.
+    pub fn all(numbers: &[u64]) -> impl Iterator<Item = Expected> + '_ {
+        numbers.as_chunks().0.iter().filter_map(|[word, serial]| {
+            Some(Expected {
+                service: ServiceKind::numbered(word & 0xf)?,
+                connector: (word >> 4) as u8,
+                route: (word >> 12 & 0xf_ffff) as u32,
+                identity: ((word >> 48) as u16, (word >> 32) as u16),
+                serial: *serial,
+            })
         })
     }
 
-    /// Returns whether a device at this place, with this identity, is the one.
+    /// Returns whether a device at this place, with this identity, can be the one. Its serial
+    /// number is another question, because reading it takes time.
     #[must_use]
     pub const fn is(&self, connector: u8, route: u32, (vendor, product): (u16, u16)) -> bool {
         let here = self.connector == connector && self.route == route;
@@ -118,21 +132,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expected_device_survives_its_word() {
+    fn an_expected_device_survives_its_words() {
         let disk = Expected {
             service: ServiceKind::Disks,
             connector: 15,
             route: 0x4_3214,
             identity: (0xffff, 0x8001),
+            serial: Expected::key("000000000001"),
         };
-        assert_eq!(Expected::of(disk.word()), Some(disk));
-        assert_eq!(Expected::of(7), None);
+        let any = Expected { serial: 0, connector: 1, ..disk };
+        let words = [disk.words(), [7, 0], any.words()].concat();
+        assert!(Expected::all(&words).eq([disk, any]));
+        assert_eq!(Expected::all(&words[..1]).count(), 0);
     }
 
     #[test]
     fn a_device_is_its_place_and_what_is_said_of_it() {
-        let any =
-            Expected { service: ServiceKind::Disks, connector: 3, route: 0x21, identity: (0, 0) };
+        let service = ServiceKind::Disks;
+        let any = Expected { service, connector: 3, route: 0x21, identity: (0, 0), serial: 0 };
         assert!(any.is(3, 0x21, (1, 2)));
         assert!(!any.is(3, 0x20, (1, 2)) && !any.is(2, 0x21, (1, 2)));
         let known = Expected { identity: (0x46f4, 0), ..any };

@@ -1,12 +1,13 @@
 //! The plan's assumptions about a run, for observers.
 
 use crate::Plan;
+use crate::chains::{Chained, processes};
 use crate::pipes::Piped;
 use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
-use diapason_system::{Pipe, Server, Way};
+use diapason_system::{Chain, Pipe, Server, Way};
 
 /// The plan's assumptions about the kernel, VCPUs and devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +36,8 @@ pub enum AssumedVcpu {
         list: u64,
         /// Whether what is promised of it relies on that list never being full.
         relied: bool,
+        /// The most wake-ups in a period with which what is promised of it holds, if that matters.
+        wakes: Option<u64>,
         /// The longest job described.
         job: Option<u64>,
     },
@@ -55,8 +58,15 @@ impl Plan {
                 Server::Main { job_ns, .. } => job_ns,
                 Server::Io { .. } => None,
             };
-            let relied = job.is_some() || self.relies(*number);
-            vcpus.push((*number, AssumedVcpu::Main { response, list, relied, job }));
+            let bound = self.job(place);
+            let carries = self.relies(*number);
+            let relied = carries || bound.is_some_and(|job| job.relies);
+            // A list has room for all wake-ups but one.
+            let wakes = match carries {
+                true => Some(list.saturating_sub(1)),
+                false => bound.map(|job| job.wakes),
+            };
+            vcpus.push((*number, AssumedVcpu::Main { response, list, relied, wakes, job }));
         }
         let ios = core.ios.iter().zip(&core.system.ios);
         vcpus.extend(ios.map(|(number, io)| (*number, AssumedVcpu::Io(io.clone()))));
@@ -74,16 +84,21 @@ impl Plan {
     }
 
     /// Whether what is promised of a Main VCPU relies on its list never being full: the bill of a
-    /// pipe whose thread it is says so, and a thread in the middle of a chain does.
+    /// pipe or of a chain whose thread it is says so.
     fn relies(&self, vcpu: u16) -> bool {
         let system = self.system();
         let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);
         let of_pipe = |(pipe, piped): (&Pipe, &Piped)| {
             let item = piped.bill.as_ref().ok().and_then(|bill| bill.item(What::User));
-            let counted = item.is_some_and(|item| item.basis == Basis::Merged);
-            pipe.way == Way::FromDevice && own(pipe.process) && !counted
+            let relies = item.is_some_and(|item| item.basis != Basis::Merged);
+            pipe.way == Way::FromDevice && own(pipe.process) && relies
         };
-        let mut links = system.chains.iter().flat_map(|chain| &chain.links);
-        system.pipes.iter().zip(&self.pipes).any(of_pipe) || links.any(|link| own(link.process))
+        let of_chain = |(chain, chained): (&Chain, &Chained)| {
+            let Ok(bill) = &chained.bill else { return false };
+            let threads = processes(chain, system).into_iter().zip(&bill.apart);
+            threads.skip(1).any(|(process, apart)| own(process) && *apart)
+        };
+        system.pipes.iter().zip(&self.pipes).any(of_pipe)
+            || system.chains.iter().zip(&self.chains).any(of_chain)
     }
 }

@@ -23,6 +23,10 @@ impl Calls {
         Calls(Costs::at(costs.clock_hz()))
     }
 
+    pub(crate) fn of(&self, call: CallNumber) -> Nanos {
+        self.each(call)
+    }
+
     fn each(&self, call: CallNumber) -> Nanos {
         self.0.call(call)
     }

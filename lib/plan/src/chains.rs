@@ -5,13 +5,11 @@
 //! The part behind the last one is again the bill of a pipe, with the chain's output as contract.
 
 use crate::calls::Step;
-use crate::core::Core;
 use crate::human;
 use crate::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
-use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Before, Bill, Hop, Link, Relay, Stuck, Taking, User, What, input, relay,
 };
@@ -37,6 +35,8 @@ pub struct ChainBill {
     pub ring: Option<u64>,
     /// The output of the chain, at once and a second: the pipe's contract has to cover it.
     pub leaves: Bucket,
+    /// Of each thread, whether its time relies on a list of replenishments that is never full.
+    pub apart: Vec<bool>,
 }
 
 /// One line of it.
@@ -57,9 +57,8 @@ pub struct ChainItem {
 
 /// The bills of all chains of `system`, in their order.
 #[must_use]
-pub fn chains(system: &System, core: &Core, costs: &KernelTimes, pipes: &[Piped]) -> Vec<Chained> {
-    let plant = Plant::new(system, core, costs);
-    system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
+pub(crate) fn chains(plant: &Plant<'_>, pipes: &[Piped]) -> Vec<Chained> {
+    plant.system.chains.iter().map(|chain| Chained { bill: plant.chain(chain, pipes) }).collect()
 }
 
 fn missing((what, remedy): Missing) -> NoBill {
@@ -77,6 +76,7 @@ impl Plant<'_> {
         };
         let arrives = [contract(reads)];
         let processes = processes(chain, system);
+        processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(missing)?;
         let supplies = processes.iter().map(|process| own_supply(*process, system, self.core));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
         let steps = self.steps(chain, reads);
@@ -190,7 +190,8 @@ impl ChainBill {
     fn of(input: &Bill, relayed: &Relay, chain: &Chain, system: &System) -> ChainBill {
         let leaves = Bucket::per_second(1);
         let (total, least) = (Nanos::ZERO, input.least);
-        let mut bill = ChainBill { items: Vec::new(), total, least, ring: None, leaves };
+        let apart = relayed.reaches().iter().map(|reach| reach.apart).collect();
+        let mut bill = ChainBill { items: Vec::new(), total, least, ring: None, leaves, apart };
         for item in input.items().iter().filter(|item| item.what != What::User) {
             bill.put(item.what.name().to_owned(), item.value);
         }

@@ -10,14 +10,16 @@ impl Plant<'_> {
         let pipe = &self.system.pipes[index];
         let to_device = pipe.way == Way::ToDevice;
         let own = || own_supply(pipe.process, self.system, self.core).err();
+        let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
         let asked = [
+            self.locks_nothing(pipe.server).err(),
             self.half(pipe, Half::Receives).err(),
             to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
             self.attendance(pipe.server).err(),
             if to_device { self.acknowledged(pipe).err() } else { own() },
             self.transfers(pipe.usb).err(),
         ];
-        asked.into_iter().flatten().collect()
+        asked.into_iter().flatten().chain(locks).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::calls::Calls;
 use crate::core::Core;
 use crate::human;
 use crate::missing;
+use crate::mutexes::Mutexes;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -16,8 +17,8 @@ use diapason_contract::can;
 use diapason_contract::threads::{self, MANAGE, SEND, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
-    Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers, User,
-    Work, equation_nine, input, top_half,
+    Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
+    User, What, Work, equation_nine, input, top_half,
 };
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
@@ -28,6 +29,9 @@ use std::iter::repeat_n;
 const PACKET: u32 = 512;
 /// How many messages it keeps until they are fetched: the article's 4 KiB.
 pub const KEPT: u64 = 64;
+
+/// Steps to a reader that is done within the time that its help was counted for.
+const WINDOWS_MAX: usize = 16;
 
 /// The plan of a pipe.
 #[derive(Clone, Debug)]
@@ -52,10 +56,9 @@ pub(crate) type Missing = (String, String);
 
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
-pub fn pipes(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Piped> {
-    let plant = Plant::new(system, core, costs);
-    let each = (0..system.pipes.len()).map(|index| {
-        let piped = match system.pipes[index].way {
+pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {
+    let each = (0..plant.system.pipes.len()).map(|index| {
+        let piped = match plant.system.pipes[index].way {
             Way::FromDevice => plant.input(index),
             Way::ToDevice => plant.output(index),
         };
@@ -68,9 +71,8 @@ pub fn pipes(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Piped> {
 }
 
 /// Of each pipe, everything that its bill needs and the description lacks.
-pub(crate) fn lacking(system: &System, core: &Core, costs: &KernelTimes) -> Vec<Vec<Missing>> {
-    let plant = Plant::new(system, core, costs);
-    (0..system.pipes.len()).map(|index| plant.lacks(index)).collect()
+pub(crate) fn lacking(plant: &Plant<'_>) -> Vec<Vec<Missing>> {
+    (0..plant.system.pipes.len()).map(|index| plant.lacks(index)).collect()
 }
 
 /// Returns the contract of a pipe.
@@ -84,6 +86,7 @@ pub(crate) struct Plant<'a> {
     pub(crate) system: &'a System,
     pub(crate) core: &'a Core,
     pub(crate) calls: Calls,
+    pub(crate) mutexes: &'a Mutexes<'a>,
 }
 
 /// The way of a device's messages to the server.
@@ -95,8 +98,13 @@ pub(crate) struct Inbound {
 }
 
 impl<'a> Plant<'a> {
-    pub(crate) fn new(system: &'a System, core: &'a Core, costs: &KernelTimes) -> Plant<'a> {
-        Plant { system, core, calls: Calls::new(costs) }
+    pub(crate) fn new(
+        system: &'a System,
+        core: &'a Core,
+        costs: &KernelTimes,
+        mutexes: &'a Mutexes<'a>,
+    ) -> Plant<'a> {
+        Plant { system, core, calls: Calls::new(costs), mutexes }
     }
 }
 
@@ -106,16 +114,66 @@ impl Plant<'_> {
         self.is_whole_work(pipe)?;
         let inbound = self.inbound(pipe)?;
         let reader = own_supply(pipe.process, self.system, self.core)?;
-        let user = User {
-            message: Nanos(pipe.work_ns),
-            wake: self.calls.of_reader(),
-            taking: Taking::Each,
-            service: &reader,
+        let with_help = |help: Nanos| {
+            let user = User {
+                message: Nanos(pipe.work_ns) + help,
+                wake: self.calls.of_reader(),
+                taking: Taking::Each,
+                service: &reader,
+            };
+            let stages = inbound.stages(user);
+            let nine = equation_nine(&stages, inbound.bus.worst);
+            let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
+            Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
         };
-        let stages = inbound.stages(user);
-        let nine = equation_nine(&stages, inbound.bus.worst);
-        let bill = self.with_traffic(index, |traffic| input(&stages, traffic))?;
-        Ok(Piped { bill: bill.map_err(NoBill::Refused), equation_nine: Some(nine) })
+        match self.mutexes.shared_by(pipe.process) {
+            None => with_help(Nanos::ZERO),
+            Some(mutex) => self.helping(pipe, mutex, &with_help),
+        }
+    }
+
+    /// The bill of a pipe whose reader locks a mutex that others hold: what the reader does for
+    /// them belongs to its work for a message. It must find budget for that at once, because
+    /// others lock the mutex again and again while it waits for budget.
+    fn helping(
+        &self,
+        pipe: &Pipe,
+        mutex: &str,
+        with_help: &dyn Fn(Nanos) -> Result<Piped, Missing>,
+    ) -> Result<Piped, Missing> {
+        if let Some(missing) = self.mutexes.lacks(pipe.process).into_iter().next() {
+            return Err(missing);
+        }
+        let vcpu = self.system.processes[usize::from(pipe.process)].vcpu;
+        let place = self.core.mains.iter().position(|number| Some(*number) == vcpu);
+        let mut window = Nanos::ZERO;
+        for _ in 0..WINDOWS_MAX {
+            let help = place.map_or(Nanos::FOREVER, |place| self.mutexes.help(place, window));
+            let piped = with_help(help)?;
+            let Ok(bill) = &piped.bill else { return Ok(piped) };
+            let user = bill.item(What::User);
+            let Some(user) = user.filter(|item| item.basis == Basis::Conformant) else { break };
+            if user.value <= window {
+                return Ok(piped);
+            }
+            window = user.value;
+        }
+        let reader = self.system.process_name(pipe.process).unwrap_or_default();
+        Err((
+            format!("`{reader}` may wait for budget while others hold the mutex `{mutex}`"),
+            "give its VCPU a larger budget, or make the sections with the mutex shorter".to_owned(),
+        ))
+    }
+
+    /// The server of a pipe must not wait for a mutex of the description: every pipe of the server
+    /// would wait with it.
+    pub(crate) fn locks_nothing(&self, process: u16) -> Result<(), Missing> {
+        let Some(mutex) = self.mutexes.shared_by(process) else { return Ok(()) };
+        let name = self.system.process_name(process).unwrap_or_default();
+        Err((
+            format!("`{name}` may wait for the mutex `{mutex}`, which no bill counts"),
+            format!("take `{mutex}` out of the `uses` of `{name}`"),
+        ))
     }
 
     /// The work that a reader's program declares for a message must not be longer than what its
@@ -157,6 +215,7 @@ impl Plant<'_> {
     }
 
     pub(crate) fn inbound(&self, pipe: &Pipe) -> Result<Inbound, Missing> {
+        self.locks_nothing(pipe.server)?;
         let (half, gap) = self.half(pipe, Half::Receives)?;
         let mut interrupts = interrupts(gap, self.core)?;
         interrupts.shared = self.writes(pipe.server);

@@ -4,13 +4,10 @@
 //! The server computes bills as the plan does, and must not compute them with other costs. So it
 //! is told those of the plan, in its settings.
 
-use crate::calls::Calls;
-use crate::core::Core;
 use crate::pipes::{Missing, Plant, interrupts};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CHANNELS, DriverCosts, Envelope, OutputCosts};
 use diapason_contract::threads::RECEIVE;
-use diapason_costs::KernelTimes;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Diagnostics, Place, System, Tpipe};
 use diapason_usb::class::kvaser::GUARANTEED;
@@ -22,10 +19,13 @@ const SLOT: Nanos = Nanos::from_micros(125);
 /// can be promised there.
 pub type Tuned = Vec<Result<(DriverCosts, Option<OutputCosts>), Missing>>;
 
-pub(crate) fn tuned(system: &System, core: &Core, costs: &KernelTimes) -> Tuned {
-    let plant = Plant { system, core, calls: Calls::new(costs) };
-    let costs = |tpipe| Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?));
-    system.tpipes.iter().map(costs).collect()
+pub(crate) fn tuned(plant: &Plant<'_>) -> Tuned {
+    let costs = |tpipe: &Tpipe| {
+        plant.locks_nothing(tpipe.process)?;
+        plant.locks_nothing(tpipe.server)?;
+        Ok((plant.driver(tpipe)?, plant.output_costs(tpipe)?))
+    };
+    plant.system.tpipes.iter().map(costs).collect()
 }
 
 impl Plant<'_> {

@@ -4,13 +4,14 @@ use crate::allocate;
 use crate::bus::{self, Bused};
 use crate::chains::{self, Chained};
 use crate::core::{self, Core, is_by_period};
-use crate::pipes::{self, Missing, Piped};
+use crate::jobs::{self, JobBound, Jobs};
+use crate::mutexes::Mutexes;
+use crate::pipes::{self, Missing, Piped, Plant};
 use crate::refusal;
 use crate::tuned::{self, Tuned, refusals_of_places};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    Admission, ClosedForm, Queue, Response, Server as _, Supply, Unfit, admit, breakdown,
-    equation_one, wide,
+    Admission, ClosedForm, Queue, Response, Unfit, admit, breakdown, equation_one, wide,
 };
 use diapason_costs::KernelTimes;
 use diapason_system::{Diagnostics, System, UsbBus};
@@ -48,6 +49,8 @@ pub struct Plan {
     pub equation_one: Sum,
     /// The wider closed form, with kernel costs.
     pub wide: Sum,
+    /// The bounds of jobs, by Main VCPU.
+    pub jobs: Jobs,
     /// The bill of every pipe.
     pub pipes: Vec<Piped>,
     /// The servers' costs of pipes that may be opened.
@@ -58,6 +61,8 @@ pub struct Plan {
     pub buses: Vec<Bused>,
     /// Why the system is not admitted, the first reason first; empty: it is.
     pub findings: Vec<Diagnostics>,
+    /// Mutexes that several VCPUs share, and of which not every holder says how long.
+    pub unsaid: Vec<String>,
     /// Of each pipe, what its bill needs and the description lacks.
     pub(crate) lacking: Vec<Vec<Missing>>,
     system: System,
@@ -88,17 +93,22 @@ impl Plan {
         let costs = system.kernel_times(clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
-        let pipes = pipes::pipes(system, &core, &costs);
+        let mut mutexes = Mutexes::new(system, &core, &costs);
+        let jobs = jobs::jobs(system, &core, &mut mutexes);
+        let plant = Plant::new(system, &core, &costs, &mutexes);
+        let pipes = pipes::pipes(&plant);
         let mut plan = Plan {
-            chains: chains::chains(system, &core, &costs, &pipes),
+            chains: chains::chains(&plant, &pipes),
             buses: bus::buses(system),
             pipes,
-            tuned: tuned::tuned(system, &core, &costs),
+            jobs,
+            tuned: tuned::tuned(&plant),
             exact: admit(&core.system),
             equation_one: says(equation_one(&core.system)),
             wide: says(wide(&core.system)),
             findings: Vec::new(),
-            lacking: pipes::lacking(system, &core, &costs),
+            lacking: pipes::lacking(&plant),
+            unsaid: mutexes.unsaid(),
             system: system.clone(),
             margin: OnceLock::new(),
             cheapest: OnceLock::new(),
@@ -161,6 +171,7 @@ impl Plan {
         let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
         let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
         let refused = refused.chain(bus::refusals(&self.buses, system));
+        let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         refused.chain(chains::refusals(&self.chains, system)).collect()
@@ -181,12 +192,12 @@ impl Plan {
         self.exact.as_ref().ok()?.responses.get(main)
     }
 
-    /// When a job of `job_ns` is done at the latest, if its VCPU works for nothing else and the
-    /// exact test admits the system: D_sync.
+    /// The bound of the job that is described of a VCPU, if the VCPU works for nothing else and the
+    /// exact test admits the system.
     #[must_use]
-    pub fn job(&self, main: usize, job_ns: u64) -> Option<u64> {
+    pub fn job(&self, main: usize) -> Option<&JobBound> {
         self.exact.as_ref().ok()?;
-        Some(Supply::of(&self.core.system, main)?.sync(Nanos(job_ns)).0)
+        self.jobs.get(main)?.as_ref()?.as_ref().ok()
     }
 
     /// Σ C/T + Σ U, rounded up.

@@ -11,6 +11,7 @@ use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
 use crate::queues::{self, Queues};
+use crate::section;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
@@ -68,6 +69,7 @@ pub(crate) fn system(declared: &Declared, source: &Source) -> System {
         pipes: pipe::pipes(declared),
         tpipes: tpipe::tpipes(declared, &names),
         chains: chain::chains(declared),
+        sections: section::sections(declared),
         faults: fault::faults(declared),
         scheduling: Scheduling { dp_queues: queues.dynamic, exact: declared.scheduling.exact },
         origin: origin(declared, source),
@@ -102,6 +104,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             model: usb.model?,
             buses: usb::buses(usb),
             identity: usb::identity(usb),
+            serial: usb.serial.as_ref().map(|serial| serial.value.clone()),
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),
@@ -205,15 +208,23 @@ fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
 
 fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
     match what {
-        DeclaredVcpu::Main { budget, period, replenishments, background, job_ns } => {
-            Some(Server::Main {
-                budget_ns: budget.value,
-                period_ns: period.value,
-                replenishments: *replenishments,
-                background: *background,
-                job_ns: *job_ns,
-            })
-        }
+        DeclaredVcpu::Main {
+            budget,
+            period,
+            replenishments,
+            background,
+            job_ns,
+            interval_ns,
+            wakes,
+        } => Some(Server::Main {
+            budget_ns: budget.value,
+            period_ns: period.value,
+            replenishments: *replenishments,
+            background: *background,
+            job_ns: *job_ns,
+            interval_ns: *interval_ns,
+            wakes: *wakes,
+        }),
         DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, wakes, serves } => {
             let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
             Some(Server::Io {

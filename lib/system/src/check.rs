@@ -7,7 +7,9 @@ use crate::limits::DECLARED_VCPUS_MAX;
 use crate::names::{self, FAULTS, Kind, Names};
 use crate::source::{At, Span};
 use crate::system::Restart;
-use crate::{bus, chain, cores, fault, hardware, pipe, queues, supervision, tpipe, usb, vcpus};
+use crate::{
+    bus, chain, cores, fault, hardware, pipe, queues, section, supervision, tpipe, usb, vcpus,
+};
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
@@ -39,6 +41,7 @@ fn between(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     pipe::check(declared, names, report);
     tpipe::check(declared, names, report);
     chain::check(declared, names, report);
+    section::check(declared, names, report);
     fault::check(declared, report);
     vcpus::check(declared, names, report);
     queues::check(declared, names, report);

@@ -218,6 +218,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.buses.retain(|bus| on_controller(&bus.on));
     part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
     part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.sections.retain(|part| part.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));
     if let Dynamic::Queues(queues) = &mut part.scheduling.dynamic {
         queues.iter_mut().for_each(|queue| queue.value.retain(at_home));

@@ -33,6 +33,7 @@ pub(crate) struct Declared {
     pub pipes: Vec<DeclaredPipe>,
     pub tpipes: Vec<DeclaredTpipe>,
     pub chains: Vec<DeclaredChain>,
+    pub sections: Vec<DeclaredSection>,
     pub faults: Vec<DeclaredFault>,
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
@@ -126,6 +127,7 @@ pub(crate) struct DeclaredUsb {
     pub replay: Vec<At<String>>,
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
+    pub serial: Option<At<String>>,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Where it samples a bit, in tenths of a per cent.
@@ -221,6 +223,21 @@ pub(crate) struct DeclaredLink {
     pub work_ns: u64,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredSection {
+    pub place: Span,
+    /// Name of the process.
+    pub process: Option<At<String>>,
+    /// Name of the mutex.
+    pub mutex: Option<At<String>>,
+    /// Longest execution time from lock to unlock.
+    pub longest: Option<At<u64>>,
+    /// How often a job runs it.
+    pub times: u32,
+    /// Name of the mutex that is held meanwhile.
+    pub inside: Option<At<String>>,
+}
+
 /// `[[fault]]`, or a `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredFault {
@@ -264,6 +281,8 @@ pub(crate) enum DeclaredVcpu {
         replenishments: u8,
         background: bool,
         job_ns: Option<u64>,
+        interval_ns: Option<u64>,
+        wakes: u8,
     },
     /// A server for bottom halves.
     Io {

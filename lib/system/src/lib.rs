@@ -35,6 +35,7 @@ mod names;
 mod pipe;
 mod queues;
 mod read;
+mod section;
 mod server;
 mod settings;
 mod sizes;
@@ -55,6 +56,7 @@ pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
 pub use diagnostics::{Diagnostics, Item};
 pub use fault::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
+pub use section::CriticalSection;
 pub use settings::Setting;
 pub use system::{
     CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,

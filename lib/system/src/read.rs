@@ -10,7 +10,7 @@ use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, chain, cores, device, fault, pipe, settings, tpipe, units, usb, vcpu};
+use crate::{bus, chain, cores, device, fault, pipe, section, settings, tpipe, units, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -50,6 +50,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         "pipe",
         "tpipe",
         "chain",
+        "section",
         "fault",
         "doorbell",
     ];
@@ -70,6 +71,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
         pipes,
         tpipes,
         chains,
+        sections,
         faults,
         doorbells,
     ] = lists;
@@ -88,6 +90,7 @@ pub(crate) fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) ->
     declared.pipes = pipes.into_iter().map(|raw| pipe::pipe(raw, report)).collect();
     declared.tpipes = tpipes.into_iter().map(|raw| tpipe::tpipe(raw, report)).collect();
     declared.chains = chains.into_iter().map(|raw| chain::chain(raw, report)).collect();
+    declared.sections = sections.into_iter().map(|raw| section::section(raw, report)).collect();
     declared.faults = faults.into_iter().filter_map(|raw| fault::fault(raw, report)).collect();
     declared.doorbells = doorbells.into_iter().map(|raw| cores::doorbell(raw, report)).collect();
     declared.scheduling = vcpu::scheduling(scheduling, report);
@@ -138,6 +141,7 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
         pipes: Vec::new(),
         tpipes: Vec::new(),
         chains: Vec::new(),
+        sections: Vec::new(),
         faults: Vec::new(),
         scheduling: vcpu::scheduling(None, report),
         top: 0..0,

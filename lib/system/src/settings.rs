@@ -208,10 +208,12 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
         let connector = ports.pop()?;
         // The hub next to the controller has the lowest four bits.
         let route = ports.iter().fold(0, |route, port| route << 4 | u32::from(*port));
-        let expected = usbd::Expected { service, connector, route, identity: plug.identity };
-        Some(expected.word())
+        let serial = plug.serial.as_deref().map_or(0, usbd::Expected::key);
+        let identity = plug.identity;
+        let expected = usbd::Expected { service, connector, route, identity, serial };
+        Some(expected.words())
     };
-    system.usb.iter().filter_map(of).collect()
+    system.usb.iter().filter_map(of).flatten().collect()
 }
 
 /// The CAN interface of a USB server, if the description has one.

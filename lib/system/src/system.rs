@@ -3,6 +3,7 @@
 use crate::carried::{Chain, Pipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
 use crate::fault::Fault;
+use crate::section::CriticalSection;
 use crate::settings::Setting;
 use crate::source::{Source, Span};
 use crate::tpipe::Tpipe;
@@ -50,6 +51,8 @@ pub struct System {
     pub tpipes: Vec<Tpipe>,
     /// Ways of messages from a pipe through several processes.
     pub chains: Vec<Chain>,
+    /// Critical sections that its programs declare.
+    pub sections: Vec<CriticalSection>,
     /// The faults in the simulator.
     pub faults: Vec<Fault>,
     /// In which order they run.
@@ -209,6 +212,8 @@ pub struct UsbPlug {
     pub model: UsbModel,
     /// Its vendor and its product; 0 is any.
     pub identity: (u16, u16),
+    /// Its serial number; `None` is any.
+    pub serial: Option<String>,
     /// CAN buses that are not those of the model.
     pub buses: Vec<CanBus>,
     /// The bit rate of each CAN channel.
@@ -429,6 +434,10 @@ pub enum Server {
         background: bool,
         /// Most budget that one job of a thread on it uses, in ns.
         job_ns: Option<u64>,
+        /// Shortest time between the beginnings of two jobs, in ns; the period, if nothing is said.
+        interval_ns: Option<u64>,
+        /// How often one job wakes it at most.
+        wakes: u8,
     },
     /// A server for bottom halves (PIBS).
     Io {

@@ -115,6 +115,8 @@ pub(crate) fn expand(declared: &mut Declared) {
             replenishments: REPLENISHMENTS_MAX,
             background: false,
             job_ns: None,
+            interval_ns: None,
+            wakes: 1,
         };
         declared.vcpus.push(Named { name: named(known.vcpu), what: thread });
         if !declared.tpipes[place].to.is_empty() {

@@ -44,10 +44,8 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
     let vendor = table.number("vendor", 1..=0xffff, ", as the device says it");
     let product = table.number("product", 1..=0xffff, ", as the device says it");
-    if let (None, Some(product)) = (&vendor, &product) {
-        let help = "add `vendor = …`: products are numbered by each vendor";
-        table.report.push(Problem::new(&product.span, "a product of no vendor", help));
-    }
+    let words = "a serial number: 1 to 126 printable characters of ASCII";
+    let serial = table.parsed("serial", words, "serial = \"000000000001\"", serial);
     let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
@@ -71,10 +69,18 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         replay,
         vendor,
         product,
+        serial,
         bit_rates,
         sample_point,
         drift,
     }
+}
+
+/// A text that a device can have as its serial number.
+fn serial(text: &str) -> Option<String> {
+    let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
+    let fits = (1..=126).contains(&text.len()) && text.chars().all(is_printable);
+    fits.then(|| text.to_owned())
 }
 
 /// The number of a CAN channel: `can0` to `can4`.
@@ -133,6 +139,20 @@ pub(crate) fn buses(usb: &DeclaredUsb) -> Vec<CanBus> {
 pub(crate) fn drift(usb: &DeclaredUsb) -> u32 {
     let drift = usb.drift.as_ref().and_then(|drift| u32::try_from(drift.value).ok());
     drift.unwrap_or(USUAL_DRIFT)
+}
+
+/// Checks what the description says that a device says of itself.
+fn check_identity(usb: &DeclaredUsb, report: &mut Report) {
+    if let (None, Some(product)) = (&usb.vendor, &usb.product) {
+        let help = "add `vendor = …`: products are numbered by each vendor";
+        report.push(Problem::new(&product.span, "a product of no vendor", help));
+    }
+    let vendor = usb.vendor.as_ref().map(|vendor| &vendor.span);
+    let first = vendor.or(usb.serial.as_ref().map(|serial| &serial.span));
+    if let Some(first) = first.filter(|_| usb.model.is_some_and(UsbModel::is_hub)) {
+        let help = "any hub is served: remove the key, and say it of the devices behind it";
+        report.push(Problem::new(first, "a hub that nobody would check", help));
+    }
 }
 
 fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
@@ -198,6 +218,7 @@ pub(crate) fn check(declared: &Declared, report: &mut Report) {
             controller(declared, on, report);
         }
         hub(declared, usb, report);
+        check_identity(usb, report);
         check_buses(usb, report);
         let same = |other: &&DeclaredUsb| {
             let place = |usb: &DeclaredUsb| {

@@ -18,7 +18,9 @@ use toml::de::DeValue;
 const KINDS: [(&str, bool); 2] = [("main", false), ("io", true)];
 const FORMS: [(&str, bool); 2] = [("exact", true), ("closed", false)];
 const MAIN_KEYS: [&str; 5] = ["budget", "period", "replenishments", "background", "job"];
-const IO_KEYS: [&str; 5] = ["utilization", "cap", "interval", "wakes", "serves"];
+const IO_KEYS: [&str; 3] = ["utilization", "cap", "serves"];
+/// Keys of both kinds.
+const WAKE_KEYS: [&str; 2] = ["interval", "wakes"];
 const PERIODS: RangeInclusive<u64> = PERIOD_MIN.0..=PERIOD_MAX.0;
 
 pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
@@ -34,7 +36,7 @@ pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
         None => None,
     };
     // Of a VCPU whose kind is unknown, no key can be called wrong.
-    for key in MAIN_KEYS.into_iter().chain(IO_KEYS) {
+    for key in MAIN_KEYS.into_iter().chain(IO_KEYS).chain(WAKE_KEYS) {
         table.get(key);
     }
     table.report_unknown();
@@ -57,12 +59,21 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let length = length.and_then(|number| u8::try_from(number.value).ok());
     let background = table.flag("background").unwrap_or(false);
     let job = table.duration("job", 1_000..=PERIOD_MAX.0);
+    let wakes = wakes(table, ", how often a job wakes it");
+    let interval = table.duration("interval", INTERVALS);
+    if job.is_none() {
+        let help = "add `job`, the most budget of the jobs that it speaks of, or `kind = \"io\"` \
+                    if bottom halves run here";
+        foreign(table, "a Main VCPU without `job`", &WAKE_KEYS, help);
+    }
     Some(DeclaredVcpu::Main {
         budget: budget?,
         period: period?,
         replenishments: length.unwrap_or(REPLENISHMENTS_MAX),
         background,
         job_ns: job.map(|job| job.value),
+        interval_ns: interval.map(|interval| interval.value),
+        wakes: wakes?,
     })
 }
 
@@ -89,15 +100,21 @@ fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let utilization_ppm = utilization.and_then(|share| possible(table, share));
     let cap = table.duration("cap", PERIODS);
     let interval = table.duration("interval", INTERVALS);
-    let wakes = table.number("wakes", 1..=WAKES_MAX.into(), ", its wake-ups in an `interval`");
+    let wakes = wakes(table, ", its wake-ups in an `interval`");
     let serves = table.texts("serves", "serves = [\"control\"]");
     Some(DeclaredVcpu::Io {
         utilization_ppm: utilization_ppm?,
         cap,
         interval_ns: interval?.value,
-        wakes: wakes.map_or(Some(1), |wakes| u8::try_from(wakes.value).ok())?,
+        wakes: wakes?,
         serves,
     })
+}
+
+/// Returns the wake-ups in an interval, which are one if nothing is said.
+fn wakes(table: &mut Table<'_, '_>, what: &'static str) -> Option<u8> {
+    let wakes = table.number("wakes", 1..=WAKES_MAX.into(), what);
+    wakes.map_or(Some(1), |wakes| u8::try_from(wakes.value).ok())
 }
 
 const EXAMPLE: &str = "utilization = \"5%\"";

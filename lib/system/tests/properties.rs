@@ -199,6 +199,7 @@ const PIECES: &[&str] = &[
     "pci = ",
     "\"0c0330\"\n",
     "vendor = ",
+    "serial = ",
     "instance = ",
     "bar = ",
     "irqs = ",

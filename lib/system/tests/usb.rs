@@ -179,3 +179,30 @@ fn channels_run_at_what_the_interface_says() {
     let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
     bad(&sensor, (5, 16), "a device without CAN buses", help);
 }
+
+#[test]
+fn a_device_is_known_by_what_it_says_of_itself() {
+    let usb = |model: &str, rest: &str| {
+        format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"{model}\"\n{rest}")
+    };
+    let disk = |rest: &str| usb("disk", rest);
+    let known = |rest: &str| {
+        let system = parse("f", &system(&disk(rest))).unwrap();
+        (system.usb[0].identity, system.usb[0].serial.clone())
+    };
+    assert_eq!(known(""), ((0, 0), None));
+    assert_eq!(known("vendor = 0x1209\nproduct = 3"), ((0x1209, 3), None));
+    assert_eq!(known("serial = \"4C 53,1\""), ((0, 0), Some("4C 53,1".into())));
+    let help = "add `vendor = …`: products are numbered by each vendor";
+    bad(&disk("product = 3"), (5, 11), "a product of no vendor", help);
+    for wrong in [String::new(), "x".repeat(127), "é".into()] {
+        let words = "is not a serial number: 1 to 126 printable characters of ASCII";
+        let help = "write it as in `serial = \"000000000001\"`";
+        let key = format!("serial = \"{wrong}\"");
+        bad(&disk(&key), (5, 10), &format!("`{wrong}` {words}"), help);
+    }
+    let help = "any hub is served: remove the key, and say it of the devices behind it";
+    for (key, column) in [("vendor = 1", 10), ("serial = \"1\"", 10)] {
+        bad(&usb("hub", key), (5, column), "a hub that nobody would check", help);
+    }
+}

@@ -39,6 +39,21 @@ fn what_a_job_uses_may_be_described() {
     assert_eq!(jobs.collect::<Vec<_>>(), [Some(800_000), None, None, None]);
 }
 
+#[test]
+fn how_often_jobs_come_may_be_described() {
+    let rates = |more: &str| {
+        let job = format!("background = true\njob = \"800us\"\n{more}");
+        let system =
+            parse("servers.toml", &SERVERS.replacen("background = true", &job, 1)).unwrap();
+        let Server::Main { interval_ns, wakes, .. } = system.vcpus[0].server else {
+            panic!("it is a Main VCPU");
+        };
+        (interval_ns, wakes)
+    };
+    assert_eq!(rates(""), (None, 1));
+    assert_eq!(rates("interval = \"3ms\"\nwakes = 2"), (Some(3_000_000), 2));
+}
+
 const IO: [&str; 2] = ["kind = \"io\"", "interval = \"1ms\""];
 
 #[test]
@@ -54,6 +69,8 @@ fn every_key_arrives_in_the_system() {
         replenishments: 4,
         background: true,
         job_ns: None,
+        interval_ns: None,
+        wakes: 1,
     };
     assert_eq!(system.vcpus[0].server, sampling);
     let closing = Server::Main {
@@ -62,6 +79,8 @@ fn every_key_arrives_in_the_system() {
         replenishments: 8,
         background: false,
         job_ns: None,
+        interval_ns: None,
+        wakes: 1,
     };
     assert_eq!(system.vcpus[1].server, closing);
     let timer = Server::Io {
@@ -277,9 +296,10 @@ fn wake_ups_in_an_interval() {
         let help = "write a whole number from 1 to 8, its wake-ups in an `interval`";
         refused(&text(&format!("wakes = {number}")), (17, 9), &title, help);
     }
-    let help = "remove it, or add `kind = \"io\"` if bottom halves run here";
+    let help = "add `job`, the most budget of the jobs that it speaks of, or `kind = \"io\"` if \
+                bottom halves run here";
     let lines = ["budget = \"1ms\"", "period = \"9ms\"", "wakes = 2"];
-    bad_vcpu(&lines, 9, "a Main VCPU has no `wakes`", help);
+    bad_vcpu(&lines, 9, "a Main VCPU without `job` has no `wakes`", help);
 }
 
 #[test]

@@ -97,6 +97,13 @@ impl Setup {
         self.kind & IN != 0
     }
 
+    /// Returns whether this reads a text, or the list of its languages.
+    #[must_use]
+    pub const fn is_of_text(self) -> bool {
+        let asks = self.kind == IN && self.request == request::GET_DESCRIPTOR;
+        asks && self.value >> 8 == descriptor_type::STRING as u16
+    }
+
     /// `GET_DESCRIPTOR` of the device.
     #[must_use]
     pub const fn get_descriptor(kind: u8, index: u8, language: u16, length: u16) -> Setup {

@@ -23,6 +23,7 @@ mod services;
 mod slots;
 mod told;
 pub mod tuned;
+mod unserved;
 
 pub use places::Order;
 pub use platform::Platform;

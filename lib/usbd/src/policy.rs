@@ -57,6 +57,8 @@ pub const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(1))
 
 /// Bytes kept of a configuration.
 pub const CONFIGURATION: usize = 1024;
+/// Most bytes of a text of a device.
+pub const TEXT: usize = 255;
 /// Configurations of a device that are looked at, in their order, for one that somebody serves.
 pub const CONFIGURATIONS: u8 = 4;
 

@@ -8,14 +8,16 @@ use crate::served::{Place, Served};
 use crate::services::{Child, Found, Offers, Service};
 use crate::slots::Pool;
 use crate::told::Told;
+use crate::unserved::{Described, Match, Unserved, Unwanted};
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
 use diapason_contract::needs;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
-use diapason_usb::Speed;
+use diapason_usb::descriptor::Text;
 use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
 
 /// Why the server is attended to.
@@ -37,16 +39,6 @@ pub type Turn = Option<(DeviceId, u8)>;
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
 
-/// A device that nobody serves so far.
-#[derive(Clone, Copy)]
-struct Unserved {
-    device: DeviceId,
-    speed: Speed,
-    place: Place,
-    /// Which of its configurations was read last, or is being read.
-    number: u8,
-}
-
 /// All of it. The thread that holds it does everything that is due.
 pub struct Server<P: Platform> {
     driver: Driver<P>,
@@ -55,7 +47,7 @@ pub struct Server<P: Platform> {
     /// Which devices each service is for.
     kinds: Vec<Option<ServiceKind>>,
     /// Devices that the description names.
-    expected: Vec<Expected>,
+    described: Described,
     served: Vec<Served>,
     turn: Turn,
     /// Devices of which another configuration is being read.
@@ -125,7 +117,7 @@ impl<P: Platform> Server<P> {
             waiting: vec![None; homes.len() + 1],
             left: false,
             tell: told.tell,
-            expected: told.expected.clone(),
+            described: Described::new(&told.expected),
             kinds: offers.iter().map(|offer| offer.kind).collect(),
             services: offers.into_iter().map(|offer| offer.service).collect(),
             again_at: Nanos::FOREVER,
@@ -240,13 +232,16 @@ impl<P: Platform> Server<P> {
             Notice::Found { device, speed, port, route } => {
                 let place = Place { port, route };
                 self.tell_hub(place, Child::Found);
-                self.consider(Unserved { device, speed, place, number: 0 });
+                self.consider(Unserved::new(device, speed, place));
             }
             Notice::Read(device) => {
                 let at = self.unserved.iter().position(|unserved| unserved.device == device);
                 if let Some(at) = at {
                     let unserved = self.unserved.swap_remove(at);
-                    self.consider(unserved);
+                    match unserved.asked {
+                        true => self.identify(unserved),
+                        false => self.consider(unserved),
+                    }
                 }
             }
             Notice::Configured(device) => {
@@ -298,15 +293,20 @@ impl<P: Platform> Server<P> {
         }
     }
 
-    /// A device with one of its configurations: it is served, or shows the next one.
+    /// A device with one of its configurations is served, or shows its serial number or the next
+    /// configuration.
     fn consider(&mut self, unserved: Unserved) {
-        let Unserved { device, speed, place, number } = unserved;
-        let what = self.adopt(device, speed, place);
-        let next = Unserved { number: number + 1, ..unserved };
-        if what.is_none()
-            && next.number < policy::CONFIGURATIONS
-            && self.driver.read_configuration(device, next.number).is_ok()
-        {
+        let Unserved { device, speed, place, number, .. } = unserved;
+        let what = self.adopt(&unserved);
+        let next = match what {
+            Ok(_) => None,
+            Err(Unwanted::Serial(text)) => {
+                let asked = self.driver.read_text(device, text).is_ok();
+                asked.then_some(Unserved { asked, ..unserved })
+            }
+            Err(Unwanted::Stranger) => self.read(Unserved { number: number + 1, ..unserved }),
+        };
+        if let Some(next) = next {
             self.unserved.push(next);
             return;
         }
@@ -317,44 +317,66 @@ impl<P: Platform> Server<P> {
         }
     }
 
+    /// Asks for a configuration of a device; `None` if it has no such.
+    fn read(&mut self, next: Unserved) -> Option<Unserved> {
+        let more = next.number < policy::CONFIGURATIONS;
+        let asked = more && self.driver.read_configuration(next.device, next.number).is_ok();
+        asked.then_some(Unserved { asked: false, ..next })
+    }
+
+    /// The serial number of a device was read. Its configuration, which was where that is now, is
+    /// read again.
+    fn identify(&mut self, unserved: Unserved) {
+        let mut bytes = [0; policy::TEXT];
+        let length = self.driver.configuration(unserved.device, &mut bytes).unwrap_or(0);
+        let text = bytes.get(..length).and_then(|bytes| Text::parse(bytes).ok());
+        let text = text.map(|text| text.to_string()).unwrap_or_default();
+        let serial = Expected::key(&text);
+        if !self.described.has_serial(serial) {
+            let Place { port, route } = unserved.place;
+            log!(P, "port {port}, route {route:x}: its serial number is \"{text}\"");
+        }
+        let next = self.read(Unserved { serial: Some(serial), ..unserved });
+        self.unserved.extend(next);
+    }
+
     /// A device was found: what it is to the first service that is free and knows it.
-    fn adopt(&mut self, device: DeviceId, speed: Speed, place: Place) -> Option<&'static str> {
+    fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
+        let Unserved { device, speed, place, serial, .. } = *unserved;
         let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read::<P>(&self.driver, device, (speed, place), &mut bytes)?;
+        let found = Found::read::<P>(&self.driver, device, (speed, place), &mut bytes);
+        let found = found.ok_or(Unwanted::Stranger)?;
         let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
         let free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
-        let connector = self.driver.connector(place.port);
-        let (vendor, product) = (found.about.vendor, found.about.product);
-        let mut stranger = None;
-        let mut fitting = free.filter(|(_, service)| service.fits(&found));
-        let chosen = fitting.find(|(number, service)| {
-            let is_it = self.is_expected(*number, (connector, place.route), (vendor, product));
-            stranger = (!is_it).then(|| service.name()).or(stranger);
-            is_it
-        });
-        let Some((number, service)) = chosen else {
-            if let Some(name) = stranger {
-                let at = format_args!("connector {connector}, route {:x}", place.route);
-                log!(
-                    P,
-                    "{at}: {name} {vendor:04x}:{product:04x} is not a described one: not served"
-                );
+        let at = (self.driver.connector(place.port), place.route);
+        let (mut stranger, mut chosen) = (None, None);
+        for (number, service) in free.filter(|(_, service)| service.fits(&found)) {
+            match self.described.judge(self.kinds[number], at, &found.about, serial) {
+                Match::Yes => {
+                    chosen = Some((number, service));
+                    break;
+                }
+                Match::Ask(text) => return Err(Unwanted::Serial(text)),
+                Match::No => stranger = Some((service.name(), "is not a described one")),
+                Match::OtherSerial => {
+                    let why = "has not the serial number of the described one";
+                    stranger = Some((service.name(), why));
+                }
             }
-            return None;
+        }
+        let Some((number, service)) = chosen else {
+            if let Some((name, why)) = stranger {
+                let (vendor, product) = (found.about.vendor, found.about.product);
+                let at = format_args!("connector {}, route {:x}", at.0, at.1);
+                log!(P, "{at}: {name} {vendor:04x}:{product:04x} {why}: not served");
+            }
+            return Err(Unwanted::Stranger);
         };
         let (driver, pool) = (&mut self.driver, &mut self.pool);
         let of = (number, &**service);
-        let served = Served::adopt((device, speed, place), of, &found, driver, pool)?;
-        self.served.push(served);
-        Some(service.name())
-    }
-
-    /// Returns whether a service is for a device at this place. A kind of which the description
-    /// names devices is served where these are; any other kind wherever it comes up.
-    fn is_expected(&self, service: usize, place: (u8, u32), identity: (u16, u16)) -> bool {
-        let kind = self.kinds[service];
-        let mut known = self.expected.iter().filter(|it| Some(it.service) == kind).peekable();
-        known.peek().is_none() || known.any(|it| it.is(place.0, place.1, identity))
+        let served = Served::adopt((device, speed, place), of, &found, driver, pool);
+        self.served.push(served.ok_or(Unwanted::Stranger)?);
+        Ok(service.name())
     }
 
     /// The controller died, and everything with it. It is started again after a pause.

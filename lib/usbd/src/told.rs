@@ -91,12 +91,7 @@ impl Told {
         };
         Told {
             services,
-            expected: settings
-                .get(usbd::DEVICES)
-                .iter()
-                .copied()
-                .filter_map(Expected::of)
-                .collect(),
+            expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
             tell: bits(settings.get(usbd::SAYS)) | article,
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
             pipes: Pipes::read(settings),

@@ -8,6 +8,8 @@ pub struct Drawn {
     pub clock_mhz: u64,
     /// In which queues its VCPUs are.
     pub queues: Queues,
+    /// The sum that the kernel can compute admits the VCPUs, not the exact test.
+    pub closed: bool,
     /// Tasks with a job that is promised.
     pub tasks: Vec<DrawnTask>,
     /// CAN channels and who reads them, if there is an interface.
@@ -61,6 +63,8 @@ pub struct Interface {
     pub pipes: Vec<DrawnPipe>,
     /// The interface is behind a hub.
     pub behind_hub: bool,
+    /// The pipes to the interface, each to a channel that no other pipe has.
+    pub outputs: Vec<DrawnOutput>,
     /// Other devices, each with its service and its client.
     pub classes: Vec<Gadget>,
     /// A program opens, changes and closes a tuned pipe at random instants.
@@ -93,6 +97,34 @@ pub struct DrawnPipe {
     pub replenishments: u64,
     /// It is on the VCPU of the pipe before it.
     pub shares: bool,
+    /// How much later than at its nominal time a message may come, in microseconds.
+    pub jitter: u64,
+    /// The chain that begins with this pipe.
+    pub chain: Option<Onward>,
+}
+
+/// The threads of a chain behind the reader of its pipe, with their VCPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Onward {
+    /// A display takes the newest value in this period, in microseconds.
+    Shown(u64, Budget),
+    /// A controller and a writer pass each message on to this channel.
+    Relayed(u64, Budget, Budget),
+}
+
+/// A pipe to a channel from a writer of the program `can-writer`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrawnOutput {
+    /// The number of the channel, 0 to 4.
+    pub channel: u64,
+    /// Messages a second that the writer keeps to.
+    pub rate: u64,
+    /// The messages that it writes at once.
+    pub burst: u64,
+    /// The budget of its VCPU.
+    pub server: Budget,
+    /// Length of the VCPU's list.
+    pub replenishments: u64,
 }
 
 /// A device beside the interface.
@@ -105,18 +137,26 @@ pub enum Gadget {
     /// A disk whose client writes and reads without a pause; work of its bottom half in
     /// microseconds.
     Disk(u64),
+    /// A camera whose frames are checked; work of its bottom half in microseconds.
+    Camera(u64),
+    /// A network whose other end answers echoes; work of its bottom half in microseconds.
+    Network(u64),
 }
 
-/// A seat with the program `rude` in it.
+/// A seat with a program that misbehaves in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rude {
-    /// Its behaviour and the arguments of it, as its README says.
+    /// Its behaviour and the arguments of it, as the README of `rude` says; or [`STORM`], and a
+    /// seed for the program `hostile`.
     pub arguments: [u64; 4],
     /// Its place.
     pub seat: Perch,
     /// 0 to 63.
     pub priority: u64,
 }
+
+/// The behaviour that is the program `hostile`.
+pub const STORM: u64 = 13;
 
 /// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,11 +172,17 @@ pub enum Perch {
 /// Messages a second that the model sends on each channel, rounded up.
 pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
+/// Messages a second that a receiver on a bus takes at least.
+pub const TURNS: u64 = 3_053;
+
 impl Drawn {
     /// The number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {
-        let can = self.can.as_ref().map_or(0, |can| 3 + can.pipes.len() + can.classes.len());
-        self.tasks.len() + self.rude.len() + can
+        let of = |can: &Interface| {
+            let chains = can.pipes.iter().filter(|pipe| pipe.chain.is_some()).count();
+            3 + can.pipes.len() + can.outputs.len() + chains + can.classes.len()
+        };
+        self.tasks.len() + self.rude.len() + self.can.as_ref().map_or(0, of)
     }
 }

@@ -7,6 +7,7 @@ use super::text::description;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::Verdict;
+use diapason::plan::Plan;
 use diapason::session::{Run, Session};
 use diapason::simulate::{Followed, asked, drawn as faults_of, excuse, follow, works};
 use diapason::{Failure, Workspace};
@@ -64,6 +65,14 @@ struct Conditions {
     faults: bool,
     /// It draws what may vary.
     seed: u64,
+}
+
+/// Returns why the planner refuses a drawn system, or nothing.
+pub fn refuses(drawn: &Drawn) -> Option<String> {
+    match diapason_system::parse("drawn.toml", &description(drawn, "drawn")) {
+        Ok(system) => Plan::of(&system, system.clock_hz).clear().err().map(|why| why.plain()),
+        Err(why) => Some(why.plain()),
+    }
 }
 
 /// Plans and simulates `drawn`; `seed` draws what may vary in its second run.
@@ -211,7 +220,7 @@ fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) 
     let mut found = Vec::new();
     for (place, number) in plan.core.mains.iter().enumerate() {
         let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
-        let Server::Main { job_ns: Some(job), period_ns, .. } = vcpu.server else { continue };
+        let Server::Main { job_ns: Some(_), period_ns, .. } = vcpu.server else { continue };
         let mut users =
             (0..).zip(&system.processes).filter(|(_, process)| process.vcpu == Some(*number));
         let (Some((process, _)), None) = (users.next(), users.next()) else { continue };
@@ -220,7 +229,8 @@ fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) 
             continue;
         }
         // Of a job that is done after the next release only the sum of both is bounded.
-        let Some(done) = plan.job(place, job).filter(|done| *done <= period_ns) else { continue };
+        let done = plan.job(place).map(|job| job.done.0).filter(|done| *done <= period_ns);
+        let Some(done) = done else { continue };
         let rows = run.outcome.threads.iter().filter(|row| row.process == process);
         let worst = rows.map(|row| row.response_max_ns).max().unwrap_or_default();
         shares.jobs.push(worst * 1_000 / done.max(1));

@@ -27,6 +27,9 @@ const COUNT: u64 = 1_000;
 /// The number of each kind that is made small; the others are only counted.
 const SHRUNK_OF_A_KIND: usize = 3;
 
+/// The number of reasons for refusals that are shown.
+const REASONS: usize = 12;
+
 /// The options of the command.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Asked {
@@ -81,7 +84,8 @@ struct Campaign {
     unread: u64,
     /// Why the first of them is none.
     why: Option<String>,
-    refused: u64,
+    /// Those that are refused, by why.
+    refused: BTreeMap<String, u64>,
     admitted: u64,
     shares: Tightness,
     found: Vec<Found>,
@@ -101,15 +105,17 @@ impl Campaign {
         let live = std::io::stderr().is_terminal();
         name_panics(seed);
         for number in numbers {
-            let drawn = draw::system(seed, number);
             JUDGED.store(number, Relaxed);
+            let drawn = draw::system(seed, number, &judge::refuses);
             campaign.drawn += 1;
             match judge(built, &drawn, number) {
                 Judged::Unread(why) => {
                     campaign.unread += 1;
                     campaign.why.get_or_insert_with(|| format!("{number}: {why}"));
                 }
-                Judged::Refused(_) => campaign.refused += 1,
+                Judged::Refused(why) => {
+                    *campaign.refused.entry(kind_of(&why)).or_default() += 1;
+                }
                 Judged::Ran(violations, shares) => {
                     campaign.admitted += 1;
                     campaign.shares.pipes.extend(shares.pipes);
@@ -164,7 +170,8 @@ impl Campaign {
 
     /// Returns what was seen, as tables.
     fn render(&self, seed: u64) -> String {
-        let Campaign { drawn, unread, refused, admitted, .. } = self;
+        let Campaign { drawn, unread, admitted, .. } = self;
+        let refused: u64 = self.refused.values().sum();
         let mut text = format!(
             "\n{drawn} systems of seed {seed}: {unread} no description, {refused} refused, \
              {admitted} admitted and simulated, {} of them break a promise\n",
@@ -183,6 +190,13 @@ impl Campaign {
             table.row(row);
         }
         text += &table.render();
+        let mut table = Table::new(&[("refused", right), ("why", Align::Left)]);
+        let mut reasons: Vec<(&String, &u64)> = self.refused.iter().collect();
+        reasons.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (why, count) in reasons.into_iter().take(REASONS) {
+            table.row(vec![count.to_string(), why.clone()]);
+        }
+        text += &format!("\n{}", table.render());
         let mut kinds: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
         for found in &self.found {
             kinds.entry(&found.violation.kind).or_default().push(found);
@@ -208,6 +222,13 @@ impl Campaign {
         }
         text + "\n" + &table.render()
     }
+}
+
+/// The first sentence of a refusal, without its names and numbers.
+fn kind_of(why: &str) -> String {
+    let first = why.lines().next().unwrap_or_default();
+    let known = |word: &&str| !word.starts_with('`') && !word.contains(|c: char| c.is_numeric());
+    first.split_whitespace().filter(known).take(12).collect::<Vec<&str>>().join(" ")
 }
 
 /// The value below which so many thousandths of all are.
@@ -270,7 +291,8 @@ pub fn command(workspace: &Workspace, asked: &Asked) -> Result<u8, Failure> {
     let distance = (campaign.sound.len() as u64 / asked.qemu.max(1)).max(1);
     let sampled = campaign.sound.iter().step_by(distance as usize).take(asked.qemu as usize);
     for number in sampled {
-        let found = judge::boot(workspace, &built, &draw::system(asked.seed, *number))?;
+        let found =
+            judge::boot(workspace, &built, &draw::system(asked.seed, *number, &judge::refuses))?;
         let said: Vec<String> =
             found.iter().map(|it| format!("{}: {}", it.kind, it.text)).collect();
         let said = if said.is_empty() { String::from("holds") } else { said.join("\n  ") };

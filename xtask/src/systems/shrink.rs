@@ -48,6 +48,7 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     simple(|next| next.drift_ppm = 0);
     simple(|next| next.faults = false);
     simple(|next| next.queues = Queues::Periods);
+    simple(|next| next.closed = false);
     simple(|next| next.clock_mhz = 1_000);
     for number in (0..drawn.tasks.len()).rev() {
         all.push(Box::new(move |from| {
@@ -87,12 +88,21 @@ fn with_can(change: impl Fn(&mut Interface) + 'static) -> Smaller {
 
 fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
     all.push(with_can(|can| can.classes.clear()));
+    all.push(with_can(|can| can.outputs.clear()));
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.chain = None)));
     all.push(with_can(|can| can.tuned = false));
     all.push(with_can(|can| can.behind_hub = false));
     for number in (0..can.pipes.len()).rev() {
         all.push(with_can(move |can| {
             if number < can.pipes.len() {
                 can.pipes.remove(number);
+            }
+        }));
+    }
+    for number in (0..can.outputs.len()).rev() {
+        all.push(with_can(move |can| {
+            if number < can.outputs.len() {
+                can.outputs.remove(number);
             }
         }));
     }
@@ -104,6 +114,7 @@ fn of_can(can: &Interface, all: &mut Vec<Smaller>) {
         }));
     }
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.shares = false)));
+    all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.jitter = 0)));
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.takes = pipe.work)));
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.rate = 100)));
     all.push(with_can(|can| can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8)));
@@ -138,13 +149,13 @@ fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::system;
+    use super::super::draw::raw;
     use super::*;
 
     #[test]
     fn only_what_breaks_it_is_left() {
         let with = |drawn: &Drawn| drawn.rude.iter().any(|rude| rude.arguments[0] == 1);
-        let drawn = (0..).map(|number| system(9, number));
+        let drawn = (0..).map(|number| raw(9, number));
         for drawn in drawn.filter(|drawn| with(drawn) && drawn.size() > 8).take(5) {
             let small = shrink(&drawn, &mut |next| with(next));
             assert_eq!(small.size(), 1, "{small:?}");
@@ -154,7 +165,7 @@ mod tests {
 
     #[test]
     fn it_stops_after_so_many_trials() {
-        let drawn = (0..).map(|number| system(9, number)).find(|it| it.size() > 8).unwrap();
+        let drawn = (0..).map(|number| raw(9, number)).find(|it| it.size() > 8).unwrap();
         let mut trials = 0;
         let same = shrink(&drawn, &mut |_| {
             trials += 1;

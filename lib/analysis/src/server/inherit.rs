@@ -36,13 +36,13 @@ pub struct Section {
     pub inside: Option<usize>,
 }
 
-/// Whether budgets are known to last.
+/// Whether the budget of a VCPU is known to last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Budgets {
-    /// Every VCPU with sections conforms: it never runs out of budget inside one. (Run-time check:
-    /// the counter of budgets that ended inside a section stays zero.)
+    /// The VCPU conforms: it never runs out of budget inside a section. (Run-time check: the
+    /// counter of budgets that ended inside a section stays zero.)
     Last,
-    /// They may end anywhere.
+    /// Its budget may end anywhere.
     MayEnd,
 }
 
@@ -57,10 +57,44 @@ pub enum Unbounded {
     Cycle(usize),
 }
 
-/// The extra demand of one job of each Main VCPU: what its budget must hold beyond its own work,
-/// so that u(d) is the number of jobs in d times the sum of both. No job takes longer than
-/// `window`, its deadline for example; it bounds how often others come back while it waits, where
-/// they can.
+/// Sections that nest and cannot deadlock, and the VCPUs that they are on.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    system: System,
+    sections: Vec<Section>,
+    /// Places of sections: what a chain through one costs needs only those before it.
+    order: Vec<usize>,
+}
+
+impl Sharing {
+    /// # Errors
+    /// Sections that do not nest, or may deadlock.
+    pub fn new(system: System, sections: Vec<Section>) -> Result<Sharing, Unbounded> {
+        check(&system, &sections)?;
+        let order = inner_first(&sections)?;
+        Ok(Sharing { system, sections, order })
+    }
+
+    /// The extra demand of one job of `vcpu`: what its budget must hold beyond its own work, so
+    /// that u(d) is the number of jobs in d times the sum of both. `budgets` says of each VCPU
+    /// whether its budget lasts. The job takes no longer than `window`, which bounds how often
+    /// others come back while it waits, where they can.
+    #[must_use]
+    pub fn extra(&self, vcpu: usize, budgets: &dyn Fn(usize) -> Budgets, window: Nanos) -> Nanos {
+        let help = Help::of(&self.system, &self.sections, (budgets, window), vcpu);
+        let chains = help.chains(&self.order);
+        let mut sum = 0u64;
+        for (index, section) in self.sections.iter().enumerate() {
+            if section.vcpu == vcpu {
+                let each = help.waiting(&chains, section.mutex, vcpu);
+                sum = sum.saturating_add(each.saturating_mul(runs(&self.sections, index)));
+            }
+        }
+        Nanos(sum)
+    }
+}
+
+/// [`Sharing::extra`] of each Main VCPU, if the same is known of all budgets.
 ///
 /// # Errors
 /// Sections that do not nest, or may deadlock.
@@ -70,20 +104,9 @@ pub fn extra_demand(
     budgets: Budgets,
     window: Nanos,
 ) -> Result<Vec<Nanos>, Unbounded> {
-    check(system, sections)?;
-    let order = inner_first(sections)?;
-    let mut extra = vec![0u64; system.mains.len()];
-    for (vcpu, sum) in extra.iter_mut().enumerate() {
-        let help = Help::of(system, sections, (budgets, window), vcpu);
-        let chains = help.chains(&order);
-        for (index, section) in sections.iter().enumerate() {
-            if section.vcpu == vcpu {
-                let each = help.waiting(&chains, section.mutex, vcpu);
-                *sum = sum.saturating_add(each.saturating_mul(runs(sections, index)));
-            }
-        }
-    }
-    Ok(extra.into_iter().map(Nanos).collect())
+    let sharing = Sharing::new(system.clone(), sections.to_vec())?;
+    let each = 0..system.mains.len();
+    Ok(each.map(|vcpu| sharing.extra(vcpu, &|_| budgets, window)).collect())
 }
 
 fn check(system: &System, sections: &[Section]) -> Result<(), Unbounded> {
@@ -155,7 +178,7 @@ impl<'a> Help<'a> {
     fn of(
         system: &System,
         sections: &'a [Section],
-        (budgets, window): (Budgets, Nanos),
+        (budgets, window): (&dyn Fn(usize) -> Budgets, Nanos),
         helper: usize,
     ) -> Help<'a> {
         let own = &system.mains[helper];
@@ -167,7 +190,7 @@ impl<'a> Help<'a> {
         let all = 0..system.mains.len();
         let lower = all.clone().map(|vcpu| peers(vcpu) || rank(vcpu) > rank(helper)).collect();
         let ends = all.map(|vcpu| {
-            let urgent = rank(vcpu) < rank(helper) && budgets == Budgets::MayEnd;
+            let urgent = rank(vcpu) < rank(helper) && budgets(vcpu) == Budgets::MayEnd;
             if peers(vcpu) || urgent { replenishments(system, vcpu, window) } else { 0 }
         });
         Help { sections, helper, lower, ends: ends.collect() }

@@ -22,6 +22,8 @@ pub struct Passage {
     pub sum: Nanos,
     /// All links together: a burst is paid for once, at the slowest. Never more than the sum.
     pub together: Nanos,
+    /// Whether the last link relies on a list of replenishments that is never full.
+    pub apart: bool,
 }
 
 /// Links from this one on share a bit.
@@ -37,13 +39,14 @@ const MESSAGES: usize = 128;
 pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<Passage, Refusal> {
     let own = [contract];
     let messages = Messages { channels: &own, ahead: Nanos::ZERO };
-    let (mut sum, mut merges, mut late) = (Nanos::ZERO, 0u64, varies);
+    let (mut sum, mut merges, mut late, mut last) = (Nanos::ZERO, 0u64, varies, false);
     for (place, link) in links.iter().enumerate() {
         let demand: &Demand<'_> = &[(link.message, &messages)];
         let woken = Messages { channels: &own, ahead: late };
         let asked: &Demand<'_> = &[(link.message, &woken)];
         let wakeups = |window| woken.most(window);
         let apart = steps::keeps_apart(link.service, wakeups, asked, Nanos::ZERO);
+        last = apart;
         if !apart {
             merges |= 1 << place.min(LAST);
         }
@@ -55,7 +58,7 @@ pub fn chain(links: &[Link<'_>], contract: &[Bucket], varies: Nanos) -> Result<P
         (sum, late) = (sum + delay, late + delay);
     }
     let together = together(links, merges, &messages).map_or(sum, |time| time.min(sum));
-    Ok(Passage { sum, together })
+    Ok(Passage { sum, together, apart: last })
 }
 
 /// The longest delay of the chain as a whole; `None` if longer bursts than [`MESSAGES`] matter.

@@ -39,6 +39,8 @@ pub struct Reach {
     pub done: Nanos,
     /// Most messages between the one before it and the end of its own work.
     pub waiting: u64,
+    /// Whether this relies on a list of replenishments that is never full.
+    pub apart: bool,
 }
 
 /// The bounds that hold for a whole chain.
@@ -89,13 +91,14 @@ struct Leg {
 }
 
 impl Leg {
-    /// The longest until a message has come through these links of it, after it entered.
-    fn through(&self, links: &[Link<'_>], contract: &[Bucket]) -> Result<Nanos, Refusal> {
+    /// The longest until a message has come through these links of it, after it entered; and
+    /// whether the last one relies on a list that is never full.
+    fn through(&self, links: &[Link<'_>], contract: &[Bucket]) -> Result<(Nanos, bool), Refusal> {
         let Before { shortest, longest, first } = self.before;
         let varies = longest - shortest.min(longest);
-        let together = chain(links, contract, varies)?.together;
-        let rest = chain(links.get(1..).unwrap_or_default(), contract, varies + first)?.together;
-        Ok(longest + together.min(first + rest))
+        let all = chain(links, contract, varies)?;
+        let rest = chain(links.get(1..).unwrap_or_default(), contract, varies + first)?;
+        Ok((longest + all.together.min(first + rest.together), all.apart || rest.apart))
     }
 }
 
@@ -121,7 +124,7 @@ pub fn relay(hops: &[Hop<'_>], contract: &[Bucket], before: Before) -> Result<Re
         let periodic = leg.sampled.map(|period| [Bucket::periodic(period)]);
         let contract = periodic.as_ref().map_or(contract, |bucket| &bucket[..]);
         let own = links.get(leg.first..=index).unwrap_or_default();
-        let through = leg.through(own, contract).map_err(|why| Stuck::Slow(index, why))?;
+        let (through, apart) = leg.through(own, contract).map_err(|why| Stuck::Slow(index, why))?;
         if index == leg.first
             && let Some(period) = leg.sampled
             && through > period
@@ -133,7 +136,7 @@ pub fn relay(hops: &[Hop<'_>], contract: &[Bucket], before: Before) -> Result<Re
         let channel = [contract];
         let enter = Messages { channels: &channel, ahead: Nanos::ZERO };
         if let Some(reach) = reaches.get_mut(index) {
-            *reach = Reach { done, waiting: enter.most(varies.0) };
+            *reach = Reach { done, waiting: enter.most(varies.0), apart };
         }
     }
     Ok(Relay { reaches, count: hops.len(), sampled: leg.sampled, varies })

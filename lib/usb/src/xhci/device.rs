@@ -3,7 +3,7 @@
 use super::report::Cause;
 use crate::context::Slot;
 use crate::register::speed;
-use crate::setup::descriptor_type::{CONFIGURATION, DEVICE};
+use crate::setup::descriptor_type::{CONFIGURATION, DEVICE, STRING};
 use crate::{Setup, Speed};
 use diapason_abi::Nanos;
 
@@ -54,6 +54,10 @@ pub(super) enum Step {
     /// The first nine bytes of the configuration.
     Header,
     Configuration,
+    /// The first language in which it has texts, to read this text in.
+    Language(u8),
+    /// A text, by its number and its language.
+    Text(u8, u16),
     /// It waits for the client, or runs.
     Idle,
     /// Configure Endpoint, and the request that tells the device.
@@ -68,6 +72,10 @@ pub(super) const DEVICE_BYTES: u16 = 18;
 pub(super) const CONFIGURATIONS_AT: usize = 17;
 /// Bytes of the head of a configuration.
 pub(super) const HEADER_BYTES: u16 = 9;
+/// Bytes of a list of languages with its first.
+pub(super) const LANGUAGE_BYTES: u16 = 4;
+/// Most bytes of a text.
+pub(super) const TEXT_BYTES: u16 = 255;
 
 /// A place for a device.
 #[derive(Clone, Debug)]
@@ -165,6 +173,10 @@ impl Device {
             Step::Descriptor => get(DEVICE, DEVICE_BYTES),
             Step::Header => get(CONFIGURATION, HEADER_BYTES),
             Step::Configuration => get(CONFIGURATION, self.total),
+            Step::Language(_) => get(STRING, LANGUAGE_BYTES),
+            Step::Text(number, language) => {
+                Some(Setup::get_descriptor(STRING, number, language, TEXT_BYTES))
+            }
             Step::Request(setup) => Some(setup),
             _ => None,
         }

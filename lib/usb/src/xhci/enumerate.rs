@@ -4,13 +4,13 @@ use super::access::{Dma, Mmio};
 use super::budget::name;
 use super::command::Command;
 use super::controller::Controller;
-use super::device::{CONFIGURATIONS_AT, DEVICE_BYTES, HEADER_BYTES, Place, Step};
+use super::device::{CONFIGURATIONS_AT, DEVICE_BYTES, HEADER_BYTES, Place, Step, TEXT_BYTES};
 use super::pipe::Pipe;
 use super::report::{Cause, DeviceId, Notice, Outcome, Refused};
 use crate::Speed;
 use crate::context::{Control, EndpointKind, Slot, Words};
 use crate::descriptor::{self, control_asynchronous, control_context};
-use crate::setup::descriptor_type::CONFIGURATION;
+use crate::setup::descriptor_type::{CONFIGURATION, STRING};
 use crate::trb::Completion;
 use diapason_abi::Nanos;
 
@@ -175,6 +175,28 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.notice(Notice::Found { device: id, speed, port: place.port, route: place.route });
     }
 
+    /// The list of languages was read: the text is asked for in the first. A device without
+    /// languages has no text.
+    pub(super) fn language_read(&mut self, index: u8, number: u8, bytes: &[u8]) {
+        // The list may be longer than what is read of it.
+        match *bytes {
+            [length, STRING, low, high] if length >= 4 => {
+                let language = u16::from_le_bytes([low, high]);
+                self.devices[usize::from(index)].enter(Step::Text(number, language));
+            }
+            _ => self.text_read(index, 0),
+        }
+    }
+
+    /// A text was read, or the device has none: then it has no bytes.
+    pub(super) fn text_read(&mut self, index: u8, actual: u32) {
+        let id = self.id(index);
+        let device = &mut self.devices[usize::from(index)];
+        device.total = actual.min(TEXT_BYTES.into()) as u16;
+        device.enter(Step::Idle);
+        self.notice(Notice::Read(id));
+    }
+
     /// A device is of no use any more, nor is what is plugged into it.
     pub(super) fn lose_device(&mut self, index: u8, cause: Option<Cause>) {
         let device = &mut self.devices[usize::from(index)];
@@ -292,7 +314,25 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         Ok(())
     }
 
-    /// Copies the configuration that was read last, as far as there is room; how long it is.
+    /// Reads a text of a device that has no configuration chosen yet; [`Notice::Read`] says when it
+    /// is there, in place of the configuration. A device that refuses has a text of no bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the device is busy, configured or gone, if 0 is asked for, or if there
+    /// is no room for a text.
+    pub fn read_text(&mut self, id: DeviceId, number: u8) -> Result<(), Refused> {
+        let index = self.settled(id)?;
+        let room = self.limits.configuration >= TEXT_BYTES;
+        if self.present(index) != 0 || number == 0 || !room {
+            return Err(Refused::Nonsense);
+        }
+        self.devices[usize::from(index)].enter(Step::Language(number));
+        self.attention = true;
+        Ok(())
+    }
+
+    /// Copies the configuration or the text that was read last, as far as there is room, and
+    /// returns its length.
     ///
     /// # Errors
     /// There is no such device.

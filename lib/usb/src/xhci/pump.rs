@@ -91,6 +91,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         match (clears, outcome) {
             (Some(context), _) => self.cleared(index, context),
             (None, Outcome::Done | Outcome::Short) => self.step_answered(index, actual),
+            // A device that has no such text says so.
+            (None, Outcome::Stalled) if setup.is_of_text() => self.text_read(index, 0),
             (None, _) => self.lose_device(index, Some(Cause::Request(setup, outcome))),
         }
     }
@@ -168,6 +170,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         match self.devices[usize::from(index)].step {
             Step::Request(_) => self.change_done(index),
             Step::Configuration => self.configuration_read(index, &bytes, actual),
+            Step::Language(number) => self.language_read(index, number, &bytes[..have]),
+            Step::Text(..) => self.text_read(index, actual),
             _ => self.head_read(index, &bytes[..have]),
         }
     }

@@ -117,7 +117,7 @@ pub enum Notice {
         /// Hub ports on the way, four bits a tier.
         route: u32,
     },
-    /// Another configuration of a device was read, as the client asked.
+    /// Another configuration, or a text, of a device was read, as the client asked.
     Read(DeviceId),
     /// The client's request (configuration, alternate setting, hub) is done.
     Configured(DeviceId),

@@ -350,3 +350,54 @@ fn a_configuration_that_cannot_be_read_costs_the_device() {
     assert_eq!(bench.driver.pools(), before);
     assert_eq!(bench.driver.read_configuration(device, 1), Err(Refused::NoDevice));
 }
+
+/// A serial number of ten characters, in the first of two languages.
+#[test]
+fn a_text_is_read_in_the_first_language() {
+    let mut bench = Bench::running(Limits::default());
+    let device = twofold(&mut bench);
+    let text: Vec<u8> =
+        [22, 3].into_iter().chain("0123456789".bytes().flat_map(|c| [c, 0])).collect();
+    bench.fake.0.borrow_mut().descriptors.insert(3, vec![6, 3, 0x09, 0x04, 0x07, 0x04]);
+    bench.fake.0.borrow_mut().second.insert(3, text.clone());
+    assert_eq!(bench.driver.read_text(device, 0), Err(Refused::Nonsense));
+    bench.driver.read_text(device, 3).unwrap();
+    assert_eq!(bench.driver.read_text(device, 3), Err(Refused::Busy));
+    bench.run(10);
+    assert_eq!(bench.notices, [Notice::Read(device)]);
+    let mut bytes = [0; 64];
+    assert_eq!(bench.driver.configuration(device, &mut bytes), Ok(22));
+    assert_eq!(bytes[..22], text);
+    // The configuration is read again before it is chosen.
+    bench.driver.read_configuration(device, 1).unwrap();
+    bench.run(10);
+    bench.driver.configure(device, 7, &plans(&[0x81, 2])).unwrap();
+    bench.run(10);
+    assert_eq!(bench.notices[1..], [Notice::Read(device), Notice::Configured(device)]);
+    assert_eq!(bench.driver.read_text(device, 3), Err(Refused::Nonsense));
+}
+
+#[test]
+fn a_device_without_texts_has_one_of_no_bytes() {
+    for languages in [vec![2, 3], vec![4, 9, 9, 4], vec![]] {
+        let mut bench = Bench::running(Limits::default());
+        let device = twofold(&mut bench);
+        bench.fake.0.borrow_mut().descriptors.insert(3, languages);
+        bench.driver.read_text(device, 1).unwrap();
+        bench.run(10);
+        assert_eq!(bench.notices, [Notice::Read(device)]);
+        assert_eq!(bench.driver.configuration(device, &mut []), Ok(0));
+    }
+    // A device that refuses stays, and so does everything else that it can do.
+    let mut bench = Bench::running(Limits::default());
+    let device = twofold(&mut bench);
+    bench.fake.0.borrow_mut().answers.push(Completion::Stall);
+    bench.driver.read_text(device, 1).unwrap();
+    bench.run(10);
+    assert_eq!(bench.notices, [Notice::Read(device)]);
+    assert_eq!(bench.driver.configuration(device, &mut []), Ok(0));
+    bench.driver.read_configuration(device, 0).unwrap();
+    bench.run(10);
+    assert_eq!(bench.notices[1..], [Notice::Read(device)]);
+    assert_eq!(bench.driver.configuration(device, &mut []), Ok(CONFIGURATION.len()));
+}

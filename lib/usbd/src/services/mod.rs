@@ -301,7 +301,8 @@ pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errn
         offer((&mut all, Some(home), None), link);
     }
     for (number, (terms, home)) in told.streams.iter().copied().zip(&STREAM).enumerate() {
-        offer((&mut all, Some(home), None), stream::Stream::new(platform, number, terms)?);
+        let stream = stream::Stream::new(platform, number, terms)?;
+        offer((&mut all, Some(home), Some(ServiceKind::Cameras)), stream);
     }
     if told.services.contains(&ServiceKind::Hubs) {
         (0..policy::HUBS).for_each(|_| offer((&mut all, None, None), hub::Ports::new()));

@@ -185,12 +185,25 @@ fn lent_slots_come_back_once() {
     }
 }
 
+/// Any disk at the port.
+const DISK: Expected = Expected {
+    service: ServiceKind::Disks,
+    connector: PORT,
+    route: 0,
+    identity: (0, 0),
+    serial: 0,
+};
+
+/// A machine whose description has this disk.
+fn expecting(disk: Expected) -> Machine {
+    Machine::with(&[("serves", &[3]), (DEVICES, &disk.words())])
+}
+
 /// A device that the description has elsewhere is not served, whoever comes first. The described
 /// one is.
 #[test]
 fn a_foreign_disk_is_not_the_disk() {
-    let disk = Expected { service: ServiceKind::Disks, connector: 3, route: 0, identity: (0, 0) };
-    let mut machine = Machine::with(&[("serves", &[3]), (DEVICES, &[disk.word()])]);
+    let mut machine = expecting(Expected { connector: 3, ..DISK });
     let mut client = Client::new(&machine);
     attach(PORT, Box::new(Disk::new(64)));
     machine.run(Nanos::from_secs(1));
@@ -209,11 +222,40 @@ fn a_foreign_disk_is_not_the_disk() {
 #[test]
 fn a_disk_of_another_vendor_is_not_the_disk() {
     for (identity, served) in [((0, 0), true), ((0x1234, 0), false), ((0x1234, 1), false)] {
-        let service = ServiceKind::Disks;
-        let disk = Expected { service, connector: PORT, route: 0, identity };
-        let mut machine = Machine::with(&[("serves", &[3]), (DEVICES, &[disk.word()])]);
+        let mut machine = expecting(Expected { identity, ..DISK });
         attach(PORT, Box::new(Disk::new(2_048)));
         machine.run(Nanos::from_secs(1));
         assert_eq!(logged("2048 blocks of 512 bytes"), served, "{identity:?}");
     }
+}
+
+/// A stick with another serial number is not written to; the described one is, when it comes.
+#[test]
+fn a_stick_with_another_serial_number_is_not_written_to() {
+    let serial = Expected::key("4C530001");
+    let mut machine = expecting(Expected { serial, ..DISK });
+    let mut client = Client::new(&machine);
+    for foreign in ["4C530002", "4C53000", ""] {
+        attach(PORT, Box::new(Disk::with_serial(2_048, foreign)));
+        machine.run(Nanos::from_secs(1));
+        client.ask(disk::WRITE, 7, 2, 0);
+        machine.ask();
+        machine.run(Nanos::from_millis(50));
+        assert_eq!(client.statuses(), [disk::GONE], "{foreign}");
+        let lines = take_lines();
+        let said = format!("its serial number is \"{foreign}\"");
+        let why = "a disk 1209:0003 has not the serial number of the described one: not served";
+        let has = |words: &str| lines.iter().any(|line| line.contains(words));
+        assert!(has(&said) && has(why), "{lines:?}");
+        detach(PORT);
+        machine.run(Nanos::from_millis(200));
+    }
+    attach(PORT, Box::new(Disk::with_serial(2_048, "4C530001")));
+    machine.run(Nanos::from_secs(1));
+    client.ask(disk::WRITE, 7, 2, 0);
+    machine.ask();
+    machine.run(Nanos::from_millis(50));
+    assert_eq!(client.statuses(), [disk::DONE]);
+    let lines = take_lines();
+    assert!(lines.iter().all(|line| !line.contains("serial number")), "{lines:?}");
 }

@@ -1,4 +1,7 @@
 //! Takes all that it can get, in one of several ways: see the README. The first argument says how.
+//!
+//! Each behaviour is a function that is never inlined: each has a stack frame of its own, so the
+//! arrays of one do not overflow the stack of another.
 
 #![no_std]
 #![no_main]
@@ -13,12 +16,15 @@ use diapason_rt::{Arguments, Errno, Nanos, body, entry, log, time};
 entry!(main);
 body!(Burner = burner);
 body!(Idler = idler);
+body!(Lodger = lodger);
 body!(Waiter = waiter);
 
 /// Most timers that it holds.
-const TIMERS: usize = 1_000;
+const TIMERS: usize = 320;
 /// Most threads that it starts.
 const THREADS: usize = 63;
+/// Most VCPUs that it makes.
+const VCPUS: usize = 8;
 /// The time that it computes between two looks at the clock.
 const STINT: Nanos = Nanos::from_micros(10);
 
@@ -37,6 +43,7 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
         9 => cling(us(a), us(b)),
         10 => reopen(us(a)),
         11 => beg(us(a)),
+        12 => crowd(a, us(b), c),
         _ => Ok(()),
     };
     if let Err(errno) = result {
@@ -44,6 +51,7 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
     }
 }
 
+#[inline(never)]
 fn burn_for_ever() -> ! {
     loop {
         time::burn(STINT);
@@ -68,6 +76,7 @@ fn timers(count: u64) -> [Option<Timer>; TIMERS] {
     timers
 }
 
+#[inline(never)]
 fn rearm(count: u64, wake: Nanos, distance: Nanos) -> Result<(), Errno> {
     /// The first rings when the last is set.
     const LEAD: Nanos = Nanos::from_micros(60);
@@ -83,6 +92,7 @@ fn rearm(count: u64, wake: Nanos, distance: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn ring(count: u64, period: Nanos, distance: Nanos) -> Result<(), Errno> {
     /// After the releases of others, which begin at the same instants.
     const AFTER: Nanos = Nanos::from_micros(20);
@@ -99,14 +109,24 @@ fn ring(count: u64, period: Nanos, distance: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn greedy(period: Nanos, count: u64, begin: Nanos) -> Result<(), Errno> {
     time::sleep_until(begin);
     for _ in 0..count {
-        let vcpu = Vcpu::create(Vcpu::fit(period)?, period, false)?;
+        let Some(vcpu) = vcpu(period, 1) else { break };
         keep(spawn_on::<Burner>(vcpu, "burner", 0, 0)?);
     }
     idler(0);
     Ok(())
+}
+
+/// Makes a VCPU of one `part`-th of the largest budget that the kernel admits at `period`. Returns
+/// `None` if the kernel admits none so large, or if the process has made all that it may.
+fn vcpu(period: Nanos, part: u64) -> Option<Vcpu> {
+    /// The kernel ends a process that asks for less.
+    const LEAST: Nanos = Nanos::from_micros(1);
+    let budget = Nanos(Vcpu::fit(period).ok()?.0 / part);
+    if budget < LEAST { None } else { Vcpu::create(budget, period, false).ok() }
 }
 
 /// Lets a thread run without ever asking for its end.
@@ -114,6 +134,7 @@ fn keep(thread: JoinHandle) {
     core::mem::forget(thread);
 }
 
+#[inline(never)]
 fn talk(pause: Nanos) -> Result<(), Errno> {
     let mut lines = 0u64;
     loop {
@@ -123,6 +144,7 @@ fn talk(pause: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn post(count: u64, pause: Nanos) -> Result<(), Errno> {
     let mailbox = Mailbox::open("rude.box")?;
     for _ in 1..count {
@@ -136,14 +158,15 @@ fn post(count: u64, pause: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn fall(threads: u64, after: Nanos) -> Result<(), Errno> {
     for _ in 1..threads {
         let Ok(thread) = spawn::<Idler>("idler", 0, 0) else { break };
         keep(thread);
     }
-    let timers = timers(TIMERS as u64);
-    for timer in timers.iter().flatten() {
+    while let Ok(timer) = Timer::new() {
         timer.start(time::now() + Nanos::from_secs(10), Nanos::ZERO)?;
+        core::mem::forget(timer);
     }
     while Semaphore::private(0).is_ok() {}
     while Condition::private().is_ok() {}
@@ -160,6 +183,7 @@ fn waiter(_: u64) -> u64 {
     0
 }
 
+#[inline(never)]
 fn churn(threads: u64, pause: Nanos) -> Result<(), Errno> {
     loop {
         let gate = Semaphore::open(GATE)?;
@@ -175,6 +199,7 @@ fn churn(threads: u64, pause: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn nap(pause: Nanos, work: Nanos) -> Result<(), Errno> {
     loop {
         time::burn(work);
@@ -182,6 +207,7 @@ fn nap(pause: Nanos, work: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn cling(work: Nanos, pause: Nanos) -> Result<(), Errno> {
     let shared = Mutex::open("shared")?;
     loop {
@@ -192,6 +218,7 @@ fn cling(work: Nanos, pause: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn reopen(pause: Nanos) -> Result<(), Errno> {
     loop {
         Mailbox::open("rude.box")?.delete()?;
@@ -199,12 +226,57 @@ fn reopen(pause: Nanos) -> Result<(), Errno> {
     }
 }
 
+#[inline(never)]
 fn beg(pause: Nanos) -> ! {
     loop {
         // All that it may have are in use after a while, and it goes on asking.
         let _ = Semaphore::private(0);
         rest(pause);
     }
+}
+
+/// Computes until the instant `end`.
+fn lodger(end: u64) -> u64 {
+    while time::now() < Nanos(end) {
+        time::burn(STINT);
+    }
+    0
+}
+
+#[inline(never)]
+fn crowd(count: u64, stay: Nanos, rounds: u64) -> Result<(), Errno> {
+    for _ in 0..rounds {
+        let end = time::now() + stay;
+        let (vcpus, threads) = gather(count, end);
+        for thread in threads.into_iter().flatten() {
+            thread.join(Nanos::FOREVER)?;
+        }
+        for vcpu in vcpus.into_iter().flatten() {
+            vcpu.delete()?;
+        }
+    }
+    let (_, threads) = gather(count, Nanos::FOREVER);
+    threads.into_iter().flatten().for_each(keep);
+    time::sleep(stay);
+    panic!("it leaves with all that it has made");
+}
+
+type Gathered = ([Option<Vcpu>; VCPUS], [Option<JoinHandle>; THREADS]);
+
+/// Makes all VCPUs that it may, and at most `count` threads, which compute on them in turn until
+/// `end`.
+fn gather(count: u64, end: Nanos) -> Gathered {
+    const PERIOD: Nanos = Nanos::from_millis(5);
+    let vcpus = [(); VCPUS].map(|()| vcpu(PERIOD, 4));
+    let made = vcpus.iter().flatten().count();
+    let mut threads = [const { None }; THREADS];
+    let count = usize::try_from(count).unwrap_or(THREADS);
+    for (number, place) in threads.iter_mut().enumerate().take(count) {
+        let vcpu = vcpus.get(number % made.max(1)).copied().flatten();
+        let vcpu = vcpu.unwrap_or(Vcpu::DEFAULT);
+        *place = spawn_on::<Lodger>(vcpu, "lodger", 0, end.0).ok();
+    }
+    (vcpus, threads)
 }
 
 fn rest(pause: Nanos) {

@@ -1,0 +1,170 @@
+//! Declared things that a run did not measure: nothing is known of them.
+//!
+//! A long run that measures nothing contradicts the plan, and that is an alarm. A short run breaks
+//! nothing, nor does a program that opens no pipe although it may.
+
+use super::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise};
+use crate::duration::human;
+use crate::plan::Plan;
+use diapason_abi::Nanos;
+use diapason_system::Server;
+
+/// A run of so long in which nothing came is worth a word.
+pub(super) const EMPTY: Nanos = Nanos::from_secs(2);
+
+/// A VCPU of which the description says how long a job is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobPromise {
+    /// The name of the VCPU.
+    pub name: String,
+    /// Its place in the description.
+    pub vcpu: u64,
+    pub period_ns: u64,
+}
+
+impl JobPromise {
+    /// Returns the promise of every VCPU with a `job`.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Vec<JobPromise> {
+        let promise = (0..).zip(&plan.system().vcpus).filter_map(|(vcpu, declared)| {
+            let Server::Main { job_ns: Some(_), period_ns, .. } = declared.server else {
+                return None;
+            };
+            Some(JobPromise { name: declared.name.clone(), vcpu, period_ns })
+        });
+        promise.collect()
+    }
+
+    fn is_measured(&self, outcome: &Outcome) -> bool {
+        let done = |row: &super::ThreadRow| {
+            row.jobs > 0 && row.cost.is_some_and(|cost| cost.vcpu == self.vcpu)
+        };
+        outcome.threads.iter().any(done)
+    }
+
+    /// Returns an alarm if no job was done in a run that was long enough for one.
+    pub(super) fn alarm(&self, outcome: &Outcome) -> Option<Alarm> {
+        let time = outcome.end?.time_ns;
+        let enough = EMPTY.0.max(self.period_ns.saturating_mul(2));
+        let text = format!(
+            "no job on VCPU {} was done in {}: its `job` was never measured; its threads wait for \
+             a period, or the VCPU has no `job`",
+            self.name,
+            human(time)
+        );
+        let (name, of) = ("job-unmeasured", self.name.clone());
+        let is_missing = time >= enough && !self.is_measured(outcome);
+        is_missing.then_some(Alarm { name, of, observed: 0, assumed: 1, text })
+    }
+}
+
+impl PipePromise {
+    /// Returns how many messages its reader reported, or the simulator saw if nobody reported.
+    #[must_use]
+    pub fn messages(&self, outcome: &Outcome) -> u64 {
+        let seen = || self.truth(outcome).map_or(0, |truth| truth.messages);
+        self.row(outcome).map_or_else(seen, |row| row.messages)
+    }
+
+    fn is_measured(&self, outcome: &Outcome) -> bool {
+        self.messages(outcome) > 0 || self.truth(outcome).is_some_and(|truth| truth.messages > 0)
+    }
+}
+
+impl ChainPromise {
+    fn is_measured(&self, outcome: &Outcome) -> bool {
+        self.row(outcome).is_some_and(|row| row.messages > 0)
+    }
+}
+
+/// Returns whether a message went through the pipe that a program may open in this place.
+fn is_place_measured(place: u8, outcome: &Outcome) -> bool {
+    let read = outcome.tuned.iter().any(|row| row.last.place == place && row.last.messages > 0);
+    let written = |row: &super::WrittenRow| row.last.place == place && row.last.through > 0;
+    read || outcome.written.iter().any(written)
+}
+
+impl Assumptions {
+    /// Returns what the description declares and no life of the host measured, as sentences.
+    #[must_use]
+    pub fn unmeasured(&self, outcome: &Outcome) -> Vec<String> {
+        let ever = |is_measured: &dyn Fn(&Outcome) -> bool| outcome.lives().any(is_measured);
+        let pipes = self.pipes.iter().filter(|it| !ever(&|life| it.is_measured(life)));
+        let pipes = pipes.map(|it| format!("no message of pipe {}", it.name));
+        let chains = self.chains.iter().filter(|it| !ever(&|life| it.is_measured(life)));
+        let chains = chains.map(|it| format!("no message at the end of chain {}", it.name));
+        let places = (0..).zip(&self.places);
+        let places = places.filter(|(place, _)| !ever(&|life| is_place_measured(*place, life)));
+        let places = places.map(|(place, name)| {
+            let is_open = |life: &Outcome| {
+                life.tuned.iter().any(|row| row.last.place == place)
+                    || life.written.iter().any(|row| row.last.place == place)
+            };
+            let what = if ever(&is_open) { "has no message" } else { "was never opened" };
+            format!("tuned pipe {name} {what}")
+        });
+        let jobs = self.jobs.iter().filter(|it| !ever(&|life| it.is_measured(life)));
+        let jobs = jobs.map(|it| format!("no job on VCPU {} was done", it.name));
+        pipes.chain(chains).chain(places).chain(jobs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn assumptions() -> Assumptions {
+        let system = sample::system();
+        Assumptions::of(&Plan::of(&system, system.clock_hz))
+    }
+
+    /// The sample with this many jobs done, after so long.
+    fn ran(jobs: u64, time_ns: u64) -> Outcome {
+        let mut outcome = sample::outcome();
+        outcome.threads[1].jobs = jobs;
+        if jobs == 0 {
+            outcome.threads[1].cost = None;
+        }
+        outcome.end.as_mut().unwrap().time_ns = time_ns;
+        outcome
+    }
+
+    #[test]
+    fn a_job_that_nobody_does_is_not_measured() {
+        let unmeasured = |outcome: &Outcome| assumptions().unmeasured(outcome);
+        assert_eq!(unmeasured(&ran(1, EMPTY.0)), [""; 0]);
+        assert_eq!(unmeasured(&ran(0, 1)), ["no job on VCPU control was done"]);
+        let alarm = |jobs, time: u64| {
+            let found = assumptions().against(&ran(jobs, time), &sample::names());
+            found.into_iter().find(|alarm| alarm.name == "job-unmeasured")
+        };
+        assert_eq!(alarm(1, EMPTY.0), None);
+        assert_eq!(alarm(0, EMPTY.0 - 1), None);
+        let text = alarm(0, EMPTY.0).unwrap().text;
+        assert!(text.starts_with("no job on VCPU control was done in 2.000 s"), "{text}");
+        // A job in an earlier life of the host is one.
+        let mut outcome = ran(1, EMPTY.0);
+        outcome.boot_again();
+        assert_eq!(unmeasured(&outcome), [""; 0]);
+    }
+
+    #[test]
+    fn a_tuned_pipe_that_nobody_opens_is_not_measured() {
+        let mut assumptions = assumptions();
+        assumptions.places = vec!["first".into(), "second".into()];
+        let mut outcome = ran(1, EMPTY.0);
+        let opened = |messages| diapason_pipe::measured::TunedReport {
+            place: 1,
+            messages,
+            ..Default::default()
+        };
+        let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome);
+        let never = ["tuned pipe first was never opened", "tuned pipe second was never opened"];
+        assert_eq!(unmeasured(&outcome), never);
+        super::super::tuned::note(&mut outcome.tuned, 0, Nanos(1), &opened(0));
+        assert_eq!(unmeasured(&outcome), [never[0], "tuned pipe second has no message"]);
+        super::super::tuned::note(&mut outcome.tuned, 0, Nanos(2), &opened(9));
+        assert_eq!(unmeasured(&outcome), [never[0]]);
+    }
+}

@@ -1,0 +1,223 @@
+//! Mutexes that threads on several VCPUs lock: what a VCPU does for others that hold them.
+//!
+//! A thread that waits for a mutex runs the holder in its place and on its budget. So what a bound
+//! counts for a job, or for a message, is longer by what it may do for holders on other VCPUs.
+//! `lib/analysis` has the theorem; here `[[section]]` becomes its input.
+
+use crate::calls::Calls;
+use crate::core::Core;
+use crate::pipes::Missing;
+use diapason_abi::{CallNumber, Nanos};
+use diapason_analysis::server::inherit::{Budgets, Section, Sharing};
+use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue, dp_queues};
+use diapason_costs::KernelTimes;
+use diapason_system::{CriticalSection, SemaphoreKind, System};
+
+/// The VCPUs on which a process may have threads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seats {
+    /// Main VCPUs of the core, and behind them one for each process without a VCPU.
+    mains: Vec<usize>,
+    /// The process may have threads on an I/O VCPU, or on one that it makes while it runs.
+    elsewhere: bool,
+}
+
+/// The mutexes of a system, and who holds them how long.
+pub(crate) struct Mutexes<'a> {
+    system: &'a System,
+    /// The VCPUs of each process.
+    seats: Vec<Seats>,
+    /// `None`: sections that contradict each other. The reader of descriptions refuses those.
+    sharing: Option<Sharing>,
+    /// By place: whether its jobs are known to find enough budget.
+    lasting: Vec<bool>,
+}
+
+impl<'a> Mutexes<'a> {
+    pub(crate) fn new(system: &'a System, core: &Core, costs: &KernelTimes) -> Mutexes<'a> {
+        let mut world = core.system.clone();
+        let seats: Vec<Seats> =
+            (0..system.processes.len()).map(|process| seats(process, system, core)).collect();
+        // A thread without a VCPU is less urgent than every VCPU.
+        let behind = core.mains.len() + system.processes.len();
+        let last = MainVcpu { budget: Nanos(1), period: PERIOD_MAX, chunks: 1, queue: Queue::Fp };
+        world.mains.resize(behind, last);
+        // Whoever helps switches to the holder and back, and the holder unlocks.
+        let switch = costs.switch(dp_queues(&core.system.mains)) + costs.lost().switch;
+        let turn = switch + switch + Calls::new(costs).of(CallNumber::SemUnlock);
+        let sections = sections(&system.sections, &seats, turn);
+        Mutexes { system, seats, sharing: Sharing::new(world, sections).ok(), lasting: Vec::new() }
+    }
+
+    /// Notes the VCPUs, by place, whose jobs always find enough budget.
+    pub(crate) fn lasts(&mut self, lasting: Vec<bool>) {
+        self.lasting = lasting;
+    }
+
+    /// The most that a job, or the work for a message, on the VCPU at `place` does for others
+    /// within `window`.
+    pub(crate) fn help(&self, place: usize, window: Nanos) -> Nanos {
+        let budgets = |vcpu: usize| match self.lasting.get(vcpu) {
+            Some(true) => Budgets::Last,
+            _ => Budgets::MayEnd,
+        };
+        let sharing = self.sharing.as_ref();
+        sharing.map_or(Nanos::FOREVER, |sharing| sharing.extra(place, &budgets, window))
+    }
+
+    fn users(&self, mutex: usize) -> impl Iterator<Item = usize> {
+        let allowed = self.system.semaphores[mutex].allowed;
+        (0..self.system.processes.len()).filter(move |process| allowed >> process & 1 == 1)
+    }
+
+    /// Whether threads that lock a mutex may be on different VCPUs.
+    fn is_shared(&self, mutex: usize) -> bool {
+        let mut seats = self.users(mutex).map(|process| &self.seats[process]);
+        let Some(first) = seats.next() else { return false };
+        let alone = |seats: &Seats| seats.mains.len() == 1 && !seats.elsewhere;
+        !alone(first) || seats.any(|other| other != first)
+    }
+
+    /// The mutexes of a process that threads on other VCPUs lock, too.
+    fn of(&self, process: usize) -> Vec<usize> {
+        let all = self.system.semaphores.iter().enumerate();
+        let granted = all.filter(|(_, semaphore)| {
+            matches!(semaphore.kind, SemaphoreKind::Mutex) && semaphore.allowed >> process & 1 == 1
+        });
+        granted.map(|(mutex, _)| mutex).filter(|mutex| self.is_shared(*mutex)).collect()
+    }
+
+    /// Returns a mutex that a process shares with threads on other VCPUs.
+    pub(crate) fn shared_by(&self, process: u16) -> Option<&str> {
+        let first = self.of(process.into()).first().copied()?;
+        Some(&self.system.semaphores[first].name)
+    }
+
+    fn section(&self, process: usize, mutex: usize) -> Option<&CriticalSection> {
+        let is = |section: &&CriticalSection| {
+            usize::from(section.process) == process && usize::from(section.mutex) == mutex
+        };
+        self.system.sections.iter().find(is)
+    }
+
+    /// Everything that is missing to say how long a process may wait for mutexes.
+    pub(crate) fn lacks(&self, process: u16) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        let mut needed = self.of(process.into());
+        let mut next = 0;
+        while let Some(mutex) = needed.get(next).copied() {
+            next += 1;
+            for user in self.users(mutex) {
+                if self.seats[user].elsewhere {
+                    missing.push(self.uncounted(user, mutex));
+                }
+                // A mutex that a holder takes inside matters, too, so its owner must say whether.
+                for other in self.of(user) {
+                    match self.section(user, other) {
+                        Some(section) if section.inside.is_none() || needed.contains(&other) => {}
+                        Some(_) => needed.push(other),
+                        None => missing.push(self.undeclared(user, other)),
+                    }
+                }
+            }
+        }
+        let mut once = Vec::new();
+        missing.into_iter().for_each(|one| {
+            if !once.contains(&one) {
+                once.push(one);
+            }
+        });
+        once
+    }
+
+    fn undeclared(&self, process: usize, mutex: usize) -> Missing {
+        let name = &self.system.processes[process].name;
+        let mutex = &self.system.semaphores[mutex].name;
+        (
+            format!("nothing says how long `{name}` holds the mutex `{mutex}`"),
+            format!(
+                "add `[[section]]` with `process = \"{name}\"`, `mutex = \"{mutex}\"` and \
+                 `longest = \"50us\"`, or take the mutex out of its `uses`"
+            ),
+        )
+    }
+
+    fn uncounted(&self, process: usize, mutex: usize) -> Missing {
+        let name = &self.system.processes[process].name;
+        let mutex = &self.system.semaphores[mutex].name;
+        (
+            format!(
+                "`{name}` may hold the mutex `{mutex}` on an I/O VCPU, or on one that it makes"
+            ),
+            format!("take `{mutex}` out of the `uses` of `{name}`: no bound counts that"),
+        )
+    }
+
+    /// Shared mutexes of which some holder says nothing, if no bound counts them.
+    pub(crate) fn unsaid(&self) -> Vec<String> {
+        let is_mutex =
+            |mutex: &usize| matches!(self.system.semaphores[*mutex].kind, SemaphoreKind::Mutex);
+        let all = (0..self.system.semaphores.len()).filter(is_mutex);
+        let on_vcpu = |mutex: &usize| {
+            let mut users = self.users(*mutex);
+            users.any(|process| self.system.processes[process].vcpu.is_some())
+        };
+        let unsaid = all.filter(|mutex| self.is_shared(*mutex) && on_vcpu(mutex));
+        let unsaid = unsaid.filter(|mutex| {
+            self.users(*mutex).any(|process| self.section(process, *mutex).is_none())
+        });
+        unsaid.map(|mutex| self.system.semaphores[mutex].name.clone()).collect()
+    }
+}
+
+fn seats(process: usize, system: &System, core: &Core) -> Seats {
+    let described = &system.processes[process];
+    let on = |number: &u16| {
+        described.vcpu == Some(*number)
+            || system.vcpus[usize::from(*number)].allowed >> process & 1 == 1
+    };
+    let mains = (0..core.mains.len()).filter(|place| on(&core.mains[*place]));
+    let mut mains: Vec<usize> = mains.collect();
+    let elsewhere = described.vcpus > 0 || core.ios.iter().any(on);
+    if described.vcpu.is_none() {
+        mains.push(core.mains.len() + process);
+    }
+    Seats { mains, elsewhere }
+}
+
+/// The sections of each VCPU on which they may be run, longer by what it takes to help each.
+fn sections(declared: &[CriticalSection], seats: &[Seats], turn: Nanos) -> Vec<Section> {
+    let lengths = lengths(declared, turn);
+    let mut sections: Vec<Section> = Vec::new();
+    // By declared section, the place of it on each seat.
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for (section, length) in declared.iter().zip(lengths) {
+        let mut own = Vec::new();
+        for (seat, vcpu) in seats[usize::from(section.process)].mains.iter().enumerate() {
+            own.push(sections.len());
+            sections.push(Section {
+                vcpu: *vcpu,
+                mutex: section.mutex.into(),
+                length,
+                times: section.times,
+                inside: section.inside.map(|outer| places[outer][seat]),
+            });
+        }
+        places.push(own);
+    }
+    sections
+}
+
+/// Returns the length of each section for a helper: a turn to its holder is part of it, and one to
+/// the holder of each section inside.
+fn lengths(declared: &[CriticalSection], turn: Nanos) -> Vec<Nanos> {
+    let mut more = vec![turn; declared.len()];
+    // An outer section comes before those inside it.
+    for (index, section) in declared.iter().enumerate().rev() {
+        if let Some(outer) = section.inside {
+            let inner = Nanos(more[index].0.saturating_mul(section.times.into()));
+            more[outer] += inner;
+        }
+    }
+    declared.iter().zip(more).map(|(section, more)| Nanos(section.longest_ns) + more).collect()
+}

@@ -1,0 +1,192 @@
+//! Bounds of jobs: with the lists that they need, and with the mutexes that they share.
+
+use diapason_plan::Plan;
+use diapason_plan::jobs::JobBound;
+use diapason_system::parse;
+
+const HEAD: &str = "[system]\nname = \"s\"\n[[semaphore]]\nname = \"m\"\n\
+                    [[semaphore]]\nname = \"n\"\n";
+
+/// A process on a VCPU of its own, `on-` and its name.
+fn task(name: &str, period: &str, vcpu: &str, process: &str) -> String {
+    format!(
+        "[[vcpu]]\nname = \"on-{name}\"\nbudget = \"1ms\"\nperiod = \"{period}\"\n{vcpu}\n\
+         [[process]]\nname = \"{name}\"\npriority = 1\nvcpu = \"on-{name}\"\n{process}\n"
+    )
+}
+
+fn section(process: &str, mutex: &str, longest: &str, more: &str) -> String {
+    format!(
+        "[[section]]\nprocess = \"{process}\"\nmutex = \"{mutex}\"\nlongest = \"{longest}\"\n\
+         {more}\n"
+    )
+}
+
+fn plan(text: &str) -> Plan {
+    let system = parse("s.toml", &(HEAD.to_owned() + text)).unwrap_or_else(|why| panic!("{why}"));
+    Plan::of(&system, system.clock_hz)
+}
+
+/// The findings of a plan.
+fn refused(text: &str) -> String {
+    let found = plan(text).findings;
+    found.iter().map(|found| found.plain()).collect::<Vec<_>>().join("\n")
+}
+
+/// The job on the first VCPU of a plan that holds.
+#[track_caller]
+fn job(text: &str) -> JobBound {
+    let plan = plan(text);
+    assert!(plan.holds(), "{}", refused(text));
+    *plan.job(0).expect("it is described")
+}
+
+#[test]
+fn a_job_in_each_period_needs_no_list() {
+    let one = |vcpu: &str| job(&task("a", "10ms", vcpu, ""));
+    let short = one("job = \"900us\"\nreplenishments = 2");
+    assert_eq!((short.every.0, short.wakes), (10_000_000, 2));
+    assert!(!short.relies && !short.waits && short.done.0 < 1_000_000);
+    let rare = one("job = \"900us\"\nreplenishments = 2\ninterval = \"25ms\"");
+    assert_eq!((rare.done, rare.wakes, rare.relies), (short.done, 2, false));
+    // What is more than a budget waits for the next one, wherever the list put it.
+    let long = one("job = \"1500us\"\nreplenishments = 2");
+    assert!(long.waits && long.done.0 > 20_000_000, "{long:?}");
+}
+
+#[test]
+fn several_jobs_in_a_period_need_places_for_all_and_for_the_start() {
+    let three =
+        |list: u8| format!("job = \"300us\"\ninterval = \"3334us\"\nreplenishments = {list}");
+    let text = |list| task("a", "10ms", &three(list), "");
+    let found = job(&text(5));
+    assert!(found.relies && !found.waits && found.done.0 < 350_000, "{found:?}");
+    assert_eq!(found.wakes, 4);
+    for list in [2, 4] {
+        let found = refused(&text(list));
+        let title = format!("jobs wake `on-a` up to 4 times in a period, its list has {list}");
+        assert!(found.contains(&title) && found.contains("`replenishments = 5`"), "{found}");
+    }
+    // No list is that long.
+    let text = task("a", "10ms", "job = \"100us\"\ninterval = \"1ms\"", "");
+    let found = refused(&text);
+    assert!(found.contains("11 times in a period, its list has 8"), "{found}");
+    assert!(found.contains("a list has 8 at most"), "{found}");
+}
+
+#[test]
+fn jobs_in_pieces_need_a_place_for_each() {
+    let pieces = |list: u8, work: u64| {
+        task("a", "10ms", &format!("job = \"{work}us\"\nwakes = 3\nreplenishments = {list}"), "")
+    };
+    let found = job(&pieces(5, 400));
+    assert!(found.relies && found.wakes == 4, "{found:?}");
+    assert!(refused(&pieces(4, 400)).contains("`replenishments = 5`"));
+    // The last piece of one job and the first of the next may be in one period.
+    let found = refused(&pieces(8, 900));
+    assert!(found.contains("which its budget does not last for"), "{found}");
+}
+
+#[test]
+fn more_jobs_than_a_budget_are_refused_if_their_rate_is_declared() {
+    let jobs = |every: &str| task("a", "10ms", &format!("job = \"600us\"\n{every}"), "");
+    assert!(plan(&jobs("")).holds());
+    let found = refused(&jobs("interval = \"5ms\""));
+    assert!(found.contains("jobs on `on-a` may use 600.000 us each"), "{found}");
+}
+
+/// Two tasks, the first of which has a job, and what more is said.
+fn two(second: &str, more: &str) -> String {
+    let uses = "uses = [\"m\"]";
+    task("a", "10ms", "job = \"500us\"", uses) + &task("b", "20ms", second, uses) + more
+}
+
+#[test]
+fn a_job_waits_for_a_holder_below_it() {
+    let alone = job(&task("a", "10ms", "job = \"500us\"", ""));
+    let both = section("a", "m", "10us", "") + &section("b", "m", "70us", "");
+    let found = job(&two("", &both));
+    // The section, and the turns to its holder and back.
+    assert!((70_000..76_000).contains(&found.help.0), "{found:?}");
+    assert!(found.done.0 - alone.done.0 >= found.help.0, "{found:?}");
+    let twice = section("a", "m", "10us", "times = 2") + &section("b", "m", "70us", "");
+    assert_eq!(job(&two("", &twice)).help.0, 2 * found.help.0);
+}
+
+#[test]
+fn a_holder_above_needs_help_only_if_its_budget_may_end() {
+    let uses = "uses = [\"m\"]";
+    let sections = section("a", "m", "10us", "") + &section("b", "m", "70us", "");
+    let text = |above: &str| {
+        task("a", "30ms", "job = \"500us\"", uses) + &task("b", "20ms", above, uses) + &sections
+    };
+    assert_eq!(job(&text("job = \"400us\"")).help.0, 0);
+    let may_end = job(&text("replenishments = 2"));
+    assert!(may_end.help.0 >= 4 * 70_000, "{may_end:?}");
+}
+
+#[test]
+fn a_process_without_a_vcpu_holds_it_below_everybody() {
+    let uses = "uses = [\"m\"]";
+    let text = task("a", "10ms", "job = \"500us\"", uses)
+        + &format!("[[process]]\nname = \"b\"\npriority = 60\n{uses}\n")
+        + &section("a", "m", "10us", "");
+    let found = refused(&text);
+    assert!(found.contains("nothing says how long `b` holds the mutex `m`"), "{found}");
+    assert!(job(&(text + &section("b", "m", "70us", ""))).help.0 >= 70_000);
+}
+
+#[test]
+fn every_holder_says_how_long() {
+    let found = refused(&two("", ""));
+    for name in ["a", "b"] {
+        let title = format!(
+            "a job on `on-a` has no bound: nothing says how long `{name}` holds the mutex `m`"
+        );
+        assert!(found.contains(&title), "{found}");
+        assert!(found.contains(&format!("`process = \"{name}\"`, `mutex = \"m\"`")), "{found}");
+    }
+    // Where no job is described, nothing is promised that could be wrong; the plan says so.
+    let uses = "uses = [\"m\"]";
+    let without = plan(&(task("a", "10ms", "", uses) + &task("b", "20ms", "", uses)));
+    assert!(without.holds());
+    assert_eq!(without.unsaid, ["m"]);
+    assert!(plan(&task("a", "10ms", "", uses)).unsaid.is_empty(), "nobody else locks it");
+}
+
+#[test]
+fn what_a_holder_locks_inside_counts_too() {
+    let uses = "uses = [\"m\", \"n\"]";
+    let text = |inside: &str| {
+        task("a", "10ms", "job = \"500us\"", "uses = [\"m\"]")
+            + &task("b", "20ms", "", uses)
+            + &task("c", "40ms", "", "uses = [\"n\"]")
+            + &section("a", "m", "10us", "")
+            + &section("b", "m", "70us", "")
+            + &section("b", "n", "20us", inside)
+    };
+    // What is locked beside the section delays nobody who waits for it.
+    let beside = job(&text("")).help.0;
+    let inside = text("inside = \"m\"");
+    assert!(refused(&inside).contains("how long `c` holds the mutex `n`"));
+    let nested = job(&(inside + &section("c", "n", "300us", ""))).help.0;
+    assert!(nested >= beside + 300_000, "{nested} after {beside}");
+}
+
+#[test]
+fn a_holder_on_a_vcpu_of_its_own_making_is_not_counted() {
+    let both = section("a", "m", "10us", "") + &section("b", "m", "70us", "");
+    let uses = "uses = [\"m\"]";
+    let text = task("a", "10ms", "job = \"500us\"", uses)
+        + &task("b", "20ms", "", &format!("{uses}\nvcpus = 1"))
+        + &both;
+    assert!(refused(&text).contains("`b` may hold the mutex `m` on an I/O VCPU"));
+}
+
+#[test]
+fn help_and_work_fit_one_budget() {
+    let both = section("a", "m", "10us", "") + &section("b", "m", "600us", "");
+    let found = refused(&two("", &both));
+    assert!(found.contains("which its budget does not last for"), "{found}");
+    assert!(found.contains("of it for others that hold its mutexes"), "{found}");
+}

@@ -1,0 +1,90 @@
+//! Devices that nobody serves yet, and which of them the description means.
+
+use crate::served::Place;
+use alloc::vec::Vec;
+use diapason_contract::settings::Expected;
+use diapason_contract::threads::ServiceKind;
+use diapason_usb::Speed;
+use diapason_usb::descriptor::Device;
+use diapason_usb::xhci::DeviceId;
+
+/// A device that nobody serves so far.
+#[derive(Clone, Copy)]
+pub struct Unserved {
+    pub device: DeviceId,
+    pub speed: Speed,
+    pub place: Place,
+    /// The configuration that was read last, or is being read.
+    pub number: u8,
+    /// The key of its serial number, if it was read.
+    pub serial: Option<u64>,
+    /// The serial number is being read, not a configuration.
+    pub asked: bool,
+}
+
+impl Unserved {
+    /// A device whose first configuration was read.
+    pub fn new(device: DeviceId, speed: Speed, place: Place) -> Unserved {
+        Unserved { device, speed, place, number: 0, serial: None, asked: false }
+    }
+}
+
+/// The reason why no service takes a device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unwanted {
+    /// No service is for it.
+    Stranger,
+    /// Its serial number decides, and is the text with this number.
+    Serial(u8),
+}
+
+/// Whether a device is one that the description names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    Yes,
+    /// Another place, or another vendor or product.
+    No,
+    /// Another serial number, or none.
+    OtherSerial,
+    /// Its serial number decides, and is the text with this number.
+    Ask(u8),
+}
+
+/// The devices that the description names.
+pub struct Described(Vec<Expected>);
+
+impl Described {
+    /// The devices of the settings.
+    pub fn new(expected: &[Expected]) -> Described {
+        Described(expected.to_vec())
+    }
+
+    /// Returns whether the description has a device with this serial number.
+    pub fn has_serial(&self, key: u64) -> bool {
+        self.0.iter().any(|it| it.serial == key)
+    }
+
+    /// Judges a device for a service of this kind. A kind of which the description names devices
+    /// serves these; any other kind serves whatever comes up.
+    pub fn judge(
+        &self,
+        kind: Option<ServiceKind>,
+        (connector, route): (u8, u32),
+        about: &Device,
+        serial: Option<u64>,
+    ) -> Match {
+        let mut known = self.0.iter().filter(|it| Some(it.service) == kind).peekable();
+        if known.peek().is_none() {
+            return Match::Yes;
+        }
+        let identity = (about.vendor, about.product);
+        let [_, _, text] = about.texts;
+        match (known.find(|it| it.is(connector, route, identity)), serial) {
+            (None, _) => Match::No,
+            (Some(it), _) if it.serial == 0 => Match::Yes,
+            (Some(it), Some(serial)) if it.serial == serial => Match::Yes,
+            (Some(_), None) if text != 0 => Match::Ask(text),
+            _ => Match::OtherSerial,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Brings drawn systems to the margin of what the planner admits. A system that is refused with
+//! ease shows nothing, and one that is admitted with ease shows little: so a refused one is
+//! loosened until it is admitted, and then tightened as long as it still is.
+
+use crate::systems::drawn::{Budget, Drawn, Interface, Onward, Perch, Queues};
+use diapason_random::Random;
+
+/// Most steps towards a system that is admitted.
+const LOOSENED: u64 = 48;
+/// Steps that are tried from there to the margin.
+const TIGHTENED: u64 = 8;
+
+/// The answer of a planner to a drawn system: nothing, or why it refuses the system.
+pub type Plans<'a> = &'a dyn Fn(&Drawn) -> Option<String>;
+
+/// Returns a system like `drawn` that `refuses` just about admits. Returns `drawn` if none is near.
+pub fn aim(random: &mut Random, drawn: Drawn, refuses: Plans<'_>) -> Drawn {
+    let mut next = drawn.clone();
+    let mut steps = 0;
+    while let Some(why) = refuses(&next) {
+        if steps == LOOSENED {
+            return drawn;
+        }
+        steps += 1;
+        answer(random, &mut next, &why);
+    }
+    for _ in 0..TIGHTENED {
+        let mut tighter = next.clone();
+        tighten(random, &mut tighter);
+        if tighter != next && refuses(&tighter).is_none() {
+            next = tighter;
+        }
+    }
+    next
+}
+
+/// Multiplies by so many eighths; the result is at least 1.
+fn scale(value: u64, eighths: u64) -> u64 {
+    (value * eighths / 8).max(1)
+}
+
+impl Budget {
+    /// Another budget in the same period, at most most of it.
+    fn scale(&mut self, eighths: u64) {
+        self.budget = scale(self.budget, eighths).clamp(1_000, self.period * 6 / 10);
+    }
+}
+
+/// Returns all VCPUs of pipes, outputs and chains.
+fn seats(can: &mut Interface) -> Vec<&mut Budget> {
+    let mut all = vec![&mut can.manage];
+    for pipe in &mut can.pipes {
+        all.push(&mut pipe.server);
+        match &mut pipe.chain {
+            None => {}
+            Some(Onward::Shown(_, shown)) => all.push(shown),
+            Some(Onward::Relayed(_, control, writer)) => all.extend([control, writer]),
+        }
+    }
+    all.extend(can.outputs.iter_mut().map(|output| &mut output.server));
+    all
+}
+
+/// Removes one, if there is any.
+fn drop_one<T>(random: &mut Random, of: &mut Vec<T>) {
+    if !of.is_empty() {
+        of.remove(random.index(of.len()));
+    }
+}
+
+/// Changes what a refusal is about, and now and then something else.
+fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
+    let about = |what: &[&str]| what.iter().any(|part| why.contains(part));
+    if random.one_in(5) {
+        loosen(random, drawn);
+    } else if about(&["take more than half"]) {
+        if random.one_in(3) { lengthen(drawn) } else { enlarge(drawn) }
+    } else if about(&["whole processor", "only after", "is due", "never"]) {
+        lighten(random, drawn);
+    } else if about(&["shares its VCPU"]) {
+        unshare(drawn);
+    } else if drawn.can.is_some() {
+        drawn.can.iter_mut().for_each(|can| loosen_can(random, can));
+    } else {
+        loosen(random, drawn);
+    }
+}
+
+/// Makes every budget larger: switches take a part of each that does not depend on its length.
+fn enlarge(drawn: &mut Drawn) {
+    for task in &mut drawn.tasks {
+        task.spare = (scale(task.spare, 12) + 2).min(task.period - task.work);
+    }
+    owned(drawn, 12);
+    for seat in drawn.can.iter_mut().flat_map(seats) {
+        seat.scale(12);
+    }
+}
+
+/// Doubles budgets with their periods.
+fn lengthen(drawn: &mut Drawn) {
+    let own = drawn.rude.iter_mut().filter_map(|rude| match &mut rude.seat {
+        Perch::Own(server, _) => Some(server),
+        _ => None,
+    });
+    for seat in own.chain(drawn.can.iter_mut().flat_map(seats)) {
+        (seat.budget, seat.period) = (seat.budget * 2, seat.period * 2);
+    }
+}
+
+/// Asks for less of the processor.
+fn lighten(random: &mut Random, drawn: &mut Drawn) {
+    let usb = drawn.can.is_some();
+    match random.below(6) {
+        0 if drawn.tasks.len() > 1 || usb => drop_one(random, &mut drawn.tasks),
+        1 if !drawn.rude.is_empty() => drop_one(random, &mut drawn.rude),
+        2 if !drawn.rude.is_empty() => owned(drawn, 5),
+        3 if usb => drawn.can.iter_mut().for_each(|can| drop_one(random, &mut can.classes)),
+        4 if usb => drawn.can.iter_mut().flat_map(seats).for_each(|seat| seat.scale(6)),
+        _ => drawn.tasks.iter_mut().for_each(|task| {
+            (task.work, task.section) = (scale(task.work, 5), task.section / 2);
+            task.spare = scale(task.spare, 7);
+        }),
+    }
+}
+
+/// Gives everybody a VCPU of its own, or none.
+fn unshare(drawn: &mut Drawn) {
+    let beside = drawn.rude.iter_mut().filter(|rude| rude.seat == Perch::Beside);
+    beside.for_each(|rude| rude.seat = Perch::Background);
+    for pipe in drawn.can.iter_mut().flat_map(|can| &mut can.pipes) {
+        pipe.shares = false;
+    }
+}
+
+fn loosen(random: &mut Random, drawn: &mut Drawn) {
+    match random.below(8) {
+        0 => (drawn.queues, drawn.closed) = (Queues::Periods, false),
+        1 | 2 => drawn.clock_mhz = (drawn.clock_mhz * 4).min(1_000).max(drawn.clock_mhz),
+        3 => lengthen(drawn),
+        4 => unshare(drawn),
+        5 => drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8),
+        6 => lighten(random, drawn),
+        _ => drawn.can.iter_mut().for_each(|can| loosen_can(random, can)),
+    }
+}
+
+fn loosen_can(random: &mut Random, can: &mut Interface) {
+    match random.below(12) {
+        0 => drop_one(random, &mut can.classes),
+        1 if can.pipes.len() > 1 => drop_one(random, &mut can.pipes),
+        2 => drop_one(random, &mut can.outputs),
+        3 => can.tuned = false,
+        4 => can.works = scale(can.works, 5),
+        5 => can.share = (can.share + 8).min(60),
+        6 => can.pipes.iter_mut().for_each(|pipe| {
+            (pipe.takes, pipe.rate) = (pipe.takes.min(pipe.work), 100);
+            pipe.replenishments = 8;
+        }),
+        7 | 8 => can.pipes.iter_mut().for_each(|pipe| {
+            (pipe.work, pipe.takes) = (scale(pipe.work, 5), scale(pipe.takes, 5));
+            pipe.jitter /= 2;
+        }),
+        9 => can.pipes.iter_mut().for_each(|pipe| pipe.shares = false),
+        10 => can.behind_hub = false,
+        _ => seats(can).into_iter().for_each(|seat| seat.scale(13)),
+    }
+}
+
+/// Scales the budgets that programs that misbehave have of their own.
+fn owned(drawn: &mut Drawn, eighths: u64) {
+    for rude in &mut drawn.rude {
+        if let Perch::Own(server, _) = &mut rude.seat {
+            server.scale(eighths);
+        }
+    }
+}
+
+fn tighten(random: &mut Random, drawn: &mut Drawn) {
+    let tasks = drawn.tasks.len();
+    match random.below(8) {
+        0 => owned(drawn, 12),
+        1 | 2 if tasks > 0 => {
+            let task = &mut drawn.tasks[random.index(tasks)];
+            task.work = scale(task.work, 10).min(task.period - task.spare);
+        }
+        3 if tasks > 0 => {
+            let task = &mut drawn.tasks[random.index(tasks)];
+            task.spare = scale(task.spare, 6);
+        }
+        4 => drawn.tasks.iter_mut().for_each(|task| task.replenishments = 2),
+        _ => {
+            if let Some(can) = &mut drawn.can {
+                tighten_can(random, can);
+            }
+        }
+    }
+}
+
+fn tighten_can(random: &mut Random, can: &mut Interface) {
+    match random.below(8) {
+        0 => can.works = scale(can.works, 11),
+        1 => can.share = scale(can.share, 7),
+        2 => can.pipes.iter_mut().for_each(|pipe| {
+            (pipe.work, pipe.takes) = (scale(pipe.work, 10), scale(pipe.takes, 10));
+        }),
+        3 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 4),
+        _ => {
+            let mut seats = seats(can);
+            let place = random.index(seats.len());
+            seats[place].scale(6);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::raw;
+    use super::*;
+
+    /// The sum of all that is promised to tasks.
+    fn load(drawn: &Drawn) -> u64 {
+        drawn.tasks.iter().map(|task| task.work).sum()
+    }
+
+    #[test]
+    fn what_is_refused_is_loosened_until_it_is_admitted() {
+        let why = || String::from("more than the whole processor");
+        let refuses = |drawn: &Drawn| (load(drawn) >= 1_000).then(why);
+        let refused = |drawn: &Drawn| refuses(drawn).is_some() && drawn.can.is_none();
+        let drawn = (0..).map(|number| raw(4, number)).filter(refused);
+        let mut tight = 0;
+        for (number, drawn) in (0..).zip(drawn.take(50)) {
+            let aimed = aim(&mut Random::stream(4, number), drawn, &refuses);
+            assert_eq!(refuses(&aimed), None, "{aimed:?}");
+            tight += usize::from(load(&aimed) > 700);
+        }
+        assert!(tight > 25, "{tight} of 50 are near the margin");
+    }
+
+    #[test]
+    fn what_nobody_admits_stays_as_it_is() {
+        let drawn = raw(4, 7);
+        assert_eq!(aim(&mut Random::new(1), drawn.clone(), &|_| Some(String::new())), drawn);
+    }
+}

@@ -1,0 +1,161 @@
+//! Draws an interface with its pipes and chains, and the devices beside it.
+
+use super::spread;
+use crate::systems::drawn::{
+    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, TRAFFIC, TURNS,
+};
+use diapason_random::Random;
+
+/// Draws an interface with everything that its server serves.
+pub fn interface(random: &mut Random) -> Interface {
+    let mut channels = vec![0, 1, 2, 3, 4];
+    let count = if random.one_in(3) { 5 } else { random.between(1, 5) };
+    while channels.len() > count as usize {
+        channels.remove(random.index(channels.len()));
+    }
+    let lies = random.one_in(8);
+    let tuned = random.one_in(10);
+    // Without one pipe from the device nothing asks it for acknowledgements.
+    let written = if random.one_in(3) { random.below(channels.len() as u64) } else { 0 };
+    let outputs = (0..written).filter_map(|_| channels.pop()).map(|it| output(random, it));
+    let outputs: Vec<DrawnOutput> = outputs.collect();
+    // A tuned pipe of a channel asks for what the channel's own pipe says.
+    let mut pipes: Vec<DrawnPipe> =
+        channels.iter().map(|channel| pipe(random, *channel, lies && !tuned)).collect();
+    if random.one_in(3) && !tuned {
+        chains(random, &mut pipes, &outputs);
+    }
+    let classes = if random.one_in(3) { classes(random) } else { Vec::new() };
+    let manage = Budget {
+        budget: 1_000 * spread(random, 10, 400),
+        period: 1_000 * random.pick(&[1_000, 2_500, 5_000, 10_000]),
+    };
+    Interface {
+        manage,
+        share: random.between(3, 45),
+        works: spread(random, 2, 100),
+        pipes,
+        behind_hub: random.one_in(12),
+        outputs,
+        classes,
+        tuned,
+    }
+}
+
+/// Lets some of the pipes begin a chain. There is at most one of each kind, as their programs name
+/// what they hand over by.
+fn chains(random: &mut Random, pipes: &mut [DrawnPipe], outputs: &[DrawnOutput]) {
+    let mut seat = |periods: &[u64]| {
+        let period = 1_000 * random.pick(periods);
+        let budget = (1_000 * spread(random, 40, 1_000)).min(period / 2);
+        Budget { budget, period }
+    };
+    let [control, writer] = [(); 2].map(|()| seat(&[1_000, 2_500, 2_500, 5_000, 10_000]));
+    let shown = seat(&[2_500, 5_000, 10_000, 20_000, 40_000]);
+    let every = random.pick(&[5_000, 10_000, 20_000, 50_000]);
+    let read: Vec<u64> = pipes.iter().map(|pipe| pipe.channel).collect();
+    let mut first = pipes.iter_mut();
+    if let (Some(pipe), true) = (first.next(), random.one_in(2)) {
+        pipe.chain = Some(Onward::Shown(every, shown));
+    }
+    let taken = outputs.iter().map(|output| output.channel).chain(read).collect::<Vec<u64>>();
+    let free = (0..5).find(|channel| !taken.contains(channel));
+    if let (Some(to), Some(pipe), true) = (free, first.next(), random.one_in(2)) {
+        pipe.chain = Some(Onward::Relayed(to, control, writer));
+    }
+    pipes.iter_mut().for_each(|pipe| pipe.shares &= pipe.chain.is_none());
+}
+
+/// A writer that fills its pipe about as often as the receiver on the bus empties it.
+fn output(random: &mut Random, channel: u64) -> DrawnOutput {
+    let rate = spread(random, 100, TURNS);
+    let burst = spread(random, 1, 128);
+    let period = (burst * 1_000_000 / rate).clamp(1_000, 100_000);
+    let budget = spread(random, 30 + 4 * burst, period / 2);
+    DrawnOutput {
+        channel,
+        rate,
+        burst,
+        server: Budget { budget: 1_000 * budget, period: 1_000 * period },
+        replenishments: random.pick(&[2, 4, 8]),
+    }
+}
+
+fn classes(random: &mut Random) -> Vec<Gadget> {
+    let all = [
+        Gadget::Sensor,
+        Gadget::Keyboard,
+        Gadget::Disk(spread(random, 10, 3_000)),
+        Gadget::Camera(spread(random, 5, 200)),
+        Gadget::Network(spread(random, 5, 200)),
+    ];
+    all.into_iter().filter(|_| random.one_in(2)).collect()
+}
+
+fn pipe(random: &mut Random, channel: u64, lies: bool) -> DrawnPipe {
+    let work = spread(random, 300, 12_000);
+    let takes = match random.below(6) {
+        0 if lies => work * random.between(2, 100),
+        1 => work / 2,
+        _ => work,
+    };
+    let rate = if lies && random.one_in(4) { random.between(1, 99) } else { 100 };
+    let period = 1_000 * random.pick(&[200, 500, 1_000, 2_500, 2_500, 5_000, 10_000, 20_000]);
+    // The time that the messages of a period take, and a part or a multiple of it.
+    let load = TRAFFIC[channel as usize] * work * (period / 1_000) / 1_000_000;
+    let factor = spread(random, 80, 1_600);
+    let budget = (load * factor / 100).clamp(1_000, period * 6 / 10);
+    DrawnPipe {
+        channel,
+        rate,
+        work,
+        takes,
+        server: Budget { budget, period },
+        replenishments: random.pick(&[2, 4, 8, 8, 8]),
+        shares: random.one_in(8),
+        jitter: if random.one_in(4) { spread(random, 1, 5_000) } else { 0 },
+        chain: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the interfaces of many for which something is true.
+    fn share(of: impl Fn(&Interface) -> bool) -> usize {
+        (0..1_000).filter(|n| of(&interface(&mut Random::stream(7, *n)))).count()
+    }
+
+    #[test]
+    fn every_part_is_drawn() {
+        let chain = |it: &Interface, wanted: fn(&Onward) -> bool| {
+            it.pipes.iter().filter_map(|pipe| pipe.chain.as_ref()).any(wanted)
+        };
+        assert!(share(|it| chain(it, |onward| matches!(onward, Onward::Shown(..)))) > 30);
+        assert!(share(|it| chain(it, |onward| matches!(onward, Onward::Relayed(..)))) > 30);
+        assert!(share(|it| !it.outputs.is_empty()) > 100);
+        assert!(share(|it| it.tuned) > 30);
+        let class = |it: &Interface, wanted: fn(&Gadget) -> bool| it.classes.iter().any(wanted);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Camera(_)))) > 100);
+        assert!(share(|it| class(it, |gadget| matches!(gadget, Gadget::Network(_)))) > 100);
+    }
+
+    #[test]
+    fn no_channel_is_read_and_written() {
+        for number in 0..1_000 {
+            let drawn = interface(&mut Random::stream(7, number));
+            let relayed = drawn.pipes.iter().filter_map(|pipe| match pipe.chain {
+                Some(Onward::Relayed(to, ..)) => Some(to),
+                _ => None,
+            });
+            let written = drawn.outputs.iter().map(|output| output.channel).chain(relayed);
+            let mut all: Vec<u64> =
+                drawn.pipes.iter().map(|pipe| pipe.channel).chain(written).collect();
+            let count = all.len();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), count, "{drawn:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Draws systems: every part of a description that can matter to a promise, down to the smallest
+//! that is legal.
+
+mod aim;
+mod can;
+mod rude;
+
+use super::drawn::{Drawn, DrawnTask, Queues};
+use diapason_random::Random;
+
+/// Periods of tasks, in microseconds.
+const PERIODS: [u64; 12] =
+    [500, 1_000, 1_250, 2_000, 2_500, 4_000, 5_000, 7_000, 10_000, 20_000, 40_000, 100_000];
+/// Clocks, in MHz; the first one is QEMU's.
+const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
+
+/// The system number `number` of a campaign. Of four, three are at the margin of what `refuses`
+/// admits; the fourth is as chance has it, so that refusals are seen, too.
+#[must_use]
+pub fn system(seed: u64, number: u64, refuses: aim::Plans<'_>) -> Drawn {
+    let drawn = raw(seed, number);
+    if number % 4 == 3 {
+        return drawn;
+    }
+    aim::aim(&mut Random::stream(!seed, number), drawn, refuses)
+}
+
+/// The system number `number` of a campaign, as chance has it.
+#[must_use]
+pub fn raw(seed: u64, number: u64) -> Drawn {
+    let mut random = Random::stream(seed, number);
+    let random = &mut random;
+    let clock_mhz = random.pick(&CLOCKS);
+    let mut drawn = Drawn {
+        clock_mhz,
+        queues: Queues::Periods,
+        closed: random.one_in(10),
+        tasks: Vec::new(),
+        can: None,
+        rude: Vec::new(),
+        drift_ppm: 0,
+        faults: random.one_in(4),
+    };
+    let family = random.below(4);
+    if family != 1 {
+        let tasks = random.below(if family == 0 { 12 } else { 4 });
+        let locks = random.one_in(3);
+        drawn.tasks = (0..tasks).map(|_| task(random, tasks, locks, clock_mhz)).collect();
+    }
+    if family != 0 {
+        drawn.can = Some(can::interface(random));
+        if random.one_in(3) {
+            drawn.drift_ppm = random.between(0, 400) as i64 - 200;
+        }
+    }
+    if random.below(3) > 0 {
+        let seats = random.between(1, 3);
+        drawn.rude = (0..seats).map(|_| rude::seat(random)).collect();
+    }
+    let mains = drawn.tasks.len() + drawn.can.as_ref().map_or(0, |can| can.pipes.len());
+    if drawn.tasks.is_empty() && drawn.can.is_none() {
+        drawn.tasks.push(task(random, 1, false, clock_mhz));
+    }
+    drawn.queues = match random.below(4) {
+        0 => Queues::Deadlines,
+        1 => Queues::First(random.between(1, mains.max(1) as u64) as usize),
+        _ => Queues::Periods,
+    };
+    drawn
+}
+
+/// A number whose logarithm is spread evenly: as many small ones as large ones.
+fn spread(random: &mut Random, low: u64, high: u64) -> u64 {
+    let (low, high) = (low.max(1), high.max(low.max(1)));
+    let doublings = u64::from((high / low).max(1).ilog2());
+    let from = low << random.between(0, doublings);
+    random.between(from, (from * 2).min(high).max(from)).clamp(low, high)
+}
+
+fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> DrawnTask {
+    let period = random.pick(&PERIODS);
+    let most = (period * 1_200 / 1_000 / count.max(1)).min(period * 9 / 10).max(6);
+    let work = spread(random, 5, most);
+    let section = if locks && random.one_in(2) { random.between(1, work) } else { 0 };
+    // Its calls and switches take longer on a slow processor.
+    let spare = spread(random, 6, work.clamp(20, 400)) * (1_000 / clock_mhz).max(1);
+    let spare = spare.min(period - work);
+    let replenishments = random.pick(&[2, 2, 4, 8, 8]);
+    DrawnTask { period, phase: random.below(period), work, section, spare, replenishments }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::description;
+    use super::*;
+
+    /// A description that the reader refuses proves nothing: nearly all must get to the planner.
+    #[test]
+    fn what_is_drawn_is_a_description() {
+        let (mut read, mut wrong) = (0, Vec::new());
+        for number in 0..300 {
+            let text = description(&raw(5, number), "drawn");
+            match diapason_system::parse("drawn", &text) {
+                Ok(_) => read += 1,
+                Err(why) => wrong.push(why.plain()),
+            }
+        }
+        assert!(read >= 270, "{read} of 300 are read: {}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_number_draws_the_same_again_and_neighbours_differ() {
+        assert_eq!(raw(1, 7), raw(1, 7));
+        assert_ne!(raw(1, 7), raw(1, 8));
+        assert_ne!(raw(1, 7), raw(2, 7));
+    }
+
+    #[test]
+    fn small_numbers_are_as_likely_as_large_ones() {
+        let mut random = Random::new(3);
+        let all: Vec<u64> = (0..1_000).map(|_| spread(&mut random, 10, 10_000)).collect();
+        assert!(all.iter().all(|n| (10..=10_000).contains(n)));
+        let small = all.iter().filter(|n| **n < 320).count();
+        assert!((350..650).contains(&small), "{small}");
+    }
+}

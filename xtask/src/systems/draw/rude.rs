@@ -1,0 +1,56 @@
+//! Draws programs that misbehave, and their seats.
+
+use super::{PERIODS, spread};
+use crate::systems::drawn::{Budget, Perch, Rude, STORM};
+use diapason_random::Random;
+
+/// Priorities of programs that misbehave: below, among and above those of the others.
+const PRIORITIES: [u64; 6] = [0, 1, 10, 29, 31, 60];
+
+/// Draws a program that misbehaves, with its place and priority.
+pub fn seat(random: &mut Random) -> Rude {
+    let period = spread(random, 500, 40_000);
+    let seat = match random.below(8) {
+        0 | 1 => Perch::Background,
+        2 => Perch::Beside,
+        _ => {
+            let budget = spread(random, 5, period / 2);
+            let server = Budget { budget: budget * 1_000, period: period * 1_000 };
+            Perch::Own(server, random.pick(&[2, 4, 8]))
+        }
+    };
+    Rude { arguments: behaviour(random), seat, priority: random.pick(&PRIORITIES) }
+}
+
+/// Returns one of the behaviours that the README of `rude` lists, or the storm.
+fn behaviour(random: &mut Random) -> [u64; 4] {
+    let how = random.below(STORM + 1);
+    let [a, b, c] = match how {
+        1 => [random.between(1, 64), spread(random, 200, 5_000), spread(random, 500, 5_000)],
+        2 => [random.between(1, 64), random.pick(&PERIODS), random.between(1, 50)],
+        3 => [random.pick(&PERIODS), random.between(1, 4), spread(random, 1, 400_000)],
+        4 => [spread(random, 50, 10_000), 0, 0],
+        5 => [random.between(2, 1_024), spread(random, 10, 5_000), 0],
+        6 => [random.between(1, 16), spread(random, 100, 50_000), 0],
+        7 => [random.between(1, 31), spread(random, 500, 20_000), 0],
+        8 => [spread(random, 1, 1_000), spread(random, 1, 100), 0],
+        9 => [spread(random, 1, 2_000), spread(random, 10, 5_000), 0],
+        10 | 11 => [spread(random, 1, 5_000), 0, 0],
+        12 => [random.between(1, 31), spread(random, 100, 50_000), random.below(5)],
+        STORM => [random.below(1 << 32), 0, 0],
+        _ => [0, 0, 0],
+    };
+    [how, a, b, c]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_behaviour_takes_a_seat() {
+        let mut random = Random::new(1);
+        let all: Vec<u64> = (0..500).map(|_| seat(&mut random).arguments[0]).collect();
+        assert!((0..=STORM).all(|how| all.contains(&how)));
+    }
+}

@@ -1,0 +1,261 @@
+//! The interface, its server, the pipes from and to it, and their chains.
+
+use super::classes::{client, granted, interval, word};
+use super::{quoted, vcpu, work};
+use crate::systems::drawn::{Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, TRAFFIC};
+use std::fmt::Write;
+
+/// The names of the Main VCPUs, in the order of the text.
+pub fn mains(can: &Interface) -> Vec<String> {
+    let mut names = vec![String::from("usb-manage")];
+    let mut seats: Vec<String> = can.pipes.iter().map(|pipe| seat(can, pipe)).collect();
+    seats.dedup();
+    names.extend(seats);
+    names.extend(writers(can));
+    if can.pipes.iter().any(|pipe| matches!(pipe.chain, Some(Onward::Shown(..)))) {
+        names.push(String::from("shows"));
+    }
+    names.extend(relay(can).map(|_| String::from("controls")));
+    names.extend(can.classes.iter().map(|class| format!("use-{}", word(*class))));
+    if can.tuned {
+        names.extend(["usb-tune", "hostile-main"].map(String::from));
+    }
+    names
+}
+
+/// The pipe that is passed on to a channel, and that channel.
+fn relay(can: &Interface) -> Option<(&DrawnPipe, u64)> {
+    can.pipes.iter().find_map(|pipe| match pipe.chain {
+        Some(Onward::Relayed(to, ..)) => Some((pipe, to)),
+        _ => None,
+    })
+}
+
+/// Returns the names of the VCPUs of writers.
+fn writers(can: &Interface) -> impl Iterator<Item = String> {
+    let outputs = can.outputs.iter().map(|output| output.channel);
+    let all = outputs.chain(relay(can).map(|(_, to)| to));
+    all.map(|channel| format!("write-{channel}"))
+}
+
+/// Writes the server with the interface, and everything that it serves.
+pub fn interface(can: &Interface) -> String {
+    let mut text = server(can);
+    text += &vcpu("usb-manage", can.manage, "");
+    text += &halves(can);
+    for name in ["usbd.receive", "usbd.manage"] {
+        text += &work(name, can.works * 1_000);
+    }
+    let takes = can.pipes.iter().map(|pipe| pipe.takes).max().unwrap_or_default();
+    text += &if takes > 0 { work("can.message", takes) } else { String::new() };
+    text += "\n[[segment]]\nname = \"usb-rings\"\nsize = \"512K\"\ndma = true\n";
+    text += "\n[[segment]]\nname = \"usb-buffers\"\nsize = \"32K\"\ndma = true\n";
+    text += if can.behind_hub {
+        "\n[[usb]]\nname = \"hub\"\non = \"xhci\"\nport = 1\nmodel = \"hub\"\n\
+         \n[[usb]]\nname = \"interface\"\nbehind = \"hub\"\nport = 1\nmodel = \"usb-can\"\n"
+    } else {
+        "\n[[usb]]\nname = \"interface\"\non = \"xhci\"\nport = 1\nmodel = \"usb-can\"\n"
+    };
+    let written: Vec<String> = writers(can).map(|name| name.replace("write-", "can")).collect();
+    if !written.is_empty() {
+        let _ = writeln!(text, "receivers = [{}]", quoted(&written));
+    }
+    can.pipes.iter().for_each(|pipe| text += &reader(can, pipe));
+    can.outputs.iter().for_each(|output| text += &writer(output));
+    can.pipes.iter().for_each(|pipe| text += &chain(pipe));
+    for (number, class) in can.classes.iter().enumerate() {
+        text += &client(*class, number + 2);
+    }
+    text + if can.tuned { TUNED } else { "" }
+}
+
+/// The process of the server, and the controller that it drives.
+fn server(can: &Interface) -> String {
+    let messages = 2 + can.classes.len();
+    let asked = |class: &&Gadget| matches!(class, Gadget::Disk(_) | Gadget::Network(_));
+    let sends = writers(can).count() > 0;
+    let more = can.classes.iter().filter(asked).count() + usize::from(sends);
+    let threads = messages + 2 * usize::from(can.tuned) + more + 1;
+    let events = messages + usize::from(sends) + usize::from(can.tuned);
+    let classes: String = can.classes.iter().map(|class| granted(*class)).collect();
+    let sends = if sends { ", \"usb-send\"" } else { "" };
+    let tunes = if can.tuned { ", \"usb-tune\"" } else { "" };
+    let mut text = format!(
+        "\n[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"512K\"\n\
+         stack = \"72K\"\nthreads = {threads}\nsemaphores = 2\nevents = {events}\nuses = [\
+         \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{sends}{classes}{tunes}]\n"
+    );
+    if !can.classes.is_empty() || can.behind_hub {
+        text += &settings(can);
+    }
+    let intervals = can.classes.iter().map(|class| format!(", \"{}\"", interval(*class)));
+    let intervals: String = intervals.collect();
+    text + &format!(
+        "\n[[device]]\nname = \"xhci\"\npci = \"0c0330\"\nsize = \"16K\"\nirqs = {messages}\n\
+         interval = [\"1990us\", \"990us\"{intervals}]\n"
+    )
+}
+
+/// The classes that the server serves, in the order of its messages.
+fn settings(can: &Interface) -> String {
+    let (before, after): (Vec<Gadget>, Vec<Gadget>) =
+        can.classes.iter().partition(|class| !matches!(class, Gadget::Network(_)));
+    let name = |class: Gadget| format!("{}s", word(class));
+    let hubs = can.behind_hub.then(|| String::from("hubs"));
+    let first = [String::from("can")].into_iter().chain(before.into_iter().map(name));
+    let all: Vec<String> = first.chain(hubs).chain(after.into_iter().map(name)).collect();
+    format!("\n[process.settings]\nserves = [{}]\n", quoted(&all))
+}
+
+/// The VCPUs of the bottom halves of the interface.
+fn halves(can: &Interface) -> String {
+    let mut served: Vec<String> = can.pipes.iter().map(|pipe| seat(can, pipe)).collect();
+    served.extend(writers(can));
+    if can.tuned || served.is_empty() {
+        served.push(String::from("usb-manage"));
+    }
+    served.sort_unstable();
+    served.dedup();
+    let served = quoted(&served);
+    let mut text = format!(
+        "\n[[vcpu]]\nname = \"usb-receive\"\nkind = \"io\"\nutilization = \"{}%\"\n\
+         interval = \"990us\"\nserves = [{served}]\n",
+        can.share
+    );
+    if writers(can).count() > 0 {
+        // It is woken by what is written, and by the end of its rest.
+        let _ = write!(
+            text,
+            "\n[[vcpu]]\nname = \"usb-send\"\nkind = \"io\"\nutilization = \"{}%\"\n\
+             interval = \"990us\"\nwakes = 2\nserves = [{served}]\n",
+            (can.share / 4).max(1)
+        );
+        text += &work("usbd.send", can.works * 1_000);
+    }
+    text
+}
+
+/// Returns the name of the VCPU of a pipe's reader.
+fn seat(can: &Interface, pipe: &DrawnPipe) -> String {
+    let before = can.pipes.iter().take_while(|other| *other != pipe);
+    let owns = |other: &&DrawnPipe| !other.shares && other.chain.is_none();
+    let owner = if pipe.shares { before.filter(owns).last() } else { None };
+    format!("read-{}", owner.unwrap_or(pipe).channel)
+}
+
+fn rate(pipe: &DrawnPipe) -> u64 {
+    (TRAFFIC[pipe.channel as usize] * pipe.rate / 100).max(1)
+}
+
+fn reader(can: &Interface, pipe: &DrawnPipe) -> String {
+    let DrawnPipe { channel, work, jitter, .. } = pipe;
+    let (rate, seat) = (rate(pipe), seat(can, pipe));
+    let jitter = if *jitter > 0 { format!("jitter = \"{jitter}us\"\n") } else { String::new() };
+    let (program, how) = match pipe.chain {
+        None => ("can-reader", 0),
+        Some(Onward::Shown(..)) => ("gateway-in", 1),
+        Some(Onward::Relayed(..)) => ("gateway-in", 0),
+    };
+    let mut text = format!(
+        "\n[[pipe]]\nname = \"pipe-{channel}\"\nfrom = \"interface\"\nchannel = {channel}\n\
+         reader = \"reader-{channel}\"\nrate = {rate}\nburst = 4\nwork = \"{work}ns\"\n{jitter}\
+         \n[[process]]\nname = \"reader-{channel}\"\nprogram = \"{program}\"\npriority = 30\n\
+         vcpu = \"{seat}\"\narguments = [{channel}, 0, {how}]\n"
+    );
+    if seat == format!("read-{channel}") {
+        let rest = format!("replenishments = {}\n", pipe.replenishments);
+        text += &vcpu(&seat, pipe.server, &rest);
+    }
+    text
+}
+
+/// A pipe to a channel, with the VCPU of its writer.
+fn pipe_to(channel: u64, (rate, burst): (u64, u64), server: Budget, list: u64) -> String {
+    let seat = vcpu(&format!("write-{channel}"), server, &format!("replenishments = {list}\n"));
+    format!(
+        "\n[[pipe]]\nname = \"out-{channel}\"\nto = \"interface\"\nchannel = {channel}\n\
+         writer = \"writer-{channel}\"\nrate = {rate}\nburst = {burst}\n{seat}"
+    )
+}
+
+fn writer(output: &DrawnOutput) -> String {
+    let DrawnOutput { channel, rate, burst, server, replenishments } = output;
+    // So often the pipe may be filled.
+    let every = (burst * 1_000_000).div_ceil(*rate);
+    format!(
+        "{}\n[[process]]\nname = \"writer-{channel}\"\nprogram = \"can-writer\"\npriority = 30\n\
+         vcpu = \"write-{channel}\"\nstack = \"32K\"\narguments = [{channel}, 0, {every}]\n",
+        pipe_to(*channel, (*rate, *burst), *server, *replenishments)
+    )
+}
+
+/// The threads behind the reader of a pipe.
+fn chain(pipe: &DrawnPipe) -> String {
+    let from = pipe.channel;
+    match pipe.chain {
+        None => String::new(),
+        Some(Onward::Shown(every, server)) => format!(
+            "\n[[chain]]\nname = \"panel\"\nfrom = \"pipe-{from}\"\n\
+             \n[[chain.link]]\nprocess = \"display\"\nby = \"newest\"\nevery = \"{every}us\"\n\
+             work = \"25us\"\n\n[[segment]]\nname = \"newest\"\nsize = \"4K\"\n\
+             \n[[process]]\nname = \"display\"\nprogram = \"gateway-display\"\npriority = 30\n\
+             vcpu = \"shows\"\narguments = [{every}, 0]\n{}{}",
+            vcpu("shows", server, ""),
+            work("gateway.display", 2_000)
+        ),
+        Some(Onward::Relayed(to, control, writer)) => format!(
+            "\n[[chain]]\nname = \"gateway\"\nfrom = \"pipe-{from}\"\nto = \"out-{to}\"\n\
+             \n[[chain.link]]\nprocess = \"control\"\nby = \"readings\"\nwork = \"25us\"\n\
+             \n[[chain.link]]\nprocess = \"writer-{to}\"\nby = \"commands\"\nwork = \"5us\"\n\
+             \n[[mailbox]]\nname = \"readings\"\nmessages = 64\n\
+             \n[[mailbox]]\nname = \"commands\"\nmessages = 64\n\
+             \n[[process]]\nname = \"control\"\nprogram = \"gateway-control\"\npriority = 30\n\
+             vcpu = \"controls\"\n{}{}{}\
+             \n[[process]]\nname = \"writer-{to}\"\nprogram = \"gateway-out\"\npriority = 30\n\
+             vcpu = \"write-{to}\"\nstack = \"64K\"\narguments = [{to}, 0]\n",
+            vcpu("controls", control, ""),
+            work("gateway.control", 2_000),
+            pipe_to(to, (rate(pipe), 32), writer, 8)
+        ),
+    }
+}
+
+/// A place for a pipe, and a program that asks nonsense of the server without end.
+const TUNED: &str = r#"
+[[vcpu]]
+name = "usb-tune"
+budget = "500us"
+period = "10ms"
+
+[[work]]
+name = "usbd.tune"
+worst = "40us"
+
+[[work]]
+name = "tuned.message"
+worst = "3us"
+
+[[tpipe]]
+name = "hostile-pipe"
+from = "interface"
+reader = "hostile"
+channels = [0, 1, 2, 3, 4]
+rate = 400
+burst = 4
+budget = "200us"
+period = "10ms"
+
+[[process]]
+name = "hostile"
+program = "tuned-hostile"
+priority = 30
+vcpu = "hostile-main"
+threads = 2
+stack = "32K"
+arguments = [0, 1]
+
+[[vcpu]]
+name = "hostile-main"
+budget = "50us"
+period = "10ms"
+"#;

@@ -1,0 +1,96 @@
+//! Devices beside the interface, each with its service and its client.
+
+use super::{quoted, vcpu, work};
+use crate::systems::drawn::{Budget, Gadget};
+
+/// Returns the word in the names of a class.
+pub const fn word(class: Gadget) -> &'static str {
+    match class {
+        Gadget::Sensor => "sensor",
+        Gadget::Keyboard => "keyboard",
+        Gadget::Disk(_) => "disk",
+        Gadget::Camera(_) => "camera",
+        Gadget::Network(_) => "network",
+    }
+}
+
+/// Returns the objects that the service shares with its client.
+const fn shared(class: Gadget) -> &'static [&'static str] {
+    match class {
+        Gadget::Sensor => &["sensor", "sensor.ready"],
+        Gadget::Keyboard => &["keyboard", "keyboard.ready"],
+        Gadget::Disk(_) => &["disk.asks", "disk.answers", "disk.data", "disk.ask", "disk.ready"],
+        Gadget::Camera(_) => &["camera", "camera.back", "camera.data", "camera.ready"],
+        Gadget::Network(_) => {
+            &["network.asks", "network.news", "network.data", "network.ask", "network.ready"]
+        }
+    }
+}
+
+/// Returns the names that the server is granted for a class.
+pub fn granted(class: Gadget) -> String {
+    format!(", \"usb-{}\", {}", word(class), quoted(shared(class)))
+}
+
+/// Returns the distance of the messages of a service.
+pub const fn interval(class: Gadget) -> &'static str {
+    match class {
+        Gadget::Sensor | Gadget::Keyboard => "990us",
+        Gadget::Camera(_) => "490us",
+        Gadget::Disk(_) | Gadget::Network(_) => "120us",
+    }
+}
+
+/// Returns the size of a segment, and whether it is for devices, too; of a semaphore nothing.
+fn size(name: &str) -> Option<(&'static str, bool)> {
+    Some(match name {
+        "sensor" => ("36K", false),
+        "disk.data" => ("128K", true),
+        "camera" => ("12K", false),
+        "camera.back" => ("8K", false),
+        "camera.data" => ("256K", true),
+        "network.data" => ("64K", true),
+        "keyboard" | "disk.asks" | "disk.answers" | "network.asks" | "network.news" => {
+            ("4K", false)
+        }
+        _ => return None,
+    })
+}
+
+fn object(name: &str) -> String {
+    match size(name) {
+        Some((size, dma)) => {
+            let dma = if dma { "dma = true\n" } else { "" };
+            format!("\n[[segment]]\nname = \"{name}\"\nsize = \"{size}\"\n{dma}")
+        }
+        None => format!("\n[[semaphore]]\nname = \"{name}\"\nkind = \"counting\"\n"),
+    }
+}
+
+/// Returns a device of a class at this port, the bottom half of its service, and its client.
+pub fn client(class: Gadget, port: usize) -> String {
+    let name = word(class);
+    let (share, every, (budget, period), program, arguments) = match class {
+        Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
+        Gadget::Keyboard => ("2%", "990us", (200_000, 20_000_000), "key-reader", "[0]"),
+        Gadget::Disk(_) => ("10%", "60us", (1_300_000, 10_000_000), "disk-check", "[16]"),
+        Gadget::Camera(_) => ("10%", "240us", (500_000, 2_000_000), "camera-check", "[0]"),
+        Gadget::Network(_) => ("20%", "40us", (200_000, 500_000), "net-echo", "[0, 500]"),
+    };
+    let micros = match class {
+        Gadget::Disk(micros) | Gadget::Camera(micros) | Gadget::Network(micros) => micros,
+        Gadget::Sensor | Gadget::Keyboard => 20,
+    };
+    let uses = quoted(shared(class));
+    let objects: String = shared(class).iter().map(|name| object(name)).collect();
+    let half = work(&format!("usbd.{name}"), micros * 1_000);
+    let seat = vcpu(&format!("use-{name}"), Budget { budget, period }, "replenishments = 4\n");
+    format!(
+        "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n\
+         {half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\
+         interval = \"{every}\"\nserves = [\"use-{name}\"]\n\
+         \n[[process]]\nname = \"{name}-user\"\nprogram = \"{program}\"\npriority = 20\n\
+         stack = \"40K\"\nvcpu = \"use-{name}\"\nuses = [{uses}]\narguments = {arguments}\n\
+         {seat}{objects}"
+    )
+}

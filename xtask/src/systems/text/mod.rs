@@ -1,0 +1,123 @@
+//! A drawn system as a description.
+
+mod can;
+mod classes;
+mod rude;
+
+use super::drawn::{Budget, Drawn, DrawnTask, Queues, STORM};
+
+/// Writes what every description has in common, and all parts after it.
+#[must_use]
+pub fn description(drawn: &Drawn, name: &str) -> String {
+    let mut text = format!(
+        "[system]\nname = \"{name}\"\nmemory = \"64M\"\nclock = \"{}MHz\"\n",
+        drawn.clock_mhz
+    );
+    text += &scheduling(drawn);
+    if drawn.tasks.iter().any(|task| task.section > 0) || behaves(drawn, CLING) {
+        text += "\n[[semaphore]]\nname = \"shared\"\n";
+    }
+    text += &rude::shared(drawn);
+    for (number, one) in drawn.tasks.iter().enumerate() {
+        text += &task(number, one);
+        if one.section > 0 {
+            text += &section(&format!("task-{number}"), one.section, drawn);
+        }
+    }
+    if let Some(one) = &drawn.can {
+        text += &can::interface(one);
+    }
+    for (number, one) in drawn.rude.iter().enumerate() {
+        text += &rude::seat(drawn, number, one);
+        if one.arguments[0] == CLING {
+            text += &section(&format!("rude-{number}"), one.arguments[1], drawn);
+        }
+    }
+    text
+}
+
+/// Behaviours of `rude` that need something declared.
+const GREEDY: u64 = 3;
+const POST: u64 = 5;
+const FALL: u64 = 6;
+const CHURN: u64 = 7;
+const CLING: u64 = 9;
+const REOPEN: u64 = 10;
+const BEG: u64 = 11;
+const CROWD: u64 = 12;
+
+fn behaves(drawn: &Drawn, how: u64) -> bool {
+    drawn.rude.iter().any(|rude| rude.arguments[0] == how)
+}
+
+/// Returns whether a program faults, so that somebody must restart it.
+fn faults(drawn: &Drawn) -> bool {
+    [FALL, CROWD, STORM].into_iter().any(|how| behaves(drawn, how))
+}
+
+/// The names of all Main VCPUs, in the order of the text.
+fn mains(drawn: &Drawn) -> Vec<String> {
+    let mut names = Vec::new();
+    if faults(drawn) {
+        names.push(String::from("watch"));
+    }
+    names.extend((0..drawn.tasks.len()).map(|number| format!("run-{number}")));
+    names.extend(drawn.can.iter().flat_map(can::mains));
+    names.extend(rude::mains(drawn));
+    names
+}
+
+fn scheduling(drawn: &Drawn) -> String {
+    let queues = match drawn.queues {
+        Queues::Periods => String::new(),
+        Queues::Deadlines => String::from("dynamic = \"all\"\n"),
+        Queues::First(count) => {
+            let names: Vec<String> = mains(drawn).into_iter().take(count).collect();
+            format!("dynamic = [[{}]]\n", quoted(&names))
+        }
+    };
+    let test = if drawn.closed { "admission = \"closed\"\n" } else { "" };
+    if queues.is_empty() && test.is_empty() {
+        return String::new();
+    }
+    format!("\n[scheduling]\n{queues}{test}")
+}
+
+/// Returns the names as the elements of a list.
+fn quoted<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{}\"", name.as_ref())).collect();
+    names.join(", ")
+}
+
+fn vcpu(name: &str, server: Budget, rest: &str) -> String {
+    format!(
+        "\n[[vcpu]]\nname = \"{name}\"\nbudget = \"{}ns\"\nperiod = \"{}ns\"\n{rest}",
+        server.budget, server.period
+    )
+}
+
+fn task(number: usize, task: &DrawnTask) -> String {
+    let DrawnTask { period, phase, work, section, spare, replenishments } = task;
+    let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
+    let server = Budget { budget: (work + spare) * 1_000, period: period * 1_000 };
+    let job = work + spare - spare / 4;
+    let rest = format!("job = \"{job}us\"\nreplenishments = {replenishments}\n");
+    format!(
+        "\n[[process]]\nname = \"task-{number}\"\nprogram = \"task\"\npriority = 30\n\
+         vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}",
+        vcpu(&format!("run-{number}"), server, &rest)
+    )
+}
+
+/// How long a process holds the mutex at most if it works for so many microseconds meanwhile.
+fn section(process: &str, work: u64, drawn: &Drawn) -> String {
+    let calls = 4 * (1_000 / drawn.clock_mhz).max(1);
+    format!(
+        "\n[[section]]\nprocess = \"{process}\"\nmutex = \"shared\"\nlongest = \"{}us\"\n",
+        work + calls
+    )
+}
+
+fn work(name: &str, nanos: u64) -> String {
+    format!("\n[[work]]\nname = \"{name}\"\nworst = \"{nanos}ns\"\n")
+}
