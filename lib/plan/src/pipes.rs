@@ -327,14 +327,14 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
     if users.count() > 1 {
         return Err((
             format!("`{}` shares its VCPU with another process", reader.name),
-            "give it one of its own: what others use of it delays its messages".to_owned(),
+            "give it one of its own: what others use of it delays what it does".to_owned(),
         ));
     }
     if reader.threads > 1 {
         return Err((
             format!("`{}` may have {} threads on one VCPU", reader.name, reader.threads),
             "write `threads = 1`, and give what the others do a process of its own: what they use \
-             of the VCPU delays its messages"
+             of the VCPU delays what it does"
                 .to_owned(),
         ));
     }

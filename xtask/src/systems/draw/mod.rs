@@ -84,9 +84,12 @@ fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> DrawnTa
     let section = if locks && random.one_in(2) { random.between(1, work) } else { 0 };
     // Its calls and switches take longer on a slow processor.
     let spare = spread(random, 6, work.clamp(20, 400)) * (1_000 / clock_mhz).max(1);
-    let spare = spare.min(period - work);
+    let help = if section > 0 { random.below(most) } else { 0 };
+    let spare = (spare + help).min(period - work);
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
-    DrawnTask { period, phase: random.below(period), work, section, spare, replenishments }
+    let often = if random.one_in(4) { random.between(2, 6) } else { 1 };
+    let phase = random.below(period);
+    DrawnTask { period, often, phase, work, section, spare, replenishments }
 }
 
 #[cfg(test)]
