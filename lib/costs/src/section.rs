@@ -10,7 +10,9 @@
 //! [`Dimensions::longest_walk`]; the simulator charges what was counted. `cargo xtask storm` and
 //! the cases of `cargo xtask attack cases` hold the prices to the instructions of the real kernel.
 
-use diapason_abi::archive::{ObjectKind, ObjectRecord, ProcessRecord, VcpuKind, VcpuRecord};
+use diapason_abi::archive::{
+    ObjectKind, ObjectRecord, ProcessRecord, VCPUS_MAX, VcpuKind, VcpuRecord,
+};
 use diapason_abi::call::MUTEX;
 
 /// One round of a loop in the kernel.
@@ -156,7 +158,7 @@ impl Tables<'_> {
     /// VCPUs whose rank may change.
     fn ranked(&self, vcpus: u64) -> u64 {
         let set = self.vcpus.iter().any(|vcpu| vcpu.allowed != 0);
-        if set || self.made() > 0 { vcpus } else { 0 }
+        if set || self.made() > 0 { vcpus.min(VCPUS_MAX.into()) } else { 0 }
     }
 
     /// VCPUs that programs may make.
@@ -184,7 +186,7 @@ impl Dimensions {
             tables.segments as u64,
             tables.devices as u64,
             tables.processes.len() as u64,
-            vcpus,
+            vcpus.min(VCPUS_MAX.into()),
         ];
         let objects = tables.objects.iter();
         let shared = objects.clone().map(|o| tables.among(o.allowed, |p| p.threads.into())).max();
