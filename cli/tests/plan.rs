@@ -333,6 +333,12 @@ fn a_reader_gets_what_its_bill_counts() {
         "take the VCPU out of the `uses` of the other process",
     );
     refused(
+        "fewer.toml",
+        ["rate = 470", "rate = 462"],
+        "`engine` has no bound: channel 0 sends 463 messages a second, and the pipe says 462",
+        "write `rate = 463`",
+    );
+    refused(
         "rare.toml",
         ["interval = \"990us\"\nserves", "interval = \"1s\"\nserves"],
         "`engine` has no bound: `usb-receive` is woken more often than its `interval` says",

@@ -145,4 +145,18 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     let found = said(&text);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "`interface` is plugged into `other`, but `usbd` drives `xhci`");
+    let hub =
+        "[[usb]]\nname = \"hub\"\non = \"xhci\"\nmodel = \"hub\"\n[[usb]]\nname = \"interface\"";
+    let text = WHOLE.replace("[[usb]]\nname = \"interface\"", hub);
+    let text =
+        text.replace("on = \"xhci\"\nmodel = \"usb-can\"", "behind = \"hub\"\nmodel = \"usb-can\"");
+    let found = said(&text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves none");
+    let text = text.replace("[[process]]\nname = \"reader\"", SETTINGS);
+    assert_eq!(said(&text), []);
 }
+
+/// The server is told to serve hubs, too; the next process follows.
+const SETTINGS: &str =
+    "[process.settings]\nserves = [\"can\", \"hubs\"]\n[[process]]\nname = \"reader\"";

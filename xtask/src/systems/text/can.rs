@@ -194,7 +194,8 @@ fn writer(output: &DrawnOutput) -> String {
     let every = (burst * 1_000_000).div_ceil(*rate);
     format!(
         "{}\n[[process]]\nname = \"writer-{channel}\"\nprogram = \"can-writer\"\npriority = 30\n\
-         vcpu = \"write-{channel}\"\nstack = \"32K\"\narguments = [{channel}, 0, {every}]\n",
+         vcpu = \"write-{channel}\"\nstack = \"32K\"\n\
+         arguments = [{channel}, 0, {every}, {burst}]\n",
         pipe_to(*channel, (*rate, *burst), *server, *replenishments)
     )
 }
