@@ -266,8 +266,8 @@ fn chains_of_threads() {
     refused(
         "modest.toml",
         ["rate = 1400\nburst = 32", "rate = 1400\nburst = 4"],
-        "`gateway` may write 30 at once and 1400 a second, `relay` says less",
-        "write `rate = 1400` and `burst = 30` in `relay`",
+        "`gateway` may write 31 at once and 1400 a second, `relay` says less",
+        "write `rate = 1400` and `burst = 31` in `relay`",
     );
 }
 
