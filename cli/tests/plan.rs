@@ -317,7 +317,7 @@ fn a_reader_gets_what_its_bill_counts() {
     refused(
         "tiny.toml",
         ["budget = \"60us\"", "budget = \"2us\""],
-        "switches take more than half of each budget of `read-0`",
+        "the kernel may take more than half of each budget of `read-0`",
         "give it at least ",
     );
     refused(
