@@ -5,8 +5,8 @@ use crate::diagnostics::Diagnostics;
 use crate::system::{Place, Process, System, UsbPlug};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
-use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM};
-use diapason_contract::threads::{SEND, TUNE, homes};
+use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
+use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes};
 
 impl System {
     /// Returns the problems of servers that could not start, or whose traffic nobody counts.
@@ -48,7 +48,7 @@ impl System {
         let counts = [
             ("threads", process.threads, needs::threads(&setting) + more),
             ("events", process.events, halves + more),
-            ("semaphores", process.semaphores, SEMAPHORES),
+            ("semaphores", process.semaphores, needs::semaphores(&setting)),
         ];
         for (key, has, needed) in counts {
             if usize::from(has) < needed {
@@ -85,6 +85,13 @@ impl System {
                 );
                 let help = format!("write `on = \"{CONTROLLER}\"`");
                 return Some(self.problem(place, [&title, "", "", &help]));
+            }
+            let serves = process.setting(SERVES);
+            if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {
+                let title =
+                    format!("`{}` is behind a hub, and `{}` serves none", plug.name, process.name);
+                let help = "add `\"hubs\"` to the `serves` of its `[process.settings]`";
+                return Some(self.problem(place, [&title, "", "", help]));
             }
             let same = |other: &&UsbPlug| other.device == plug.device && other.model == plug.model;
             let other = self.usb.iter().filter(same).find(|other| other.name != plug.name)?;
@@ -124,9 +131,6 @@ impl System {
         opens.iter().filter(|channel| !has(channel)).copied().collect()
     }
 }
-
-/// One for its heap and one for its lock.
-const SEMAPHORES: usize = 2;
 
 const fn word(need: Need) -> &'static str {
     match need {
