@@ -49,8 +49,8 @@ const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < 
 const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
 const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 
-/// What a budget loses to the kernel: the paths that are charged to whoever runs next, less what is
-/// free. See [`grace`](crate::grace).
+/// The part of a budget that the kernel takes: the paths that are charged to whoever runs next,
+/// less what is free. See [`grace`](crate::grace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// By an interrupt after which the same thread goes on.
@@ -116,7 +116,7 @@ impl KernelTimes {
         self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)
     }
 
-    /// What budgets lose at this clock, by the longest counted paths.
+    /// Returns what budgets lose at this clock, by the longest counted paths.
     #[must_use]
     pub fn lost(&self) -> Lost {
         let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));

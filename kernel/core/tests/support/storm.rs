@@ -2,9 +2,8 @@
 
 use super::shell::{Memory, Shell, USER_BYTES};
 use super::{Call, Cause, EVERYBODY, Errno, FaultCause, Nanos, Plan, ProcessState, State, key};
-use diapason_abi::archive::Archive;
 use diapason_abi::call::{MEASUREMENT, MUTEX, NO_HINT, PARTIAL};
-use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, decode_result, layout};
+use diapason_abi::{Handle, Kind, MESSAGE_BYTES, PRIORITIES, archive, decode_result, layout};
 use diapason_core::host::with_kernel;
 use diapason_core::{Fault, Id, Sizes};
 use diapason_random::Random;
@@ -154,7 +153,7 @@ pub struct Storm<'a> {
 /// Boot the storm's system and run `body` on it.
 pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) -> R) -> R {
     let (bytes, sizes) = (plan().to_bytes(), plan().sizes());
-    let archive = Archive::parse(&bytes).expect("a possible plan");
+    let archive = archive::Archive::parse(&bytes).expect("a possible plan");
     let frames = Sizes::of(&archive).expect("it fits").frames;
     with_kernel(&archive, |mut kernel| {
         kernel.lack_devices(LACKING);
@@ -172,7 +171,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
         };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
-            last_calls: vec![0; sizes.threads],
+            last_calls: vec![0; sizes.threads as usize],
             shell,
             random: Random::new(seed),
             memos: vec![Memo::default(); NAMES.len()],
