@@ -11,7 +11,7 @@ mod traffic;
 pub use alarm::{Alarm, Alarms};
 pub use mishap::Mishap;
 pub use receiver::{ARDUINO, RECEIPT_ID};
-pub use traffic::{FIVE_BUSES, Periodic, ReplayError, article, numbered, replay};
+pub use traffic::{FIVE_BUSES, Periodic, ReplayError, SKETCH, article, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};

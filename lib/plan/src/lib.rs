@@ -23,6 +23,7 @@ mod mutexes;
 mod outputs;
 pub mod pipes;
 mod refusal;
+mod traffic;
 pub mod tuned;
 mod verdict;
 

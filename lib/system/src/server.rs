@@ -6,7 +6,7 @@ use crate::system::{Place, Process, System, UsbPlug};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM};
-use diapason_contract::threads::{SEND, TUNE, homes};
+use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes, services};
 
 impl System {
     /// Returns the problems of servers that could not start, or whose traffic nobody counts.
@@ -86,6 +86,9 @@ impl System {
                 let help = format!("write `on = \"{CONTROLLER}\"`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
+            if let Some([title, help]) = self.unlooked(plug, process) {
+                return Some(self.problem(place, [&title, "", "", &help]));
+            }
             let same = |other: &&UsbPlug| other.device == plug.device && other.model == plug.model;
             let other = self.usb.iter().filter(same).find(|other| other.name != plug.name)?;
             let title = format!(
@@ -97,6 +100,27 @@ impl System {
             Some(self.problem(place, [&title, "", "", &help]))
         });
         refused.collect()
+    }
+
+    /// Returns what is wrong if a server has no service for a device, or for the hub before it.
+    fn unlooked(&self, plug: &UsbPlug, process: &Process) -> Option<[String; 2]> {
+        let setting = |name: &str| process.setting(name);
+        let served: Vec<ServiceKind> = services(&setting).collect();
+        let words = |lacking: ServiceKind| {
+            let all = served.iter().chain([&lacking]).map(|it| format!("\"{}\"", it.word()));
+            let all = all.collect::<Vec<String>>().join(", ");
+            format!("write `serves = [{all}]` in its `[process.settings]`")
+        };
+        let lacks = |service: &ServiceKind| !served.contains(service);
+        if let Some(service) = plug.model.service().filter(lacks) {
+            let (device, word, server) = (&plug.name, service.word(), &process.name);
+            let title = format!("`{device}` is of `{word}`, and `{server}` does not serve these");
+            return Some([title, words(service)]);
+        }
+        let hubs = plug.behind.map(|_| ServiceKind::Hubs).filter(lacks)?;
+        let title =
+            format!("`{}` is behind a hub, and `{}` serves no hubs", plug.name, process.name);
+        Some([title, words(hubs)])
     }
 
     fn may_write(&self, server: u16) -> bool {

@@ -146,3 +146,23 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "`interface` is plugged into `other`, but `usbd` drives `xhci`");
 }
+
+#[test]
+fn an_interface_that_the_server_does_not_look_for_carries_no_pipe() {
+    let hub = "[[usb]]\nname = \"hub\"\non = \"xhci\"\nmodel = \"hub\"\n[[pipe]]";
+    let behind = WHOLE.replace("on = \"xhci\"", "behind = \"hub\"\nport = 2");
+    let behind = behind.replace("[[pipe]]", hub);
+    let serves = |text: &str, words: &str| {
+        let settings = format!("\"usb-receive\"]\n[process.settings]\nserves = [{words}]\n");
+        said(&text.replace("\"usb-receive\"]", &settings))
+    };
+    let found = said(&behind);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves no hubs");
+    assert_eq!(found[0].1, "write `serves = [\"can\", \"hubs\"]` in its `[process.settings]`");
+    assert_eq!(serves(&behind, "\"can\", \"hubs\""), []);
+    let found = serves(WHOLE, "\"hubs\"");
+    let title = "`interface` is of `can`, and `usbd` does not serve these";
+    let help = "write `serves = [\"hubs\", \"can\"]` in its `[process.settings]`";
+    assert_eq!((&*found[0].0, &*found[0].1), (title, help), "{found:?}");
+}

@@ -263,7 +263,8 @@ impl Core {
         }
         let horizon_ns = (OPENED + LOADED + SILENT).0;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-        Session::assemble(system, self.built.clone(), options)
+        let plan = Plan::of(&system, system.clock_hz);
+        Session::planned(plan, self.built.clone(), options, Some(Unproved))
     }
 
     /// Simulates a load on the core. A turn takes what it takes for as many frames as turns find on

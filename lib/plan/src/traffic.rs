@@ -1,0 +1,173 @@
+//! Contracts of pipes against what their own description puts on the buses: its models and logs.
+//!
+//! A contract that the description itself breaks in every run cannot be meant, nor can senders that
+//! no bus has room for.
+
+use crate::pipes::contract;
+use diapason_abi::Nanos;
+use diapason_can::wire::{self, INTERFRAME_BITS};
+use diapason_can::{BitRate, Frame};
+use diapason_devices::can::{FIVE_BUSES, SKETCH, replay};
+use diapason_pipe::meter::Meter;
+use diapason_system::{CanTraffic, Diagnostics, Pipe, Place, System, UsbModel, UsbPlug, Way};
+
+const SECOND: u64 = 1_000_000_000;
+/// Bits of the shortest frame with the space behind it.
+const SHORTEST: u64 = (wire::shortest(false, 0) + INTERFRAME_BITS) as u64;
+/// A log may be so much longer on its bus than by its own times: a burst is no load.
+const BURST: Nanos = Nanos::from_millis(100);
+/// How exact time stamps of interfaces are: as much as the server forgives.
+const CLOCK: Nanos = Nanos::from_micros(10);
+
+/// The senders on the bus of a channel, as the description has them.
+enum Senders<'s> {
+    /// So many messages a second, each of so many bits at least.
+    Steady { rate: u64, bits: u64 },
+    /// The frames of this log.
+    Log { file: &'s str, frames: Vec<(Nanos, Frame)> },
+    /// Receivers, which send little.
+    Quiet,
+}
+
+/// The bus of a channel.
+struct Bus<'s> {
+    plug: &'s UsbPlug,
+    channel: usize,
+    rate: BitRate,
+    senders: Senders<'s>,
+}
+
+/// What is wrong and the remedy.
+type Wrong = (String, String);
+
+/// Returns the refusals of pipes that promise what their own description contradicts.
+pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
+    let mut found = Vec::new();
+    for (number, pipe) in (0u16..).zip(&system.pipes) {
+        let Some(bus) = Bus::of(system, pipe) else { continue };
+        let mut same = system.pipes[..usize::from(number)].iter();
+        let is_first = !same.any(|it| (it.usb, it.channel) == (pipe.usb, pipe.channel));
+        let crowded = if is_first { bus.crowded(system, pipe.usb) } else { None };
+        let more = || if pipe.way == Way::FromDevice { bus.exceeds(pipe) } else { None };
+        let Some((title, help)) = crowded.or_else(more) else { continue };
+        found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
+    }
+    found
+}
+
+impl<'s> Bus<'s> {
+    fn of(system: &'s System, pipe: &Pipe) -> Option<Bus<'s>> {
+        let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::UsbCan)?;
+        let channel = usize::from(pipe.channel);
+        let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
+        let described = plug.buses.iter().find(|bus| bus.channel == channel);
+        let bits = |extended| u64::from(wire::shortest(extended, 8) + INTERFRAME_BITS);
+        let senders = match described.map(|bus| &bus.traffic) {
+            None => {
+                let (_, rate, extended) = *FIVE_BUSES.get(channel)?;
+                Senders::Steady { rate: rate.into(), bits: bits(extended) }
+            }
+            Some(CanTraffic::Receiver) => Senders::Quiet,
+            Some(CanTraffic::Sender) => {
+                Senders::Steady { rate: SECOND / SKETCH.1.0, bits: bits(false) }
+            }
+            Some(CanTraffic::Replay { file, log }) => {
+                let frames = replay(log, &format!("can{channel}")).ok()?;
+                Senders::Log { file, frames: frames.into() }
+            }
+        };
+        Some(Bus { plug, channel, rate, senders })
+    }
+
+    /// Returns what is wrong if all that is sent on the bus does not fit on it.
+    fn crowded(&self, system: &System, usb: usize) -> Option<Wrong> {
+        let own = |it: &&Pipe| it.usb == usb && usize::from(it.channel) == self.channel;
+        let rate = |way| -> u64 {
+            let pipes = system.pipes.iter().filter(own).filter(|it| it.way == way);
+            pipes.map(|it| it.rate).fold(0, u64::saturating_add)
+        };
+        let (from, to) = (rate(Way::FromDevice), rate(Way::ToDevice));
+        let written = to.saturating_mul(SHORTEST);
+        let declared = from.saturating_mul(SHORTEST).saturating_add(written);
+        let hertz = u64::from(self.rate.hertz());
+        let name = &self.plug.name;
+        let bus = format!("channel {} of `{name}` at {hertz} bit/s", self.channel);
+        let slower = "declare less, or write a larger rate for the channel in `bit_rates`";
+        if declared > hertz {
+            let most = hertz / SHORTEST;
+            let title = format!(
+                "pipes declare {} messages a second on {bus}, which carries at most {most}",
+                from.saturating_add(to)
+            );
+            return Some((title, slower.into()));
+        }
+        let (what, bits, length) = match &self.senders {
+            Senders::Quiet => return None,
+            Senders::Steady { rate, bits } => {
+                (format!("{rate} messages a second"), rate * bits, Nanos(SECOND))
+            }
+            Senders::Log { file, frames } => {
+                let bits = frames.iter().map(|(_, frame)| u64::from(space(frame))).sum();
+                let (first, last) = (frames.first()?, frames.last()?);
+                (format!("the log `{file}`"), bits, last.0 - first.0 + BURST)
+            }
+        };
+        let beside = u128::from(written) * u128::from(length.0) / u128::from(SECOND);
+        let all = u128::from(bits) + beside;
+        let room = u128::from(hertz) * u128::from(length.0) / u128::from(SECOND);
+        let share = all.saturating_mul(100).div_ceil(room.max(1));
+        let what = if to > 0 { format!("{what} and {to} that are written") } else { what };
+        let title = format!("the senders on {bus} ({what}) need {share} % of it");
+        let remedy = format!(
+            "write a larger rate for the channel in `bit_rates`, or say in `receivers` or `replay` \
+             of `{name}` what is on the bus"
+        );
+        (all > room).then_some((title, remedy))
+    }
+
+    /// Returns what is wrong if more is sent than a pipe from the device says.
+    fn exceeds(&self, pipe: &Pipe) -> Option<Wrong> {
+        let (name, said, channel) = (&pipe.name, pipe.rate, self.channel);
+        let device = &self.plug.name;
+        match &self.senders {
+            Senders::Quiet => None,
+            Senders::Steady { rate, .. } => {
+                let title = format!(
+                    "`{name}` has `rate = {said}`, and the model of `{device}` sends {rate} messages \
+                     a second on channel {channel}"
+                );
+                let help = format!(
+                    "write `rate = {rate}` or more, or say in `receivers` or `replay` of \
+                     `{device}` what is on the bus"
+                );
+                (said < *rate).then_some((title, help))
+            }
+            Senders::Log { file, frames } => {
+                let tolerant = contract(pipe);
+                let mut meter = Meter::new(tolerant.with_jitter(tolerant.jitter + CLOCK));
+                let first = self.on_the_bus(frames).find(|at| !meter.admits(*at))?;
+                let title = format!(
+                    "the log `{file}` sends more on channel {channel} than `{name}` says, first \
+                     {first} after its beginning"
+                );
+                let help = "raise `rate`, `burst` or `jitter` of the pipe, or replay another log";
+                Some((title, help.into()))
+            }
+        }
+    }
+
+    /// When the frames of a log are through on a bus that nobody else uses.
+    fn on_the_bus<'f>(&self, frames: &'f [(Nanos, Frame)]) -> impl Iterator<Item = Nanos> + 'f {
+        let rate = self.rate;
+        let mut free = Nanos::ZERO;
+        frames.iter().map(move |(at, frame)| {
+            free = free.max(*at) + rate.time(space(frame).into());
+            free
+        })
+    }
+}
+
+/// Bits of a frame with the space behind it.
+fn space(frame: &Frame) -> u32 {
+    wire::length(frame) + INTERFRAME_BITS
+}
