@@ -3,26 +3,36 @@
 
 use crate::{Failure, logs};
 use diapason_abi::Nanos;
+use diapason_bus::{Coding, Speed};
 use diapason_can::BitRate;
 use diapason_devices::Device;
-use diapason_devices::can::{self, CanBus};
+use diapason_devices::can::{self, CanBus, Load};
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_plan::beside;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
-use diapason_system::{CanTraffic, Fault, FaultKind, FaultTarget, System, UsbModel, UsbPlug};
+use diapason_system::{
+    CanTraffic, Fault, FaultKind, FaultTarget, System, UsbBus, UsbModel, UsbPlug,
+};
 
-/// An interface with the buses that are described, and the model's traffic on the others.
+/// An interface with the buses that are described; the others are quiet.
 fn interface(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Hydra {
     let bus = |channel: usize| {
         let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
         let described = plug.buses.iter().find(|bus| bus.channel == channel);
         match described.map(|bus| &bus.traffic) {
-            None => CanBus::article_at(channel, rate),
-            Some(CanTraffic::Receiver) => CanBus::receiving_at(channel, rate),
-            Some(CanTraffic::Sender) => CanBus::sending(channel, rate),
+            None => Some(CanBus::quiet(rate)),
+            Some(&CanTraffic::Numbered { per_second, extended }) => {
+                Some(CanBus::loaded(channel, rate, Load { per_second, extended }))
+            }
+            Some(CanTraffic::Receiver { turn_ns: (least, most) }) => {
+                Some(CanBus::receiving(channel, rate, (Nanos(*least), Nanos(*most))))
+            }
+            Some(CanTraffic::Sender { gap_ns: (least, most) }) => {
+                CanBus::sending(channel, rate, (Nanos(*least), Nanos(*most)))
+            }
             Some(CanTraffic::Replay { log, .. }) => {
                 Some(CanBus::replaying(rate, logs::frames(channel, log).ok()?))
             }
@@ -215,9 +225,8 @@ fn build(
     let controllers = system.devices.iter().enumerate().filter(|(_, device)| {
         matches!(device.location, diapason_abi::archive::Location::Pci(pci) if pci.class == XHCI)
     });
-    let controller = |(index, device): (usize, &diapason_system::Device)| {
-        let (debug, article) = (targets.contains(&index), device.article);
-        let mut controller = Controller::with(Features { debug, article });
+    let controller = |(index, _): (usize, &diapason_system::Device)| {
+        let mut controller = Controller::with(features(system, index, targets));
         let own = |fault: &&Fault| fault.kind.target() == FaultTarget::Controller;
         for fault in faults.iter().filter(own).filter(|fault| fault.target == index) {
             happen(system, &mut controller, 0, fault);
@@ -237,6 +246,19 @@ fn build(
         (index, controller)
     };
     controllers.map(controller).collect()
+}
+
+/// The features of the controller of this number.
+fn features(system: &System, index: usize, targets: &[usize]) -> Features {
+    let is_its = |bus: &&UsbBus| bus.device == index && bus.bus.speed == Speed::Super;
+    let bus = system.buses.iter().find(is_its).map(|bus| bus.bus);
+    let percent = bus.map(|bus| bus.periodic_percent);
+    let percent = percent.filter(|percent| *percent != Speed::Super.periodic_percent());
+    Features {
+        debug: targets.contains(&index),
+        uncoded: bus.is_some_and(|bus| bus.coding == Coding::Ignored),
+        periodic_percent: percent.and_then(|percent| u8::try_from(percent).ok()),
+    }
 }
 
 /// A device that begins to lie, or ends, is away for so long.

@@ -64,9 +64,9 @@ fn a_slower_clock() {
     assert!(said.contains("for example 2.4GHz"), "{said}");
 }
 
-/// The article's tables 2 and 5, and what the standard's limit makes of them.
+/// Tables 2 and 5 of [USB 2023], and what the standard's limit makes of them.
 #[test]
-fn buses_of_the_article() {
+fn buses_that_count_without_the_line_code() {
     let [latency, throughput, ninety] =
         ["latency", "throughput", "ninety"].map(|n| format!("../../../tests/systems/usb-{n}.toml"));
     looks_like("usb-latency.txt", &["plan", &latency], 0);
@@ -138,6 +138,12 @@ fn pipes_to_devices() {
         ["name = \"usbd.send\"", "name = \"usbd.sends\""],
         "`engine` has no bound: nothing says how long `usbd.send` takes",
         "add `[[work]]`",
+    );
+    refused(
+        "slow-bus.toml",
+        ["500_000, 500_000, 500_000]", "500_000, 500_000, 100_000]"],
+        "messages of `brakes` may take",
+        "210.000 ms are wanted",
     );
     refused(
         "hasty.toml",

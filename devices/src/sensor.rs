@@ -1,4 +1,4 @@
-//! The sensor of the article: a microcontroller that sends 512 bytes every 2.5 ms over a serial
+//! A sensor: a microcontroller that sends 512 bytes every 2.5 ms over a serial
 //! port as USB has them (CDC-ACM), once somebody opens the port.
 
 use crate::device::{Answer, Device, Handshake, Stall};
@@ -60,6 +60,13 @@ pub struct Sensor {
     news: Option<u8>,
 }
 
+impl Default for Sensor {
+    /// A packet every 2.5 ms, and memory for eight.
+    fn default() -> Sensor {
+        Sensor::new(PERIOD, 8)
+    }
+}
+
 impl Sensor {
     /// A sensor with memory for `capacity` packets and a packet each `period`.
     #[must_use]
@@ -78,12 +85,6 @@ impl Sensor {
             written: 0,
             news: None,
         }
-    }
-
-    /// The article's.
-    #[must_use]
-    pub fn article() -> Sensor {
-        Sensor::new(PERIOD, 8)
     }
 
     /// Packets that found the memory full. Their numbers are missing.

@@ -21,8 +21,8 @@ const NOW: Nanos = Nanos::from_millis(1);
 
 fn models() -> Vec<Box<dyn Device>> {
     vec![
-        Box::new(Hydra::article(Identity::default()).0),
-        Box::new(Sensor::article()),
+        Box::new(Hydra::busy(Identity::default()).0),
+        Box::new(Sensor::default()),
         Box::new(Disk::new(64)),
         Box::new(Adapter::default()),
         Box::new(Hub::new(false, 4)),
@@ -98,5 +98,5 @@ fn a_keyboard_answers_for_its_hid_descriptor() {
         (0x22, (report.len() as u16).to_le_bytes().into())
     );
     assert_eq!(ask(&mut device, 1), Err(Stall));
-    assert_eq!(get(&mut Sensor::article(), kind::HID), Err(Stall));
+    assert_eq!(get(&mut Sensor::default(), kind::HID), Err(Stall));
 }

@@ -22,7 +22,7 @@ fn ms(n: u64) -> Nanos {
 
 /// An open sensor with this rule.
 fn open(rule: Rule) -> Faulty<Sensor> {
-    let mut device = Faulty::new(Sensor::article(), 3).rule(rule);
+    let mut device = Faulty::new(Sensor::default(), 3).rule(rule);
     configure(&mut device, Nanos::ZERO);
     let ready = Setup { kind: 0x21, request: 0x22, value: 1, index: 0, length: 0 };
     device.control(Nanos::ZERO, ready, &[]).unwrap();
@@ -66,7 +66,7 @@ fn each_fault_is_what_it_says() {
 fn a_seed_is_a_run() {
     let run = |seed| {
         let rule = Rule { one_in: 3, ..Rule::always(Fault::Error) };
-        let mut device = Faulty::new(Sensor::article(), seed).rule(rule);
+        let mut device = Faulty::new(Sensor::default(), seed).rule(rule);
         configure(&mut device, Nanos::ZERO);
         (0..64).map(|_| device.send(ms(1), sensor::IN, &mut [0; 8])).collect::<Vec<_>>()
     };
@@ -78,7 +78,7 @@ fn a_seed_is_a_run() {
 fn all() -> Vec<Box<dyn Device>> {
     vec![
         Box::new(Hydra::new(Identity::default(), &[None])),
-        Box::new(Sensor::article()),
+        Box::new(Sensor::default()),
         Box::new(Camera::default()),
         Box::new(Keyboard::new(Vec::new())),
         Box::new(Hub::new(false, 4)),
@@ -136,7 +136,7 @@ fn the_catalogue_is_told_and_our_parsers_survive_it() {
 fn a_lie_may_come_at_the_second_read_or_after_a_reset() {
     let second = Lie { from_read: 1, ..Lie::new(kind::DEVICE, Change::Byte(8, 0xaa)) };
     let later = Lie { from_reset: 1, ..Lie::new(kind::DEVICE, Change::Byte(10, 0xbb)) };
-    let mut device = Faulty::new(Sensor::article(), 0).lie(second).lie(later);
+    let mut device = Faulty::new(Sensor::default(), 0).lie(second).lie(later);
     let mut read = |reset: bool| {
         if reset {
             device.reset(ms(1));

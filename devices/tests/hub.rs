@@ -106,7 +106,7 @@ fn hubs_behind_hubs_and_hostile_hosts() {
             let mut hub = Hub::new(superspeed, 4);
             if !superspeed {
                 inner.plug(Nanos::ZERO, 1, keyboard()).ok().unwrap();
-                hub.plug(Nanos::ZERO, 2, Box::new(Sensor::article())).ok().unwrap();
+                hub.plug(Nanos::ZERO, 2, Box::new(Sensor::default())).ok().unwrap();
             }
             hub.plug(Nanos::ZERO, 1, Box::new(inner)).ok().unwrap();
             hostile(&mut hub, &mut random, 2_500 + round);

@@ -26,7 +26,7 @@ fn interface(personality: Personality, buses: &[&CanBus]) -> Hydra {
 
 #[test]
 fn probing_as_linux_does() {
-    let (mut device, _) = Hydra::article(Identity { serial: 77, ..Identity::default() });
+    let (mut device, _) = Hydra::busy(Identity { serial: 77, ..Identity::default() });
     configure(&mut device, Nanos::ZERO);
     for channel in 0..5u8 {
         let mut body = *b"CAN\0\0\0\0\0\0\0\0\0\0\0\0\0\0";

@@ -1,4 +1,4 @@
-//! The USB-CAN interface under load: the article's traffic, its 4 KB buffer, hostile hosts.
+//! The USB-CAN interface under load: five busy buses, its 4 KB buffer, hostile hosts.
 
 mod support;
 
@@ -13,9 +13,9 @@ use support::{Random, configure, hostile, write};
 
 const MS: Nanos = Nanos::from_millis(1);
 
-/// The article's testbed, all channels open.
-fn testbed(personality: Personality) -> (Hydra, Vec<CanBus>) {
-    let (mut device, buses) = Hydra::article(Identity { personality, ..Identity::default() });
+/// An interface on five busy buses, all channels open.
+fn opened(personality: Personality) -> (Hydra, Vec<CanBus>) {
+    let (mut device, buses) = Hydra::busy(Identity { personality, ..Identity::default() });
     configure(&mut device, Nanos::ZERO);
     for (entity, bus) in (0x13..).zip(&buses) {
         let rate = bus.with_bus(|bus| bus.rate().hertz()).to_le_bytes();
@@ -57,7 +57,7 @@ fn listen(device: &mut Hydra, until: Nanos) -> (Vec<Vec<u8>>, u64) {
 
 #[test]
 fn seven_thousand_frames_a_second_are_the_right_ones_at_the_right_times() {
-    let (mut device, buses) = testbed(Personality::Kcan);
+    let (mut device, buses) = opened(Personality::Kcan);
     let (all, sum) = listen(&mut device, Nanos::from_secs(2));
     assert_eq!((0..CHANNELS).map(|c| device.overruns(c)).sum::<u64>(), 0);
     assert!((13_990..=14_000).contains(&all.len()), "{}", all.len());
@@ -113,7 +113,7 @@ fn the_buffer_loses_the_oldest_frames_and_says_so() {
 
 #[test]
 fn acknowledgements_survive_an_overrun_and_bound_themselves() {
-    let (mut device, _) = testbed(Personality::Kcan);
+    let (mut device, _) = opened(Personality::Kcan);
     let (mut sent, mut refused) = (0, 0);
     for step in 0..4_000u64 {
         let bytes = extended_transmit(0x13, (step % 128) as u16, 0x700, 0, b"12345678");
@@ -135,7 +135,7 @@ fn transfers_of_any_length_carry_the_same_commands() {
     for personality in [Personality::Kcan, Personality::Flexc] {
         let mut first: Option<Vec<Vec<u8>>> = None;
         for bytes in [512, 1_024, 3_072, 65_536] {
-            let (mut device, _) = testbed(personality);
+            let (mut device, _) = opened(personality);
             let (mut reader, mut all) = (Reader::default(), Vec::new());
             for step in 1..=100 {
                 let now = Nanos(step * 5_000_000);
@@ -156,7 +156,7 @@ fn transfers_of_any_length_carry_the_same_commands() {
 
 #[test]
 fn a_full_packet_does_not_leave_the_transfer_open() {
-    let (mut device, _) = testbed(Personality::Kcan);
+    let (mut device, _) = opened(Personality::Kcan);
     for _ in 0..16 {
         write(&mut device, Nanos::ZERO, OUT, &command(34, 0x3e, 1, &[]));
     }
@@ -168,7 +168,7 @@ fn a_full_packet_does_not_leave_the_transfer_open() {
 fn a_hostile_host_breaks_nothing_and_fills_nothing() {
     let mut random = Random::new(41);
     for _ in 0..20 {
-        let (mut device, _) = testbed(Personality::Kcan);
+        let (mut device, _) = opened(Personality::Kcan);
         hostile(&mut device, &mut random, 5_000);
         for _ in 0..2_000 {
             configure(&mut device, Nanos::from_secs(2));

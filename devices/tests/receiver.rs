@@ -2,14 +2,19 @@
 //! read.
 
 use diapason_abi::Nanos;
-use diapason_can::Frame;
 use diapason_can::bus::EventKind;
 use diapason_can::frame::standard;
+use diapason_can::{BitRate, Frame};
 use diapason_devices::can::{CanBus, Plug, RECEIPT_ID};
 
 const SECONDS: u64 = 10;
-/// The article's receivers: frames a second.
+/// The time of a turn, shortest and longest, and the frames a second that follow from it.
+const TURN: (Nanos, Nanos) = (Nanos(325_400), Nanos(327_500));
 const PACE: std::ops::RangeInclusive<usize> = 3_053..=3_073;
+
+fn receiving(number: usize) -> CanBus {
+    CanBus::receiving(number, BitRate::new(500_000).unwrap(), TURN)
+}
 
 fn numbered(number: u64) -> Frame {
     Frame::data(standard(0x104).unwrap(), &number.to_le_bytes()).unwrap()
@@ -49,7 +54,7 @@ fn send(plug: &mut Plug, end: Nanos, number: impl Fn(u64) -> u64) -> (Vec<Nanos>
 
 #[test]
 fn the_receiver_sets_the_pace_and_every_frame_is_read_in_order() {
-    let bus = CanBus::receiving(4).unwrap();
+    let bus = receiving(4);
     let (through, last) = send(&mut bus.plug(128), Nanos::from_secs(SECONDS), |n| n);
     for second in 0..SECONDS {
         let within = |time: &&Nanos| time.0 / 1_000_000_000 == second;
@@ -61,7 +66,7 @@ fn the_receiver_sets_the_pace_and_every_frame_is_read_in_order() {
 
 #[test]
 fn a_number_that_is_missing_is_counted() {
-    let bus = CanBus::receiving(3).unwrap();
+    let bus = receiving(3);
     let skipping = |n: u64| if n < 500 { n } else { n + 1 };
     let (through, last) = send(&mut bus.plug(16), Nanos::from_millis(400), skipping);
     assert!(through.len() > 1_000);

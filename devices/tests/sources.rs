@@ -18,7 +18,7 @@ fn request(kind: u8, request: u8, value: u16, index: u16, length: u16) -> Setup 
 
 #[test]
 fn the_sensor_sends_while_its_port_is_open_and_counts_what_it_drops() {
-    let mut sensor = Sensor::article();
+    let mut sensor = Sensor::default();
     configure(&mut sensor, Nanos::ZERO);
     assert_eq!(
         (sensor.next_change(), read(&mut sensor, MS, sensor::IN, 512)),
@@ -58,7 +58,7 @@ fn the_sensor_sends_while_its_port_is_open_and_counts_what_it_drops() {
 
 #[test]
 fn line_codings_are_kept_if_there_are_such() {
-    let mut sensor = Sensor::article();
+    let mut sensor = Sensor::default();
     configure(&mut sensor, Nanos::ZERO);
     let get = request(0xa1, 0x21, 0, 0, 7);
     assert_eq!(sensor.control(MS, get, &[]), Ok(vec![0x80, 0x25, 0, 0, 0, 0, 8]));
@@ -97,7 +97,7 @@ fn interval(camera: &mut Camera, now: Nanos) -> Vec<u8> {
 }
 
 #[test]
-fn every_byte_of_every_picture_arrives_at_the_articles_setting() {
+fn every_byte_of_every_picture_arrives_at_the_largest_setting() {
     let mut camera = Camera::default();
     configure(&mut camera, Nanos::ZERO);
     let agreed = stream(&mut camera, Nanos::ZERO, 1, 200_000, 5);
@@ -149,7 +149,7 @@ fn too_slow_a_setting_loses_whole_pictures_and_numbers_show_it() {
 }
 
 #[test]
-fn the_camera_offers_the_articles_burst_parameters() {
+fn the_camera_offers_bursts_of_eleven_packets_three_times() {
     let last = ALTERNATES[4];
     assert_eq!((last.burst, last.mult, last.bytes()), (10, 2, 33 * 1_024));
     let mut camera = Camera::default();
@@ -193,7 +193,7 @@ fn keys_are_reported_when_the_script_presses_them() {
 fn hostile_hosts_break_none_of_them() {
     let mut random = Random::new(7);
     for _ in 0..10 {
-        hostile(&mut Sensor::article(), &mut random, 3_500);
+        hostile(&mut Sensor::default(), &mut random, 3_500);
         hostile(&mut Camera::default(), &mut random, 3_500);
         let keys = (0..50).map(|n| Keys { time: Nanos(n * 9_000_000), modifiers: 0, keys: [4; 6] });
         hostile(&mut Keyboard::new(keys.collect()), &mut random, 3_500);

@@ -34,7 +34,7 @@ impl Memory for Unreachable {
 /// Where nothing is that a device may reach.
 const STRAY: u64 = 0xdead_0000;
 
-/// The debug capability: packets one by one, as the article counts them.
+/// The debug capability, which sends packets one by one.
 const DEBUG: DebugConfig =
     DebugConfig { port: 2 * CONNECTORS, burst: 0, first_endpoint: 2, survives_reset: false };
 
@@ -43,9 +43,10 @@ const DEBUG: DebugConfig =
 pub struct Features {
     /// It can show its host to another as a device.
     pub debug: bool,
-    /// Packets of super speed take what the article's equation 3 gives, without the line's code,
-    /// and all of a slot may be periodic.
-    pub article: bool,
+    /// Packets of super speed take no time for the line code.
+    pub uncoded: bool,
+    /// Most of a slot that may be periodic, in per cent; `None` is what the standard allows.
+    pub periodic_percent: Option<u8>,
 }
 
 impl Features {
@@ -53,8 +54,8 @@ impl Features {
     fn controller(self) -> Xhc {
         let ports = |protocol| Group { protocol, ports: CONNECTORS };
         let groups = vec![ports(Protocol::Usb2), ports(Protocol::Usb3)];
-        let coding = if self.article { Coding::Ignored } else { Coding::EightTen };
-        let periodic_percent = self.article.then_some(100);
+        let coding = if self.uncoded { Coding::Ignored } else { Coding::EightTen };
+        let periodic_percent = self.periodic_percent;
         let debug = self.debug.then_some(DEBUG);
         Xhc::new(Config { groups, coding, periodic_percent, debug, ..Config::default() })
     }

@@ -65,7 +65,7 @@ fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
         Wave::Hostile => hostile(number, seed, &tally),
     };
     let mut controller = Controller::new();
-    controller.plug(1, Box::new(Sensor::article()));
+    controller.plug(1, Box::new(Sensor::default()));
     controller.plug(2, Box::new(Restless::new(PORTS, rhythm, Box::new(make))));
     vec![(XHCI, Box::new(controller))]
 }
@@ -76,7 +76,7 @@ fn sound(number: u64) -> Box<dyn Device> {
         0 => Box::new(Keyboard::typing(Nanos::from_millis(100), 10_000)),
         1 => Box::new(Disk::new(4096)),
         2 => Box::new(Hub::new(false, 4)),
-        _ => Box::new(Sensor::article()),
+        _ => Box::new(Sensor::default()),
     }
 }
 

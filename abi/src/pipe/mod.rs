@@ -18,7 +18,7 @@ pub const RECORD_BYTES: usize = 40;
 /// Bytes of the segment with the buffer, in whole pages: two lines of counts, then the records.
 pub const BYTES: u64 = (128 + SLOTS * RECORD_BYTES).next_multiple_of(crate::PAGE) as u64;
 
-/// Records in the buffer of a pipe to a device: the article's 128 frames.
+/// Records in the buffer of a pipe to a device.
 pub const OUT_SLOTS: usize = 128;
 /// Most bytes of one.
 pub const OUT_RECORD_BYTES: usize = 24;

@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn every_frame_of_a_bus_is_in_both_files() {
         let folder = std::env::temp_dir().join(format!("captures-{}", std::process::id()));
-        let bus = CanBus::article(2).unwrap();
+        let bus = CanBus::busy(2).unwrap();
         let request = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
         let mut captures = Captures::begin(&request, 1, std::slice::from_ref(&bus)).unwrap();
         bus.advance(Nanos::from_millis(20));

@@ -24,7 +24,7 @@ impl FrameFormat {
     }
 }
 
-/// The pictures; the first is the article's: 1920 × 1080, 50 a second.
+/// The formats of pictures.
 pub const FRAMES: [FrameFormat; 3] = [
     FrameFormat { width: 1_920, height: 1_080, intervals: [200_000, 400_000] },
     FrameFormat { width: 1_280, height: 720, intervals: [200_000, 400_000] },
@@ -46,7 +46,7 @@ impl Bursts {
     }
 }
 
-/// The alternate settings from 1 on; the last is the article's, m = 2 and n = 10.
+/// The alternate settings from 1 on.
 pub const ALTERNATES: [Bursts; 5] = [
     Bursts { burst: 0, mult: 0 },
     Bursts { burst: 3, mult: 0 },

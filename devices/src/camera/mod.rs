@@ -1,4 +1,4 @@
-//! The camera of the article: isochronous, SuperSpeed, up to 33 packets of 1,024 bytes in each
+//! A camera: isochronous, SuperSpeed, up to 33 packets of 1,024 bytes in each
 //! interval, with a 4 MB buffer (USB Video Class 1.1).
 //!
 //! A frame becomes whole at its instant and waits in the buffer; one that does not fit beside what

@@ -10,8 +10,8 @@ mod traffic;
 
 pub use alarm::{Alarm, Alarms};
 pub use mishap::Mishap;
-pub use receiver::{ARDUINO, RECEIPT_ID};
-pub use traffic::{FIVE_BUSES, Periodic, ReplayError, SKETCH, article, numbered, replay};
+pub use receiver::RECEIPT_ID;
+pub use traffic::{BUSY, Load, Periodic, ReplayError, numbered, replay};
 
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind, Health, NodeId, SendRefusal, Setup, Ticket};
@@ -112,46 +112,48 @@ impl CanBus {
         result
     }
 
-    /// The bus of the article's experiments with this number, from 0; `None` from 5 on. A second
-    /// unit acknowledges, so that times do not depend on when the host opens its channel.
+    /// The bus of this number with a load, and a second unit that acknowledges, so that times do
+    /// not depend on when the host opens its channel.
     #[must_use]
-    pub fn article(number: usize) -> Option<CanBus> {
-        CanBus::article_at(number, article(number)?.0)
-    }
-
-    /// The messages of [`CanBus::article`] on a bus of another rate.
-    #[must_use]
-    pub fn article_at(number: usize, rate: BitRate) -> Option<CanBus> {
+    pub fn loaded(number: usize, rate: BitRate, load: Load) -> CanBus {
         let bus = CanBus::new(rate);
-        bus.add_unit(article(number)?.1);
+        bus.add_unit(load.messages(number));
         bus.add_unit(Vec::new());
-        Some(bus)
+        bus
     }
 
-    /// The bus of this number with a receiver that is slower than the bus, and nothing else; `None`
-    /// from 5 on. See [`CanBus::add_receiver`].
+    /// The bus of this number of [`BUSY`]; `None` from 5 on.
     #[must_use]
-    pub fn receiving(number: usize) -> Option<CanBus> {
-        CanBus::receiving_at(number, article(number)?.0)
+    pub fn busy(number: usize) -> Option<CanBus> {
+        let (hertz, load) = *BUSY.get(number)?;
+        Some(CanBus::loaded(number, BitRate::new(hertz).ok()?, load))
     }
 
-    /// The same on a bus of another rate.
+    /// A bus with one unit, which acknowledges and sends nothing.
     #[must_use]
-    pub fn receiving_at(number: usize, rate: BitRate) -> Option<CanBus> {
+    pub fn quiet(rate: BitRate) -> CanBus {
         let bus = CanBus::new(rate);
-        bus.add_receiver(ARDUINO, number as u64);
-        Some(bus)
+        bus.add_unit(Vec::new());
+        bus
     }
 
-    /// The bus of this number with the sender of the article's input experiment, and nothing else;
-    /// `None` from 5 on.
+    /// The bus of this number with a receiver whose program takes between these two times for a
+    /// frame, and nothing else. See [`CanBus::add_receiver`].
     #[must_use]
-    pub fn sending(number: usize, rate: BitRate) -> Option<CanBus> {
+    pub fn receiving(number: usize, rate: BitRate, turn: (Nanos, Nanos)) -> CanBus {
+        let bus = CanBus::new(rate);
+        bus.add_receiver(turn, number as u64);
+        bus
+    }
+
+    /// The bus of this number with a unit that sends numbered frames, each between these two times
+    /// after the one before, and a unit that acknowledges until the interface does.
+    #[must_use]
+    pub fn sending(number: usize, rate: BitRate, gap: (Nanos, Nanos)) -> Option<CanBus> {
         let bus = CanBus::new(rate);
         let id = diapason_can::frame::standard(0x200 + number as u32).ok()?;
-        let sketch = traffic::Unsteady::new(id, traffic::SKETCH, number as u64);
-        bus.add_node(vec![Traffic::Unsteady(sketch)]);
-        // Somebody who acknowledges until the interface does.
+        let unsteady = traffic::Unsteady::new(id, gap, number as u64);
+        bus.add_node(vec![Traffic::Unsteady(unsteady)]);
         bus.add_unit(Vec::new());
         Some(bus)
     }

@@ -1,11 +1,9 @@
 //! A node that receives: its program reads one frame in each turn of its loop.
 //!
-//! This is the article's second Arduino, to which a host writes as fast as it can. Its controller
-//! has two buffers, as that of the article's shield. A frame of eight bytes takes 222 to 266 us at
-//! 500 kbit/s and a turn of the loop takes 325, so the receiver must hold the sender back, and CAN
-//! has one means for that: while both buffers are full it asks for overload frames. The standard
-//! allows two of them, 60 us, between two frames. That is too little, so this receiver asks for up
-//! to four; how the article's testbed came to its pace is not written.
+//! Its controller has two buffers. A frame of eight bytes takes 222 to 266 us at 500 kbit/s. Where
+//! a turn of the loop takes longer, the receiver must hold the sender back, and CAN has one means
+//! for that: while both buffers are full it asks for overload frames. The standard allows two of
+//! them, 60 us, between two frames. This receiver asks for up to four.
 //!
 //! It says how far it is with frames of its own: [`RECEIPT_ID`], the frames it has read, and how
 //! many numbers did not follow the one before.
@@ -17,8 +15,6 @@ use diapason_can::{Bus, Frame};
 use diapason_random::Random;
 use embedded_can::nb::Can;
 
-/// A turn of the loop of the article's receivers: shortest and longest.
-pub const ARDUINO: (Nanos, Nanos) = (Nanos(325_400), Nanos(327_500));
 /// The identifier of its receipts: more urgent than what it receives, which never ends.
 pub const RECEIPT_ID: u32 = 0x00e;
 

@@ -2,7 +2,7 @@
 
 use diapason_abi::Nanos;
 use diapason_can::candump::{self, LogError, Report};
-use diapason_can::{BitRate, Frame, Id};
+use diapason_can::{Frame, Id};
 use diapason_random::Random;
 use std::collections::VecDeque;
 
@@ -117,36 +117,42 @@ pub fn replay(log: &str, interface: &str) -> Result<VecDeque<(Nanos, Frame)>, Re
     Ok(frames)
 }
 
-/// The load that the tuned-pipes experiments put on their five buses: bit rate, messages per
-/// second of eight bytes, and whether identifiers are extended. The rates are percentages of the
-/// bit rate in frames of 108 or 128 bits; together they are 7,000 a second.
-pub const FIVE_BUSES: [(u32, u32, bool); 5] = [
-    (500_000, 463, false),
-    (250_000, 391, true),
-    (500_000, 1_389, false),
-    (500_000, 1_563, true),
-    (500_000, 3_194, false),
+/// Numbered messages of eight bytes on a bus: how many a second together, and whether their
+/// identifiers are extended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    pub per_second: u32,
+    pub extended: bool,
+}
+
+/// The bit rates and the loads of five busy buses, for tests and demonstrations: 7,000 frames a
+/// second in all.
+pub const BUSY: [(u32, Load); 5] = [
+    (500_000, Load { per_second: 463, extended: false }),
+    (250_000, Load { per_second: 391, extended: true }),
+    (500_000, Load { per_second: 1_389, extended: false }),
+    (500_000, Load { per_second: 1_563, extended: true }),
+    (500_000, Load { per_second: 3_194, extended: false }),
 ];
 
-/// From one frame of the article's Arduinos to the next: shortest and longest. 2,730 to 2,752 a
-/// second.
-pub const SKETCH: (Nanos, Nanos) = (Nanos(363_400), Nanos(366_200));
-
-/// Bit rate and messages of one of [`FIVE_BUSES`]: four identifiers that share the rate, from the
-/// first millisecond on, when an interface that starts at once has found the bus idle.
-#[must_use]
-pub fn article(bus: usize) -> Option<(BitRate, Vec<Periodic>)> {
-    let (hertz, rate, extended) = *FIVE_BUSES.get(bus)?;
-    let period = Nanos(4_000_000_000 / u64::from(rate));
-    let messages = (0..4u32).map(|index| {
-        let raw = 0x100 + 0x40 * index + bus as u32;
-        let id = match extended {
-            true => diapason_can::frame::extended(raw << 12 | raw),
-            false => diapason_can::frame::standard(raw),
+impl Load {
+    /// Returns the messages of the bus of this number: four identifiers that share the load, from
+    /// the first millisecond on, when an interface that starts at once has found the bus idle.
+    #[must_use]
+    pub fn messages(self, bus: usize) -> Vec<Periodic> {
+        let Some(period) = 4_000_000_000u64.checked_div(self.per_second.into()) else {
+            return Vec::new();
         };
-        let turn = Nanos(period.0 / 4 * u64::from(index) + 10_000 * bus as u64);
-        let offset = Nanos::from_millis(1) + turn;
-        id.ok().map(|id| Periodic { id, length: 8, period, offset })
-    });
-    Some((BitRate::new(hertz).ok()?, messages.collect::<Option<_>>()?))
+        let message = |index: u32| {
+            let raw = 0x100 + 0x40 * index + bus as u32;
+            let id = match self.extended {
+                true => diapason_can::frame::extended(raw << 12 | raw),
+                false => diapason_can::frame::standard(raw),
+            };
+            let turn = Nanos(period / 4 * u64::from(index) + 10_000 * bus as u64);
+            let offset = Nanos::from_millis(1) + turn;
+            id.ok().map(|id| Periodic { id, length: 8, period: Nanos(period), offset })
+        };
+        (0..4).filter_map(message).collect()
+    }
 }

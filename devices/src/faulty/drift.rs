@@ -146,7 +146,7 @@ mod tests {
     use diapason_random::Random;
 
     fn drifting(changes: Vec<(Nanos, i32)>) -> Drifting<Sensor> {
-        Drifting::new(Sensor::article(), changes)
+        Drifting::new(Sensor::default(), changes)
     }
 
     #[test]

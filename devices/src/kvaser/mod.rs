@@ -1,4 +1,4 @@
-//! The USB-CAN interface with five channels: what the article's testbed listens with.
+//! The USB-CAN interface with five channels.
 //!
 //! The protocol is Kvaser's "hydra", as an unmodified Linux driver speaks it. Behind each channel
 //! is a bus that is right to the bit ([`CanBus`]); two channels, of one interface or of two, may
@@ -96,10 +96,10 @@ impl Hydra {
         }
     }
 
-    /// The testbed of the article: five buses with 7,000 frames a second in all.
+    /// An interface on the five buses of [`BUSY`](crate::can::BUSY), and the buses.
     #[must_use]
-    pub fn article(identity: Identity) -> (Hydra, Vec<CanBus>) {
-        let buses: Vec<CanBus> = (0..CHANNELS).filter_map(CanBus::article).collect();
+    pub fn busy(identity: Identity) -> (Hydra, Vec<CanBus>) {
+        let buses: Vec<CanBus> = (0..CHANNELS).filter_map(CanBus::busy).collect();
         let plugged: Vec<Option<CanBus>> = buses.iter().cloned().map(Some).collect();
         (Hydra::new(identity, &plugged), buses)
     }

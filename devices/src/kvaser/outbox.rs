@@ -1,6 +1,6 @@
 //! The messages that wait for the host: the bounded receive buffer, and replies apart from it.
 //!
-//! The receive buffer is the article's 4 KB: 64 messages of 64 bytes. When it is full the oldest
+//! The receive buffer has 4 KB: 64 messages of 64 bytes. When it is full the oldest
 //! frame makes room, and the next frame of that channel says that something was lost before it.
 //! Replies, acknowledgements and states have places of their own and cannot be lost so.
 

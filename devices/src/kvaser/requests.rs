@@ -17,8 +17,8 @@ const ONE_SHOT: u16 = 6;
 /// "There is no such capability."
 const NOT_IMPLEMENTED: u16 = 1;
 const FIRMWARE: u32 = 0x0102_0003;
-/// The article number in binary coded decimals; the real device's is not known to us.
-const ARTICLE_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00];
+/// The product number (EAN) in binary coded decimals; the real device's is not known to us.
+const PRODUCT_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00];
 
 impl Hydra {
     /// Do what a command says, and reply.
@@ -130,7 +130,7 @@ impl Hydra {
         self.extended = personality.extended() && understands;
         let message = reply(header, number::GET_SOFTWARE_DETAILS_REPLY);
         let message = message.put(4, personality.flags(understands).to_le_bytes());
-        let message = message.put(8, FIRMWARE.to_le_bytes()).put(16, ARTICLE_NUMBER);
+        let message = message.put(8, FIRMWARE.to_le_bytes()).put(16, PRODUCT_NUMBER);
         message.put(24, BIT_RATE_MAX.to_le_bytes())
     }
 
@@ -138,7 +138,7 @@ impl Hydra {
         let resolution = self.identity.personality.ticks_per_micro() as u32;
         let message = reply(header, number::GET_CARD_INFO_REPLY);
         let message = message.put(4, self.identity.serial.to_le_bytes());
-        let message = message.put(8, resolution.to_le_bytes()).put(16, ARTICLE_NUMBER);
+        let message = message.put(8, resolution.to_le_bytes()).put(16, PRODUCT_NUMBER);
         message.put(24, [1, 0, 0, 0, self.channels.len().min(CHANNELS) as u8])
     }
 

@@ -25,6 +25,10 @@ pub const BIT_RATE: u32 = 500_000;
 /// The sample point of a bit, in tenths of a per cent, if nobody says another.
 pub const SAMPLE_POINT: u16 = 875;
 
+/// Bits of a frame, the shortest and the longest: no data and no stuffing; eight bytes, an extended
+/// identifier and as many stuff bits as there can be. The space between frames is included.
+pub const FRAME_BITS: (u64, u64) = (47, 160);
+
 /// The name, in descriptions, of the work that a reader of pipes does for one message.
 pub const MESSAGE: &str = "can.message";
 

@@ -28,8 +28,6 @@ pub type Known = (&'static str, Values);
 pub const SERVES: &str = "serves";
 /// Subjects that it logs.
 pub const SAYS: &str = "says";
-/// A way to count buses, if not as they are.
-pub const BUSES: &str = "buses";
 /// The root port of each link to another computer; 0 is any.
 pub const LINKS: &str = "links";
 /// The promise to each direction of a link: microframes, and bytes in them.
@@ -49,6 +47,43 @@ pub const OPENS: &str = "opens";
 pub const BIT_RATES: &str = "bit-rates";
 /// The sample point of a bit, in tenths of a per cent. It follows from the same.
 pub const SAMPLE_POINT: &str = "sample-point";
+
+/// The buses of the controller that the description does not have as the standard has them, as
+/// [`Counted`] words. It follows from `[[bus]]`.
+pub const BUSES: &str = "buses";
+
+/// A bus of the controller, and how its share is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counted {
+    /// Its speed: 0 is low, 3 is super.
+    pub speed: u8,
+    /// The line code of super speed counts.
+    pub coded: bool,
+    /// Most of a slot that may be periodic, in per cent.
+    pub periodic_percent: u8,
+    /// The control endpoints of its devices count.
+    pub control: bool,
+}
+
+impl Counted {
+    /// As a number of a setting.
+    #[must_use]
+    pub const fn word(&self) -> u64 {
+        let flags = (self.control as u64) << 1 | self.coded as u64;
+        flags << 16 | (self.periodic_percent as u64) << 8 | self.speed as u64
+    }
+
+    /// Out of a number.
+    #[must_use]
+    pub const fn of(word: u64) -> Counted {
+        Counted {
+            speed: word as u8,
+            coded: word >> 16 & 1 != 0,
+            periodic_percent: (word >> 8) as u8,
+            control: word >> 17 & 1 != 0,
+        }
+    }
+}
 
 /// Devices that the description names, as words of [`Expected`], two for each. They follow from
 /// `[[usb]]`.
@@ -111,15 +146,12 @@ impl Expected {
 /// Words of [`SAYS`]: each device and the schedule of its bus; what is left of all pools when one
 /// is gone; when the bottom half of the first service was where.
 pub const SAYINGS: [&str; 3] = ["devices", "pools", "times"];
-/// Words of [`BUSES`]: as the article counts them.
-pub const COUNTS: [&str; 1] = ["article"];
 /// Most links, and most streams.
 pub const MOST: usize = 4;
 
-pub const SETTINGS: [Known; 8] = [
+pub const SETTINGS: [Known; 7] = [
     (SERVES, Values::Words(&WORDS)),
     (SAYS, Values::Words(&SAYINGS)),
-    (BUSES, Values::Words(&COUNTS)),
     (LINKS, Values::Numbers((0, 255), (1, MOST))),
     (PROMISE, Values::Numbers((1, u32::MAX as u64), (2, 2))),
     (STREAMS, Values::Powers(1 << 15, MOST)),
@@ -130,6 +162,15 @@ pub const SETTINGS: [Known; 8] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counted_bus_survives_its_word() {
+        let odd = Counted { speed: 3, coded: false, periodic_percent: 100, control: true };
+        let other = Counted { speed: 2, coded: true, periodic_percent: 80, control: false };
+        for bus in [odd, other] {
+            assert_eq!(Counted::of(bus.word()), bus);
+        }
+    }
 
     #[test]
     fn an_expected_device_survives_its_words() {

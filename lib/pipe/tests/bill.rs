@@ -1,4 +1,4 @@
-//! Bills to check with a pencil: the article's concentrator, and where equation 9 breaks.
+//! Bills to check with a pencil: the concentrator of [USB 2023], and where equation 9 breaks.
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, Supply, System};
@@ -19,8 +19,8 @@ fn concentrator(chunks: u32) -> System {
     System { kernel_section: US(60), ..System::new(mains, vec![io]) }
 }
 
-/// The article's pipes, with work so small that every stage conforms; of one user.
-fn article(user: usize, queued: u64, chunks: u32) -> Bill {
+/// Its pipes, with work so small that every stage conforms; of one user.
+fn concentrated(user: usize, queued: u64, chunks: u32) -> Bill {
     let system = concentrator(chunks);
     let io = IoSupply::of(&system, 0).unwrap();
     let receiver = Supply::of(&system, 3).unwrap();
@@ -54,17 +54,17 @@ fn article(user: usize, queued: u64, chunks: u32) -> Bill {
 }
 
 #[test]
-fn the_article_s_concentrator() {
+fn a_concentrator_has_the_bill_of_a_pencil() {
     let long_list = 200;
-    let bill = article(8, 64, long_list);
+    let bill = concentrated(8, 64, long_list);
     assert!(bill.conforms());
     assert_eq!((bill.total.0.div_ceil(100_000), bill.slots), (339, 59));
     // One request at a time costs a round of the stages.
-    let one = article(8, 1, long_list);
+    let one = concentrated(8, 1, long_list);
     assert_eq!((one.total.0.div_ceil(100_000), one.device), (419, 59));
     // With the list of eight that kernels have, a user woken by every frame waits for merged
     // replenishments: longer than equation 9 says.
-    let short = article(8, 64, 8);
+    let short = concentrated(8, 64, 8);
     assert_eq!(short.item(What::User).map(|item| item.basis), Some(Basis::Merged));
     assert!(short.total > MS(75), "{short}");
 }

@@ -12,7 +12,6 @@ use diapason_bus::{
 };
 use diapason_devices::Device;
 use diapason_devices::camera::Camera;
-use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::Keyboard;
@@ -40,11 +39,8 @@ const KEYS: u64 = 36_000;
 #[must_use]
 pub fn model(model: UsbModel) -> Option<Box<dyn Device>> {
     Some(match model {
-        UsbModel::UsbCan => {
-            let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
-            Box::new(Hydra::new(Identity::default(), &buses))
-        }
-        UsbModel::Sensor => Box::new(Sensor::article()),
+        UsbModel::UsbCan => Box::new(Hydra::new(Identity::default(), &[const { None }; CHANNELS])),
+        UsbModel::Sensor => Box::new(Sensor::default()),
         UsbModel::Camera => Box::new(Camera::default()),
         UsbModel::BusyCamera => Box::new(Camera::busy()),
         UsbModel::Keyboard => Box::new(Keyboard::typing(KEY_PERIOD, KEYS)),
@@ -70,6 +66,8 @@ struct Beside {
     bus: Bus,
     periodic: Vec<Periodic>,
     asyncs: Vec<Async>,
+    /// The control endpoints of its devices count.
+    control: bool,
 }
 
 /// The longest time in which the bulk endpoint of the device `usb` in this direction, with packets
@@ -100,6 +98,7 @@ fn beside(system: &System, usb: usize, speed: Speed) -> Beside {
         bus: Bus { starts: Starts::Unknown, ..described.map_or(Bus::new(speed), |b| b.bus) },
         periodic: described.map_or(Vec::new(), |b| b.periodic.clone()),
         asyncs: described.map_or(Vec::new(), |b| b.asyncs.clone()),
+        control: described.is_none_or(|b| b.control),
     };
     for (number, plug) in system.usb.iter().enumerate() {
         let model = model(plug.model);
@@ -155,7 +154,9 @@ impl Beside {
         let load = |end: &Endpoint| (end.interval_bytes, u32::MAX - end.period().unwrap_or(1));
         ends.sort_by_key(|end| (end.address, std::cmp::Reverse(load(end))));
         ends.dedup_by_key(|end| end.address);
-        self.asyncs.push(control_asynchronous(EndpointId(first), about.packet));
+        if self.control {
+            self.asyncs.push(control_asynchronous(EndpointId(first), about.packet));
+        }
         for end in ends {
             let id = EndpointId(first + u32::from(end.address));
             self.periodic.extend(end.periodic(id, Criticality::High, 1));
@@ -275,7 +276,7 @@ mod tests {
             let asyncs: Vec<_> =
                 (0..1 + random.below(5) as u32).map(|id| any_bulk(&mut random, 100 + id)).collect();
             let unknown = Bus { starts: Starts::Unknown, ..bus };
-            let beside = Beside { bus: unknown, periodic, asyncs };
+            let beside = Beside { bus: unknown, periodic, asyncs, control: true };
             let bytes = 1 + random.below(8_192) as u32;
             let Ok(Some(bound)) = beside.longest(Direction::In, 512, bytes) else { continue };
             let mut server = Scheduler::new(bus).unwrap();

@@ -9,8 +9,8 @@ use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transf
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
+use diapason_contract::can::FRAME_BITS;
 use diapason_contract::threads::SEND;
-use diapason_devices::can::ARDUINO;
 use diapason_devices::kvaser::Identity;
 use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
 use diapason_pipe::size::Bucket;
@@ -103,16 +103,17 @@ impl Plant<'_> {
     /// Returns the costs of the way to the device for the server of a place, if the place writes.
     pub(crate) fn output_costs(&self, tpipe: &Tpipe) -> Result<Option<OutputCosts>, Missing> {
         let usb = tpipe.usb;
-        let Some(channel) = bits(self.written(usb)).next() else { return Ok(None) };
-        for channel in bits(self.written(usb)) {
-            receiver(usb, channel, self.system)?;
-        }
+        let turns = bits(self.written(usb)).map(|channel| receiver(usb, channel, self.system));
+        let turns = turns.collect::<Result<Vec<_>, _>>()?;
+        let widest =
+            |all: (Nanos, Nanos), turn: (Nanos, Nanos)| (all.0.min(turn.0), all.1.max(turn.1));
+        let Some(turn) = turns.into_iter().reduce(widest) else { return Ok(None) };
         let (share, period, _) = self.io_of(tpipe, SEND.vcpu)?;
         Ok(Some(OutputCosts {
             transfer: longest_transfer(usb, self.system, Direction::Out, kvaser::SENT_MAX)?,
             share,
             period,
-            turn: receiver(usb, channel, self.system)?,
+            turn,
             holds: Identity::default().outstanding.into(),
             channels: self.written(usb),
             described: self.described(usb),
@@ -137,15 +138,21 @@ fn drain(turn: Nanos) -> Drain {
     Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }
 }
 
-/// The turn of the node that reads what is written, shortest and longest.
+/// The time of a frame to the node that reads what is written, shortest and longest: that of the
+/// node or that of the bus, whichever is more.
 fn receiver(usb: usize, channel: u8, system: &System) -> Result<(Nanos, Nanos), Missing> {
     let usb = &system.usb[usb];
-    let mut buses = usb.buses.iter().filter(|bus| bus.channel == usize::from(channel));
-    match buses.any(|bus| matches!(bus.traffic, CanTraffic::Receiver)) {
-        true => Ok(ARDUINO),
-        false => Err((
+    let turn = usb.buses.iter().find_map(|bus| match bus.traffic {
+        CanTraffic::Receiver { turn_ns } if bus.channel == usize::from(channel) => Some(turn_ns),
+        _ => None,
+    });
+    let Some((shortest, longest)) = turn else {
+        return Err((
             format!("nobody on the bus of channel {channel} reads what is written"),
             format!("write `receivers = [\"can{channel}\"]` in `{}`", usb.name),
-        )),
-    }
+        ));
+    };
+    let rate = u64::from(usb.bit_rates[usize::from(channel)]);
+    let [least, most] = [FRAME_BITS.0, FRAME_BITS.1].map(|bits| bits * 1_000_000_000 / rate);
+    Ok((Nanos(shortest.max(least)), Nanos(longest.max(most + 1))))
 }

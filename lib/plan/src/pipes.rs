@@ -27,7 +27,7 @@ use std::iter::repeat_n;
 
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
-/// How many messages it keeps until they are fetched: the article's 4 KiB.
+/// How many messages it keeps until they are fetched: 4 KiB of them.
 pub const KEPT: u64 = 64;
 
 /// Steps to a reader that is done within the time that its help was counted for.
@@ -38,7 +38,7 @@ const WINDOWS_MAX: usize = 16;
 pub struct Piped {
     /// Its bill, or why there is none.
     pub bill: Result<Bill, NoBill>,
-    /// Eq. 9 of the article with the same parameters.
+    /// [USB 2023, eq. 9] with the same parameters.
     pub equation_nine: Option<Nanos>,
 }
 

@@ -7,7 +7,7 @@ use crate::pipes::contract;
 use diapason_abi::Nanos;
 use diapason_can::wire::{self, INTERFRAME_BITS};
 use diapason_can::{BitRate, Frame};
-use diapason_devices::can::{FIVE_BUSES, SKETCH, replay};
+use diapason_devices::can::replay;
 use diapason_pipe::meter::Meter;
 use diapason_system::{CanTraffic, Diagnostics, Pipe, Place, System, UsbModel, UsbPlug, Way};
 
@@ -21,8 +21,8 @@ const CLOCK: Nanos = Nanos::from_micros(10);
 
 /// The senders on the bus of a channel, as the description has them.
 enum Senders<'s> {
-    /// So many messages a second, each of so many bits at least.
-    Steady { rate: u64, bits: u64 },
+    /// So many messages a second, each of so many bits at least, and the key that says so.
+    Steady { rate: u64, bits: u64, key: &'static str },
     /// The frames of this log.
     Log { file: &'s str, frames: Vec<(Nanos, Frame)> },
     /// Receivers, which send little.
@@ -63,13 +63,13 @@ impl<'s> Bus<'s> {
         let described = plug.buses.iter().find(|bus| bus.channel == channel);
         let bits = |extended| u64::from(wire::shortest(extended, 8) + INTERFRAME_BITS);
         let senders = match described.map(|bus| &bus.traffic) {
-            None => {
-                let (_, rate, extended) = *FIVE_BUSES.get(channel)?;
-                Senders::Steady { rate: rate.into(), bits: bits(extended) }
+            None | Some(CanTraffic::Receiver { .. }) => Senders::Quiet,
+            Some(CanTraffic::Numbered { per_second, extended }) => {
+                let (rate, bits) = (u64::from(*per_second), bits(*extended));
+                Senders::Steady { rate, bits, key: "traffic" }
             }
-            Some(CanTraffic::Receiver) => Senders::Quiet,
-            Some(CanTraffic::Sender) => {
-                Senders::Steady { rate: SECOND / SKETCH.1.0, bits: bits(false) }
+            Some(CanTraffic::Sender { gap_ns: (_, longest) }) => {
+                Senders::Steady { rate: SECOND / longest, bits: bits(false), key: "gap" }
             }
             Some(CanTraffic::Replay { file, log }) => {
                 let frames = replay(log, &format!("can{channel}")).ok()?;
@@ -103,7 +103,7 @@ impl<'s> Bus<'s> {
         }
         let (what, bits, length) = match &self.senders {
             Senders::Quiet => return None,
-            Senders::Steady { rate, bits } => {
+            Senders::Steady { rate, bits, .. } => {
                 (format!("{rate} messages a second"), rate * bits, Nanos(SECOND))
             }
             Senders::Log { file, frames } => {
@@ -118,10 +118,8 @@ impl<'s> Bus<'s> {
         let share = all.saturating_mul(100).div_ceil(room.max(1));
         let what = if to > 0 { format!("{what} and {to} that are written") } else { what };
         let title = format!("the senders on {bus} ({what}) need {share} % of it");
-        let remedy = format!(
-            "write a larger rate for the channel in `bit_rates`, or say in `receivers` or `replay` \
-             of `{name}` what is on the bus"
-        );
+        let remedy =
+            format!("send less, or write a larger rate for the channel in `bit_rates` of `{name}`");
         (all > room).then_some((title, remedy))
     }
 
@@ -131,15 +129,12 @@ impl<'s> Bus<'s> {
         let device = &self.plug.name;
         match &self.senders {
             Senders::Quiet => None,
-            Senders::Steady { rate, .. } => {
+            Senders::Steady { rate, key, .. } => {
                 let title = format!(
-                    "`{name}` has `rate = {said}`, and the model of `{device}` sends {rate} messages \
-                     a second on channel {channel}"
+                    "`{name}` has `rate = {said}`, and `{device}` has {rate} messages a second on \
+                     channel {channel}"
                 );
-                let help = format!(
-                    "write `rate = {rate}` or more, or say in `receivers` or `replay` of \
-                     `{device}` what is on the bus"
-                );
+                let help = format!("write `rate = {rate}` or more, or mend `{key}` of `{device}`");
                 (said < *rate).then_some((title, help))
             }
             Senders::Log { file, frames } => {

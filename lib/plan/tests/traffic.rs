@@ -5,6 +5,9 @@ use diapason_system::{CanBus, CanTraffic, System, parse};
 
 const USUAL: &str = include_str!("usual.toml");
 
+const TRAFFIC: &str = "traffic = [463, 391, 1389, 1563, 3194]\nextended = [\"can1\", \"can3\"]";
+const SENDER: &str = "senders = [\"can4\"]\ngap = [\"363400ns\", \"366200ns\"]";
+
 fn system(changes: &[(&str, &str)]) -> System {
     let text = changes.iter().fold(USUAL.to_owned(), |text, (old, new)| {
         assert!(text.contains(old), "{old}");
@@ -33,39 +36,35 @@ fn a_pipe_that_says_less_than_its_model_sends_is_refused() {
     assert_eq!(refused(&rate("rate = 3194")), "");
     for less in [1, 3_193] {
         let title = format!(
-            "`brakes` has `rate = {less}`, and the model of `interface` sends 3194 messages a second \
-             on channel 4"
+            "`brakes` has `rate = {less}`, and `interface` has 3194 messages a second on channel 4"
         );
-        let help = "write `rate = 3194` or more, or say in `receivers` or `replay`";
+        let help = "write `rate = 3194` or more, or mend `traffic` of `interface`";
         says(&rate(&format!("rate = {less}")), &[&title, help]);
     }
-    let model = "model = \"usb-can\"";
-    let bus =
-        |key: &str| system(&[("rate = 3200", "rate = 1"), (model, &format!("{model}\n{key}"))]);
+    let bus = |key: &str| system(&[("rate = 3200", "rate = 1"), (TRAFFIC, key)]);
+    assert_eq!(refused(&bus("")), "");
     assert_eq!(refused(&bus("receivers = [\"can4\"]")), "");
-    let title = "`brakes` has `rate = 1`, and the model of `interface` sends 2730 messages";
-    says(&bus("senders = [\"can4\"]"), &[title]);
+    let title = "`brakes` has `rate = 1`, and `interface` has 2730 messages a second on channel 4";
+    says(&bus(SENDER), &[title, "mend `gap` of `interface`"]);
 }
 
 #[test]
 fn senders_beyond_their_bus_are_refused() {
-    let model = "model = \"usb-can\"";
-    let slow = |rate: u32, key: &str| {
-        let rates =
-            format!("{model}\nbit_rates = [500_000, 500_000, 500_000, 500_000, {rate}]{key}");
-        system(&[(model, &rates)])
+    let slow = |rate: u32, keys: &str| {
+        let keys = format!("bit_rates = [500_000, 500_000, 500_000, 500_000, {rate}]\n{keys}");
+        system(&[(TRAFFIC, &keys)])
     };
-    // 3,194 frames of 111 bits are 354,534 bits.
-    assert_eq!(refused(&slow(354_534, "")), "");
-    let senders = "the senders on channel 4 of `interface` at 354533 bit/s (3194 messages a second) \
+    // 2,730 frames of 111 bits are 303,030 bits.
+    assert_eq!(refused(&slow(303_030, SENDER)), "");
+    let senders = "the senders on channel 4 of `interface` at 303029 bit/s (2730 messages a second) \
                    need 101 % of it";
-    says(&slow(354_533, ""), &[senders, "write a larger rate for the channel in `bit_rates`"]);
+    let help = "send less, or write a larger rate for the channel in `bit_rates` of `interface`";
+    says(&slow(303_029, SENDER), &[senders, help]);
     // 3,200 messages a second have at least 47 bits each.
-    let quiet = "\nreceivers = [\"can4\"]";
-    assert_eq!(refused(&slow(150_400, quiet)), "");
+    assert_eq!(refused(&slow(150_400, "")), "");
     let declared = "pipes declare 3200 messages a second on channel 4 of `interface` at 150399 \
                     bit/s, which carries at most 3199";
-    says(&slow(150_399, quiet), &[declared]);
+    says(&slow(150_399, ""), &[declared]);
 }
 
 /// A log of eight bytes each, with these times in microseconds.

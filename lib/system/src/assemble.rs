@@ -137,7 +137,6 @@ fn devices(declared: &Declared) -> Vec<Device> {
             interval_ns: device.interval(0),
         }),
         allowed: users(declared, &name.value),
-        article: device.article,
     });
     let of_each = declared.devices.iter().zip(0..).flat_map(|(device, of)| {
         (0..device.what.messages()).map(move |vector| (device, of, vector))
@@ -148,7 +147,6 @@ fn devices(declared: &Declared) -> Vec<Device> {
         size: 0,
         interrupt: Some(Interrupt { irq, level: false, interval_ns: device.what.interval(vector) }),
         allowed: users(declared, &device.name.value),
-        article: false,
     }));
     devices.extend(declared.doorbells.iter().map(|bell| doorbell(declared, bell)));
     devices
@@ -169,7 +167,6 @@ fn doorbell(declared: &Declared, Named { name, what }: &Named<DeclaredBell>) -> 
         size: 0,
         interrupt: (what.core == declared.core).then_some(interrupt),
         allowed: answering.fold(users(declared, &name.value), |mask, (index, _)| mask | bit(index)),
-        article: false,
     }
 }
 

@@ -51,8 +51,9 @@ pub(crate) fn bus(raw: Raw<'_>, report: &mut Report) -> DeclaredBus {
             table.report.push(Problem::new(&share.span, title, "write `\"1%\"` to `\"100%\"`"));
         }
     }
+    let control = table.flag("control").unwrap_or(true);
     table.report_unknown();
-    DeclaredBus { on, bus }
+    DeclaredBus { on, bus, control }
 }
 
 fn controller(table: &mut Table<'_, '_>) -> Option<At<String>> {
@@ -206,7 +207,8 @@ pub(crate) fn buses(declared: &Declared) -> Vec<UsbBus> {
     let mut buses: Vec<UsbBus> = Vec::new();
     for declared in &declared.buses {
         let Some(device) = device(&declared.on) else { continue };
-        let new = UsbBus { device, bus: declared.bus, periodic: vec![], asyncs: vec![] };
+        let DeclaredBus { bus, control, .. } = *declared;
+        let new = UsbBus { device, bus, control, periodic: vec![], asyncs: vec![] };
         buses.push(new);
     }
     for (number, endpoint) in (0..).zip(&declared.endpoints) {
@@ -214,7 +216,7 @@ pub(crate) fn buses(declared: &Declared) -> Vec<UsbBus> {
         let is_its = |bus: &UsbBus| bus.device == device && bus.bus.speed == endpoint.speed;
         let place = buses.iter().position(is_its).unwrap_or_else(|| {
             let bus = Bus::new(endpoint.speed);
-            buses.push(UsbBus { device, bus, periodic: vec![], asyncs: vec![] });
+            buses.push(UsbBus { device, bus, control: true, periodic: vec![], asyncs: vec![] });
             buses.len() - 1
         });
         let (id, bus) = (EndpointId(number), &mut buses[place]);

@@ -78,8 +78,6 @@ pub(crate) struct DeclaredDevice {
     pub irqs: Option<At<u16>>,
     /// One for all of its interrupts, one for each, or none.
     pub intervals: Vec<u64>,
-    /// A USB controller that counts as the article does.
-    pub article: bool,
 }
 
 impl DeclaredDevice {
@@ -119,11 +117,18 @@ pub(crate) struct DeclaredUsb {
     pub behind: Option<At<String>>,
     pub port: At<u64>,
     pub model: Option<UsbModel>,
-    /// Channels whose bus has a receiver.
+    /// Channels whose bus has a receiver, and the shortest and the longest time that it takes for a
+    /// frame.
     pub receivers: Vec<At<String>>,
+    pub turn: Vec<At<u64>>,
     pub drift: Option<At<u64>>,
-    /// Channels whose bus has the sender of the article's input experiment.
+    /// Channels whose bus has a sender, and the shortest and the longest time between its frames.
     pub senders: Vec<At<String>>,
+    pub gap: Vec<At<u64>>,
+    /// Numbered frames a second on each channel, from the first on; channels whose identifiers are
+    /// extended.
+    pub traffic: Vec<At<u64>>,
+    pub extended: Vec<At<String>>,
     pub replay: Vec<At<String>>,
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
@@ -139,6 +144,8 @@ pub(crate) struct DeclaredBus {
     /// Name of its controller.
     pub on: Option<At<String>>,
     pub bus: Bus,
+    /// The control endpoints of its devices count.
+    pub control: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::table::{Raw, Table};
 use diapason_abi::archive::{BARS, INTERRUPTS_MAX, NONE, PciFunction};
 
 /// Keys that only one of the two kinds of device has.
-const OF_PCI: [&str; 5] = ["vendor", "instance", "bar", "irqs", "timing"];
+const OF_PCI: [&str; 4] = ["vendor", "instance", "bar", "irqs"];
 const OF_ADDRESS: [&str; 2] = ["irq", "trigger"];
 
 pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
@@ -25,8 +25,6 @@ pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice>
     let irqs = table.number("irqs", 1..=most, ", the messages (MSI-X) it sends");
     let trigger = table.choice("trigger", &[("edge", false), ("level", true)], "");
     let intervals = table.durations("interval", INTERVALS);
-    let article = table.choice("timing", &[("wire", false), ("article", true)], "");
-    let article = article.is_some_and(|article| article.value);
     without_interrupt(table, is_pci);
     number_of_intervals(table, &intervals, irqs.as_ref());
     table.report_unknown();
@@ -34,7 +32,7 @@ pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice>
     let (irq, irqs) = (irq.and_then(small), irqs.and_then(small));
     let level = trigger.is_some_and(|trigger| trigger.value);
     let intervals = intervals.into_iter().map(|interval| interval.value).collect();
-    Named { name, what: DeclaredDevice { place, size, irq, level, irqs, intervals, article } }
+    Named { name, what: DeclaredDevice { place, size, irq, level, irqs, intervals } }
 }
 
 fn place(table: &mut Table<'_, '_>) -> DeclaredPlace {

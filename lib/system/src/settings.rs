@@ -5,11 +5,12 @@ use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, System, UsbModel, UsbPlug};
+use crate::system::{Process, System, UsbBus, UsbModel, UsbPlug};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
+use diapason_bus::{Coding, Speed};
 use diapason_contract::can;
 use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
@@ -174,6 +175,10 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
         settings.push(Setting::new(usbd::BIT_RATES, &rates));
         settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
     }
+    let counted = counted(system, &system.processes[usize::from(server)]);
+    if !counted.is_empty() {
+        settings.push(Setting::new(usbd::BUSES, &counted));
+    }
     let expected = expected(system, &system.processes[usize::from(server)]);
     if !expected.is_empty() {
         settings.push(Setting::new(usbd::DEVICES, &expected));
@@ -214,6 +219,28 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
         Some(expected.words())
     };
     system.usb.iter().filter_map(of).flatten().collect()
+}
+
+/// The declared buses of the controller that a USB server drives.
+fn counted(system: &System, process: &Process) -> Vec<u64> {
+    let drives = |bus: &&UsbBus| {
+        let controller = system.devices.get(bus.device);
+        process.program == usbd::PROGRAM
+            && controller.is_some_and(|controller| process.uses.contains(&controller.name))
+    };
+    let of = |bus: &UsbBus| {
+        let UsbBus { bus, control, .. } = bus;
+        let speed = match bus.speed {
+            Speed::Low => 0,
+            Speed::Full => 1,
+            Speed::High => 2,
+            Speed::Super => 3,
+        };
+        let coded = bus.coding == Coding::EightTen;
+        let periodic_percent = bus.periodic_percent as u8;
+        usbd::Counted { speed, coded, periodic_percent, control: *control }.word()
+    };
+    system.buses.iter().filter(drives).map(of).collect()
 }
 
 /// The CAN interface of a USB server, if the description has one.

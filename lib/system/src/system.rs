@@ -193,9 +193,6 @@ pub struct Device {
     pub interrupt: Option<Interrupt>,
     /// Which processes may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
-    /// Of a USB controller in the simulator: packets take what the article's equation 3 gives, and
-    /// all of a slot may be periodic.
-    pub article: bool,
 }
 
 /// A USB device that is plugged in.
@@ -214,7 +211,7 @@ pub struct UsbPlug {
     pub identity: (u16, u16),
     /// Its serial number; `None` is any.
     pub serial: Option<String>,
-    /// CAN buses that are not those of the model.
+    /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<CanBus>,
     /// The bit rate of each CAN channel.
     pub bit_rates: [u32; CHANNELS],
@@ -236,10 +233,13 @@ pub struct CanBus {
 /// The other nodes of a CAN bus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CanTraffic {
-    /// A receiver that is slower than the bus.
-    Receiver,
-    /// A unit that sends a numbered frame every 363.4 to 366.2 us.
-    Sender,
+    /// Units that send so many numbered frames a second together, with extended identifiers or with
+    /// standard ones.
+    Numbered { per_second: u32, extended: bool },
+    /// A receiver, and the shortest and the longest time that it takes for a frame.
+    Receiver { turn_ns: (u64, u64) },
+    /// A unit that sends numbered frames, and the shortest and the longest time between two.
+    Sender { gap_ns: (u64, u64) },
     /// A unit that sends what a candump log says.
     Replay {
         /// The log, as the description names it.
@@ -252,11 +252,11 @@ pub enum CanTraffic {
 /// USB devices there are: models, and some that only QEMU has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsbModel {
-    /// An interface to the article's five CAN buses, with their traffic.
+    /// An interface to five CAN buses.
     UsbCan,
-    /// The article's sensor: 512 bytes every 2.5 ms.
+    /// A sensor: 512 bytes every 2.5 ms.
     Sensor,
-    /// The article's isochronous camera.
+    /// A SuperSpeed camera, which is isochronous.
     Camera,
     /// The same with something to send in every interval.
     BusyCamera,
@@ -384,6 +384,8 @@ pub struct UsbBus {
     pub device: usize,
     /// Its speed, and how it is counted.
     pub bus: Bus,
+    /// The control endpoints of its devices count.
+    pub control: bool,
     /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`].
     pub periodic: Vec<Periodic>,
     /// Bulk and control endpoints, in the order of the round robin.

@@ -7,7 +7,7 @@
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
 use crate::read;
-use crate::source::At;
+use crate::source::{At, Span};
 use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
@@ -24,6 +24,12 @@ const HUBS: usize = 5;
 const CHANNELS: usize = can::CHANNELS;
 /// Bit rates of CAN buses.
 const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
+/// Most frames a second on a bus: more than the shortest frames at the highest rate are.
+const TRAFFIC: u64 = 22_000;
+/// Bits of a frame with eight bytes and no stuff bit: standard, and extended.
+const NUMBERED_BITS: [u64; 2] = [111, 131];
+/// Longest time of a node between two frames.
+const GAP_MAX: u64 = 1_000_000_000;
 /// Possible sample points, in tenths of a per cent.
 const SAMPLE_POINTS: RangeInclusive<u64> = 500..=950;
 /// Largest drift of a device's clock, in millionths: far beyond any crystal.
@@ -39,8 +45,12 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         table.missing("on", "add `on = \"xhci\"`, the `[[device]]` it is plugged into");
     }
     let port = table.number("port", 1..=PORTS, ", of the controller or the hub; 1 is the first");
+    let traffic = table.numbers("traffic", 0..=TRAFFIC, " frames a second, one for each channel");
+    let extended = table.texts("extended", "extended = [\"can1\"]");
     let receivers = table.texts("receivers", "receivers = [\"can3\"]");
+    let turn = table.durations("turn", 1..=GAP_MAX);
     let senders = table.texts("senders", "senders = [\"can3\"]");
+    let gap = table.durations("gap", 1..=GAP_MAX);
     let replay = table.texts("replay", "replay = [\"can0=traffic.log\"]");
     let vendor = table.number("vendor", 1..=0xffff, ", as the device says it");
     let product = table.number("product", 1..=0xffff, ", as the device says it");
@@ -64,8 +74,12 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         behind,
         port,
         model,
+        traffic,
+        extended,
         receivers,
+        turn,
         senders,
+        gap,
         replay,
         vendor,
         product,
@@ -97,18 +111,41 @@ fn replayed(entry: &str) -> Option<CanBus> {
     Some(CanBus { channel, traffic })
 }
 
-/// The buses that are not the article's, each with its place; what is wrong is left out.
-fn described<'u>(usb: &'u DeclaredUsb) -> Vec<(&'u At<String>, CanBus)> {
-    let units = |names: &'u [At<String>], traffic: CanTraffic| {
-        names.iter().filter_map(move |at| {
-            let traffic = traffic.clone();
-            Some((at, CanBus { channel: channel(&at.value)?, traffic }))
-        })
+/// The nodes on the buses, each with its place in the text; what is wrong is left out.
+fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
+    let rates = bit_rates(usb);
+    let units = |names: &'_ [At<String>], traffic: &dyn Fn(u32) -> CanTraffic| {
+        let unit = |at: &At<String>| {
+            let channel = channel(&at.value)?;
+            Some(CanBus { channel, traffic: traffic(rates[channel]) })
+        };
+        names.iter().map(unit).collect::<Vec<_>>()
     };
-    let receivers = units(&usb.receivers, CanTraffic::Receiver);
-    let senders = units(&usb.senders, CanTraffic::Sender);
-    let logs = usb.replay.iter().filter_map(|at| Some((at, replayed(&at.value)?)));
-    receivers.chain(senders).chain(logs).collect()
+    let shortest = |rate: u32| can::FRAME_BITS.0 * 1_000_000_000 / u64::from(rate);
+    let turn = |rate| {
+        let turn_ns = times(&usb.turn).unwrap_or((shortest(rate), shortest(rate)));
+        CanTraffic::Receiver { turn_ns }
+    };
+    let gap = |_| CanTraffic::Sender { gap_ns: times(&usb.gap).unwrap_or((GAP_MAX, GAP_MAX)) };
+    let receivers = usb.receivers.iter().zip(units(&usb.receivers, &turn));
+    let senders = usb.senders.iter().zip(units(&usb.senders, &gap));
+    let logs = usb.replay.iter().map(|at| (at, replayed(&at.value)));
+    let named = receivers.chain(senders).chain(logs);
+    let named = named.filter_map(|(at, bus)| Some((&at.span, bus?)));
+    let is_extended = |channel: usize| {
+        usb.extended.iter().any(|name| self::channel(&name.value) == Some(channel))
+    };
+    let numbered = usb.traffic.iter().take(CHANNELS).enumerate().filter(|(_, at)| at.value > 0);
+    let numbered = numbered.map(|(channel, at)| {
+        let (per_second, extended) = (at.value as u32, is_extended(channel));
+        (&at.span, CanBus { channel, traffic: CanTraffic::Numbered { per_second, extended } })
+    });
+    named.chain(numbered).collect()
+}
+
+/// The shortest and the longest of one time or two.
+fn times(times: &[At<u64>]) -> Option<(u64, u64)> {
+    Some((times.first()?.value, times.last()?.value))
 }
 
 /// Returns vendor and product of a device; 0 is any.
@@ -161,8 +198,10 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let help = "only the messages of `model = \"usb-can\"` bear times: remove the key";
         report.push(Problem::new(&drift.span, "a device whose clock nobody reads", help));
     }
-    let texts = usb.receivers.iter().chain(&usb.senders).chain(&usb.replay).map(|at| &at.span);
-    let numbers = usb.bit_rates.iter().chain(&usb.sample_point).map(|at| &at.span);
+    let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
+    let texts = channels().chain(&usb.replay).map(|at| &at.span);
+    let numbers = usb.bit_rates.iter().chain(&usb.sample_point).chain(&usb.traffic);
+    let numbers = numbers.chain(&usb.turn).chain(&usb.gap).map(|at| &at.span);
     let first = texts.chain(numbers).next();
     if let Some(first) = first
         && usb.model.is_some_and(|model| model != UsbModel::UsbCan)
@@ -174,8 +213,8 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let title = format!("{} bit rates for {CHANNELS} channels", usb.bit_rates.len());
         report.push(Problem::new(&extra.span, title, "remove those too many"));
     }
-    let units = usb.receivers.iter().chain(&usb.senders);
-    for name in units.filter(|name| channel(&name.value).is_none()) {
+    check_nodes(usb, report);
+    for name in channels().filter(|name| channel(&name.value).is_none()) {
         let title = format!("`{}` is no channel", name.value);
         report.push(Problem::new(&name.span, title, "write `\"can0\"` to `\"can4\"`"));
     }
@@ -188,8 +227,49 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let mut before = described[..index].iter();
         if let Some((first, _)) = before.find(|(_, other)| other.channel == bus.channel) {
             let title = format!("the bus of can{} is described twice", bus.channel);
-            let problem = Problem::new(&place.span, title, "remove one of the two");
-            report.push(problem.with(&first.span, "first here"));
+            let problem = Problem::new(place, title, "remove one of the two");
+            report.push(problem.with(first, "first here"));
+        }
+    }
+}
+
+/// Reports times and loads that no node of a bus can have.
+fn check_nodes(usb: &DeclaredUsb, report: &mut Report) {
+    let lists = [
+        ("turn", &usb.turn, "receivers", &usb.receivers),
+        ("gap", &usb.gap, "senders", &usb.senders),
+    ];
+    for (key, times, of, nodes) in lists {
+        let Some((first, last)) = times.first().zip(times.last()) else { continue };
+        if nodes.is_empty() {
+            let help = format!("add `{of} = [\"can3\"]`, or remove the key");
+            report.push(Problem::new(&first.span, format!("`{key}` without `{of}`"), help));
+        }
+        if times.len() > 2 || first.value > last.value {
+            let help = format!("write `{key} = [\"325us\", \"328us\"]`, or one time");
+            let title = format!("`{key}` is no shortest and longest time");
+            report.push(Problem::new(&last.span, title, help));
+        }
+    }
+    if let (Some(sender), None) = (usb.senders.first(), usb.gap.first()) {
+        let help =
+            "add `gap = [\"9ms\", \"11ms\"]`, the shortest and the longest time between frames";
+        report.push(Problem::new(&sender.span, "senders that send nobody knows how often", help));
+    }
+    if let Some(extra) = usb.traffic.get(CHANNELS) {
+        let title = format!("traffic on {} buses of {CHANNELS} channels", usb.traffic.len());
+        report.push(Problem::new(&extra.span, title, "remove those too many"));
+    }
+    let rates = bit_rates(usb);
+    for (place, bus) in described(usb) {
+        let CanTraffic::Numbered { per_second, extended } = bus.traffic else { continue };
+        let rate = rates[bus.channel];
+        let most = u64::from(rate) / NUMBERED_BITS[usize::from(extended)];
+        if u64::from(per_second) > most {
+            let channel = bus.channel;
+            let title = format!("can{channel} carries {per_second} frames a second of {most}");
+            let help = format!("at {rate} bit/s write at most {most}, or raise `bit_rates`");
+            report.push(Problem::new(place, title, help));
         }
     }
 }

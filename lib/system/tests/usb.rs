@@ -103,14 +103,23 @@ fn a_clock_drifts_by_what_is_described() {
 fn buses_of_an_interface_may_be_described() {
     let interface =
         |keys: &str| format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\n{keys}");
-    let keys =
-        "receivers = [\"can4\", \"can3\"]\nsenders = [\"can1\"]\nreplay = [\"can0=logs/a=b.log\"]";
+    let keys = "receivers = [\"can4\", \"can3\"]\nturn = [\"1ms\", \"2ms\"]\nsenders = [\"can1\"]\n\
+         gap = \"9ms\"\nreplay = [\"can0=logs/a=b.log\"]\ntraffic = [0, 0, 400]\n\
+         extended = [\"can2\"]";
     let system_with = parse("f", &system(&interface(keys))).unwrap();
-    let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver };
+    let turn_ns = (1_000_000, 2_000_000);
+    let receiver = |channel| CanBus { channel, traffic: CanTraffic::Receiver { turn_ns } };
     let (file, log) = (String::from("logs/a=b.log"), String::new());
     let replay = CanBus { channel: 0, traffic: CanTraffic::Replay { file, log } };
-    let sender = CanBus { channel: 1, traffic: CanTraffic::Sender };
-    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), sender, replay]);
+    let sender =
+        CanBus { channel: 1, traffic: CanTraffic::Sender { gap_ns: (9_000_000, 9_000_000) } };
+    let numbered = CanTraffic::Numbered { per_second: 400, extended: true };
+    let numbered = CanBus { channel: 2, traffic: numbered };
+    assert_eq!(system_with.usb[0].buses, [receiver(4), receiver(3), sender, replay, numbered]);
+    let plain = interface("bit_rates = [100_000]\nreceivers = [\"can0\"]");
+    let turn_ns = (470_000, 470_000);
+    let reads = CanBus { channel: 0, traffic: CanTraffic::Receiver { turn_ns } };
+    assert_eq!(parse("f", &system(&plain)).unwrap().usb[0].buses, [reads]);
 
     let place = |column| (5, column);
     let help = "write `\"can0\"` to `\"can4\"`";
@@ -123,6 +132,21 @@ fn buses_of_an_interface_may_be_described() {
         let keys = interface(&format!("replay = [\"{entry}\"]"));
         bad(&keys, place(11), &format!("`{entry}` is no channel and its log"), help);
     }
+    let title = "`turn` is no shortest and longest time";
+    let help = "write `turn = [\"325us\", \"328us\"]`, or one time";
+    let keys = "receivers = [\"can0\"]\nturn = [\"3us\", \"2us\"]";
+    bad(&interface(keys), (6, 16), title, help);
+    let help = "add `senders = [\"can3\"]`, or remove the key";
+    bad(&interface("gap = \"2us\""), (5, 7), "`gap` without `senders`", help);
+    let help = "add `gap = [\"9ms\", \"11ms\"]`, the shortest and the longest time between frames";
+    let title = "senders that send nobody knows how often";
+    bad(&interface("senders = [\"can0\"]"), (5, 12), title, help);
+    let title = "can1 carries 4505 frames a second of 4504";
+    let help = "at 500000 bit/s write at most 4504, or raise `bit_rates`";
+    bad(&interface("traffic = [4504, 4505]"), (5, 18), title, help);
+    let six = interface("traffic = [1, 1, 1, 1, 1, 1]");
+    let title = "traffic on 6 buses of 5 channels";
+    bad(&six, (5, 27), title, "remove those too many");
     let twice = interface("receivers = [\"can2\"]\nreplay = [\"can2=a.log\"]");
     bad(&twice, (6, 11), "the bus of can2 is described twice", "remove one of the two");
     let sensor = interface("receivers = [\"can2\"]").replace("usb-can", "sensor");

@@ -15,8 +15,6 @@ pub mod tell {
     pub const POOLS: u64 = 1 << 1;
     /// When the bottom half of the first service was where, in the segment `usb-times`.
     pub const TIMES: u64 = 1 << 2;
-    /// Not to be said: buses are as the article counts them.
-    pub const ARTICLE: u64 = 1 << 8;
 }
 
 /// Hubs at a time.

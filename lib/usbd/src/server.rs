@@ -18,7 +18,7 @@ use diapason_contract::needs;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
 use diapason_usb::descriptor::Text;
-use diapason_usb::xhci::{Buses, Controller, Death, DeviceId, Dma, Notice, State, Window};
+use diapason_usb::xhci::{Controller, Death, DeviceId, Dma, Notice, State, Window};
 
 /// Why the server is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,6 @@ impl<P: Platform> Server<P> {
         told: &Told,
         now: Nanos,
     ) -> Result<Server<P>, Errno> {
-        let tell = told.tell;
         let own = offers.iter().filter(|offer| offer.home.is_some()).count();
         let shared: Vec<Window> =
             offers.iter().filter_map(|offer| window(&*offer.service)).collect();
@@ -82,9 +81,7 @@ impl<P: Platform> Server<P> {
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
         let pool = Pool::new(platform.memory(needs::BUFFERS)?, limits.devices.into());
-        let article = tell & tell::ARTICLE != 0;
-        let buses = if article { Buses::article() } else { Buses::default() };
-        let made = Controller::new(registers, rings, limits, &buses);
+        let made = Controller::new(registers, rings, limits, &told.buses);
         let granted = made.map_err(|why| log!(P, "the limits: {why:?}")).and_then(|mut driver| {
             let mut windows = shared.iter().copied().chain([pool.window()]);
             let granted = windows.try_for_each(|window| driver.grant(window));

@@ -9,14 +9,15 @@ use diapason_abi::pipe::{
     OutputCosts, PLACES, USUAL_DRIFT,
 };
 use diapason_abi::settings::Settings;
+use diapason_bus::Coding;
 use diapason_can::exchange::Parameters;
 use diapason_contract::can::{BIT_RATE, CHANNELS, SAMPLE_POINT};
-use diapason_contract::settings::{self as usbd, Expected};
+use diapason_contract::settings::{self as usbd, Counted, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
 use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
-use diapason_usb::xhci::Guarantee;
+use diapason_usb::xhci::{Buses, Guarantee};
 
 /// The settings of the server.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub struct Told {
     /// Devices that the description names.
     pub expected: Vec<Expected>,
     pub tell: u64,
+    /// How the shares of the controller's buses are computed.
+    pub buses: Buses,
     /// CAN channels whose clients open and write them, one bit each.
     pub clients: u8,
     /// The knowledge about pipes.
@@ -62,6 +65,23 @@ fn bits(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |all, number| all | 1 << (number & 63))
 }
 
+/// The buses of the controller: the standard's, but for those that the description changes.
+fn buses(words: &[u64]) -> Buses {
+    let mut buses = Buses::default();
+    for counted in words.iter().copied().map(Counted::of) {
+        let bus = match counted.speed {
+            0 => &mut buses.low,
+            1 => &mut buses.full,
+            2 => &mut buses.high,
+            _ => &mut buses.superspeed,
+        };
+        bus.coding = if counted.coded { Coding::EightTen } else { Coding::Ignored };
+        bus.periodic_percent = counted.periodic_percent.into();
+        buses.control &= counted.control;
+    }
+    buses
+}
+
 /// How channels take part in their buses, as the description says it of the interface.
 fn usual(settings: &Settings) -> [Parameters; CHANNELS] {
     let rates = settings.get(usbd::BIT_RATES);
@@ -79,7 +99,6 @@ impl Told {
     pub fn read(settings: &Settings) -> Told {
         let (links, streams) = (settings.get(usbd::LINKS), settings.get(usbd::STREAMS));
         let services = threads::services(&|name: &str| settings.get(name)).collect();
-        let article = if settings.get(usbd::BUSES).is_empty() { 0 } else { policy::tell::ARTICLE };
         let critical = bits(settings.get(usbd::CRITICAL));
         let guarantee = match *settings.get(usbd::PROMISE) {
             [period, bytes] => Some(Guarantee { bytes: bytes as u32, period: period as u32 }),
@@ -92,7 +111,8 @@ impl Told {
         Told {
             services,
             expected: Expected::all(settings.get(usbd::DEVICES)).collect(),
-            tell: bits(settings.get(usbd::SAYS)) | article,
+            tell: bits(settings.get(usbd::SAYS)),
+            buses: buses(settings.get(usbd::BUSES)),
             clients: bits(settings.get(usbd::CLIENTS)) as u8,
             pipes: Pipes::read(settings),
             guarantee,

@@ -8,7 +8,7 @@ use diapason_usb::trb::{Completion, Kind, Trb};
 use diapason_xhc::Config;
 use support::{Driver, Plan, Shared, bulk};
 
-/// The article's camera: three bursts of eleven packets.
+/// A camera: three bursts of eleven packets.
 fn camera(index: u8, interval: u32) -> Plan {
     let kind = EndpointKind::IsochIn;
     Plan { kind, burst: 10, mult: 2, interval, payload: 33 * 1024, ..bulk(index, 1024, 0) }

@@ -1,4 +1,4 @@
-//! The time packets take, measured on the buses, against the article and against `diapason_bus`.
+//! The time packets take, measured on the buses, against `diapason_bus`.
 
 mod support;
 
@@ -12,7 +12,7 @@ use diapason_usb::trb::{Completion, Kind, Trb, bit};
 use diapason_xhc::{Config, Outcome, Record};
 use support::{Driver, Plan, Shared, bulk};
 
-fn article() -> Config {
+fn uncoded() -> Config {
     Config { coding: Coding::Ignored, ..Config::default() }
 }
 
@@ -56,8 +56,8 @@ fn busiest(records: &[Record]) -> (u64, usize) {
 }
 
 #[test]
-fn packets_take_the_articles_time() {
-    let (mut driver, _, slot) = device(article(), &[bulk(2, 1024, 15), isoch(4, 0, 0, 0)]);
+fn packets_take_their_time_without_the_line_code() {
+    let (mut driver, _, slot) = device(uncoded(), &[bulk(2, 1024, 15), isoch(4, 0, 0, 0)]);
     driver.queue_normal(slot, 2, 1024, bit::COMPLETION);
     driver.doorbell(slot, 2);
     stream(&mut driver, slot, 4, 1024, 1);
@@ -71,11 +71,11 @@ fn packets_take_the_articles_time() {
     assert_eq!(lengths, [(2, 1_778_400), (4, 1_720_800)]);
 }
 
-/// 70 packets of 1778.4 ns fit into a microframe as the article counts (573 MB/s), 56 of
+/// 70 packets of 1778.4 ns fit into a microframe without the line code (573 MB/s), 56 of
 /// 2221.75 ns with the line code (459 MB/s).
 #[test]
 fn a_saturated_bulk_endpoint_fills_microframes_with_whole_packets() {
-    for (config, packets) in [(article(), 70), (Config::default(), 56)] {
+    for (config, packets) in [(uncoded(), 70), (Config::default(), 56)] {
         let (mut driver, _, slot) = device(config, &[bulk(2, 1024, 15)]);
         let buffer = driver.ram.take(0x1_0000, 0x1_0000);
         for _ in 0..60 {
@@ -95,10 +95,10 @@ fn a_saturated_bulk_endpoint_fills_microframes_with_whole_packets() {
     }
 }
 
-/// The article's camera: 33 packets of 1720.8 ns are 56,786.4 ns, 45.4 % of a microframe.
+/// A camera: 33 packets of 1720.8 ns are 56,786.4 ns, 45.4 % of a microframe.
 #[test]
 fn a_camera_takes_its_share_and_bulk_the_rest() {
-    let (mut driver, _, slot) = device(article(), &[isoch(3, 10, 2, 0), bulk(2, 1024, 0)]);
+    let (mut driver, _, slot) = device(uncoded(), &[isoch(3, 10, 2, 0), bulk(2, 1024, 0)]);
     let buffer = driver.ram.take(0x1_0000, 0x1_0000);
     for _ in 0..12 {
         driver.queue(slot, 2, Trb::new(Kind::Normal, buffer, 0x1_0000, 0));
@@ -120,7 +120,7 @@ fn a_camera_takes_its_share_and_bulk_the_rest() {
 #[test]
 fn bursts_take_turns() {
     let plans = [bulk(2, 1024, 3), bulk(4, 1024, 1)];
-    let (mut driver, _, slot) = device(article(), &plans);
+    let (mut driver, _, slot) = device(uncoded(), &plans);
     for index in [2, 4] {
         driver.queue_normal(slot, index, 12 * 1024, bit::COMPLETION);
     }
@@ -138,7 +138,7 @@ fn bursts_take_turns() {
 /// A transfer's event carries the time of its last packet's end.
 #[test]
 fn an_interrupt_comes_when_the_packet_ends() {
-    let (mut driver, _, slot) = device(article(), &[bulk(2, 1024, 0)]);
+    let (mut driver, _, slot) = device(uncoded(), &[bulk(2, 1024, 0)]);
     driver.run_to(Nanos::from_millis(200));
     driver.interrupts.clear();
     driver.queue_normal(slot, 2, 3 * 1024, bit::COMPLETION);
@@ -149,7 +149,7 @@ fn an_interrupt_comes_when_the_packet_ends() {
 
 #[test]
 fn every_packet_is_recorded_with_its_end() {
-    let (mut driver, gadget, slot) = device(article(), &[bulk(3, 1024, 0)]);
+    let (mut driver, gadget, slot) = device(uncoded(), &[bulk(3, 1024, 0)]);
     gadget.0.borrow_mut().endless.clear();
     driver.queue_normal(slot, 3, 1024, bit::COMPLETION);
     driver.doorbell(slot, 3);
@@ -204,7 +204,7 @@ fn measure(random: &mut Random, set: &[Async], camera: Option<(u32, u32)>, bytes
     if let Some((burst, mult)) = camera {
         plans.push(isoch(31, burst, mult, 0));
     }
-    let (mut driver, _, slot) = device(article(), &plans);
+    let (mut driver, _, slot) = device(uncoded(), &plans);
     driver.xhc.record(false);
     let buffer = driver.ram.take(0x1_0000, 0x1_0000);
     let mut worst = Nanos::ZERO;

@@ -1,7 +1,6 @@
 //! CAN for applications: a channel of the USB server is opened, put on its bus, read and written.
 //!
-//! The calls are those of CANlib, the interface of the article's experiments; [`Channel`] has the
-//! traits of `embedded-can`, too.
+//! The calls are those of Kvaser's CANlib; [`Channel`] has the traits of `embedded-can`, too.
 //!
 //! ```ignore
 //! let mut channel = Channel::open(3, deadline)?;

@@ -1,4 +1,4 @@
-//! Tuned pipes for programs: `tpipe` of the article, with its quality of service and its bound.
+//! Tuned pipes for programs: `tpipe` of [USB 2023], with its quality of service and its bound.
 //!
 //! A program says what it wants of a channel ([`Qos`]) and which function gets its messages. The
 //! USB server decides whether that can be promised, sets the reservation of the pipe's thread, and

@@ -6,8 +6,8 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 const NAME: &str = "the concentrator reads every frame of five channels";
 /// Channels of the interface.
 const CHANNELS: usize = 5;
-/// Frames a second of all channels together, once they are open: the article's 7,000, less some for
-/// the seconds that are cut.
+/// Frames a second of all channels together, once they are open: the 7,000 of the description, less
+/// some for the seconds that are cut.
 const FRAMES_A_SECOND: u64 = 6_700;
 const SECONDS: u64 = 6;
 const SECOND: u64 = 1_000_000_000;
@@ -17,7 +17,7 @@ const OPENING: u64 = 1;
 
 const OUTPUT: &str = "examples/can-output.toml";
 const OUTPUT_NAME: &str = "two channels are written at the pace of their receivers";
-/// Frames a second that the article's receivers take.
+/// Frames a second that the receivers of the description take.
 const PACE: std::ops::RangeInclusive<u64> = 3_053..=3_073;
 
 const API: &str = "tests/systems/can-loopback.toml";

@@ -6,7 +6,7 @@
 
 use diapason_abi::Nanos;
 use diapason_can::Frame;
-use diapason_devices::can::{CanBus, FIVE_BUSES, Sent};
+use diapason_devices::can::{BUSY, CanBus, Sent};
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_redir::linux::{Guest, Program};
 use diapason_redir::{Emulator, Ending, Plan, Report, Server};
@@ -103,7 +103,7 @@ fn folder() -> PathBuf {
 
 fn run(guest: &Guest, slice: Nanos) -> Run {
     let folder = folder();
-    let buses: Vec<CanBus> = (0..5).filter_map(CanBus::article).collect();
+    let buses: Vec<CanBus> = (0..5).filter_map(CanBus::busy).collect();
     for bus in &buses {
         // Somebody who acknowledges while the guest boots.
         bus.add_unit(Vec::new());
@@ -125,7 +125,7 @@ fn run(guest: &Guest, slice: Nanos) -> Run {
 }
 
 fn qemu(guest: &Guest, console: &Path) -> Command {
-    let rates: Vec<String> = FIVE_BUSES.iter().map(|bus| bus.0.to_string()).collect();
+    let rates: Vec<String> = BUSY.iter().map(|bus| bus.0.to_string()).collect();
     guest.command(&format!("rates={} send={SEND} receive={RECEIVE}", rates.join(",")), console)
 }
 

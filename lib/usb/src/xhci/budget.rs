@@ -16,18 +16,8 @@ pub struct Buses {
     pub full: Bus,
     pub high: Bus,
     pub superspeed: Bus,
-    /// Do control endpoints count, which are silent most of the time?
+    /// Control endpoints count, although they are silent most of the time.
     pub control: bool,
-}
-
-impl Buses {
-    /// Super speed as the article counts it: without the line's code and control endpoints, and all
-    /// of a slot may be periodic. Not what hardware does.
-    #[must_use]
-    pub fn article() -> Buses {
-        let superspeed = Bus { periodic_percent: 100, ..Bus::uncoded() };
-        Buses { superspeed, control: false, ..Buses::default() }
-    }
 }
 
 impl Default for Buses {

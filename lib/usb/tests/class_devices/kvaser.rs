@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 use diapason_can::bus::Health;
 use diapason_can::frame::standard;
 use diapason_can::{BitRate, Frame};
-use diapason_devices::can::{CanBus, FIVE_BUSES};
+use diapason_devices::can::{BUSY, CanBus};
 use diapason_devices::kvaser::{Hydra, Identity, Personality as Kind};
 use diapason_usb::Speed;
 use diapason_usb::class::kvaser::{Cause, Event, Kvaser, Mode, Outcome, Personality};
@@ -41,16 +41,16 @@ fn open(host: &mut Interface, channel: u8, hertz: u32, mode: Mode) {
 /// Five channels with 7,000 frames a second for a quarter of a second: every frame of every bus
 /// arrives, in order, with its time.
 #[test]
-fn all_frames_of_five_buses_arrive() {
+fn all_frames_of_busy_buses_arrive() {
     for (kind, personality) in KINDS {
         let identity = Identity { personality: kind, serial: 77, outstanding: 64 };
-        let (device, buses) = Hydra::article(identity);
+        let (device, buses) = Hydra::busy(identity);
         buses.iter().for_each(|bus| bus.record(10_000));
         let mut host = ready(device, true);
         let known = host.class.identity().unwrap();
         assert_eq!((known.personality, known.channels, known.slots), (personality, 5, 64));
         assert_eq!((known.serial, known.extended), (77, kind.extended()));
-        for (channel, (hertz, _, _)) in (0..).zip(FIVE_BUSES) {
+        for (channel, (hertz, _)) in (0..).zip(BUSY) {
             open(&mut host, channel, hertz, Mode::Normal);
         }
         let mut got: [Vec<(Nanos, Frame)>; 5] = Default::default();
@@ -67,7 +67,7 @@ fn all_frames_of_five_buses_arrive() {
             bus.advance(until);
             let sent = bus.take_record();
             assert!(sent.len() - got[channel].len() <= 1, "one may be in its last bit");
-            let bit = BitRate::new(FIVE_BUSES[channel].0).unwrap().time(1);
+            let bit = BitRate::new(BUSY[channel].0).unwrap().time(1);
             for (sent, (time, frame)) in sent.iter().zip(&got[channel]) {
                 assert_eq!(sent.frame, *frame);
                 // A receiver has a frame one bit before its end; a time stamp is rounded down.
@@ -121,9 +121,9 @@ fn frames_sent_are_acknowledged_when_they_are_through() {
 /// A host that does not fetch for a while loses frames, and is told so.
 #[test]
 fn an_overrun_is_seen() {
-    let (device, _) = Hydra::article(Identity::default());
+    let (device, _) = Hydra::busy(Identity::default());
     let mut host = ready(device, true);
-    open(&mut host, 4, FIVE_BUSES[4].0, Mode::Normal);
+    open(&mut host, 4, BUSY[4].0, Mode::Normal);
     host.run(Nanos::from_millis(10), &mut |_| {});
     // Nobody looks for 50 ms: about 160 frames, and the buffer holds 64.
     host.now = Nanos::from_millis(60);

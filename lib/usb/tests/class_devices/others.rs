@@ -20,11 +20,11 @@ use diapason_usb::class::mass_storage::{Command, Event as Stored, MassStorage, R
 use diapason_usb::class::uvc::{self, Event as Video, Piece, modes};
 use diapason_usb::descriptor::Configuration;
 
-/// Twenty packets of the article's sensor, each whole and in order.
+/// Twenty packets of a sensor, each whole and in order.
 #[test]
 fn the_sensor_is_heard() {
     let coding = LineCoding::new(115_200);
-    let mut host = connect(Sensor::article(), |set| CdcAcm::find(set, coding));
+    let mut host = connect(Sensor::default(), |set| CdcAcm::find(set, coding));
     let (mut bytes, mut opened) = (Vec::new(), 0);
     host.run(Nanos::from_millis(52), &mut |event| match event {
         Line::Opened => opened += 1,

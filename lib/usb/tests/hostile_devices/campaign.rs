@@ -128,7 +128,7 @@ impl Campaign {
 
     /// The sensor is there and speaks.
     fn begin(&mut self) {
-        self.machine.attach(SENSOR, Box::new(Sensor::article()));
+        self.machine.attach(SENSOR, Box::new(Sensor::default()));
         for _ in 0..200 {
             self.until(self.machine.now() + Nanos::from_millis(2));
         }

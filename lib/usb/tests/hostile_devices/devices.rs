@@ -23,10 +23,10 @@ fn sound(random: &mut Random) -> Box<dyn Device> {
         0 => Box::new(Keyboard::typing(Nanos::from_millis(10), 10_000)),
         1 => Box::new(Disk::new(4096)),
         2 => Box::new(Hub::new(random.one_in(2), 4)),
-        3 => Box::new(Sensor::article()),
+        3 => Box::new(Sensor::default()),
         4 => Box::new(Camera::default()),
         5 => {
-            let buses: Vec<_> = (0..CHANNELS).map(CanBus::article).collect();
+            let buses: Vec<_> = (0..CHANNELS).map(CanBus::busy).collect();
             Box::new(Hydra::new(Identity::default(), &buses))
         }
         6 => Box::new(Adapter::default()),

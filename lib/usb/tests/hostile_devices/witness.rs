@@ -1,4 +1,4 @@
-//! The device that must not notice: the article's sensor, whose packets all come, in order and in
+//! The device that must not notice: a sensor, whose packets all come, in order and in
 //! the time they are guaranteed.
 
 use crate::work::Work;

@@ -1,4 +1,4 @@
-//! The article's sensor on the model: a packet every 2.5 ms, none lost.
+//! A sensor on the model: a packet every 2.5 ms, none lost.
 
 use crate::machine::Machine;
 use diapason_abi::Nanos;
@@ -11,7 +11,7 @@ use diapason_xhc::Config;
 #[test]
 fn packets_of_the_sensor_arrive_in_order_and_accesses_are_counted() {
     let mut machine = Machine::running(Config::default(), Limits::default());
-    machine.attach(1, Box::new(Sensor::article()));
+    machine.attach(1, Box::new(Sensor::default()));
     machine.run(Nanos::from_millis(400));
     let Some(Notice::Found { device, speed, .. }) = machine.notices.pop() else {
         panic!("no sensor");

@@ -18,7 +18,7 @@ const FRAME: u64 = 16;
 /// break it is not configured.
 pub const GUARANTEE: Guarantee = Guarantee { bytes: TRANSFER.0 as u32, period: GUARANTEED };
 
-/// The article's interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
+/// An interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
 pub const ATTRIBUTES: Attributes = Attributes {
     max_channels: CHANNELS as u32,
     max_tput: 2_250,

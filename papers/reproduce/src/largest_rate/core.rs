@@ -5,11 +5,11 @@ use crate::boot;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, ThreadRow};
-use diapason::plan::{Plan, pipes};
+use diapason::plan::{Plan, Unproved, pipes};
 use diapason::session::{Run, Session};
 use diapason::{Failure, Workspace, simulate};
 use diapason_abi::Nanos;
-use diapason_devices::can::FIVE_BUSES;
+use diapason_devices::can::BUSY;
 use diapason_pipe::bill::What;
 use diapason_sim::{Costs, Options};
 use diapason_system::{CanBus, CanTraffic, RunOptions, Server, System};
@@ -67,13 +67,13 @@ pub struct Load(pub u64);
 impl Load {
     /// Frames a second on a bus.
     fn of_bus(self, channel: usize) -> u64 {
-        let (hertz, ..) = FIVE_BUSES[channel];
+        let (hertz, ..) = BUSY[channel];
         u64::from(hertz) / FRAME_BITS * self.0 / LOADS
     }
 
     /// Frames a second on all of them.
     pub fn frames(self) -> u64 {
-        (0..FIVE_BUSES.len()).map(|channel| self.of_bus(channel)).sum()
+        (0..BUSY.len()).map(|channel| self.of_bus(channel)).sum()
     }
 
     /// Frames on a bus, but for the first.
@@ -259,7 +259,7 @@ impl Core {
     fn session(&self, load: Load) -> Result<Session, Failure> {
         let mut system = self.system.clone();
         for usb in &mut system.usb {
-            usb.buses = (0..FIVE_BUSES.len()).map(|channel| load.traffic(channel)).collect();
+            usb.buses = (0..BUSY.len()).map(|channel| load.traffic(channel)).collect();
         }
         let horizon_ns = (OPENED + LOADED + SILENT).0;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
@@ -318,7 +318,7 @@ impl Core {
         let turns = devices.iter().find(|row| usize::try_from(row.device).ok() == interrupt);
         let is_server = |row: &&ThreadRow| usize::try_from(row.process).ok() == server;
         Ok(Spent {
-            whole: (0..FIVE_BUSES.len()).all(carried),
+            whole: (0..BUSY.len()).all(carried),
             messages: pipes.iter().map(|row| row.messages).sum(),
             turns: turns.map_or(0, |row| row.interrupts),
             busy: Nanos(end.time_ns.saturating_sub(end.idle_ns)),

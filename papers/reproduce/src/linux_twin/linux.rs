@@ -6,7 +6,7 @@ use crate::concentrator::TASKS;
 use diapason::qemu::RunFolder;
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
-use diapason_devices::can::{FIVE_BUSES, Sent};
+use diapason_devices::can::{BUSY, Sent};
 use diapason_redir::linux::{Guest, Program};
 
 const PROGRAM: Program = Program { name: "twin", source: include_str!("twin.c") };
@@ -75,7 +75,7 @@ impl Twin {
 
 /// The environment of the guest's program.
 fn words(system: System, scenario: Scenario, window: Window) -> String {
-    let rates: Vec<String> = FIVE_BUSES.iter().map(|bus| bus.0.to_string()).collect();
+    let rates: Vec<String> = BUSY.iter().map(|bus| bus.0.to_string()).collect();
     format!(
         "rates={} begin={} end={} tasks={} hrtick={}",
         rates.join(","),
@@ -120,9 +120,9 @@ fn measured(
     let measured = Measured {
         system,
         scenario,
-        channels: (0..FIVE_BUSES.len()).map(channel).collect::<Option<_>>()?,
+        channels: (0..BUSY.len()).map(channel).collect::<Option<_>>()?,
         behind: tasks.iter().map(late).collect::<Option<_>>()?,
-        carried: (0..FIVE_BUSES.len()).map(|index| seen.carried(index, window)).sum(),
+        carried: (0..BUSY.len()).map(|index| seen.carried(index, window)).sum(),
         instructions: within.instructions,
         wire: seen.report.hash,
     };
@@ -186,7 +186,7 @@ mod tests {
     /// A run in which all buses carried the article's traffic for a second.
     fn seen() -> Seen {
         let bus = |number| {
-            let bus = CanBus::article(number).unwrap();
+            let bus = CanBus::busy(number).unwrap();
             bus.record(10_000);
             bus.advance(WINDOW.end);
             bus.take_record()

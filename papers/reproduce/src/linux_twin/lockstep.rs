@@ -7,7 +7,8 @@
 use diapason::Failure;
 use diapason::qemu::RunFolder;
 use diapason_abi::Nanos;
-use diapason_devices::can::{CanBus, FIVE_BUSES, Sent, article};
+use diapason_can::BitRate;
+use diapason_devices::can::{BUSY, CanBus, Sent};
 use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
 use diapason_redir::{Emulator, Plan, Redirected, Report, Server, Stop};
 use std::ffi::OsString;
@@ -127,17 +128,17 @@ pub fn run(
     Ok(Seen { console, buses, looks, report, status: status.and_then(|status| status.code()) })
 }
 
-/// Five buses with the article's rates, each with somebody who acknowledges.
+/// Five buses with the rates of [USB 2023, table 7], each with somebody who acknowledges.
 fn buses(setting: Setting) -> Vec<CanBus> {
     // A guest that ends the run itself does so soon after the window.
     let longest = setting.window.end.0 / 1_000_000 * 2;
-    let bus = |number| {
-        let (rate, messages) = article(number)?;
-        let bus = CanBus::new(rate);
-        bus.add_unit(if setting.traffic { messages } else { Vec::new() });
+    let bus = |number: usize| {
+        let (hertz, load) = *BUSY.get(number)?;
+        let bus = CanBus::new(BitRate::new(hertz).ok()?);
+        bus.add_unit(if setting.traffic { load.messages(number) } else { Vec::new() });
         bus.add_unit(Vec::new());
         bus.record(usize::try_from(longest * FRAMES_A_MILLISECOND).unwrap_or(usize::MAX));
         Some(bus)
     };
-    (0..FIVE_BUSES.len()).filter_map(bus).collect()
+    (0..BUSY.len()).filter_map(bus).collect()
 }

@@ -10,6 +10,8 @@ use diapason_system::Process;
 
 /// Frames a second that the units send, at least and at most.
 const SENT: (u64, u64) = (2_730, 2_752);
+/// The shortest and the longest time between two frames of a unit.
+const GAP_NS: (u64, u64) = (363_400, 366_200);
 /// The channels they are on.
 const CHANNELS: [u8; 2] = [3, 4];
 const SECONDS: u64 = 32;
@@ -25,12 +27,11 @@ pub fn run(bench: &Bench, effort: Effort) -> Result<(Vec<Row>, Vec<Picture>), Fa
     for machine in machines {
         let mut system = bench.concentrator.describe(true)?;
         for usb in &mut system.usb {
-            usb.buses = CHANNELS
-                .map(|channel| diapason_system::CanBus {
-                    channel: channel.into(),
-                    traffic: diapason_system::CanTraffic::Sender,
-                })
-                .to_vec();
+            usb.buses.retain(|bus| !CHANNELS.map(usize::from).contains(&bus.channel));
+            usb.buses.extend(CHANNELS.map(|channel| diapason_system::CanBus {
+                channel: channel.into(),
+                traffic: diapason_system::CanTraffic::Sender { gap_ns: GAP_NS },
+            }));
         }
         for pipe in system.pipes.iter_mut().filter(|pipe| CHANNELS.contains(&pipe.channel)) {
             pipe.rate = SENT.1;

@@ -1,5 +1,5 @@
 //! The way of a bulk transfer: from the interrupt, through the USB server, to the thread that waits
-//! for what the article's sensor sends.
+//! for what a sensor sends.
 //!
 //! Two processes run this. The one whose argument is 1 is interrupted: it does nothing but move the
 //! beginning of the next transfer's way. The other is the client: its return from the wait is the

@@ -3,7 +3,7 @@
 use core::fmt;
 use diapason_canlib::{Arrival, LOST_BEFORE};
 
-/// Most identifiers that are told apart; the article's buses have four each.
+/// Most identifiers that are told apart.
 const SENDERS: usize = 16;
 
 /// One identifier and the number its next message must have.

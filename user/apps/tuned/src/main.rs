@@ -27,7 +27,7 @@ static THREADS: [Thread<Numbers>; 5] = [
     Thread::new(4, Numbers::new()),
 ];
 
-/// Messages that fit into the buffer: the article's pipe.
+/// Messages that fit into the buffer.
 const SLOTS: u64 = 128;
 
 fn main(Arguments([place, channel, rate, seconds]): Arguments) {
@@ -63,9 +63,9 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     Ok(())
 }
 
-/// What was given, and what the article would give.
+/// Logs what was given, and what equation 9 of [USB 2023] would give.
 fn told(what: &str, granted: &Granted) {
     say(what, granted);
     let Granted { little, equation_nine, .. } = *granted;
-    log!("the article: T {} us, bound {} us", us(little), us(equation_nine));
+    log!("[USB 2023, eq. 9]: T {} us, bound {} us", us(little), us(equation_nine));
 }

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use diapason_rt::{log, time};
 use diapason_tpipe::{Function, Message, Phase};
 
-/// Most identifiers that are told apart; the article's buses have four each.
+/// Most identifiers that are told apart.
 const SENDERS: usize = 16;
 /// No identifier: those of CAN have 29 bits.
 const NOBODY: u32 = u32::MAX;

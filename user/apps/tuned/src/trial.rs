@@ -30,7 +30,7 @@ static THREADS: [Thread<Numbers>; PLACES] = [
 const CHANNEL: u8 = 4;
 const ANSWER: Nanos = Nanos::from_secs(5);
 
-/// The article's pipe, at 400 messages a second in a buffer of 64.
+/// A usual pipe, at 400 messages a second in a buffer of 64.
 const USUAL: Qos = Qos {
     latency: Nanos::from_millis(50),
     tput: 400 * 16 * 8 / 20,

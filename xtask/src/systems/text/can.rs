@@ -2,7 +2,9 @@
 
 use super::classes::{client, granted, interval, word};
 use super::{quoted, vcpu, work};
-use crate::systems::drawn::{Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, TRAFFIC};
+use crate::systems::drawn::{
+    Budget, DrawnOutput, DrawnPipe, Gadget, Interface, Onward, SENT, TRAFFIC,
+};
 use std::fmt::Write;
 
 /// The names of the Main VCPUs, in the order of the text.
@@ -57,8 +59,16 @@ pub fn interface(can: &Interface) -> String {
         "\n[[usb]]\nname = \"interface\"\non = \"xhci\"\nport = 1\nmodel = \"usb-can\"\n"
     };
     let written: Vec<String> = writers(can).map(|name| name.replace("write-", "can")).collect();
+    let sent = (0..).zip(SENT);
+    let sent = sent.map(|(channel, sent)| match written.contains(&format!("can{channel}")) {
+        true => 0,
+        false => sent,
+    });
+    let _ = writeln!(text, "traffic = {:?}", sent.collect::<Vec<u64>>());
+    text += "extended = [\"can1\", \"can3\"]\n";
     if !written.is_empty() {
         let _ = writeln!(text, "receivers = [{}]", quoted(&written));
+        text += "turn = [\"325400ns\", \"327500ns\"]\n";
     }
     can.pipes.iter().for_each(|pipe| text += &reader(can, pipe));
     can.outputs.iter().for_each(|output| text += &writer(output));

@@ -7,6 +7,7 @@ mod documents;
 mod fixture;
 mod lengths;
 mod names;
+mod papers;
 mod rooms;
 mod unsafety;
 
@@ -29,11 +30,12 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 10] = [
 ];
 
 /// Rules that look at the whole tree.
-const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 7] = [
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 8] = [
     documents::readme,
     documents::links,
     documents::notes_to_self,
     documents::machine_paths,
+    papers::apart,
     names::glossary,
     rooms::dependencies,
     rooms::shown,

@@ -55,7 +55,7 @@ pub const MESSAGE: usize = 64;
 pub const GUARANTEED: u32 = 2;
 /// Interrupts for what it sends need not come more often: together with the transfers pending that
 /// makes batches, and what comes meanwhile stays in the device, which has room for 64 frames, 9 ms
-/// of the article's traffic.
+/// of 7,000 frames a second.
 pub const MODERATION: Nanos = Nanos::from_millis(1);
 /// The device has so long for an answer.
 pub const ANSWER_TIME: Nanos = Nanos::from_secs(1);

@@ -1,4 +1,4 @@
-//! The article's testbed for a minute: five channels, 7,000 frames a second, and a host that polls
+//! Five busy channels for a minute, 7,000 frames a second, and a host that polls
 //! whenever something may have changed. Time it from outside to see how fast the model is.
 
 use diapason_abi::Nanos;
@@ -14,7 +14,7 @@ fn command(number: u8, entity: u8, body: &[u8]) -> [u8; 32] {
 }
 
 fn main() {
-    let (mut device, buses) = Hydra::article(Identity::default());
+    let (mut device, buses) = Hydra::busy(Identity::default());
     let configured = device.control(Nanos::ZERO, Setup::set_configuration(1), &[]);
     assert!(configured.is_ok());
     for (entity, bus) in (0x13..).zip(&buses) {
