@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 const SHORTEST: u64 = (wire::shortest(false, 0) + INTERFRAME_BITS) as u64;
 /// A log may be so much longer on its bus than by its own times: a burst is no load.
 const BURST: Nanos = Nanos::from_millis(100);
-/// How exact time stamps of interfaces are: as much as the server forgives.
+/// Exactness of interfaces' time stamps: as much as the server forgives.
 const CLOCK: Nanos = Nanos::from_micros(10);
 
 /// The senders on the bus of a channel, as the description has them.
@@ -37,7 +37,7 @@ struct Bus<'s> {
     senders: Senders<'s>,
 }
 
-/// What is wrong and the remedy.
+/// A problem and its remedy.
 type Wrong = (String, String);
 
 /// Returns the refusals of pipes that promise what their own description contradicts.
@@ -151,7 +151,7 @@ impl<'s> Bus<'s> {
         }
     }
 
-    /// When the frames of a log are through on a bus that nobody else uses.
+    /// Returns the times at which frames of a log are through on a bus that nobody else uses.
     fn on_the_bus<'f>(&self, frames: &'f [(Nanos, Frame)]) -> impl Iterator<Item = Nanos> + 'f {
         let rate = self.rate;
         let mut free = Nanos::ZERO;

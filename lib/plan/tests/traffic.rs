@@ -1,4 +1,4 @@
-//! What a description says of its pipes against what it puts on their buses.
+//! Contracts of pipes against what their description puts on the buses.
 
 use diapason_plan::Plan;
 use diapason_system::{CanBus, CanTraffic, System, parse};
@@ -56,8 +56,8 @@ fn senders_beyond_their_bus_are_refused() {
     };
     // 2,730 frames of 111 bits are 303,030 bits.
     assert_eq!(refused(&slow(303_030, SENDER)), "");
-    let senders = "the senders on channel 4 of `interface` at 303029 bit/s (2730 messages a second) \
-                   need 101 % of it";
+    let senders = "the senders on channel 4 of `interface` at 303029 bit/s (2730 messages a \
+                   second) need 101 % of it";
     let help = "send less, or write a larger rate for the channel in `bit_rates` of `interface`";
     says(&slow(303_029, SENDER), &[senders, help]);
     // 3,200 messages a second have at least 47 bits each.
