@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
+use crate::systems::gate;
 use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
@@ -72,6 +73,7 @@ pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
         qemu_tests::run(workspace, &built, "", &mut tally);
         tally.step(CAPTURES, || captures::check(workspace, &built));
         simulator::steps(workspace, &built, "", &mut tally);
+        gate::steps(workspace, &built, "", &mut tally);
         reproductions::steps(workspace, "", &mut tally);
         tally.step("QEMU and the simulator agree on random task sets", || {
             compare::sets(workspace, &built, SETS_COMPARED, 1).map(|spread| println!("{spread}"))
@@ -94,6 +96,7 @@ pub fn qemu_only(workspace: &Workspace, part: &str) -> Result<u8, Failure> {
             tally.step(CAPTURES, || captures::check(workspace, &built));
         }
         simulator::steps(workspace, &built, part, &mut tally);
+        gate::steps(workspace, &built, part, &mut tally);
         reproductions::steps(workspace, part, &mut tally);
     }
     Ok(tally.finish())

@@ -101,8 +101,8 @@ impl View<'_> {
             let Some(job) = self.job(index) else { continue };
             let (work, done, every) = (human(job.work.0), human(job.done.0), human(job.every.0));
             text += &format!(
-                "job: one of {work} on `{name}` is done within {done}, if nothing else runs there \
-                 and jobs begin at least {every} apart"
+                "job: one of {work} on `{name}` is done within {done}, if jobs begin at least \
+                 {every} apart"
             );
             if job.help > Nanos::ZERO {
                 text += &format!("; {} of it for others that hold its mutexes", human(job.help.0));

@@ -5,7 +5,7 @@ use crate::describe::refused;
 use crate::outcome::Outcome;
 use diapason_random::Random;
 use diapason_system::{
-    Fault, FaultKind, FaultTarget, LIES, Restart, System, UsbModel, parse_fault,
+    Fault, FaultKind, FaultTarget, LIES, Restart, SemaphoreKind, System, UsbModel, parse_fault,
 };
 
 /// The first fault comes when devices have had time to be found.
@@ -115,13 +115,32 @@ fn arguments(kind: FaultKind, random: &mut Random) -> [u64; 2] {
     }
 }
 
-/// Takes out of an outcome what these faults break by themselves, so that what is left was to hold
-/// in spite of them: deadlines of whoever shares the budget of one that overruns, and memory that a
-/// controller was made to miss.
-pub fn excuse(system: &System, faults: &[Fault], outcome: &mut Outcome) {
+/// Returns the VCPUs that an overrun delays by itself: that of the process, and those of others
+/// that wait for a mutex while it holds it for too long.
+#[must_use]
+pub fn delayed(system: &System, faults: &[Fault]) -> Vec<Option<u16>> {
     let overruns = faults.iter().filter(|fault| fault.kind == FaultKind::Overrun);
-    let budgets: Vec<Option<u16>> =
-        overruns.map(|fault| system.processes[fault.target].vcpu).collect();
+    let mut late = overruns.fold(0u64, |late, fault| late | 1 << fault.target);
+    let mutexes = system.semaphores.iter().filter(|it| it.kind == SemaphoreKind::Mutex);
+    let mutexes: Vec<u64> = mutexes.map(|mutex| mutex.allowed).collect();
+    // Who waits for one mutex may hold another.
+    for _ in &system.processes {
+        late = mutexes
+            .iter()
+            .fold(late, |late, users| if late & users == 0 { late } else { late | users });
+    }
+    let numbered = system.processes.iter().enumerate();
+    numbered
+        .filter(|(number, _)| late >> number & 1 == 1)
+        .map(|(_, process)| process.vcpu)
+        .collect()
+}
+
+/// Takes out of an outcome what these faults break by themselves, so that what is left was to hold
+/// in spite of them: deadlines on VCPUs that an overrun delays, and memory that a controller was
+/// made to miss.
+pub fn excuse(system: &System, faults: &[Fault], outcome: &mut Outcome) {
+    let budgets = delayed(system, faults);
     let strays = faults.iter().any(|fault| fault.kind == FaultKind::StrayDma);
     outcome.each_life(|life| {
         for thread in &mut life.threads {
@@ -158,6 +177,30 @@ mod tests {
         // Nobody in this system may crash.
         let crash = usize::from(!kinds.contains(&FaultKind::Crash));
         assert_eq!(kinds.len() + crash, FaultKind::all().count());
+    }
+
+    #[test]
+    fn an_overrun_delays_those_that_wait_for_its_mutexes() {
+        let text = "[system]\nname = \"s\"\n[[semaphore]]\nname = \"m\"\n\
+                    [[semaphore]]\nname = \"n\"\n[[semaphore]]\nname = \"c\"\n\
+                    kind = \"counting\"\n";
+        let process = |name: &str, uses: &str| {
+            format!(
+                "[[process]]\nname = \"{name}\"\npriority = 1\nvcpu = \"on-{name}\"\n\
+                 uses = [{uses}]\n[[vcpu]]\nname = \"on-{name}\"\nbudget = \"1ms\"\n\
+                 period = \"10ms\"\n"
+            )
+        };
+        let text = text.to_owned()
+            + &process("one", "\"n\"")
+            + &process("two", "\"m\", \"n\"")
+            + &process("late", "\"m\", \"c\"")
+            + &process("apart", "\"c\"");
+        let system = diapason_system::parse("f", &text).unwrap();
+        let fault = parse_fault(&system, "1s overrun late 3 10ms").unwrap();
+        assert_eq!(delayed(&system, &[fault]), [Some(0), Some(1), Some(2)]);
+        let fault = parse_fault(&system, "1s overrun apart 3 10ms").unwrap();
+        assert_eq!(delayed(&system, &[fault]), [Some(3)]);
     }
 
     #[test]

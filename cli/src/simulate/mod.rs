@@ -34,7 +34,7 @@ use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Works}
 use diapason_system::{Description, Fault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
-pub use faults::{asked, drawn, excuse};
+pub use faults::{asked, delayed, drawn, excuse};
 use hosts::Several;
 pub use hosts::{Seat, drive_cores, drive_together, follow_together};
 use measured::{Measured, pictures};

@@ -48,6 +48,8 @@ pub enum NoJob {
     List { needed: u64, places: u64 },
     /// Jobs use more than their budget, `help` of it for others.
     Budget { asked: Nanos, help: Nanos, budget: Nanos },
+    /// A job may be done only after the next one should begin.
+    Late { done: Nanos, every: Nanos },
 }
 
 /// By place of a Main VCPU: the bound of its job, if one is described and the VCPU gets its budget.
@@ -105,8 +107,10 @@ impl Asked<'_> {
         let number = self.core.mains[place];
         let declared = declared(&self.system.vcpus.get(usize::from(number))?.server)?;
         let supply = Supply::of(&self.core.system, place)?;
-        let missing: Vec<Missing> =
-            self.on(number).flat_map(|process| self.mutexes.lacks(process)).collect();
+        let own = self.on(number).map(|process| own_supply(process, self.system, self.core).err());
+        let shared = own.flatten().next();
+        let locks = self.on(number).flat_map(|process| self.mutexes.lacks(process));
+        let missing: Vec<Missing> = shared.into_iter().chain(locks).collect();
         if !missing.is_empty() {
             return Some(Err(NoJob::Missing(missing)));
         }
@@ -176,11 +180,8 @@ impl Asked<'_> {
             return Err(too_much);
         }
         match supply.delay(&stream) {
-            Some(done) => Ok(JobBound { done, waits: true, ..job }),
-            // A job that takes several periods: the next one waits until it is done.
-            None if declared.every.is_none() => {
-                Ok(JobBound { done: supply.merge(asked), waits: true, ..job })
-            }
+            Some(done) if done <= every => Ok(JobBound { done, waits: true, ..job }),
+            Some(done) => Err(NoJob::Late { done, every }),
             None => Err(too_much),
         }
     }
@@ -216,6 +217,7 @@ pub(crate) fn refusals(jobs: &Jobs, core: &Core, system: &System) -> Vec<Diagnos
             }),
             NoJob::List { needed, places } => say(of_list(name, *needed, *places)),
             NoJob::Budget { asked, help, budget } => say(of_budget(name, *asked, *help, *budget)),
+            NoJob::Late { done, every } => say(of_late(name, *done, *every)),
         }
     }
     found
@@ -235,6 +237,13 @@ fn of_list(name: &str, needed: u64, places: u64) -> [String; 3] {
         format!("give it a shorter period, or a longer `interval`: a list has {most} at most")
     };
     [title, note, help]
+}
+
+fn of_late(name: &str, done: Nanos, every: Nanos) -> [String; 3] {
+    let (done, every) = (human(done.0), human(every.0));
+    let title = format!("a job on `{name}` may take {done}, and the next one begins after {every}");
+    let note = "it may wait for budget, for a period and more".to_owned();
+    [title, note, "make its `budget` larger, or `interval` longer".to_owned()]
 }
 
 fn of_budget(name: &str, asked: Nanos, help: Nanos, budget: Nanos) -> [String; 3] {

@@ -50,8 +50,18 @@ fn a_job_in_each_period_needs_no_list() {
     let rare = one("job = \"900us\"\nreplenishments = 2\ninterval = \"25ms\"");
     assert_eq!((rare.done, rare.wakes, rare.relies), (short.done, 2, false));
     // What is more than a budget waits for the next one, wherever the list put it.
-    let long = one("job = \"1500us\"\nreplenishments = 2");
-    assert!(long.waits && long.done.0 > 20_000_000, "{long:?}");
+    let long = one("job = \"1500us\"\nreplenishments = 2\ninterval = \"25ms\"");
+    assert!(long.waits && !long.relies && long.done.0 > 20_000_000, "{long:?}");
+    let soon = refused(&task("a", "10ms", "job = \"1500us\"\ninterval = \"19ms\"", ""));
+    assert!(soon.contains("and the next one begins after 19.000 ms"), "{soon}");
+}
+
+#[test]
+fn a_job_has_its_vcpu_for_itself() {
+    let beside = "[[process]]\nname = \"b\"\npriority = 1\nvcpu = \"on-a\"\n";
+    let found = refused(&(task("a", "10ms", "job = \"500us\"", "") + beside));
+    let title = "a job on `on-a` has no bound: `a` shares its VCPU with another process";
+    assert!(found.contains(title), "{found}");
 }
 
 #[test]
@@ -88,11 +98,14 @@ fn jobs_in_pieces_need_a_place_for_each() {
 }
 
 #[test]
-fn more_jobs_than_a_budget_are_refused_if_their_rate_is_declared() {
-    let jobs = |every: &str| task("a", "10ms", &format!("job = \"600us\"\n{every}"), "");
-    assert!(plan(&jobs("")).holds());
-    let found = refused(&jobs("interval = \"5ms\""));
-    assert!(found.contains("jobs on `on-a` may use 600.000 us each"), "{found}");
+fn more_jobs_than_a_budget_are_refused() {
+    let jobs =
+        |work: u64, every: &str| task("a", "10ms", &format!("job = \"{work}us\"\n{every}"), "");
+    assert!(plan(&jobs(600, "")).holds());
+    for text in [jobs(600, "interval = \"5ms\""), jobs(1_100, "")] {
+        let found = refused(&text);
+        assert!(found.contains("each, which its budget does not last for"), "{found}");
+    }
 }
 
 /// Two tasks, the first of which has a job, and what more is said.

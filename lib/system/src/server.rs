@@ -5,7 +5,7 @@ use crate::diagnostics::Diagnostics;
 use crate::system::{Place, Process, System, UsbPlug};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
-use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM};
+use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
 use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes, services};
 
 impl System {
@@ -48,7 +48,7 @@ impl System {
         let counts = [
             ("threads", process.threads, needs::threads(&setting) + more),
             ("events", process.events, halves + more),
-            ("semaphores", process.semaphores, SEMAPHORES),
+            ("semaphores", process.semaphores, needs::semaphores(&setting)),
         ];
         for (key, has, needed) in counts {
             if usize::from(has) < needed {
@@ -86,8 +86,18 @@ impl System {
                 let help = format!("write `on = \"{CONTROLLER}\"`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
-            if let Some([title, help]) = self.unlooked(plug, process) {
+            if let Some(service) = self.unserved(plug, process) {
+                let (device, word, server) = (&plug.name, service.word(), &process.name);
+                let title = format!("`{device}` is of `{word}`, and `{server}` serves none");
+                let help = format!("add `\"{word}\"` to the `serves` of its `[process.settings]`");
                 return Some(self.problem(place, [&title, "", "", &help]));
+            }
+            let serves = process.setting(SERVES);
+            if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {
+                let title =
+                    format!("`{}` is behind a hub, and `{}` serves none", plug.name, process.name);
+                let help = "add `\"hubs\"` to the `serves` of its `[process.settings]`";
+                return Some(self.problem(place, [&title, "", "", help]));
             }
             let same = |other: &&UsbPlug| other.device == plug.device && other.model == plug.model;
             let other = self.usb.iter().filter(same).find(|other| other.name != plug.name)?;
@@ -102,25 +112,10 @@ impl System {
         refused.collect()
     }
 
-    /// Returns what is wrong if a server has no service for a device, or for the hub before it.
-    fn unlooked(&self, plug: &UsbPlug, process: &Process) -> Option<[String; 2]> {
+    /// Returns the service for a device, if a server has not that service.
+    fn unserved(&self, plug: &UsbPlug, process: &Process) -> Option<ServiceKind> {
         let setting = |name: &str| process.setting(name);
-        let served: Vec<ServiceKind> = services(&setting).collect();
-        let words = |lacking: ServiceKind| {
-            let all = served.iter().chain([&lacking]).map(|it| format!("\"{}\"", it.word()));
-            let all = all.collect::<Vec<String>>().join(", ");
-            format!("write `serves = [{all}]` in its `[process.settings]`")
-        };
-        let lacks = |service: &ServiceKind| !served.contains(service);
-        if let Some(service) = plug.model.service().filter(lacks) {
-            let (device, word, server) = (&plug.name, service.word(), &process.name);
-            let title = format!("`{device}` is of `{word}`, and `{server}` does not serve these");
-            return Some([title, words(service)]);
-        }
-        let hubs = plug.behind.map(|_| ServiceKind::Hubs).filter(lacks)?;
-        let title =
-            format!("`{}` is behind a hub, and `{}` serves no hubs", plug.name, process.name);
-        Some([title, words(hubs)])
+        plug.model.service().filter(|wanted| services(&setting).all(|service| service != *wanted))
     }
 
     fn may_write(&self, server: u16) -> bool {
@@ -148,9 +143,6 @@ impl System {
         opens.iter().filter(|channel| !has(channel)).copied().collect()
     }
 }
-
-/// One for its heap and one for its lock.
-const SEMAPHORES: usize = 2;
 
 const fn word(need: Need) -> &'static str {
     match need {

@@ -12,7 +12,7 @@ priority = 40
 vcpu = "usb-manage"
 heap = "128K"
 threads = 2
-semaphores = 2
+semaphores = 3
 events = 2
 uses = ["xhci", "usb-rings", "usb-buffers", "usb-receive"]
 [[process]]
@@ -92,6 +92,11 @@ fn what_a_server_lacks_is_named() {
         "write `threads = 2`",
     );
     refused(
+        ("semaphores = 3", "semaphores = 2"),
+        "`usbd` has 2 semaphores, and starts with 3",
+        "write `semaphores = 3`",
+    );
+    refused(
         ("events = 2", "events = 1"),
         "`usbd` has 1 events, and starts with 2",
         "write `events = 2`",
@@ -113,6 +118,7 @@ fn what_a_server_lacks_is_named() {
         "`xhci` has too few messages for what `usbd` serves",
         "`usbd` has 2 threads, and starts with 3",
         "`usbd` has 2 events, and starts with 3",
+        "`usbd` has 3 semaphores, and starts with 4",
     ];
     assert_eq!(titles, lacks);
 }
@@ -145,24 +151,27 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     let found = said(&text);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "`interface` is plugged into `other`, but `usbd` drives `xhci`");
+    let hub =
+        "[[usb]]\nname = \"hub\"\non = \"xhci\"\nmodel = \"hub\"\n[[usb]]\nname = \"interface\"";
+    let text = WHOLE.replace("[[usb]]\nname = \"interface\"", hub);
+    let text =
+        text.replace("on = \"xhci\"\nmodel = \"usb-can\"", "behind = \"hub\"\nmodel = \"usb-can\"");
+    let found = said(&text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves none");
+    let text = text.replace("[[process]]\nname = \"reader\"", SETTINGS);
+    assert_eq!(said(&text), []);
 }
 
 #[test]
 fn an_interface_that_the_server_does_not_look_for_carries_no_pipe() {
-    let hub = "[[usb]]\nname = \"hub\"\non = \"xhci\"\nmodel = \"hub\"\n[[pipe]]";
-    let behind = WHOLE.replace("on = \"xhci\"", "behind = \"hub\"\nport = 2");
-    let behind = behind.replace("[[pipe]]", hub);
-    let serves = |text: &str, words: &str| {
-        let settings = format!("\"usb-receive\"]\n[process.settings]\nserves = [{words}]\n");
-        said(&text.replace("\"usb-receive\"]", &settings))
-    };
-    let found = said(&behind);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].0, "`interface` is behind a hub, and `usbd` serves no hubs");
-    assert_eq!(found[0].1, "write `serves = [\"can\", \"hubs\"]` in its `[process.settings]`");
-    assert_eq!(serves(&behind, "\"can\", \"hubs\""), []);
-    let found = serves(WHOLE, "\"hubs\"");
-    let title = "`interface` is of `can`, and `usbd` does not serve these";
-    let help = "write `serves = [\"hubs\", \"can\"]` in its `[process.settings]`";
-    assert_eq!((&*found[0].0, &*found[0].1), (title, help), "{found:?}");
+    let settings = SETTINGS.replace("\"can\", ", "");
+    let found = said(&WHOLE.replace("[[process]]\nname = \"reader\"", &settings));
+    let title = "`interface` is of `can`, and `usbd` serves none";
+    let help = "add `\"can\"` to the `serves` of its `[process.settings]`";
+    assert!(found.contains(&(title.to_owned(), help.to_owned())), "{found:?}");
 }
+
+/// The server is told to serve hubs, too; the next process follows.
+const SETTINGS: &str =
+    "[process.settings]\nserves = [\"can\", \"hubs\"]\n[[process]]\nname = \"reader\"";

@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     ),
     Case(
         "t2-hub",
-        Refused("is behind a hub, and `usbd` serves no hubs"),
+        Refused("is behind a hub, and `usbd` serves none"),
         "an interface behind a hub that nobody serves",
         "refused wrongly",
     ),
@@ -168,28 +168,49 @@ fn now(built: &Built, workspace: &Workspace, Case(file, wanted, ..): &Case) -> N
     Now { fine, text }
 }
 
-/// Judges all of them, and writes the page about them.
-///
-/// # Errors
-/// If nothing could be judged.
-pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
-    let built = metal::build(workspace)?;
+/// Judges all of them. Returns the page about them, and how many are not as they should be.
+fn judged(workspace: &Workspace, built: &Built) -> (String, usize) {
     let mut page = String::from(HEAD);
-    let mut broken = 0;
+    let mut wrong = 0;
     for case in CASES {
-        let now = now(&built, workspace, case);
-        broken += u64::from(!now.fine);
+        let now = now(built, workspace, case);
+        wrong += usize::from(!now.fine);
         let mark = if now.fine { "" } else { "**not yet**: " };
         let Case(file, _, what, then) = case;
         let line = format!("| `{file}` | {what} | {then} | {mark}{} |", now.text.replace('|', "/"));
         println!("{line}");
         let _ = writeln!(page, "{line}");
     }
+    (page, wrong)
+}
+
+/// Judges all of them, and writes the page about them.
+///
+/// # Errors
+/// If nothing could be judged.
+pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
+    let (page, wrong) = judged(workspace, &metal::build(workspace)?);
     let path = workspace.root().join(PAGE);
     std::fs::write(&path, page)
         .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
-    println!("{} cases, {broken} not as they should be", CASES.len());
-    Ok(if broken == 0 { HOLDS } else { BROKEN })
+    println!("{} cases, {wrong} not as they should be", CASES.len());
+    Ok(if wrong == 0 { HOLDS } else { BROKEN })
+}
+
+/// Judges all of them, and compares the page about them with what is so.
+///
+/// # Errors
+/// The number of cases that are not as they should be, or that the page differs.
+pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
+    let (page, wrong) = judged(workspace, built);
+    if wrong > 0 {
+        return Err(format!("{wrong} of {} cases are not as they should be", CASES.len()));
+    }
+    match std::fs::read_to_string(workspace.root().join(PAGE)) {
+        Ok(kept) if kept == page => Ok(()),
+        Ok(_) => Err(format!("{PAGE} says something else: `cargo xtask attack cases` writes it")),
+        Err(error) => Err(format!("cannot read {PAGE}: {error}")),
+    }
 }
 
 const HEAD: &str = "# Cases: what once broke a promise

@@ -36,15 +36,17 @@ pub enum Queues {
 /// A periodic task of the program `task` with a VCPU of its own; times in microseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrawnTask {
-    /// Of its jobs and its VCPU.
+    /// The time between the releases of two jobs.
     pub period: u64,
+    /// How many of them begin in a period of its VCPU.
+    pub often: u64,
     /// When its first job is released.
     pub phase: u64,
     /// The time that a job computes.
     pub work: u64,
     /// The part of it under a mutex that others lock, too.
     pub section: u64,
-    /// The budget of its VCPU beyond that, for calls and switches.
+    /// The budget for each job beyond that, for calls, switches and whoever holds the mutex.
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,

@@ -9,10 +9,10 @@ use diapason::metal::Built;
 use diapason::outcome::Verdict;
 use diapason::plan::Plan;
 use diapason::session::{Run, Session};
-use diapason::simulate::{Followed, asked, drawn as faults_of, excuse, follow, works};
+use diapason::simulate::{Followed, asked, delayed, drawn as faults_of, excuse, follow, works};
 use diapason::{Failure, Workspace};
 use diapason_sim::{Costs, Options};
-use diapason_system::{Fault, FaultKind, Process, RunOptions, Server, System};
+use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
 /// The length of each run.
@@ -217,20 +217,17 @@ fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Breach> 
 fn jobs(session: &Session, run: &Run, faults: &[Fault], shares: &mut Tightness) -> Vec<Breach> {
     let system = &session.system;
     let plan = &session.plan;
+    let late = delayed(system, faults);
     let mut found = Vec::new();
     for (place, number) in plan.core.mains.iter().enumerate() {
         let Some(vcpu) = system.vcpus.get(usize::from(*number)) else { continue };
-        let Server::Main { job_ns: Some(_), period_ns, .. } = vcpu.server else { continue };
+        let Some(done) = plan.job(place).map(|job| job.done.0) else { continue };
         let mut users =
             (0..).zip(&system.processes).filter(|(_, process)| process.vcpu == Some(*number));
         let (Some((process, _)), None) = (users.next(), users.next()) else { continue };
-        let overruns = |it: &Fault| it.kind == FaultKind::Overrun && it.target as u64 == process;
-        if faults.iter().any(overruns) {
+        if late.contains(&Some(*number)) {
             continue;
         }
-        // Of a job that is done after the next release only the sum of both is bounded.
-        let done = plan.job(place).map(|job| job.done.0).filter(|done| *done <= period_ns);
-        let Some(done) = done else { continue };
         let rows = run.outcome.threads.iter().filter(|row| row.process == process);
         let worst = rows.map(|row| row.response_max_ns).max().unwrap_or_default();
         shares.jobs.push(worst * 1_000 / done.max(1));

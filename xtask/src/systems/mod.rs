@@ -5,6 +5,7 @@
 pub mod cases;
 mod draw;
 mod drawn;
+pub mod gate;
 mod judge;
 mod shrink;
 mod text;

@@ -133,6 +133,7 @@ fn ordinary(drawn: &Drawn, all: &mut Vec<Smaller>) {
         };
         all.push(with(|task| task.section = 0));
         all.push(with(|task| task.phase = 0));
+        all.push(with(|task| task.often = 1));
         all.push(with(|task| task.replenishments = 8));
     }
     for number in 0..drawn.rude.len() {

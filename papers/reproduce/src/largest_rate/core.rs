@@ -5,7 +5,7 @@ use crate::boot;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::{Outcome, ThreadRow};
-use diapason::plan::{Plan, Unproved, pipes};
+use diapason::plan::{Plan, pipes};
 use diapason::session::{Run, Session};
 use diapason::{Failure, Workspace, simulate};
 use diapason_abi::Nanos;
@@ -263,8 +263,7 @@ impl Core {
         }
         let horizon_ns = (OPENED + LOADED + SILENT).0;
         let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-        let plan = Plan::of(&system, system.clock_hz);
-        Session::planned(plan, self.built.clone(), options, Some(Unproved))
+        Session::assemble(system, self.built.clone(), options)
     }
 
     /// Simulates a load on the core. A turn takes what it takes for as many frames as turns find on

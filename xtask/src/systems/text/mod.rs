@@ -97,11 +97,14 @@ fn vcpu(name: &str, server: Budget, rest: &str) -> String {
 }
 
 fn task(number: usize, task: &DrawnTask) -> String {
-    let DrawnTask { period, phase, work, section, spare, replenishments } = task;
+    let DrawnTask { period, often, phase, work, section, spare, replenishments } = task;
     let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
-    let server = Budget { budget: (work + spare) * 1_000, period: period * 1_000 };
-    let job = work + spare - spare / 4;
-    let rest = format!("job = \"{job}us\"\nreplenishments = {replenishments}\n");
+    let server = Budget { budget: (work + spare) * often * 1_000, period: period * often * 1_000 };
+    // Of a task with a mutex, most of it is for others.
+    let own = spare - spare / if *section > 0 { 2 } else { 4 };
+    let job = work + own;
+    let every = if *often > 1 { format!("interval = \"{period}us\"\n") } else { String::new() };
+    let rest = format!("job = \"{job}us\"\n{every}replenishments = {replenishments}\n");
     format!(
         "\n[[process]]\nname = \"task-{number}\"\nprogram = \"task\"\npriority = 30\n\
          vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}",
