@@ -49,8 +49,8 @@ const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < 
 const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
 const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 
-/// The part of a budget that the kernel takes: the paths that are charged to whoever runs next,
-/// less what is free. See [`grace`](crate::grace).
+/// The kernel's part of a budget: the paths that are charged to whoever runs next, less the free
+/// part. See [`grace`](crate::grace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// By an interrupt after which the same thread goes on.
@@ -116,7 +116,7 @@ impl KernelTimes {
         self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)
     }
 
-    /// Returns what budgets lose at this clock, by the longest counted paths.
+    /// What budgets lose at this clock, by the longest counted paths.
     #[must_use]
     pub fn lost(&self) -> Lost {
         let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));
