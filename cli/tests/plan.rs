@@ -245,13 +245,13 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 58.500 ms, 50.000 ms are wanted",
+        "messages of `gateway` may take 58.514 ms, 50.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 16.915 ms and samples every 4.000 ms",
+        "`display` may take 16.919 ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(

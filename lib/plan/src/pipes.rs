@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::human;
 use crate::missing;
 use crate::mutexes::Mutexes;
+use crate::reports::Reporting;
 use crate::traffic;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
@@ -115,7 +116,8 @@ impl Plant<'_> {
         self.is_whole_work(pipe)?;
         traffic::is_allowed(pipe, self.system)?;
         let inbound = self.inbound(pipe)?;
-        let reader = own_supply(pipe.process, self.system, self.core)?;
+        let supply = own_supply(pipe.process, self.system, self.core)?;
+        let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {
                 message: Nanos(pipe.work_ns) + help,
