@@ -2,7 +2,8 @@
 //!
 //! It does what the shell on the metal does, in the same order: enter the core with a cause, make
 //! the chosen thread's memory visible, deliver its message, go on with it. The operations that take
-//! time on the metal take time here, by the table of costs. Between two traps a program takes none.
+//! time on the metal take time here, by the table of costs and by the rounds of the kernel's loops.
+//! Between two traps a program takes none.
 
 use crate::Options;
 use crate::context::Trap;
@@ -15,7 +16,7 @@ use crate::works::Works;
 use diapason_abi::record::Record;
 use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, layout};
-use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId};
+use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, ThreadId, take_walked};
 use diapason_costs::counted::{Cost, Costs, KernelEntry};
 
 /// How a run ended.
@@ -300,7 +301,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         let slot = self.slot();
         if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
             self.machine.contexts[slot].answer(result);
-            self.owe(self.costs.quick(number));
+            self.owe(self.costs.quick(number) + take_walked());
             self.watch(Entry::quick(number, arguments, result));
             return;
         }
@@ -342,13 +343,15 @@ impl<'a, O: Observer> Processor<'a, O> {
             self.now += self.costs.time(self.costs.before(entry(&cause)));
             let read = self.now;
             self.observer.moment(begun, read, Moment::Kernel(cause));
+            let _ = take_walked();
             let decision = self.kernel.enter(&mut self.machine, self.now, cause);
+            let loops = if matches!(cause, Cause::Boot) { 0 } else { take_walked() };
             self.watch(cause.entry(self.now, &decision));
             let stays = decision.run == before && before.is_some();
             let ended = before.is_some() && self.faults_of(before) != faults;
             let cause_paid = if ended { MISTAKE } else { cause };
             let Cost { after, .. } = self.costs.of(entry(&cause_paid), stays);
-            self.now += self.costs.time(after);
+            self.now += self.costs.time(after + loops);
             self.observer.moment(read, self.now, Moment::Kernel(cause));
             if self.check {
                 self.kernel.check_invariants();

@@ -31,7 +31,7 @@ use codec::Reader;
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DIAPASON");
 /// Raised whenever a field moves.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
 /// "No such thing" in 16-bit fields.
@@ -151,6 +151,7 @@ impl<'a> Archive<'a> {
             dp_queues: r.u8(),
             switch_grace: r.u32(),
             interrupt_grace: r.u32(),
+            longest_path: r.u32(),
         };
         let bytes = bytes.get(..header.length as usize).ok_or(Refusal::Truncated)?;
         let covered = bytes.get(CRC_FROM..header.tables_end()).ok_or(Refusal::Truncated)?;

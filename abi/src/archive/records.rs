@@ -33,6 +33,8 @@ pub struct Header {
     pub switch_grace: u32,
     /// The same of a device's interrupt that switches to nobody.
     pub interrupt_grace: u32,
+    /// Time in ns of the longest path of the kernel in this system.
+    pub longest_path: u32,
 }
 
 /// One process, as the description declares it.
@@ -129,7 +131,9 @@ impl Header {
         w.put(&self.flags.to_le_bytes()).put(&self.horizon.to_le_bytes());
         w.put(&self.recorder_bytes.to_le_bytes());
         w.put(&self.vcpus.to_le_bytes()).put(&[self.dp_queues]);
-        w.put(&self.switch_grace.to_le_bytes()).put(&self.interrupt_grace.to_le_bytes());
+        for time in [self.switch_grace, self.interrupt_grace, self.longest_path] {
+            w.put(&time.to_le_bytes());
+        }
         w.bytes
     }
 

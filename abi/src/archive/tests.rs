@@ -96,6 +96,7 @@ fn archive_with(process: ProcessRecord, vcpus: &[VcpuRecord], image: &[u8]) -> V
         dp_queues: 1,
         switch_grace: 1_750,
         interrupt_grace: 600,
+        longest_path: 9_000,
     };
     let offset = header.tables_end();
     header.length = (offset + image.len()) as u32;

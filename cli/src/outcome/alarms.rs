@@ -344,8 +344,9 @@ mod tests {
 
     #[test]
     fn a_budget_may_be_exceeded_by_a_kernel_path() {
+        let (_, path) = assumptions().of.path;
         for row in 0..3 {
-            rings("budget-overrun", 3_000, |o, ns| o.vcpus[row].overrun_max_ns = ns);
+            rings("budget-overrun", path, |o, ns| o.vcpus[row].overrun_max_ns = ns);
         }
     }
 
@@ -370,10 +371,11 @@ mod tests {
     #[test]
     fn kernel_paths_have_their_length() {
         let path = |instructions| Some(LongestPath { instructions, cause: 1 });
-        rings("longest-path", 3_000, |o, count| o.longest_path = path(count));
+        let (most, _) = assumptions().of.path;
+        rings("longest-path", most, |o, count| o.longest_path = path(count));
         let without_vcpus = alarms(|o| {
             o.vcpus.clear();
-            o.longest_path = path(9_000);
+            o.longest_path = path(9 * most);
         });
         assert_eq!(without_vcpus, []);
     }
@@ -388,7 +390,7 @@ mod tests {
         };
         let most = KERNEL.top_half;
         rings("top-half", most, |o, count| o.kernel = watched([count - TRAP_FRAME, 0]));
-        let most = most + KERNEL.switch;
+        let most = most + KERNEL.switch_among(std::iter::empty());
         rings("top-half", most, |o, count| o.kernel = watched([0, count - TRAP_FRAME]));
         let without_vcpus = alarms(|o| {
             (o.vcpus, o.kernel) = (Vec::new(), watched([9_000, 9_000]));

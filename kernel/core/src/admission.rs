@@ -7,10 +7,12 @@
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
+use crate::ring::Fees;
 use crate::vcpu::{Server, VcpuId};
+use crate::walks::walk;
 use diapason_abi::archive::{Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, VcpuKind, VcpuRecord};
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
-use diapason_costs::Prices;
+use diapason_costs::{Prices, Round};
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
 use diapason_vcpu::{Pibs, SporadicServer};
 
@@ -25,9 +27,9 @@ fn overheads(archive: &Archive<'_>) -> Overheads {
     )
 }
 
-/// The kernel's own prices, and what a switch takes that no budget pays.
+/// The kernel's own prices, and what the archive says of its paths.
 fn prices(archive: &Archive<'_>) -> Prices {
-    Prices { switch: Nanos(archive.header.switch_grace.into()), ..Prices::KERNEL }
+    Fees::of(archive).prices()
 }
 
 /// The promises of the core.
@@ -97,8 +99,7 @@ impl Kernel<'_> {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
                 // The closed form for those made later has to know of the switches, too.
-                let switches = Prices { switch: self.fees.switch, ..Prices::KERNEL }
-                    .switches(record.replenishments);
+                let switches = self.fees.prices().switches(record.replenishments);
                 let asked = Reservation { budget: budget + switches, period };
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }
@@ -129,6 +130,7 @@ impl Kernel<'_> {
     }
 
     fn shortest_served(&self, serves: u64) -> Nanos {
+        walk(Round::Look, self.vcpus.len().into());
         let served = self.vcpus.ids().filter(|v| serves >> (v.index() & 63) & 1 == 1);
         served.map(|v| self.vcpus[v].period()).min().unwrap_or(PERIOD_MAX)
     }
@@ -195,6 +197,7 @@ impl Kernel<'_> {
 
     /// The shortest period of the Main VCPUs besides one.
     fn shortest_besides(&self, besides: VcpuId) -> Nanos {
+        walk(Round::Look, self.vcpus.len().into());
         let others = self.vcpus.ids().filter(|v| *v != besides && self.vcpus[*v].is_promised());
         let main = |v: VcpuId| match &self.vcpus[v].server {
             Server::Main(server) => server.period(),
@@ -205,6 +208,7 @@ impl Kernel<'_> {
 
     /// Would an I/O VCPU that serves this one be granted too little to be of use?
     fn starves_io(&self, main: VcpuId, period: Nanos) -> bool {
+        walk(Round::Look, self.vcpus.len().into());
         self.vcpus.ids().any(|io| match &self.vcpus[io].server {
             Server::Io(server, inherited) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
                 server.quantum(period.min(*inherited)) < BUDGET_MIN

@@ -316,6 +316,19 @@ impl Wakes {
         least
     }
 
+    /// The highest rank of those that want to be woken by `now`.
+    pub fn most_urgent_due(&self, now: Nanos) -> Option<u8> {
+        if self.first() > now {
+            return None;
+        }
+        let mut node = 1;
+        while node < usize::from(self.leaves) {
+            node *= 2;
+            node += usize::from(self.node(node + 1) <= now);
+        }
+        Some((node - usize::from(self.leaves)) as u8)
+    }
+
     /// A VCPU comes in at a rank, and there are `ranks` then: those from there on move up. It does
     /// not want to be woken yet.
     pub fn insert(&mut self, rank: u8, ranks: u8) {
@@ -452,6 +465,11 @@ mod tests {
                 let changed = wakes.set(rank as u8, Nanos(at));
                 assert_eq!(changed, wakes.first() != before);
                 model[rank] = Nanos(at);
+                for now in [0, 30, 60, 99, 100] {
+                    let due = model.iter().rposition(|wake| *wake <= Nanos(now));
+                    let found = wakes.most_urgent_due(Nanos(now));
+                    assert_eq!(found.map(usize::from), due, "by {now} of {ranks}");
+                }
                 for lowest in 0..=ranks {
                     let least = model.iter().skip(usize::from(lowest)).min();
                     let least = least.copied().unwrap_or(Nanos::FOREVER);

@@ -7,7 +7,9 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
 use crate::thread::{ThreadId, Wait};
+use crate::walks::walk;
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos, SIGNAL_BATCH, encode_result};
+use diapason_costs::Round;
 
 /// Names a condition variable.
 pub type ConditionId = Id<Condition>;
@@ -84,6 +86,7 @@ impl Kernel<'_> {
         self.conditions[id].handle = FREE;
         let gone = encode_result(Err(Errno::Gone));
         while self.conditions[id].waiters.head.is_some() {
+            walk(Round::SendAway, 1);
             self.wake_first(id, gone);
         }
     }

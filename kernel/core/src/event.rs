@@ -8,8 +8,10 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{FREE, Id, Range};
 use crate::thread::{ThreadId, Wait};
+use crate::walks::walk;
 use diapason_abi::archive::{Location, NONE};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos};
+use diapason_costs::Round;
 
 /// The id of an event.
 pub type EventId = Id<Event>;
@@ -163,7 +165,7 @@ impl Kernel<'_> {
         }
         d.interrupts += 1;
         d.last = now;
-        if d.comes_too_soon(now) {
+        if d.comes_too_soon(now, self.fees.path) {
             d.held = true;
         }
         if d.record.level || d.held {
@@ -249,6 +251,7 @@ impl Kernel<'_> {
 
     /// No mailbox raises any of these events any more.
     pub(crate) fn end_arrivals(&mut self, events: Range) {
+        walk(Round::Look, self.mailboxes.len().into());
         for mailbox in self.mailboxes.ids() {
             let event = self.mailboxes[mailbox].event;
             if event.is_some() && event.index().wrapping_sub(events.first) < events.count {

@@ -22,8 +22,10 @@ use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::semaphore::SemaphoreId;
 use crate::thread::{State, ThreadId, Wait};
+use crate::walks::walk;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
+use diapason_costs::Round;
 
 impl Kernel<'_> {
     /// Returns the thread that should run. The scheduler remembers in whose place.
@@ -115,6 +117,7 @@ impl Kernel<'_> {
             thread = if follow { owner } else { place };
         }
         loop {
+            walk(Round::Link, 1);
             let owner = self.awaited(thread);
             if owner.is_none() {
                 return thread;
@@ -228,6 +231,9 @@ impl Kernel<'_> {
 
     /// Nobody can run in this place until `end` wakes.
     fn park(&mut self, place: ThreadId, end: ThreadId) {
+        walk(Round::Park, 1);
+        // No alarm makes this path longer.
+        self.quiet = true;
         self.give_up_place(place);
         self.threads[place].state = State::Parked;
         let mut parked = self.threads[end].parked;
@@ -246,6 +252,7 @@ impl Kernel<'_> {
         let vcpu = self.threads[place].vcpu;
         let mut thread = self.awaited(place);
         while thread.is_some() {
+            walk(Round::Link, 1);
             let alarm = self.threads[thread].alarm;
             let held = alarm.is_set() && alarm.group() != URGENT;
             if held && self.threads[thread].vcpu != vcpu {
@@ -285,6 +292,7 @@ impl Kernel<'_> {
             if place.is_none() {
                 return self.requeue(end, self.own_urgency(end));
             }
+            walk(Round::Unpark, 1);
             parked.remove(&mut self.threads, place);
             self.threads[end].parked = parked;
             self.threads[place].state = State::Ready;

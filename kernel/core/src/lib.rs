@@ -26,6 +26,7 @@
 //! | `accounts` | how a run went, in records |
 //! | `config` | pools and their contents from the boot archive |
 //! | `check` | the invariants, run after every step of a test |
+//! | `walks` | how long its loops are, counted on a host |
 //! | `host`, `inspect` | the core under test, and what watchers on a host ask it |
 
 #![cfg_attr(not(any(test, feature = "host")), no_std)]
@@ -54,6 +55,7 @@ mod shortcut;
 mod start;
 mod thread;
 mod vcpu;
+mod walks;
 
 #[cfg(any(test, feature = "host"))]
 pub mod host;
@@ -76,3 +78,5 @@ pub use shortcut::{Longer, Passed};
 pub use start::ThreadStart;
 pub use thread::{State, Thread, ThreadId, Wait};
 pub use vcpu::{Server, Vcpu, VcpuId};
+#[cfg(any(test, feature = "host"))]
+pub use walks::take_walked;

@@ -12,7 +12,9 @@ use crate::process::ProcessId;
 use crate::queue::ThreadQueue;
 use crate::shortcut::Longer;
 use crate::thread::{ThreadId, Wait};
+use crate::walks::walk;
 use diapason_abi::{Errno, FaultCause, Handle, Kind, MESSAGE_BYTES, Nanos};
+use diapason_costs::Round;
 
 /// The id of a mailbox.
 pub type MailboxId = Id<Mailbox>;
@@ -80,6 +82,7 @@ impl Mailbox {
         while next.is_some() && messages[next].priority >= priority {
             before = next;
             next = messages[next].next;
+            walk(Round::Message, 1);
         }
         self.free = core::mem::replace(&mut messages[slot].next, next);
         let link = if before.is_some() { &mut messages[before].next } else { &mut self.first };
@@ -127,6 +130,7 @@ impl Kernel<'_> {
         for slot in self.mailboxes[id].slots.ids() {
             self.messages[slot].next = free;
             free = slot;
+            walk(Round::Message, 1);
         }
         let b = &mut self.mailboxes[id];
         b.generation += 1;
@@ -148,6 +152,7 @@ impl Kernel<'_> {
             if queue.is_empty() {
                 return Ok(Flow::Done(0));
             }
+            walk(Round::SendAway, 1);
             self.send_away(queue.head, Errno::Gone);
         }
     }

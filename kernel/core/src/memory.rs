@@ -8,10 +8,11 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
 use crate::pool::{Id, Pool};
 use crate::process::ProcessId;
+use crate::walks::walk;
 use diapason_abi::archive::{DeviceRecord, Location, NONE};
 use diapason_abi::call::{PARTIAL, mapped};
 use diapason_abi::{Errno, FaultCause, Nanos, PAGE, PAGES_PER_CALL, layout};
-use diapason_costs::Prices;
+use diapason_costs::Round;
 
 /// A frame of the pool: which, and the next in its owner's chain.
 pub struct Frame {
@@ -168,15 +169,15 @@ impl Device {
         if self.held { self.next } else { Nanos::FOREVER }
     }
 
-    /// One interrupt comes at `now`. Returns whether it comes too soon: it has taken the place of
+    /// One interrupt comes at `now`, or came up to `longest` before. Returns whether it comes too soon: it has taken the place of
     /// the next, so that there are no more than one for each interval, and this one.
-    pub(crate) fn comes_too_soon(&mut self, now: Nanos) -> bool {
+    pub(crate) fn comes_too_soon(&mut self, now: Nanos, longest: Nanos) -> bool {
         let interval = Nanos(self.record.interval);
         if interval == Nanos::ZERO {
             return false;
         }
         // The kernel may have been busy when the one before came.
-        let soon = now + Prices::KERNEL.path < self.next;
+        let soon = now + longest < self.next;
         self.next = self.next.max(now) + interval;
         soon
     }
@@ -303,6 +304,7 @@ impl Kernel<'_> {
     ) {
         while let Some(index) = segments.checked_ilog2() {
             segments &= !(1 << index);
+            walk(Round::Hide, 1);
             self.detach(m, process, index as u16);
         }
     }
@@ -317,6 +319,7 @@ impl Kernel<'_> {
     ) {
         while let Some(index) = devices.checked_ilog2() {
             devices &= !(1 << index);
+            walk(Round::Hide, 1);
             let device = &mut self.devices[Id::new(index as u16)];
             device.mapped &= !(1 << process.index());
             m.attach_device(process, index as u16, false);

@@ -1,7 +1,9 @@
 //! Fixed pools of objects and typed indices into them.
 
+use crate::walks::walk;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
+use diapason_costs::Round;
 
 /// The handle of an object that does not exist. No slot has the index it would name, so looking a
 /// handle up is one comparison.
@@ -91,7 +93,9 @@ impl<'a, T> Pool<'a, T> {
     /// The first of which that is true.
     #[inline(always)]
     pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
-        self.0.iter().position(is).map(|at| Id::new(at as u16))
+        let at = self.0.iter().position(is);
+        walk(Round::Look, at.map_or(self.0.len(), |at| at + 1));
+        at.map(|at| Id::new(at as u16))
     }
 
     /// The same among those of a range.
@@ -99,7 +103,9 @@ impl<'a, T> Pool<'a, T> {
     pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
         let first = range.first as usize;
         let objects = self.0.get(first..first + range.count as usize)?;
-        objects.iter().position(is).map(|at| Id::new(range.first + at as u16))
+        let at = objects.iter().position(is);
+        walk(Round::Look, at.map_or(objects.len(), |at| at + 1));
+        at.map(|at| Id::new(range.first + at as u16))
     }
 
     /// How many there are.

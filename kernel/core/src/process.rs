@@ -8,10 +8,12 @@ use crate::memory::Chain;
 use crate::pool::{FREE, Id, Range};
 use crate::thread::State;
 use crate::vcpu::VcpuId;
+use crate::walks::walk;
 use core::mem::take;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::{Errno, FaultCause, FaultReport, MESSAGE_BYTES, Nanos};
+use diapason_costs::Round;
 
 /// Names a process, by its place in the description.
 pub type ProcessId = Id<Process>;
@@ -180,6 +182,7 @@ impl Kernel<'_> {
         self.quiet = true;
         for thread in self.processes[id].threads.ids() {
             if self.threads[thread].state != State::Free {
+                walk(Round::Stop, 1);
                 self.thread_stop(thread, State::Free);
             }
         }
@@ -219,7 +222,10 @@ impl Kernel<'_> {
         let (semaphores, conditions) = (p.semaphores, p.conditions);
         let (events, vcpus) = (p.events, p.vcpus);
         self.end_arrivals(events);
+        let own = semaphores.count + conditions.count + vcpus.count;
+        walk(Round::Look, own.into());
         for event in events.ids::<Event>() {
+            walk(Round::Event, 1);
             if self.events[event].handle != FREE {
                 self.destroy_event(m, event);
             }

@@ -5,6 +5,8 @@
 
 use crate::pool::Pool;
 use crate::thread::{Thread, ThreadId};
+use crate::walks::walk;
+use diapason_costs::Round;
 
 /// A circular, doubly linked list of threads.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,7 @@ impl ThreadQueue {
         let urgency = threads[thread].urgency;
         let mut behind = self.head;
         loop {
+            walk(Round::Pass, 1);
             let before = threads[behind].previous;
             if threads[before].urgency >= urgency {
                 return insert_before(threads, behind, thread);

@@ -16,8 +16,10 @@ use crate::kernel::Kernel;
 use crate::pool::Id;
 use crate::thread::ThreadId;
 use crate::vcpu::VcpuId;
+use crate::walks::walk;
 use diapason_abi::Nanos;
 use diapason_abi::archive::Archive;
+use diapason_costs::{Prices, Round};
 
 /// Most alarms that ring before a thread is chosen, where there are VCPUs: each may change who is
 /// chosen. More that are due make the machine call again, and so do all after a long path.
@@ -30,6 +32,8 @@ pub(crate) struct Fees {
     pub interrupt: Nanos,
     /// The way back to who was preempted.
     pub switch: Nanos,
+    /// The longest path of the kernel.
+    pub path: Nanos,
 }
 
 impl Fees {
@@ -39,7 +43,13 @@ impl Fees {
         Fees {
             interrupt: Nanos(header.interrupt_grace.into()),
             switch: Nanos(header.switch_grace.into()),
+            path: Nanos(header.longest_path.into()),
         }
+    }
+
+    /// The same as prices of an admission.
+    pub fn prices(&self) -> Prices {
+        Prices { switch: self.switch, path: self.path, ..Prices::KERNEL }
     }
 }
 
@@ -47,7 +57,7 @@ impl Kernel<'_> {
     /// This is a machine whose kernel takes no time: nobody pays for it.
     #[cfg(any(test, feature = "host"))]
     pub fn takes_no_time(&mut self) {
-        self.fees = Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO };
+        self.fees = Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO, path: Nanos::ZERO };
     }
 
     /// The group of a thread's alarms.
@@ -105,6 +115,7 @@ impl Kernel<'_> {
     pub(crate) fn rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
         self.scheduler.rank(&mut self.vcpus, vcpu);
+        walk(Round::Rank, self.vcpus.len().into());
         let (rank, ranks) = (self.vcpus[vcpu].rank, self.scheduler.ranks);
         self.alarms.wakes.insert(rank, ranks);
     }
@@ -114,6 +125,7 @@ impl Kernel<'_> {
     pub(crate) fn move_rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
         let from = self.vcpus[vcpu].rank;
+        walk(Round::Rank, 2 * usize::from(self.vcpus.len()));
         self.scheduler.unrank(&mut self.vcpus, vcpu);
         self.scheduler.rank(&mut self.vcpus, vcpu);
         self.alarms.wakes.shift(from, self.vcpus[vcpu].rank);
@@ -124,6 +136,7 @@ impl Kernel<'_> {
     pub(crate) fn unrank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
         let rank = self.vcpus[vcpu].rank;
+        walk(Round::Rank, self.vcpus.len().into());
         self.scheduler.unrank(&mut self.vcpus, vcpu);
         self.alarms.wakes.remove(rank, self.scheduler.ranks);
         self.alarms.note(&self.threads);
@@ -189,8 +202,8 @@ impl Kernel<'_> {
             true => self.scheduler.lowest_above(self.vcpus[funded].rank),
             false => 0,
         };
-        let due = |rank: &u8| self.alarms.wakes.of(*rank) <= self.now;
-        let Some(rank) = (lowest..self.scheduler.ranks).rev().find(due) else { return 0 };
+        let due = self.alarms.wakes.most_urgent_due(self.now);
+        let Some(rank) = due.filter(|rank| *rank >= lowest) else { return 0 };
         let vcpu = self.scheduler.ranked(rank);
         if self.vcpus[vcpu].ready.is_empty() {
             let thread = self.alarms.first(vcpu.index() as Group);

@@ -12,8 +12,10 @@ use crate::pool::{Id, Pool};
 use crate::queue::ThreadQueue;
 use crate::thread::{Thread, ThreadId};
 use crate::vcpu::{Vcpu, VcpuId};
+use crate::walks::walk;
 use diapason_abi::archive::VCPUS_MAX;
 use diapason_abi::{Nanos, PRIORITIES};
+use diapason_costs::Round;
 
 /// Most VCPUs of a core.
 const RANKS: usize = VCPUS_MAX as usize;
@@ -225,6 +227,7 @@ impl Scheduler {
         while rest != 0 {
             let rank = rest.ilog2() as usize % RANKS;
             rest &= !(1 << rank);
+            walk(Round::Compare, 1);
             if vcpus[self.by_rank[rank]].deadline < vcpus[best].deadline {
                 best = self.by_rank[rank];
             }

@@ -8,8 +8,10 @@ use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};
 use crate::queue::ThreadQueue;
 use crate::thread::{Thread, ThreadId, Wait};
+use crate::walks::walk;
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
+use diapason_costs::Round;
 
 /// The id of a semaphore.
 pub type SemaphoreId = Id<Semaphore>;
@@ -126,6 +128,7 @@ impl Kernel<'_> {
     pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
         self.semaphores[id].handle = FREE;
         while self.semaphores[id].waiters.head.is_some() {
+            walk(Round::SendAway, 1);
             self.send_away(self.semaphores[id].waiters.head, Errno::Gone);
         }
         let owner = self.semaphores[id].owner;
@@ -174,6 +177,7 @@ impl Kernel<'_> {
     fn unlink_held(&mut self, first: SemaphoreId, id: SemaphoreId, next: SemaphoreId) {
         let mut at = first;
         while self.semaphores[at].next_held != id {
+            walk(Round::Link, 1);
             at = self.semaphores[at].next_held;
         }
         self.semaphores[at].next_held = next;
@@ -272,6 +276,7 @@ impl Kernel<'_> {
     /// A thread ends while holding mutexes.
     pub(crate) fn abandon_held(&mut self, thread: ThreadId) {
         while self.threads[thread].held.is_some() {
+            walk(Round::Release, 1);
             let id = self.threads[thread].held;
             self.semaphores[id].owner_died = true;
             self.release(id);

@@ -378,8 +378,11 @@ fn interrupts_of_the_declared_leave_less_and_their_alarms_do_not() {
     // use 78 %, and interrupts once more at first.
     let noisy = fit(lab().device("dial", 3, false, 0).every(10_000));
     assert!(noisy < quiet - 46_000 && noisy > quiet - 48_000, "{quiet}, {noisy}");
-    let crowded = fit(lab().with(|p| p.threads += 20));
-    assert_eq!(crowded, quiet, "an alarm is paid for by the VCPU that it wakes");
+    // More threads make the longest path longer, and their alarms are paid for by whom they wake.
+    let crowd = || lab().with(|p| p.threads += 20);
+    let longer = crowd().kernel().longest_path - lab().kernel().longest_path;
+    let crowded = fit(crowd());
+    assert!(crowded < quiet && quiet - crowded <= 8 * longer, "{quiet}, {crowded}, {longer}");
 }
 
 #[test]

@@ -114,3 +114,9 @@ const _: () = assert!(WORDS.len() == 7 && can::CHANNELS == 5, "as `all` counts t
 pub fn threads<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
     1 + homes(setting).map(Home::threads).sum::<usize>()
 }
+
+/// Returns how many locks a server with these settings makes: one for its heap, one for the part
+/// that all threads share, and one for each bottom half.
+pub fn semaphores<'s, F: Fn(&str) -> &'s [u64]>(setting: &F) -> usize {
+    2 + homes(setting).count()
+}

@@ -10,7 +10,8 @@ pub struct Home {
     /// Its VCPU in the description.
     pub vcpu: &'static str,
     pub thread: &'static str,
-    /// Its work in the description: what it does each time it is woken, under the server's lock.
+    /// Its work in the description: all that it does each time it is woken, under the lock of its
+    /// branch.
     pub work: &'static str,
     /// The shortest time between two of its interrupts: the description's interval is a little
     /// shorter.
@@ -35,7 +36,7 @@ impl Home {
         Home { asked: true, ..self }
     }
 
-    /// Returns how many threads run on its VCPU, each doing its work under the server's lock.
+    /// Returns how many threads run on its VCPU, each doing its work under the lock of its branch.
     #[must_use]
     pub const fn threads(&self) -> usize {
         1 + self.asked as usize

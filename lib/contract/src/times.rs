@@ -15,9 +15,9 @@ plain! {
     pub struct Times {
         /// The thread is back from its wait.
         pub woken: u64,
-        /// It has the server's lock, and begins.
+        /// It has the lock of its branch, and begins.
         pub begun: u64,
-        /// It has served everything, and given the lock back.
+        /// It has served its devices, and given the lock back.
         pub done: u64,
         /// It has told the clients.
         pub told: u64,

@@ -10,9 +10,9 @@
 //!
 //! | number | what it is |
 //! |---|---|
-//! | [`switch_grace`](crate::KernelTimes::switch_grace) | the free part of a switch |
-//! | [`KERNEL.switch`](crate::KERNEL) | what `plan` charges to everybody for a switch (κ) |
-//! | [`counted`](crate::counted) | what a switch was seen to take at most |
+//! | [`counted`](crate::counted) | what a switch was seen to take at most, by short queues |
+//! | [`KERNEL.switch`](crate::KERNEL) | what it is assumed to take at least |
+//! | [`KernelTimes::switch`](crate::KernelTimes::switch) | what is free, and what `plan` charges to everybody (κ) |
 //!
 //! A promise to others holds if `plan` charges at least what is free, whatever a switch takes: the
 //! rest is inside a budget that `plan` counts anyway. That is asserted below. A promise to the VCPU

@@ -19,11 +19,13 @@ pub mod counted;
 pub mod grace;
 pub mod limits;
 pub mod overheads;
+pub mod section;
 pub mod targets;
 
 pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 pub use limits::{Counts, KERNEL, KernelTimes, Lost};
 pub use overheads::Prices;
+pub use section::{Dimensions, Round, Tables};
 
 /// The kernel's servers can count every value that the archive may declare.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -4,17 +4,19 @@
 //!
 //! | count | held by |
 //! |---|---|
-//! | longest path | `cargo xtask bench` and `storm`: no path is longer |
+//! | longest path | `cargo xtask bench` and `storm`: none is longer in systems of few objects |
 //! | top half | every watched run with VCPUs: a longer one is an alarm; and `irq_to_thread` |
 //! | switch, queues | `diapason reproduce decisions`: in, a decision among VCPUs, out |
 //!
-//! The decision inside a switch passes the list of queues and at most one queue by deadline; what
-//! that adds for long ones is counted apart, as loops of so many instructions.
+//! A decision passes at most one queue by deadline, and an entry decides at most three times. What
+//! that adds for long queues is counted apart, and so are the loops of the longest path:
+//! [`section`](crate::section).
 
 use crate::counted::{PLAIN, RECORDING, Table};
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
 use crate::overheads::Prices;
-use crate::targets::{PATH_INSTRUCTIONS_MAX, at_most};
+use crate::section::{Dimensions, Round};
+use crate::targets::{RECORDED_PATH_MAX, at_most};
 use diapason_abi::Nanos;
 
 /// Instructions that the kernel takes from everybody.
@@ -27,19 +29,12 @@ pub struct Counts {
     /// One switch between threads (κ), when the queues are short. A wake-up and the switch back
     /// are two: the first takes somewhat more, the second less.
     pub switch: u64,
-    /// More for each queue in the list.
-    pub queue: u64,
-    /// More for each VCPU in the longest queue by deadline.
-    pub deadline: u64,
 }
 
-pub const KERNEL: Counts = Counts {
-    longest_path: PATH_INSTRUCTIONS_MAX,
-    top_half: 780,
-    switch: 1_050,
-    queue: 0,
-    deadline: 18,
-};
+/// Most choices of a thread in one entry: one, and one after each alarm that rings.
+const CHOICES: u64 = 3;
+
+pub const KERNEL: Counts = Counts { longest_path: RECORDED_PATH_MAX, top_half: 780, switch: 1_050 };
 
 /// Instructions of `entry.s` around the part of an interrupt that a watched run times: registers
 /// are saved and restored.
@@ -59,12 +54,10 @@ const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 /// free. See [`grace`](crate::grace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// By a switch to a VCPU, or back to it.
-    pub switch: Nanos,
     /// By an interrupt after which the same thread goes on.
     pub interrupt: Nanos,
-    /// By the end of a process, after which another one's thread goes on: beyond a switch.
-    pub ending: Nanos,
+    /// By the longest path, after which another thread goes on: beyond a switch.
+    pub longest: Nanos,
 }
 
 /// The counts of a kernel as times.
@@ -104,17 +97,17 @@ impl KernelTimes {
         self.time(self.counts.top_half).max(self.interrupt_grace())
     }
 
-    /// κ with Main VCPUs in these queues by deadline, `None` for one that goes by period: never
-    /// less than what the kernel does not charge.
+    /// Returns the instructions of B.
     #[must_use]
-    pub fn switch(&self, queues: impl Iterator<Item = Option<u8>>) -> Nanos {
-        self.time(self.counts.switch_among(queues)).max(self.switch_grace())
+    pub const fn path_instructions(&self) -> u64 {
+        self.counts.longest_path
     }
 
-    /// Time of a switch that no budget pays.
+    /// κ with VCPUs in these queues by deadline, `None` for one that goes by period. No budget pays
+    /// for it, so `plan` does.
     #[must_use]
-    pub fn switch_grace(&self) -> Nanos {
-        self.time(PLAIN.switching().max(RECORDING.switching())).max(SWITCH_GRACE)
+    pub fn switch(&self, queues: impl Iterator<Item = Option<u8>>) -> Nanos {
+        self.time(self.counts.switch_among(queues)).max(SWITCH_GRACE)
     }
 
     /// Time of an interrupt that switches to nobody, and that no budget pays. A kernel that keeps
@@ -128,11 +121,9 @@ impl KernelTimes {
     #[must_use]
     pub fn lost(&self) -> Lost {
         let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));
-        let switch = longest(Table::switching);
         Lost {
-            switch: switch - self.switch_grace(),
             interrupt: longest(Table::interrupting) - self.interrupt_grace(),
-            ending: longest(Table::ending) - switch.max(self.switch_grace()),
+            longest: self.longest_path() - self.switch(core::iter::empty()),
         }
     }
 
@@ -145,16 +136,23 @@ impl KernelTimes {
 }
 
 impl Counts {
-    /// A switch with Main VCPUs in these queues by deadline, `None` for one that goes by period.
+    /// Returns the counts of a kernel with objects in these numbers.
+    #[must_use]
+    pub const fn among(self, sizes: &Dimensions) -> Counts {
+        Counts { longest_path: sizes.longest_path(self.longest_path), ..self }
+    }
+
+    /// Returns the instructions of a switch with VCPUs in these queues by deadline, `None` for one
+    /// that goes by period: never less than the longest path that was counted.
     #[must_use]
     pub fn switch_among(&self, queues: impl Iterator<Item = Option<u8>>) -> u64 {
         let mut lengths = [0u64; 256];
         for queue in queues.flatten() {
             lengths[usize::from(queue)] += 1;
         }
-        let queues = lengths.iter().filter(|length| **length > 0).count() as u64;
         let longest = lengths.into_iter().max().unwrap_or(0);
-        self.switch + self.queue * queues + self.deadline * longest
+        let counted = PLAIN.switching().max(RECORDING.switching());
+        self.switch.max(counted) + CHOICES * Round::Compare.price() * longest
     }
 }
 
@@ -173,24 +171,19 @@ mod tests {
     #[test]
     fn what_is_free_covers_every_switch() {
         let lost = |clock| KernelTimes::new(KERNEL, clock).lost();
-        assert_eq!(lost(1_000_000_000).switch, Nanos::ZERO);
         assert!(lost(1_000_000_000).interrupt < Nanos(100));
-        assert!(lost(1_000_000_000).ending > Nanos::ZERO);
-        let slow = lost(500_000_000);
-        assert!(slow.switch == Nanos::ZERO && slow.interrupt < Nanos(200));
-        let fast = lost(5_000_000_000);
-        assert_eq!(fast, Lost { switch: Nanos(0), interrupt: Nanos(0), ending: Nanos(0) });
+        assert!(lost(1_000_000_000).longest > Nanos::ZERO);
+        assert!(lost(500_000_000).interrupt < Nanos(200));
+        assert_eq!(lost(5_000_000_000), Lost { interrupt: Nanos(0), longest: Nanos(0) });
     }
 
     #[test]
     fn times_are_rounded_up() {
         let costs = KernelTimes::new(KERNEL, 2_400_000_000);
-        assert_eq!(costs.longest_path(), Nanos(1_250));
+        assert_eq!(costs.longest_path(), Nanos(1_375));
         assert_eq!(costs.top_half(), INTERRUPT_GRACE, "what the kernel does not charge");
-        assert_eq!(
-            KernelTimes::new(KERNEL, 25_000_000).switch(empty()),
-            Nanos(42_000).max(KernelTimes::new(KERNEL, 25_000_000).switch_grace())
-        );
+        let switch = KERNEL.switch_among(empty());
+        assert_eq!(KernelTimes::new(KERNEL, 25_000_000).switch(empty()), Nanos(40 * switch));
         let prices = KernelTimes::new(KERNEL, 1_000_000_000).prices(empty());
         assert_eq!(prices.path, Prices::KERNEL.path, "the kernel counts 1 ns for an instruction");
     }
@@ -198,10 +191,10 @@ mod tests {
     #[test]
     fn long_queues_by_deadline_cost_more() {
         let costs = KernelTimes::new(KERNEL, 1_000_000_000);
-        assert_eq!(costs.switch([None, None].into_iter()), costs.switch_grace());
+        assert_eq!(costs.switch([None, None].into_iter()), costs.switch(empty()));
         let queues = [Some(0), Some(1), Some(1), None];
-        assert_eq!(costs.switch(queues.into_iter()), costs.switch_grace());
-        assert_eq!(KERNEL.switch_among(queues.into_iter()), KERNEL.switch + 2 * 18);
+        let longer = costs.switch(queues.into_iter()) - costs.switch(empty());
+        assert_eq!(longer, Nanos(2 * 3 * Round::Compare.price()));
     }
 
     #[test]

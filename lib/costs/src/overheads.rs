@@ -5,7 +5,7 @@
 //! over what they have.
 
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
-use crate::targets::PATH_INSTRUCTIONS_MAX;
+use crate::targets::RECORDED_PATH_MAX;
 use diapason_abi::Nanos;
 use diapason_vcpu::admission::Overheads;
 
@@ -23,11 +23,8 @@ pub struct Prices {
 impl Prices {
     /// The kernel's own prices: 1 ns for each instruction, and of an interrupt or a switch the part
     /// that no budget pays. Only `plan` is told of a slower machine.
-    pub const KERNEL: Prices = Prices {
-        path: Nanos(PATH_INSTRUCTIONS_MAX),
-        top_half: INTERRUPT_GRACE,
-        switch: SWITCH_GRACE,
-    };
+    pub const KERNEL: Prices =
+        Prices { path: Nanos(RECORDED_PATH_MAX), top_half: INTERRUPT_GRACE, switch: SWITCH_GRACE };
 
     /// By how much a budget may be exceeded, which the next replenishment pays: its end is enforced
     /// one path late, and at the start it may already owe the alarm that woke it and the way back

@@ -2,8 +2,10 @@
 
 /// Most bytes of the kernel's code and constants together.
 pub const IMAGE_BYTES_MAX: u64 = 24 * 1024;
-/// Most instructions of any kernel path, interrupts being off.
+/// Most instructions of any kernel path, interrupts being off, where no list is long.
 pub const PATH_INSTRUCTIONS_MAX: u64 = 3_000;
+/// The same of a kernel that keeps the flight record.
+pub const RECORDED_PATH_MAX: u64 = 3_300;
 
 /// An upper limit for the median of an operation, or of several together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -26,7 +26,10 @@ pub fn cheapest(system: &System, costs: &KernelTimes) -> Option<Vec<Queue>> {
     let mut trial = system.clone();
     candidates(by_period.len()).into_iter().find_map(|lengths| {
         allot(&mut trial, &by_period, lengths);
-        trial.switch = costs.switch(dp_queues(&trial.mains));
+        let before = trial.switch;
+        trial.switch = costs.switch(dp_queues(&trial));
+        trial.overrun = trial.overrun + trial.switch - before;
+        trial.kernel_section = trial.kernel_section + trial.switch - before;
         let holds = first_failure(&trial).ok()?.is_none();
         holds.then(|| trial.mains.iter().map(|main| main.queue).collect())
     })
@@ -143,7 +146,7 @@ mod tests {
                 for second in 0..=5 - first {
                     let mut trial = system.clone();
                     allot(&mut trial, &by_period, Lengths { first, second });
-                    trial.switch = costs.switch(dp_queues(&trial.mains));
+                    trial.switch = costs.switch(dp_queues(&trial));
                     if first_failure(&trial) == Ok(None) {
                         let cost = trial.switch;
                         cost_of_best =
@@ -154,7 +157,7 @@ mod tests {
             let ours = cheapest(&system, &costs).map(|queues| {
                 let mut trial = system.clone();
                 trial.mains.iter_mut().zip(queues).for_each(|(main, queue)| main.queue = queue);
-                costs.switch(dp_queues(&trial.mains))
+                costs.switch(dp_queues(&trial))
             });
             assert_eq!(ours, cost_of_best, "{servers:?}");
         }

@@ -4,7 +4,7 @@ use crate::Plan;
 use crate::chains::{Chained, processes};
 use crate::pipes::Piped;
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoVcpu, dp_queues};
+use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
 use diapason_system::{Chain, Pipe, Server, Way};
@@ -71,14 +71,14 @@ impl Plan {
         let ios = core.ios.iter().zip(&core.system.ios);
         vcpus.extend(ios.map(|(number, io)| (*number, AssumedVcpu::Io(io.clone()))));
         vcpus.sort_by_key(|(number, _)| *number);
-        let switch = KERNEL.switch_among(dp_queues(&core.system.mains));
+        let switch = KERNEL.switch_among(system.deadline_queues());
         let interrupts = system.devices.iter().map(|device| device.interrupt);
         Assumed {
-            path: (KERNEL.longest_path, self.costs.longest_path().0),
+            path: (self.costs.path_instructions(), self.costs.longest_path().0),
             top_half: [0, switch].map(|switch| KERNEL.top_half + switch),
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
-            switch_grace: self.costs.switch_grace(),
+            switch_grace: self.costs.switch(system.deadline_queues()),
             reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
         }
     }

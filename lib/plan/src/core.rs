@@ -2,9 +2,7 @@
 //! kernel and the devices take from them.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{
-    IoVcpu, Losses, MainVcpu, Queue, Share, Source, System, dp_queues,
-};
+use diapason_analysis::server::{IoVcpu, Losses, MainVcpu, Queue, Share, Source, System};
 use diapason_costs::KernelTimes;
 use diapason_system::Server;
 
@@ -47,7 +45,7 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
         }
     }
     let interrupts = described.devices.iter().filter_map(|device| device.interrupt?.interval_ns);
-    let prices = costs.prices(dp_queues(&core.system.mains));
+    let prices = costs.prices(described.deadline_queues());
     let cost = prices.top_half;
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
     let devices = core.system.sources.len() as u64;
@@ -59,10 +57,10 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     core.system.open = described.processes.iter().any(|process| process.vcpus > 0);
     let lost = costs.lost();
     core.system.losses = Losses {
-        begin: lost.switch,
-        preemption: lost.switch,
+        begin: Nanos::ZERO,
+        preemption: Nanos::ZERO,
         interrupt: lost.interrupt,
-        rare: lost.ending,
+        rare: lost.longest,
     };
     core
 }

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::pipes::Missing;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::inherit::{Budgets, Section, Sharing};
-use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue, dp_queues};
+use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue};
 use diapason_costs::KernelTimes;
 use diapason_system::{CriticalSection, SemaphoreKind, System};
 
@@ -43,7 +43,7 @@ impl<'a> Mutexes<'a> {
         let last = MainVcpu { budget: Nanos(1), period: PERIOD_MAX, chunks: 1, queue: Queue::Fp };
         world.mains.resize(behind, last);
         // Whoever helps switches to the holder and back, and the holder unlocks.
-        let switch = costs.switch(dp_queues(&core.system.mains)) + costs.lost().switch;
+        let switch = costs.switch(system.deadline_queues());
         let turn = switch + switch + Calls::new(costs).of(CallNumber::SemUnlock);
         let sections = sections(&system.sections, &seats, turn);
         Mutexes { system, seats, sharing: Sharing::new(world, sections).ok(), lasting: Vec::new() }

@@ -16,7 +16,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
 use diapason_contract::can;
-use diapason_contract::threads::{self, MANAGE, SEND, TUNE};
+use diapason_contract::threads::{RECEIVE, SEND, TUNE};
 use diapason_costs::KernelTimes;
 use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
@@ -25,7 +25,6 @@ use diapason_pipe::bill::{
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
 use diapason_usb::class::kvaser::{self, MESSAGE};
-use std::iter::repeat_n;
 
 /// The largest packet of its bulk endpoints.
 const PACKET: u32 = 512;
@@ -239,17 +238,19 @@ impl Plant<'_> {
             || places.into_iter().any(|tpipe| tpipe.server == server)
     }
 
-    /// Returns the longest time that may pass under the server's lock before the work of a thread
-    /// is done: each thread of every service may hold the lock once before, and whoever waits for
-    /// it runs the holder on its own budget.
+    /// Returns the longest time that may pass under the lock of the branch with the CAN channels
+    /// before the work of a thread is done. The bottom half of the channels takes that lock. So do
+    /// the threads that hear clients and that answer about tuned pipes. The thread that manages
+    /// takes it when something is due in the branch, and then does what the bottom half does.
+    ///
+    /// Each of them may hold the lock once before, and a thread that waits for it runs the holder
+    /// on its own budget. Threads of other devices never take it: each has a branch and a lock of
+    /// its own.
     pub(crate) fn attendance(&self, server: u16) -> Result<Nanos, Missing> {
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.server == server).count();
-        let process = &self.system.processes[usize::from(server)];
-        let setting = |name: &str| process.setting(name);
-        let halves = threads::homes(&setting).flat_map(|home| repeat_n(home.work, home.threads()));
         let others = [(SEND.work, self.writes(server)), (TUNE.work, places > 0)];
         let others = others.iter().filter_map(|(name, is_there)| is_there.then_some(*name));
-        let threads = halves.chain([MANAGE]).chain(others);
+        let threads = [RECEIVE.work, RECEIVE.work].into_iter().chain(others);
         let (mut sum, mut unknown) = (self.calls.of_bottom_half(places as u64), Vec::new());
         for name in threads {
             match self.system.works.iter().find(|work| work.name == name) {

@@ -1,6 +1,5 @@
-//! Reports of readers. A thread at the end of a pipe says once a second how the pipe does, whether a
-//! message comes then or not: it wakes for that, which takes a place in the list of its VCPU, and a
-//! part of its budget.
+//! Reports of readers. A thread at the end of a pipe says once a second how the pipe does, and
+//! wakes for that: it takes a place in the list of its VCPU, and a part of its budget.
 
 use crate::calls::Calls;
 use diapason_abi::{CallNumber, Nanos};
@@ -16,6 +15,7 @@ pub struct Reporting<'a> {
 }
 
 impl<'a> Reporting<'a> {
+    /// Returns the supply `service` of a thread that reports.
     pub fn new(service: &'a dyn Service, calls: &Calls) -> Reporting<'a> {
         let each = [CallNumber::SemLock, CallNumber::Log].map(|call| calls.of(call).0);
         let count = 1 + service.period().0 / REPORT.0;

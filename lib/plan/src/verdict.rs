@@ -13,7 +13,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::{
     Admission, ClosedForm, Queue, Response, Unfit, admit, breakdown, equation_one, wide,
 };
-use diapason_costs::{KERNEL, KernelTimes};
+use diapason_costs::KernelTimes;
 use diapason_system::{Diagnostics, System, UsbBus};
 use std::sync::OnceLock;
 
@@ -90,7 +90,7 @@ impl Plan {
     /// The plan of `system` on a processor of `clock_hz` instructions a second.
     #[must_use]
     pub fn of(system: &System, clock_hz: u64) -> Plan {
-        let costs = KernelTimes::new(KERNEL, clock_hz);
+        let costs = system.kernel_times(clock_hz);
         let core = core::core(system, &costs);
         let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
         let mut mutexes = Mutexes::new(system, &core, &costs);

@@ -41,7 +41,7 @@ const SHARES: [&str; 7] = ["1ppm", "7ppm", "1‰", "33.3333%", "50%", "99.9999%"
 const SIZES: [&str; 5] = ["4K", "1K", "2M", "2G", "0K"];
 const CLOCKS: [&str; 6] = ["1MHz", "1000001Hz", "25MHz", "1GHz", "10GHz", "3.3GHz"];
 
-/// Descriptions with usual numbers: of VCPUs, pipes, chains, places for pipes, sections and devices.
+/// Descriptions with usual numbers: of VCPUs, pipes, chains, places for pipes, and sections.
 const USUAL: [(&str, &str); 10] = [
     ("usual", include_str!("usual.toml")),
     ("sections", include_str!("sections.toml")),

@@ -11,7 +11,6 @@ use diapason_abi::archive::{
 };
 use diapason_abi::elf::Program;
 use diapason_abi::{Key, Nanos, PAGE, call};
-use diapason_costs::{KERNEL, KernelTimes};
 use std::collections::BTreeMap;
 
 /// The options of a run besides its description.
@@ -107,8 +106,8 @@ fn header(system: &System, options: &RunOptions) -> Header {
     let objects = system.semaphores.len() + system.conditions.len() + system.mailboxes.len();
     let record = if options.record_bytes > 0 { flags::RECORD } else { 0 };
     let watch = if options.watch { flags::WATCH } else { 0 };
-    let times = KernelTimes::new(KERNEL, system.clock_hz);
-    let grace = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX);
+    let times = system.kernel_times(system.clock_hz);
+    let ns = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX);
     let exact = if system.scheduling.exact { flags::EXACT } else { 0 };
     Header {
         length: 0,
@@ -121,8 +120,9 @@ fn header(system: &System, options: &RunOptions) -> Header {
         recorder_bytes: options.record_bytes,
         vcpus: count(system.vcpus.len()),
         dp_queues: system.scheduling.dp_queues,
-        switch_grace: grace(times.switch_grace()),
-        interrupt_grace: grace(times.interrupt_grace()),
+        switch_grace: ns(times.switch(system.deadline_queues())),
+        interrupt_grace: ns(times.interrupt_grace()),
+        longest_path: ns(times.longest_path()),
     }
 }
 
@@ -243,6 +243,12 @@ fn key(name: &str) -> u64 {
     Key::new(name).0
 }
 
+/// Returns the records of all processes, without the places of their programs.
+pub(crate) fn process_records(system: &System) -> Vec<ProcessRecord> {
+    let (none, processes) = (Images::default(), system.processes.iter().enumerate());
+    processes.map(|(index, process)| process_record(system, index, process, &none)).collect()
+}
+
 fn process_record(
     system: &System,
     index: usize,
@@ -294,7 +300,7 @@ fn starters(system: &System, index: usize) -> u64 {
         .fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
+pub(crate) fn objects(system: &System) -> impl Iterator<Item = ObjectRecord> {
     let semaphores = system.semaphores.iter().map(|semaphore| ObjectRecord {
         key: key(&semaphore.name),
         allowed: semaphore.allowed,
@@ -346,7 +352,7 @@ fn device_record(device: &crate::Device) -> DeviceRecord {
     }
 }
 
-fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
+pub(crate) fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
     let empty = VcpuRecord {
         key: key(&vcpu.name),
         allowed: vcpu.allowed,

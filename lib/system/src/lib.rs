@@ -38,6 +38,7 @@ mod read;
 mod section;
 mod server;
 mod settings;
+mod sizes;
 mod source;
 mod suggest;
 mod supervision;

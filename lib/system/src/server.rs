@@ -48,7 +48,7 @@ impl System {
         let counts = [
             ("threads", process.threads, needs::threads(&setting) + more),
             ("events", process.events, halves + more),
-            ("semaphores", process.semaphores, SEMAPHORES),
+            ("semaphores", process.semaphores, needs::semaphores(&setting)),
         ];
         for (key, has, needed) in counts {
             if usize::from(has) < needed {
@@ -131,9 +131,6 @@ impl System {
         opens.iter().filter(|channel| !has(channel)).copied().collect()
     }
 }
-
-/// One for its heap and one for its lock.
-const SEMAPHORES: usize = 2;
 
 const fn word(need: Need) -> &'static str {
     match need {

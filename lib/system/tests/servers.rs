@@ -12,7 +12,7 @@ priority = 40
 vcpu = "usb-manage"
 heap = "128K"
 threads = 2
-semaphores = 2
+semaphores = 3
 events = 2
 uses = ["xhci", "usb-rings", "usb-buffers", "usb-receive"]
 [[process]]
@@ -92,6 +92,11 @@ fn what_a_server_lacks_is_named() {
         "write `threads = 2`",
     );
     refused(
+        ("semaphores = 3", "semaphores = 2"),
+        "`usbd` has 2 semaphores, and starts with 3",
+        "write `semaphores = 3`",
+    );
+    refused(
         ("events = 2", "events = 1"),
         "`usbd` has 1 events, and starts with 2",
         "write `events = 2`",
@@ -113,6 +118,7 @@ fn what_a_server_lacks_is_named() {
         "`xhci` has too few messages for what `usbd` serves",
         "`usbd` has 2 threads, and starts with 3",
         "`usbd` has 2 events, and starts with 3",
+        "`usbd` has 3 semaphores, and starts with 4",
     ];
     assert_eq!(titles, lacks);
 }

@@ -2,12 +2,9 @@
 //! at a time, as the driver has it, and tried again while the driver is at something else.
 
 use crate::platform::Platform;
-use crate::policy;
-use crate::served::Place;
 use crate::server::Driver;
-use crate::services::{Found, Service};
+use crate::services::{Papers, Service};
 use alloc::vec::Vec;
-use diapason_usb::Speed;
 use diapason_usb::class::Fault;
 use diapason_usb::xhci::{DeviceId, EndpointPlan, Refused};
 
@@ -37,7 +34,7 @@ impl Change {
 #[derive(Default)]
 pub struct Changes {
     wanted: Option<Change>,
-    /// The driver has taken it on.
+    /// The driver has it.
     asked: bool,
     settings: [u8; INTERFACES],
 }
@@ -70,51 +67,72 @@ impl Changes {
         self.wanted.take_if(|_| self.asked)
     }
 
-    /// Ask the driver, if that is still to be done; what cannot be is told with its reason.
-    pub fn ask<P: Platform>(
+    /// Returns the order for the driver, if a change is still to be ordered.
+    pub fn order<P: Platform>(
         &mut self,
         service: &dyn Service<P>,
-        driver: &mut Driver<P>,
-        of: (DeviceId, Speed, Place),
-    ) -> Option<(Change, Fault)> {
+        papers: &Papers,
+    ) -> Option<Result<Order, (Change, Fault)>> {
         let change = self.wanted.filter(|_| !self.asked)?;
-        let asked = match change {
-            Change::Renew { endpoint } => driver.renew(of.0, endpoint),
+        let order = match change {
+            Change::Renew { endpoint } => Some(Order::Renew { endpoint }),
             Change::Alternate { interface, alternate } => {
-                self.choose(service, driver, of, (interface, alternate))
+                self.choose(service, papers, (interface, alternate))
             }
         };
-        let fault = match asked {
-            Ok(()) => {
-                self.asked = true;
-                return None;
-            }
-            Err(Refused::Busy) => return None,
-            Err(Refused::NoDevice | Refused::NotRunning) => Fault::Gone,
-            Err(Refused::Unfit(_)) => Fault::NoBandwidth,
-            Err(_) => Fault::Stall,
+        let Some(order) = order else {
+            self.wanted = None;
+            return Some(Err((change, Fault::Gone)));
         };
-        self.wanted = None;
-        Some((change, fault))
+        self.asked = true;
+        Some(Ok(order))
     }
 
     fn choose<P: Platform>(
         &self,
         service: &dyn Service<P>,
-        driver: &mut Driver<P>,
-        (device, speed, place): (DeviceId, Speed, Place),
-        (interface, alternate): (u8, u8),
-    ) -> Result<(), Refused> {
-        let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read::<P>(driver, device, (speed, place), &mut bytes)
-            .ok_or(Refused::NoDevice)?;
+        papers: &Papers,
+        setting @ (interface, alternate): (u8, u8),
+    ) -> Option<Order> {
+        let found = papers.found()?;
         let before = self.settings.get(usize::from(interface)).copied().unwrap_or(0);
         let endpoints = |alternate| {
             let setting = found.set.interface(interface, alternate);
             setting.into_iter().flat_map(|setting| setting.endpoints())
         };
-        let gone: Vec<u8> = endpoints(before).map(|endpoint| endpoint.address).collect();
-        let plans: Vec<EndpointPlan> = endpoints(alternate).map(|e| service.chosen(e)).collect();
-        driver.set_alternate(device, (interface, alternate), &gone, &plans)
+        let gone = endpoints(before).map(|endpoint| endpoint.address).collect();
+        let plans = endpoints(alternate).map(|e| service.chosen(e)).collect();
+        Some(Order::Alternate { setting, gone, plans })
+    }
+}
+
+/// A change as the driver is asked for it.
+pub enum Order {
+    /// Another setting of an interface, the endpoints that go, and those that come.
+    Alternate { setting: (u8, u8), gone: Vec<u8>, plans: Vec<EndpointPlan> },
+    /// An endpoint begins anew, here and in the device.
+    Renew { endpoint: u8 },
+}
+
+impl Order {
+    /// Asks the driver; `None`: it is at something else.
+    pub fn ask<P: Platform>(
+        &self,
+        driver: &mut Driver<P>,
+        device: DeviceId,
+    ) -> Option<Result<(), Fault>> {
+        let asked = match self {
+            Order::Renew { endpoint } => driver.renew(device, *endpoint),
+            Order::Alternate { setting, gone, plans } => {
+                driver.set_alternate(device, *setting, gone, plans)
+            }
+        };
+        match asked {
+            Ok(()) => Some(Ok(())),
+            Err(Refused::Busy) => None,
+            Err(Refused::NoDevice | Refused::NotRunning) => Some(Err(Fault::Gone)),
+            Err(Refused::Unfit(_)) => Some(Err(Fault::NoBandwidth)),
+            Err(_) => Some(Err(Fault::Stall)),
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! The USB server as a library: the controller, what is plugged into it, and what becomes of it for
 //! clients. It decides; the process `usbd` starts its threads, waits, and wakes clients.
 //!
-//! All threads share a [`Server`] under one mutex, and each does the same: lock,
-//! [`Server::attend`], unlock, wake. The server's ground is a [`Platform`], so that it runs in
-//! tests, too.
+//! Each bottom half has a [`Branch`] behind a lock of its own: its interrupter, its devices, their
+//! service. The [`Server`] behind one more lock has the parts that all share: commands, ports, the
+//! bus schedule. A bottom half locks its branch, attends to it, unlocks, and wakes clients. Only if
+//! that left something for the server does it lock that. The server's ground is a [`Platform`], so
+//! that it runs in tests, too.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod branch;
 mod change;
 mod channels;
 mod client;
@@ -25,6 +28,7 @@ mod told;
 pub mod tuned;
 mod unserved;
 
+pub use branch::{Attended, Branch, Branches};
 pub use places::Order;
 pub use platform::Platform;
 pub use server::{Cause, Fresh, Server};

@@ -1,10 +1,9 @@
 //! The plugged devices for people: one line for each device, endpoint and bus, in the log.
 
 use crate::platform::{Platform, log};
-use crate::policy;
 use crate::served::Place;
 use crate::server::Driver;
-use crate::services::Found;
+use crate::services::Papers;
 use crate::slots::Pool;
 use core::fmt;
 use diapason_usb::Speed;
@@ -20,8 +19,8 @@ impl fmt::Display for Place {
 
 /// A device with its interfaces and their endpoints.
 pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, place: Place) {
-    let mut bytes = [0; policy::CONFIGURATION];
-    let Some(found) = Found::read::<P>(driver, device, (speed, place), &mut bytes) else {
+    let papers = Papers::read::<P>(driver, device, (speed, place));
+    let Some(found) = papers.as_ref().and_then(Papers::found) else {
         log!(P, "usb {place}: its descriptors make no sense");
         return;
     };
@@ -66,7 +65,7 @@ pub fn schedule<P: Platform>(driver: &Driver<P>, speed: Speed) {
 }
 
 /// Logs the remaining room of the pools of the driver and of the server.
-pub fn pools<P: Platform>(driver: &Driver<P>, pool: &Pool<P>) {
+pub fn pools<P: Platform>(driver: &mut Driver<P>, pool: &Pool<P>) {
     let (pools, heap) = (driver.pools(), P::heap_used());
     let (devices, pipes, transfers) = (pools.devices, pools.pipes, pools.transfers);
     let taken = pool.taken();

@@ -21,10 +21,12 @@ pub enum Wakes {
 /// Opens what the description grants, and takes what the server has to say.
 pub trait Platform: Sized + 'static {
     /// Registers of the host controller.
-    type Registers: Mmio + Send;
+    type Registers: Mmio + Clone + Send;
     /// Memory that the host controller reads and writes.
-    type Memory: Dma + Send;
+    type Memory: Dma + Clone + Send;
     type Mailbox: Mailbox;
+    /// A lock around a value that the server's threads share.
+    type Guarded<T: Send + 'static>: Guarded<T>;
 
     /// Maps the registers of a device.
     ///
@@ -61,6 +63,22 @@ pub trait Platform: Sized + 'static {
 
     /// Returns the bytes of the heap that are in use.
     fn heap_used() -> usize;
+}
+
+/// A value that one thread at a time may use. A thread that is in one room enters another only in
+/// the order of the server: first the server, then a branch.
+pub trait Guarded<T> {
+    /// Takes a value that nobody uses yet.
+    fn new(value: T) -> Self;
+
+    /// Makes the lock, so that entering cannot fail later.
+    ///
+    /// # Errors
+    /// The process has no semaphore left for it.
+    fn open(&self) -> Result<(), Errno>;
+
+    /// Uses the value as soon as nobody else does.
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R;
 }
 
 /// A mailbox of the platform.

@@ -1,15 +1,16 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
+use crate::branch::{Branch, Branches, Letter, Post, Serving};
+use crate::change::Order;
 use crate::listing;
-use crate::places::Order;
 use crate::platform::{Platform, log};
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
 use crate::served::{Place, Served};
-use crate::services::{Child, Found, Offers, Service};
+use crate::services::{Child, Offer, Offers, Papers, Service};
 use crate::slots::Pool;
 use crate::told::Told;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
-use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,43 +18,74 @@ use diapason_abi::{Errno, Nanos};
 use diapason_contract::needs;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
+use diapason_usb::Speed;
+use diapason_usb::class::Fault;
 use diapason_usb::descriptor::Text;
 use diapason_usb::xhci::{Controller, Death, DeviceId, Dma, Notice, State, Window};
 
-/// Why the server is attended to.
+/// Why the server, or a branch of it, is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Interrupt(u16),
     Time,
     /// A client wants something.
     Asked,
+    /// A branch has left something for the server, or the server for a branch.
+    Posts(u16),
 }
 
 /// The driver on this machine.
-pub type Driver<P> = Controller<<P as Platform>::Registers, <P as Platform>::Memory>;
+pub type Driver<P> = Controller<<P as Platform>::Registers, <P as Platform>::Memory, Branches<P>>;
 
 /// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
 /// at address 0.
 pub type Turn = Option<(DeviceId, u8)>;
 
+/// Times that the server serves its own devices before others have their turn again.
+const ROUNDS: usize = 4;
+
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
 
-/// All of it. The thread that holds it does everything that is due.
+/// A device that is served, or is gone and not over.
+struct Seat {
+    device: DeviceId,
+    /// Number of its service among all.
+    service: usize,
+    place: Place,
+    speed: Speed,
+    name: &'static str,
+    gone: bool,
+}
+
+/// A service by its place, and its kind of devices.
+struct Offered {
+    branch: u16,
+    /// Its number in its branch.
+    number: usize,
+    kind: Option<ServiceKind>,
+}
+
+/// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
+/// The thread that holds it does everything that is due there.
 pub struct Server<P: Platform> {
     driver: Driver<P>,
+    branches: Branches<P>,
+    /// Services without a branch of their own.
+    desk: Serving<P>,
     pool: Pool<P>,
-    services: Vec<Box<dyn Service<P>>>,
-    /// Which devices each service is for.
-    kinds: Vec<Option<ServiceKind>>,
+    offices: Vec<Offered>,
+    bells: Vec<&'static str>,
     /// Devices that the description names.
     described: Described,
-    served: Vec<Served>,
+    seats: Vec<Seat>,
     turn: Turn,
     /// Devices of which another configuration is being read.
     unserved: Vec<Unserved>,
-    /// Since when interrupters have had events, but no interrupt.
-    waiting: Vec<Option<Nanos>>,
+    /// Changes for which the driver had no time yet, with their branches.
+    changes: VecDeque<(u16, DeviceId, Order)>,
+    /// Since when the interrupter has had events, but no interrupt.
+    waiting: Option<Nanos>,
     /// A device is gone since the pools were last looked at.
     left: bool,
     /// The log topics, as bits of [`policy::tell`].
@@ -67,108 +99,118 @@ impl<P: Platform> Server<P> {
     /// Opens the controller and starts it.
     ///
     /// # Errors
-    /// The registers or the memory are not there, or the controller does not take them.
+    /// The registers or the memory are not there, the controller does not take them, or the process
+    /// has too few semaphores for its locks.
     pub fn open(
         platform: &P,
         offers: Offers<P>,
         told: &Told,
         now: Nanos,
     ) -> Result<Server<P>, Errno> {
-        let own = offers.iter().filter(|offer| offer.home.is_some()).count();
+        let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         let shared: Vec<Window> =
             offers.iter().filter_map(|offer| window(&*offer.service)).collect();
-        let limits = policy::limits(offers.len(), own, shared.len());
+        let limits = policy::limits(offers.len(), homes.len(), shared.len());
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
         let pool = Pool::new(platform.memory(needs::BUFFERS)?, limits.devices.into());
-        let made = Controller::new(registers, rings, limits, &told.buses);
-        let granted = made.map_err(|why| log!(P, "the limits: {why:?}")).and_then(|mut driver| {
-            let mut windows = shared.iter().copied().chain([pool.window()]);
-            let granted = windows.try_for_each(|window| driver.grant(window));
-            granted.map(|()| driver).map_err(|why| log!(P, "memory of transfers: {why:?}"))
+        let Furnished { desks, desk, offices, bells } = furnish(offers);
+        let mut branches = None;
+        let made = Controller::over((registers, rings), limits, &told.buses, |lanes| {
+            let all = lanes.into_iter().zip(desks).map(|(lane, desk)| Branch::new(lane, desk));
+            branches.insert(Branches::new(all)).clone()
         });
-        let driver = granted.map_err(|()| Errno::Exhausted)?;
-        Ok(Server::new(driver, pool, offers, told, now))
-    }
-
-    /// A server whose controller is being started.
-    fn new(
-        mut driver: Driver<P>,
-        pool: Pool<P>,
-        offers: Offers<P>,
-        told: &Told,
-        now: Nanos,
-    ) -> Server<P> {
+        let made = made.map_err(|why| log!(P, "the limits: {why:?}"));
+        let (Ok(mut driver), Some(branches)) = (made, branches) else {
+            return Err(Errno::Exhausted);
+        };
+        branches.open()?;
+        for window in shared.into_iter().chain([pool.window()]) {
+            if let Err(why) = driver.grant(window) {
+                log!(P, "memory of transfers: {why:?}");
+                return Err(Errno::Exhausted);
+            }
+        }
         let _ = driver.moderate(policy::MANAGING, MANAGED);
-        let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
         for (interrupter, home) in (1..).zip(&homes) {
             let _ = driver.moderate(interrupter, home.moderation);
         }
         driver.start(now);
-        Server {
+        Ok(Server {
             driver,
+            branches,
+            desk,
             pool,
-            served: Vec::with_capacity(offers.len()),
+            seats: Vec::with_capacity(2 * offices.len()),
+            unserved: Vec::with_capacity(offices.len()),
+            changes: VecDeque::with_capacity(offices.len()),
+            offices,
+            bells,
             turn: None,
-            unserved: Vec::with_capacity(offers.len()),
-            waiting: vec![None; homes.len() + 1],
+            waiting: None,
             left: false,
             tell: told.tell,
             described: Described::new(&told.expected),
-            kinds: offers.iter().map(|offer| offer.kind).collect(),
-            services: offers.into_iter().map(|offer| offer.service).collect(),
             again_at: Nanos::FOREVER,
             pause: PAUSES.0,
-        }
+        })
+    }
+
+    /// Returns the branches, for the threads of bottom halves.
+    pub fn branches(&self) -> Branches<P> {
+        self.branches.clone()
+    }
+
+    /// Returns the branch with the CAN channels, if there is one.
+    pub fn can_branch(&self) -> Option<u16> {
+        let can = |office: &&Offered| office.kind == Some(ServiceKind::Can);
+        self.offices.iter().find(can).map(|office| office.branch)
     }
 
     /// All bells, in the order of their numbers.
     pub fn bells(&self) -> Vec<&'static str> {
-        self.services.iter().flat_map(|service| service.bells()).copied().collect()
+        self.bells.clone()
     }
 
-    /// Do whatever is due. Bells to be rung when nobody holds the server.
-    pub fn attend(&mut self, cause: Cause, now: Nanos) -> Fresh {
-        for number in 0..self.waiting.len() as u16 {
-            if cause == Cause::Interrupt(number) || cause == Cause::Time && self.lost(number, now) {
-                while self.driver.handle_interrupt(number, BATCH, now).more {}
-                self.waiting[usize::from(number)] = None;
-            }
+    /// Do whatever is due but in branches: those with news are due then, which their
+    /// [`is_due`](Branch::is_due) says.
+    pub fn attend(&mut self, cause: Cause, now: Nanos) {
+        let own = cause == Cause::Interrupt(policy::MANAGING);
+        if own || cause == Cause::Time && self.is_lost(now) {
+            while self.driver.handle_interrupt(policy::MANAGING, BATCH, now).more {}
+            self.waiting = None;
         }
         if now >= self.again_at {
             self.again_at = Nanos::FOREVER;
             self.driver.start(now);
         }
+        if let Cause::Posts(branch) = cause {
+            self.driver.look(branch);
+        }
         self.driver.poll(now);
         while let Some(notice) = self.driver.take_notice() {
             self.hear(notice, now);
         }
-        self.collect(now);
-        if cause == Cause::Asked {
-            self.services.iter_mut().for_each(|service| service.heed(now));
+        self.collect();
+        if let Cause::Posts(branch) = cause {
+            self.take_posts(branch);
         }
+        self.carry_out();
         self.serve(now);
+        let manages = !matches!(cause, Cause::Posts(_));
+        if manages && core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
+            // That looks into every branch: no bottom half does it in another's.
+            listing::pools(&mut self.driver, &self.pool);
+        }
         // Requests that came meanwhile begin now.
         self.driver.poll(now);
-        self.fresh()
     }
 
-    /// Has an interrupter had events for so long that its interrupt must be lost?
-    fn lost(&mut self, number: u16, now: Nanos) -> bool {
-        let waiting = &mut self.waiting[usize::from(number)];
-        let since = self.driver.has_events(number).then(|| waiting.unwrap_or(now));
-        *waiting = since;
-        since.is_some_and(|since| now >= since + LOST)
-    }
-
-    /// Is there a device with tuned pipes?
-    pub fn has_pipes(&self) -> bool {
-        self.services.iter().any(|service| service.has_pipes())
-    }
-
-    /// Somebody listens to a channel, or no more.
-    pub fn order(&mut self, order: &Order, now: Nanos) {
-        self.services.iter_mut().for_each(|service| service.order(order, now));
+    /// Has the interrupter had events for so long that its interrupt must be lost?
+    fn is_lost(&mut self, now: Nanos) -> bool {
+        let has = self.driver.has_events(policy::MANAGING);
+        self.waiting = has.then(|| self.waiting.unwrap_or(now));
+        self.waiting.is_some_and(|since| now >= since + LOST)
     }
 
     /// Is this to be told?
@@ -176,52 +218,104 @@ impl<P: Platform> Server<P> {
         self.tell & what != 0
     }
 
-    /// When something is due if nothing else happens.
+    /// Returns the time at which something is due if nothing else happens. Branches have their own.
     pub fn next_wake(&self) -> Nanos {
-        let served = self.served.iter().map(Served::next_wake);
-        let services = self.services.iter().map(|service| service.next_wake());
-        served.chain(services).fold(self.driver.next_wake().min(self.again_at), Nanos::min)
+        self.driver.next_wake().min(self.again_at).min(self.desk.next_wake())
     }
 
-    /// Transfers that ended, and devices that have none left.
-    fn collect(&mut self, now: Nanos) {
-        for number in 0..self.waiting.len() as u16 {
-            while let Some(done) = self.driver.take_finished(number) {
-                let whose = self.served.iter_mut().find(|served| served.device == done.device);
-                let Some(served) = whose else { continue };
-                let service = &mut *self.services[served.service];
-                served.finish(service, &mut self.driver, &mut self.pool, &done, now);
+    /// Puts a letter into a branch, or onto the server's own desk.
+    fn deliver(&mut self, branch: u16, letter: Letter<P>) {
+        match branch {
+            0 => self.desk.deliver(letter),
+            _ => self.branches.enter(branch, |branch| branch.serving().deliver(letter)),
+        }
+    }
+
+    /// Calls `act` with a service.
+    fn with_service<R>(&mut self, number: usize, act: impl FnOnce(&dyn Service<P>) -> R) -> R {
+        let Offered { branch, number, .. } = self.offices[number];
+        match branch {
+            0 => act(self.desk.service(number)),
+            _ => self.branches.enter(branch, |branch| act(branch.serving().service(number))),
+        }
+    }
+
+    /// The branch of a device that is served.
+    fn branch_of(&self, device: DeviceId) -> Option<u16> {
+        let seat = self.seats.iter().find(|seat| seat.device == device)?;
+        Some(self.offices[seat.service].branch)
+    }
+
+    /// Tells the branch of a device what became of it.
+    fn inform(&mut self, device: DeviceId, letter: Letter<P>) {
+        if let Some(branch) = self.branch_of(device) {
+            self.deliver(branch, letter);
+        }
+    }
+
+    /// Passes on what lane 0 has finished: that of the server's own desk, and what went over
+    /// control endpoints of others.
+    fn collect(&mut self) {
+        while let Some(done) = self.driver.take_finished(policy::MANAGING) {
+            self.inform(done.device, Letter::Finished(done));
+        }
+    }
+
+    /// Carries out the requests that a branch left.
+    fn take_posts(&mut self, branch: u16) {
+        while let Some(post) = self.next_post(branch) {
+            match post {
+                Post::Control { device, setup, buffer, slot } => {
+                    if self.driver.control(device, setup, buffer, slot as u64).is_err() {
+                        self.deliver(branch, Letter::Unasked(device, slot));
+                    }
+                }
+                Post::CancelControl(device) => {
+                    let _ = self.driver.cancel_all(device, 0);
+                }
+                Post::Forget(device) => {
+                    let _ = self.driver.cancel_all(device, 0);
+                    self.changes.retain(|(_, whose, _)| *whose != device);
+                }
+                Post::Change(device, order) => self.changes.push_back((branch, device, order)),
+                Post::Over(device, slots) => {
+                    self.pool.give_back(&slots);
+                    self.seats.retain(|seat| seat.device != device);
+                }
             }
         }
-        while let Some(index) = self.served.iter().position(Served::is_over) {
-            self.pool.give_back(self.served.swap_remove(index).into_slots());
-        }
-        if core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
-            listing::pools(&self.driver, &self.pool);
+    }
+
+    fn next_post(&mut self, branch: u16) -> Option<Post<P>> {
+        match branch {
+            0 => self.desk.take_post(),
+            _ => self.branches.enter(branch, |branch| branch.serving().take_post()),
         }
     }
 
-    /// Serves the requests of devices and clients.
+    /// Asks the driver for the changes it has time for.
+    fn carry_out(&mut self) {
+        for _ in 0..self.changes.len() {
+            let Some((branch, device, order)) = self.changes.pop_front() else { return };
+            match order.ask(&mut self.driver, device) {
+                None => self.changes.push_back((branch, device, order)),
+                Some(Ok(())) => {}
+                Some(Err(fault)) => self.deliver(branch, Letter::Refused(device, fault)),
+            }
+        }
+    }
+
+    /// Serves the devices of the server's own desk.
     fn serve(&mut self, now: Nanos) {
-        for served in &mut self.served {
-            served.revive(&mut *self.services[served.service], &self.driver, now);
+        for _ in 0..ROUNDS {
+            self.desk.steer(&mut self.driver, &mut self.turn);
+            self.desk.attend(self.driver.own(), false, now);
+            self.take_posts(0);
+            self.carry_out();
+            if !self.desk.has_letters() {
+                return;
+            }
         }
-        for service in &mut self.services {
-            service.wake(now);
-        }
-        for served in &mut self.served {
-            let service = &mut *self.services[served.service];
-            served.drive(service, &mut self.driver, &mut self.pool, &mut self.turn, now);
-        }
-    }
-
-    fn fresh(&mut self) -> Fresh {
-        let (mut fresh, mut first) = (0, 0);
-        for service in &mut self.services {
-            fresh |= Fresh::from(service.take_fresh()) << first;
-            first += service.bells().len();
-        }
-        fresh
     }
 
     fn hear(&mut self, notice: Notice, now: Nanos) {
@@ -242,31 +336,26 @@ impl<P: Platform> Server<P> {
                 }
             }
             Notice::Configured(device) => {
-                if let Some(served) = here(&mut self.served, device) {
+                if let Some(seat) = here(&mut self.seats, device) {
                     self.pause = PAUSES.0;
                     if self.tell & tell::DEVICES != 0 {
-                        listing::schedule::<P>(&self.driver, served.speed());
+                        listing::schedule::<P>(&self.driver, seat.speed);
                     }
-                    served.settled(&mut *self.services[served.service], &self.driver, now);
+                    self.inform(device, Letter::Settled(device));
                 }
             }
             Notice::Refused(device, cause) => {
                 log!(P, "not configured: {cause:?}");
-                if let Some(served) = here(&mut self.served, device) {
-                    let service = &mut *self.services[served.service];
-                    if !served.refused(service, now) {
-                        served.leave(service, now);
-                    }
-                }
+                self.inform(device, Letter::Refused(device, Fault::Stall));
             }
             Notice::Gone(device) => {
                 self.left = true;
                 self.turn.take_if(|(hub, _)| *hub == device);
                 self.unserved.retain(|unserved| unserved.device != device);
-                if let Some(served) = here(&mut self.served, device) {
-                    let service = &mut *self.services[served.service];
-                    served.leave(service, now);
-                    log!(P, "{} is gone", service.name());
+                if let Some(seat) = here(&mut self.seats, device) {
+                    seat.gone = true;
+                    log!(P, "{} is gone", seat.name);
+                    self.inform(device, Letter::Gone(device));
                 }
             }
             Notice::Failed { port, route, cause } => {
@@ -282,10 +371,12 @@ impl<P: Platform> Server<P> {
     /// Tells a hub the fate of a device behind it; the next one may come.
     fn tell_hub(&mut self, place: Place, child: Child) {
         let Some((above, port)) = place.hub() else { return };
-        let hub = self.served.iter().find(|served| served.place == above && !served.is_gone());
+        let hub = self.seats.iter().find(|seat| seat.place == above && !seat.gone);
         if let Some(hub) = hub {
-            self.services[hub.service].child(port, child);
-            let device = hub.device;
+            let (device, Offered { branch, number, .. }) = (hub.device, &self.offices[hub.service]);
+            if *branch == 0 {
+                self.desk.service(*number).child(port, child);
+            }
             self.turn.take_if(|turn| *turn == (device, port));
         }
     }
@@ -340,40 +431,64 @@ impl<P: Platform> Server<P> {
     /// A device was found: what it is to the first service that is free and knows it.
     fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
         let Unserved { device, speed, place, serial, .. } = *unserved;
-        let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read::<P>(&self.driver, device, (speed, place), &mut bytes);
-        let found = found.ok_or(Unwanted::Stranger)?;
-        let taken = |number| self.served.iter().any(|s| s.service == number && !s.is_gone());
-        let free = self.services.iter().enumerate().filter(|(number, _)| !taken(*number));
+        let papers = Papers::read::<P>(&self.driver, device, (speed, place));
+        let papers = papers.ok_or(Unwanted::Stranger)?;
+        let found = papers.found().ok_or(Unwanted::Stranger)?;
         let at = (self.driver.connector(place.port), place.route);
-        let (mut stranger, mut chosen) = (None, None);
-        for (number, service) in free.filter(|(_, service)| service.fits(&found)) {
-            match self.described.judge(self.kinds[number], at, &found.about, serial) {
+        let mut stranger = None;
+        for service in 0..self.offices.len() {
+            let taken = |seat: &Seat| seat.service == service && !seat.gone;
+            if self.seats.iter().any(taken) {
+                continue;
+            }
+            let fits = |service: &dyn Service<P>| service.fits(&found).then(|| service.name());
+            let Some(name) = self.with_service(service, fits) else { continue };
+            match self.described.judge(self.offices[service].kind, at, &found.about, serial) {
                 Match::Yes => {
-                    chosen = Some((number, service));
-                    break;
+                    let seat = Seat { device, service, place, speed, name, gone: false };
+                    return self.seat(seat, papers).then_some(name).ok_or(Unwanted::Stranger);
                 }
                 Match::Ask(text) => return Err(Unwanted::Serial(text)),
-                Match::No => stranger = Some((service.name(), "is not a described one")),
+                Match::No => stranger = Some((name, "is not a described one")),
                 Match::OtherSerial => {
-                    let why = "has not the serial number of the described one";
-                    stranger = Some((service.name(), why));
+                    stranger = Some((name, "has not the serial number of the described one"));
                 }
             }
         }
-        let Some((number, service)) = chosen else {
-            if let Some((name, why)) = stranger {
-                let (vendor, product) = (found.about.vendor, found.about.product);
-                let at = format_args!("connector {}, route {:x}", at.0, at.1);
-                log!(P, "{at}: {name} {vendor:04x}:{product:04x} {why}: not served");
-            }
-            return Err(Unwanted::Stranger);
+        if let Some((name, why)) = stranger {
+            let (vendor, product) = (found.about.vendor, found.about.product);
+            let at = format_args!("connector {}, route {:x}", at.0, at.1);
+            log!(P, "{at}: {name} {vendor:04x}:{product:04x} {why}: not served");
+        }
+        Err(Unwanted::Stranger)
+    }
+
+    /// Configures a device for its service; false if that cannot be.
+    fn seat(&mut self, seat: Seat, papers: Papers) -> bool {
+        let Seat { device, name, .. } = seat;
+        let Offered { branch, number, .. } = self.offices[seat.service];
+        let Some(found) = papers.found() else { return false };
+        let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
+        let endpoints = settings.flat_map(|interface| interface.endpoints());
+        let (shapes, plans) = self.with_service(seat.service, |service| {
+            let plans: Vec<_> = endpoints.map(|endpoint| service.plan(endpoint)).collect();
+            (service.memory(), plans)
+        });
+        let Some(slots) = self.pool.carve(shapes) else {
+            log!(P, "{name}: no memory for its transfers");
+            return false;
         };
-        let (driver, pool) = (&mut self.driver, &mut self.pool);
-        let of = (number, &**service);
-        let served = Served::adopt((device, speed, place), of, &found, driver, pool);
-        self.served.push(served.ok_or(Unwanted::Stranger)?);
-        Ok(service.name())
+        let value = found.set.header().value;
+        let assigned = self.driver.assign(device, branch);
+        let done = assigned.and_then(|()| self.driver.configure(device, value, &plans));
+        if let Err(refused) = done {
+            log!(P, "{name}: not configured: {refused:?}");
+            self.pool.give_back(&slots);
+            return false;
+        }
+        self.seats.push(seat);
+        self.deliver(branch, Letter::Adopted(Served::new(device, number, papers, slots)));
+        true
     }
 
     /// The controller died, and everything with it. It is started again after a pause.
@@ -385,8 +500,16 @@ impl<P: Platform> Server<P> {
         );
         self.turn = None;
         self.unserved.clear();
-        for served in &mut self.served {
-            served.leave(&mut *self.services[served.service], now);
+        self.changes.clear();
+        let there = self.seats.iter_mut().filter(|seat| !seat.gone);
+        let gone: Vec<DeviceId> = there
+            .map(|seat| {
+                seat.gone = true;
+                seat.device
+            })
+            .collect();
+        for device in gone {
+            self.inform(device, Letter::Gone(device));
         }
         if matches!(self.driver.state(), State::Dead(_)) {
             self.again_at = now + self.pause;
@@ -402,6 +525,34 @@ fn window<P: Platform>(service: &dyn Service<P>) -> Option<Window> {
 }
 
 /// A device that is served and still there.
-fn here(served: &mut [Served], device: DeviceId) -> Option<&mut Served> {
-    served.iter_mut().find(|served| served.device == device && !served.is_gone())
+fn here(seats: &mut [Seat], device: DeviceId) -> Option<&mut Seat> {
+    seats.iter_mut().find(|seat| seat.device == device && !seat.gone)
+}
+
+/// The services at their places.
+struct Furnished<P: Platform> {
+    /// The desks of branches.
+    desks: Vec<Serving<P>>,
+    desk: Serving<P>,
+    offices: Vec<Offered>,
+    bells: Vec<&'static str>,
+}
+
+/// Gives each service with a bottom half a desk of its own, and the others the server's.
+fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
+    let (mut desks, mut common) = (Vec::new(), Vec::new());
+    let (mut offices, mut bells) = (Vec::new(), Vec::new());
+    for Offer { service, home, kind } in offers {
+        let first = bells.len();
+        let office = if home.is_some() {
+            bells.extend(service.bells());
+            desks.push(Serving::new(vec![service], first));
+            Offered { branch: desks.len() as u16, number: 0, kind }
+        } else {
+            common.push(service);
+            Offered { branch: 0, number: common.len() - 1, kind }
+        };
+        offices.push(office);
+    }
+    Furnished { desks, desk: Serving::new(common, 0), offices, bells }
 }

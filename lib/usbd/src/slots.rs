@@ -49,7 +49,7 @@ impl<P: Platform> Pool<P> {
     }
 
     /// A piece with places of these shapes, the smallest first.
-    pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots> {
+    pub fn carve(&mut self, shapes: &'static [Shape]) -> Option<Slots<P>> {
         let length = shapes.iter().map(|shape| shape.total()).sum();
         let mut base = 0;
         let gap = self.taken.iter().position(|(from, taken)| {
@@ -65,23 +65,25 @@ impl<P: Platform> Pool<P> {
             return None;
         }
         self.taken.insert(gap.unwrap_or(self.taken.len()), (base, length));
-        Some(Slots { base, shapes, busy: 0 })
+        Some(Slots { memory: self.memory.clone(), base, shapes, busy: 0 })
     }
 
     /// A piece whose transfers have all ended goes back.
-    pub fn give_back(&mut self, slots: Slots) {
+    pub fn give_back(&mut self, slots: &Slots<P>) {
         self.taken.retain(|(from, _)| *from != slots.base);
     }
 }
 
 /// The places of one device. One that was taken is the controller's until it is given back.
-pub struct Slots {
+pub struct Slots<P: Platform> {
+    /// The memory of all devices. This one uses its own piece.
+    memory: P::Memory,
     base: usize,
     shapes: &'static [Shape],
     busy: u64,
 }
 
-impl Slots {
+impl<P: Platform> Slots<P> {
     /// A free place for `bytes`, of the smallest size that is enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let mut first = 0;
@@ -113,28 +115,23 @@ impl Slots {
     }
 
     /// Returns the buffer for the controller.
-    pub fn buffer<P: Platform>(&self, pool: &Pool<P>, slot: usize, bytes: usize) -> Buffer {
+    pub fn buffer(&self, slot: usize, bytes: usize) -> Buffer {
         let (at, _) = self.place(slot);
-        Buffer { address: pool.memory.base() + at as u64, length: bytes as u32 }
+        Buffer { address: self.memory.base() + at as u64, length: bytes as u32 }
     }
 
     /// Put in what is sent.
-    pub fn fill<P: Platform>(&self, pool: &mut Pool<P>, slot: usize, bytes: &[u8]) {
-        pool.memory.write(self.place(slot).0 as u64, bytes);
+    pub fn fill(&mut self, slot: usize, bytes: &[u8]) {
+        let (at, _) = self.place(slot);
+        self.memory.write(at as u64, bytes);
     }
 
     /// Returns the present content of a place.
-    pub fn copy<'a, P: Platform>(
-        &self,
-        pool: &Pool<P>,
-        slot: usize,
-        bytes: usize,
-        into: &'a mut [u8],
-    ) -> &'a [u8] {
+    pub fn copy<'a>(&self, slot: usize, bytes: usize, into: &'a mut [u8]) -> &'a [u8] {
         let (at, most) = self.place(slot);
         let count = bytes.min(most).min(into.len());
         let into = &mut into[..count];
-        pool.memory.read(at as u64, into);
+        self.memory.read(at as u64, into);
         into
     }
 

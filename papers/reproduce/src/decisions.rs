@@ -13,7 +13,7 @@ use super::{Effort, Picture, Progress, Report, Row};
 use diapason::Failure;
 use diapason::chart::{LineChart, Series};
 use diapason::table::{Align, Table};
-use diapason_costs::KERNEL;
+use diapason_costs::{KERNEL, Round};
 
 /// The figure shows 5 to 50 tasks.
 const TASKS: [u64; 10] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50];
@@ -66,7 +66,7 @@ fn at(all: &[Decision], tasks: u64) -> Result<Decision, Failure> {
 fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
     let lines = lines(all)?;
     let rows = vec![
-        growth("dp", &all.dp, KERNEL.deadline as f64)?
+        growth("dp", &all.dp, Round::Compare.price() as f64)?
             .note("EDF looks at each VCPU of the queue that could run, as `plan` charges it"),
         growth("fp", &all.fp, 0.0)?.note("the first VCPU by period is found by one instruction"),
         growth("priorities", &all.priorities, 0.0)?.note("the same for threads without VCPUs"),
@@ -241,8 +241,8 @@ fn plan_holds(all: &All) -> Result<Row, Failure> {
     for (decisions, queues) in cases {
         for decision in decisions {
             let needed = decision.wake.1.max(decision.block.1);
-            let charged =
-                KERNEL.switch + queues * (KERNEL.queue + KERNEL.deadline * decision.tasks);
+            let queue = std::iter::repeat_n(Some(0), (queues * decision.tasks) as usize);
+            let charged = KERNEL.switch_among(queue);
             if needed > worst.0 {
                 worst = (needed, charged);
             }

@@ -16,6 +16,7 @@ mod flood;
 mod hosts;
 mod inflicted;
 mod observed;
+mod paths;
 pub mod storm;
 mod talker;
 mod trials;
@@ -156,7 +157,7 @@ fn explain(wrong: &str, observed: &[Observed]) -> String {
 }
 
 /// The tests by topic.
-fn topics() -> [&'static [QemuTest]; 14] {
+fn topics() -> [&'static [QemuTest]; 15] {
     [
         alarms::TESTS,
         chains::TESTS,
@@ -166,6 +167,7 @@ fn topics() -> [&'static [QemuTest]; 14] {
         faults::TESTS,
         flood::TESTS,
         inflicted::TESTS,
+        paths::TESTS,
         trials::TESTS,
         tuned::TESTS,
         usb::TESTS,

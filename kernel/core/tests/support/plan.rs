@@ -6,7 +6,7 @@ use diapason_abi::archive::{
     PciFunction, ProcessRecord, SegmentRecord, VcpuKind, VcpuRecord, crc32,
 };
 use diapason_abi::call::MUTEX;
-use diapason_costs::{INTERRUPT_GRACE, SWITCH_GRACE};
+use diapason_costs::{Counts, Dimensions, INTERRUPT_GRACE, KERNEL, SWITCH_GRACE, Tables};
 
 /// A grant to every process.
 pub const EVERYBODY: u64 = u64::MAX;
@@ -222,6 +222,23 @@ impl Plan {
         self
     }
 
+    /// Returns the counts of the kernel in this system. A clock of 1 GHz makes them times.
+    pub fn kernel(&self) -> Counts {
+        KERNEL.among(&self.sizes())
+    }
+
+    /// Returns the sizes of this system.
+    pub fn sizes(&self) -> Dimensions {
+        Dimensions::of(&Tables {
+            processes: &self.processes,
+            objects: &self.objects,
+            segments: self.segments.len(),
+            devices: self.devices.len(),
+            vcpus: &self.vcpus,
+            dp_queues: self.dp_queues,
+        })
+    }
+
     /// Returns the archive.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut header = Header {
@@ -237,6 +254,7 @@ impl Plan {
             dp_queues: self.dp_queues,
             switch_grace: SWITCH_GRACE.0 as u32,
             interrupt_grace: INTERRUPT_GRACE.0 as u32,
+            longest_path: self.kernel().longest_path as u32,
         };
         header.length = header.tables_end() as u32;
         let mut bytes = header.to_bytes(0).to_vec();

@@ -9,7 +9,7 @@ use diapason_abi::recorder::{ENTRY_WORDS, Entry, access_words};
 use diapason_abi::{FaultCause, Nanos, PAGE, layout};
 use diapason_core::{
     Arguments, BadAddress, Cause, Decision, Fault, FrameId, Kernel, Machine, ProcessId, ThreadId,
-    UserMemory,
+    UserMemory, take_walked,
 };
 use std::collections::BTreeMap;
 
@@ -204,6 +204,8 @@ pub struct Shell<'a> {
     pub shortcuts: BTreeMap<Call, u64>,
     /// Check the invariants after every so many entries (0: never).
     pub check_every: u64,
+    /// The most instructions of loops in one entry.
+    pub longest_walk: u64,
     entries: u64,
 }
 
@@ -211,8 +213,9 @@ impl<'a> Shell<'a> {
     /// Boots a kernel.
     pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
         let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
+        let _ = take_walked();
         let (now, hash, delivered) = (Nanos::ZERO, 0, Vec::new());
-        let (shortcuts, check_every, entries) = (BTreeMap::new(), 1, 0);
+        let (shortcuts, check_every, longest_walk, entries) = (BTreeMap::new(), 1, u64::MAX, 0);
         let mut shell = Shell {
             kernel,
             memory,
@@ -222,6 +225,7 @@ impl<'a> Shell<'a> {
             delivered,
             shortcuts,
             check_every,
+            longest_walk,
             entries,
         };
         shell.note_entry(Cause::Boot, decision);
@@ -246,6 +250,8 @@ impl<'a> Shell<'a> {
     }
 
     fn checked(&mut self) {
+        let walked = take_walked();
+        assert!(walked <= self.longest_walk, "a path of {walked}, at most {}", self.longest_walk);
         self.entries += 1;
         if self.check_every > 0 && self.entries.is_multiple_of(self.check_every) {
             self.kernel.check_invariants();

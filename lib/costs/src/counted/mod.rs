@@ -102,12 +102,6 @@ impl Table {
         self.interrupt.staying + AROUND
     }
 
-    /// The longest path of the end of a process.
-    #[must_use]
-    pub fn ending(&self) -> u64 {
-        self.fault.leaving + AROUND
-    }
-
     /// Why limits do not cover this table, and the limit to raise.
     #[must_use]
     pub const fn objection(&self, limits: &Counts) -> Option<&'static str> {
@@ -119,7 +113,7 @@ impl Table {
             call += 1;
         }
         if path > limits.longest_path || longer(self.timer) > limits.longest_path {
-            return Some("a path is longer than `PATH_INSTRUCTIONS_MAX`: shorten it");
+            return Some("a path is longer than `RECORDED_PATH_MAX`: shorten it");
         }
         // An interrupt that switches to no other thread is a top half. If it does switch, the cost
         // of a switch is added.
@@ -278,7 +272,7 @@ mod tests {
         let objection = |limits: Counts| PLAIN.objection(&limits).unwrap_or_default();
         assert_eq!(objection(KERNEL), "");
         let path = Counts { longest_path: PLAIN.fault.leaving - 1, ..KERNEL };
-        assert!(objection(path).contains("PATH_INSTRUCTIONS_MAX"));
+        assert!(objection(path).contains("RECORDED_PATH_MAX"));
         let top_half = Counts { top_half: PLAIN.interrupt.staying, ..KERNEL };
         assert!(objection(top_half).contains("top_half"));
         let switch = Counts { switch: 600, ..KERNEL };

@@ -50,6 +50,12 @@ pub(super) const GONE: u32 = u32::MAX;
 pub(super) struct Hardware<M, D> {
     pub mmio: M,
     pub dma: D,
+    pub regions: Regions,
+}
+
+/// The offset at which each kind of registers begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Regions {
     operational: u64,
     runtime: u64,
     doorbells: u64,
@@ -57,35 +63,38 @@ pub(super) struct Hardware<M, D> {
 
 impl<M: Mmio, D: Dma> Hardware<M, D> {
     pub fn new(mmio: M, dma: D) -> Hardware<M, D> {
-        Hardware { mmio, dma, operational: 0, runtime: 0, doorbells: 0 }
+        Hardware { mmio, dma, regions: Regions::default() }
     }
 
     /// Learn where the regions are; are they where registers can be?
     pub fn locate(&mut self) -> bool {
         let parameters = self.mmio.read32(capability::PARAMETERS_1);
         let (interrupters, ports) = (parameters >> 8 & 0x7ff, parameters >> 24);
-        self.operational = u64::from(self.mmio.read32(capability::LENGTH) & 0xff);
-        self.doorbells = u64::from(self.mmio.read32(capability::DOORBELLS) & !3);
-        self.runtime = u64::from(self.mmio.read32(capability::RUNTIME) & !0x1f);
+        self.regions = Regions {
+            operational: u64::from(self.mmio.read32(capability::LENGTH) & 0xff),
+            doorbells: u64::from(self.mmio.read32(capability::DOORBELLS) & !3),
+            runtime: u64::from(self.mmio.read32(capability::RUNTIME) & !0x1f),
+        };
+        let Regions { operational: first, doorbells, .. } = self.regions;
         let ends = [
-            self.operational + operational::PORTS + u64::from(ports) * operational::PORT_STRIDE,
+            first + operational::PORTS + u64::from(ports) * operational::PORT_STRIDE,
             self.interrupter(interrupters as u16),
-            self.doorbells + 4 * 256,
+            doorbells + 4 * 256,
         ];
         let inside = ends.iter().all(|end| *end <= self.mmio.length());
-        inside && self.operational >= 0x20 && self.operational.is_multiple_of(4)
+        inside && first >= 0x20 && first.is_multiple_of(4)
     }
 
     pub fn operational(&mut self, register: u64) -> u32 {
-        self.mmio.read32(self.operational + register)
+        self.mmio.read32(self.regions.operational + register)
     }
 
     pub fn set_operational(&mut self, register: u64, value: u32) {
-        self.mmio.write32(self.operational + register, value);
+        self.mmio.write32(self.regions.operational + register, value);
     }
 
     pub fn set_operational_64(&mut self, register: u64, value: u64) {
-        write64(&mut self.mmio, self.operational + register, value);
+        write64(&mut self.mmio, self.regions.operational + register, value);
     }
 
     /// The first word of a port, counted from 1.
@@ -98,7 +107,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
     }
 
     pub fn microframe(&mut self) -> u32 {
-        self.mmio.read32(self.runtime + runtime::MICROFRAME) & 0x3fff
+        self.mmio.read32(self.regions.runtime + runtime::MICROFRAME) & 0x3fff
     }
 
     pub fn set_interrupter(&mut self, index: u16, register: u64, value: u32) {
@@ -118,12 +127,14 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
     }
 
     fn interrupter(&self, index: u16) -> u64 {
-        self.runtime + runtime::INTERRUPTERS + u64::from(index) * runtime::INTERRUPTER_STRIDE
+        self.regions.runtime
+            + runtime::INTERRUPTERS
+            + u64::from(index) * runtime::INTERRUPTER_STRIDE
     }
 
     /// Slot 0 is the command ring.
     pub fn ring_doorbell(&mut self, slot: u8, target: u8) {
-        self.mmio.write32(self.doorbells + 4 * u64::from(slot), u32::from(target));
+        self.mmio.write32(self.regions.doorbells + 4 * u64::from(slot), u32::from(target));
     }
 
     pub fn zero(&mut self, offset: u64, bytes: u64) {

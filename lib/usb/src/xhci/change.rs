@@ -7,6 +7,7 @@ use super::command::Command;
 use super::configure::bits;
 use super::controller::Controller;
 use super::device::Step;
+use super::lane::Lanes;
 use super::pipe::{Pipe, Wish};
 use super::report::{Cause, Notice, Outcome};
 use crate::Speed;
@@ -15,39 +16,50 @@ use crate::trb::{Completion, endpoint_address};
 use diapason_abi::Nanos;
 use diapason_bus::Change;
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
-    pub(super) fn pipe_mut(&mut self, device: u8, index: u8) -> Option<&mut Pipe> {
-        let number = self.pipe_of(device, index)?;
-        self.pipes.get_mut(usize::from(number))
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
+    /// Calls `act` with an endpoint of a device, if it has it.
+    pub(super) fn endpoint<R>(
+        &mut self,
+        device: u8,
+        context: u8,
+        act: impl FnOnce(&mut Pipe) -> R,
+    ) -> Option<R> {
+        if self.devices[usize::from(device)].contexts >> context & 1 == 0 {
+            return None;
+        }
+        let lane = self.lane_of(device, context);
+        self.on(lane, |lane| lane.find((device, context)).map(|at| act(&mut lane.pipes[at])))
     }
 
     /// An endpoint that the controller is to learn of: a new one, or one that changes. The pool
     /// was looked at before.
     pub(super) fn add_pipe(&mut self, index: u8, plan: EndpointPlan) {
         let context = plan.endpoint.index();
-        if let Some(pipe) = self.pipe_mut(index, context) {
+        let known = self.endpoint(index, context, |pipe| {
             pipe.set_plan(plan);
             pipe.wish = Wish::Run;
+        });
+        if known.is_some() {
             return;
         }
-        let controls = self.devices.len();
-        let free = self.pipes[controls..].iter().position(|pipe| pipe.owner.is_none());
-        let Some(number) = free.map(|free| free + controls) else { return };
-        let pipe = &mut self.pipes[number];
-        pipe.adopt((index, context), plan.endpoint.kind(), Some(plan));
-        pipe.ring.clear(&mut self.hw);
-        self.devices[usize::from(index)].pipes[usize::from(context)] = Some(number as u16);
+        let Some(mut pipe) = self.free.pop() else { return };
+        let (id, device) = (self.id(index), &mut self.devices[usize::from(index)]);
+        device.contexts |= 1 << context;
+        let (slot, lane) = (device.slot, device.lane);
+        pipe.adopt((id, slot), context, plan.endpoint.kind(), Some(plan));
+        self.on(lane, |lane| lane.take_on(pipe));
     }
 
     /// Endpoints of a device that the schedule has no place for rest from the beginning.
     pub(super) fn place_own(&mut self, index: u8) {
         let speed = self.devices[usize::from(index)].speed;
         for context in 2..32 {
-            let place = self.budget.place(speed, index, context);
-            if let (Some(pipe), Err(refusal)) = (self.pipe_mut(index, context), place)
-                && pipe.wish == Wish::Run
-            {
-                pipe.wish = Wish::Rest(refusal);
+            if let Err(refusal) = self.budget.place(speed, index, context) {
+                self.endpoint(index, context, |pipe| {
+                    if pipe.wish == Wish::Run {
+                        pipe.wish = Wish::Rest(refusal);
+                    }
+                });
             }
         }
     }
@@ -56,20 +68,28 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     pub(super) fn apply(&mut self, change: &Change) {
         for (device, context) in change.stopped.iter().map(|id| owner(*id)) {
             let refusal = change.refused.iter().find(|r| owner(r.id) == (device, context));
-            let number = self.pipe_of(device, context);
-            if let (Some(number), Some(refusal)) = (number, refusal) {
-                self.pipes[usize::from(number)].wish = Wish::Rest(*refusal);
-                self.cancel_pipe(number, Outcome::Unscheduled);
+            let is_here = self.devices[usize::from(device)].contexts >> context & 1 != 0;
+            if let (true, Some(refusal)) = (is_here, refusal) {
+                let lane = self.lane_of(device, context);
+                self.on(lane, |lane| {
+                    if let Some(number) = lane.find((device, context)) {
+                        lane.pipes[number].wish = Wish::Rest(*refusal);
+                        lane.cancel_pipe(number, Outcome::Unscheduled);
+                    }
+                });
+                self.look(lane);
+                self.devices[usize::from(device)].replan = true;
                 let (device, endpoint) = (self.id(device), endpoint_address(context));
                 self.notice(Notice::Stopped { device, endpoint });
             }
         }
         for (device, context) in change.started.iter().map(|placed| owner(placed.id)) {
-            if let Some(pipe) = self.pipe_mut(device, context)
-                && matches!(pipe.wish, Wish::Rest(_))
-            {
-                pipe.wish = Wish::Run;
-            }
+            self.endpoint(device, context, |pipe| {
+                if matches!(pipe.wish, Wish::Rest(_)) {
+                    pipe.wish = Wish::Run;
+                }
+            });
+            self.devices[usize::from(device)].replan = true;
         }
         self.attention = true;
     }
@@ -77,45 +97,53 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// Does the controller still have to hear what the schedule decided about a device at rest?
     pub(super) fn reschedule(&mut self, index: u8) {
         let device = &self.devices[usize::from(index)];
-        if device.step == Step::Idle && self.masks(index) != (0, 0) {
-            let device = &mut self.devices[usize::from(index)];
+        if device.step != Step::Idle || !device.replan {
+            return;
+        }
+        let (masks, unsettled) = self.masks(index);
+        let device = &mut self.devices[usize::from(index)];
+        device.replan = unsettled;
+        if masks != (0, 0) {
             device.quiet = true;
             device.enter(Step::Configure(None));
         }
     }
 
-    /// Contexts to drop and to add so that the controller has what is wished.
-    fn masks(&self, index: u8) -> (u32, u32) {
-        let (mut drop, mut add) = (0, 0);
-        for context in 2..32 {
-            let Some(number) = self.pipe_of(index, context) else { continue };
-            let pipe = &self.pipes[usize::from(number)];
-            let (run, changed) = (pipe.wish == Wish::Run, pipe.old.is_some());
-            if pipe.configured && (changed || !run && pipe.is_quiet()) {
-                drop |= 1 << context;
-            }
-            if run && (changed || !pipe.configured) {
-                add |= 1 << context;
-            }
+    /// Contexts to drop and to add so that the controller has what is wished, and whether an
+    /// endpoint has to come to rest before it can be dropped.
+    fn masks(&mut self, index: u8) -> ((u32, u32), bool) {
+        let (mut drop, mut add, mut unsettled) = (0, 0, false);
+        for context in bits(self.present(index)) {
+            self.endpoint(index, context, |pipe| {
+                let (run, changed) = (pipe.wish == Wish::Run, pipe.old.is_some());
+                let leaves = pipe.configured && !run;
+                if pipe.configured && changed || leaves && pipe.is_quiet() {
+                    drop |= 1 << context;
+                }
+                unsettled |= leaves && !pipe.is_quiet();
+                if run && (changed || !pipe.configured) {
+                    add |= 1 << context;
+                }
+            });
         }
-        (drop, add)
+        ((drop, add), unsettled)
     }
 
     /// Configure Endpoint with all that is wished.
     pub(super) fn configure_command(&mut self, index: u8) -> Option<Command> {
-        let (drop, add) = self.masks(index);
-        self.devices[usize::from(index)].masks = (drop, add);
+        let ((drop, add), unsettled) = self.masks(index);
+        let device = &mut self.devices[usize::from(index)];
+        (device.masks, device.replan) = ((drop, add), unsettled);
         self.write_input(0, Control::new(drop, add | 1).0);
         let mut entries = 1;
-        for context in 2..32 {
-            let Some(number) = self.pipe_of(index, context) else { continue };
-            let pipe = &self.pipes[usize::from(number)];
-            let stays = pipe.configured && drop >> context & 1 == 0;
+        for context in bits(self.present(index)) {
+            let configured = self.endpoint(index, context, |pipe| pipe.configured);
+            let stays = configured == Some(true) && drop >> context & 1 == 0;
             if stays || add >> context & 1 != 0 {
                 entries = context.into();
             }
             if add >> context & 1 != 0 {
-                self.write_endpoint(index, context, number);
+                self.write_endpoint(index, context);
             }
         }
         let Slot(words) = self.devices[usize::from(index)].slot_context(entries);
@@ -123,17 +151,19 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         Some(Command::Configure)
     }
 
-    fn write_endpoint(&mut self, index: u8, context: u8, number: u16) {
-        let pipe = &self.pipes[usize::from(number)];
-        let Some(plan) = pipe.plan else { return };
+    fn write_endpoint(&mut self, index: u8, context: u8) {
+        let begins = self.endpoint(index, context, |pipe| {
+            let head = pipe.ring.enqueue();
+            (pipe.plan, pipe.ring.offset_of(head), pipe.ring.cycle_at(head))
+        });
+        let Some((Some(plan), offset, cycle)) = begins else { return };
         let speed = self.devices[usize::from(index)].speed;
         let mut endpoint = plan.endpoint.context();
         if let Ok(period @ 1..) = self.budget.place(speed, index, context) {
             let frames = if matches!(speed, Speed::Low | Speed::Full) { 3 } else { 0 };
             endpoint.set_interval(period.ilog2() + frames);
         }
-        let head = pipe.ring.enqueue();
-        endpoint.set_dequeue(self.hw.address(pipe.ring.offset_of(head)), pipe.ring.cycle_at(head));
+        endpoint.set_dequeue(self.hw.address(offset), cycle);
         self.write_input(u64::from(context) + 1, endpoint.0);
     }
 
@@ -146,12 +176,13 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
         let (drop, add) = self.devices[usize::from(index)].masks;
         for context in bits(drop | add) {
-            let Some(number) = self.pipe_of(index, context) else { continue };
-            let pipe = &mut self.pipes[usize::from(number)];
-            pipe.old = None;
-            pipe.configured = add >> context & 1 != 0;
-            if pipe.wish == Wish::Remove {
-                self.remove_pipe(index, context, now);
+            let wish = self.endpoint(index, context, |pipe| {
+                pipe.old = None;
+                pipe.configured = add >> context & 1 != 0;
+                pipe.wish
+            });
+            if wish == Some(Wish::Remove) {
+                self.remove_pipe(index, context, Outcome::Gone, now);
             }
         }
         match request {
@@ -160,11 +191,20 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
     }
 
-    fn remove_pipe(&mut self, index: u8, context: u8, now: Nanos) {
-        let place = &mut self.devices[usize::from(index)].pipes[usize::from(context)];
-        if let Some(number) = place.take() {
-            self.flush(number, Outcome::Gone, now);
-        }
+    /// Ends every transfer of an endpoint, and takes it back from its lane.
+    pub(super) fn remove_pipe(&mut self, index: u8, context: u8, outcome: Outcome, now: Nanos) {
+        let lane = self.lane_of(index, context);
+        let freed = self.on(lane, |lane| {
+            let number = lane.find((index, context))?;
+            lane.flush(number, outcome, now);
+            // Control endpoints stay: each device has its own.
+            (context > 1).then(|| lane.pipes.swap_remove(number))
+        });
+        let device = &mut self.devices[usize::from(index)];
+        device.contexts &= !(1 << context);
+        device.wants &= !(1 << context);
+        self.free.extend(freed);
+        self.settle_answers();
     }
 
     /// The controller said no and kept what it had; so does the driver.
@@ -174,18 +214,20 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             (device.speed, device.quiet)
         };
         let (mut came, mut back) = (0, alloc::vec::Vec::new());
-        for context in 2..32 {
-            let Some(pipe) = self.pipe_mut(index, context) else { continue };
-            if let Some(old) = pipe.old.take() {
+        for context in bits(self.present(index)) {
+            let fresh = self.endpoint(index, context, |pipe| {
+                let Some(old) = pipe.old.take() else { return !pipe.configured };
                 if pipe.wish != Wish::Remove {
                     came |= 1 << context;
                 }
                 pipe.set_plan(old);
                 pipe.wish = Wish::Run;
                 back.push(old);
-            } else if !pipe.configured {
+                false
+            });
+            if fresh == Some(true) {
                 came |= 1 << context;
-                self.remove_pipe(index, context, now);
+                self.remove_pipe(index, context, Outcome::Gone, now);
             }
         }
         match self.budget.exchange(speed, index, came, &back) {

@@ -4,13 +4,30 @@ use super::access::{Dma, Mmio};
 use super::budget::EndpointPlan;
 use super::controller::Controller;
 use super::device::{DEPTH_MAX, HubPlan, Place, Step};
+use super::lane::Lanes;
 use super::pipe::Wish;
 use super::report::{DeviceId, Refused};
 use crate::setup::Setup;
 use crate::trb::context_index;
 use crate::{Speed, descriptor};
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
+    /// Gives a device without endpoints to a lane: that one has them, and reports their transfers.
+    ///
+    /// # Errors
+    /// There is no such lane, or the device has endpoints.
+    pub fn assign(&mut self, device: DeviceId, lane: u16) -> Result<(), Refused> {
+        let index = self.device(device)?;
+        if usize::from(lane) >= self.interrupters() {
+            return Err(Refused::NoInterrupter);
+        }
+        if self.present(index) != 0 {
+            return Err(Refused::Busy);
+        }
+        self.devices[usize::from(index)].lane = lane;
+        Ok(())
+    }
+
     /// Chooses a configuration with these endpoints (of the alternate settings 0, usually). An
     /// endpoint without room on the bus is refused at once. A notice answers all other requests.
     ///
@@ -49,9 +66,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// Why not; nothing changes then.
     pub fn renew(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
         let (index, context) = (self.settled(device)?, context_index(endpoint));
-        let number = self.pipe_of(index, context).filter(|_| context > 1);
-        let pipe = number.map(|number| &self.pipes[usize::from(number)]);
-        let plan = pipe.and_then(|pipe| pipe.plan).ok_or(Refused::NoEndpoint)?;
+        let plan = self.endpoint(index, context, |pipe| pipe.plan).flatten();
+        let plan = plan.filter(|_| context > 1).ok_or(Refused::NoEndpoint)?;
         self.change(device, 1 << context, &[plan], Some(Setup::clear_halt(endpoint)))
     }
 
@@ -116,10 +132,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     ///
     /// # Errors
     /// There is no such endpoint, or it has no place in the schedule, and why.
-    pub fn period(&self, device: DeviceId, endpoint: u8) -> Result<u32, Refused> {
+    pub fn period(&mut self, device: DeviceId, endpoint: u8) -> Result<u32, Refused> {
         let (index, context) = (self.device(device)?, context_index(endpoint));
-        let number = self.pipe_of(index, context).ok_or(Refused::NoEndpoint)?;
-        if let Wish::Rest(why) = self.pipes[usize::from(number)].wish {
+        let wish = self.endpoint(index, context, |pipe| pipe.wish).ok_or(Refused::NoEndpoint)?;
+        if let Wish::Rest(why) = wish {
             return Err(Refused::Unscheduled(why));
         }
         let speed = self.devices[usize::from(index)].speed;
@@ -153,9 +169,9 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         let speed = self.devices[usize::from(index)].speed;
         let changes = self.budget.exchange(speed, index, gone, plans).map_err(Refused::Unfit)?;
         for context in bits(gone) {
-            if let Some(pipe) = self.pipe_mut(index, context) {
+            self.endpoint(index, context, |pipe| {
                 (pipe.wish, pipe.old) = (Wish::Remove, pipe.plan);
-            }
+            });
         }
         for plan in plans {
             self.add_pipe(index, *plan);
@@ -173,20 +189,21 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// The endpoints a device has, besides its control endpoint.
     pub(super) fn present(&self, index: u8) -> u32 {
-        let pipes = &self.devices[usize::from(index)].pipes;
-        bits(u32::MAX << 2).filter(|i| pipes[usize::from(*i)].is_some()).fold(0, |m, i| m | 1 << i)
+        self.devices[usize::from(index)].contexts & u32::MAX << 2
     }
 
-    fn check_change(&self, index: u8, gone: u32, plans: &[EndpointPlan]) -> Result<(), Refused> {
-        let device = &self.devices[usize::from(index)];
+    fn check_change(
+        &mut self,
+        index: u8,
+        gone: u32,
+        plans: &[EndpointPlan],
+    ) -> Result<(), Refused> {
         let mut taken = self.present(index);
-        let busy = |context: u8| {
-            let number = device.pipes[usize::from(context)];
-            number.is_some_and(|number| !self.pipes[usize::from(number)].is_quiet())
-        };
-        if bits(gone).any(busy) {
+        let mut busy = |context| self.endpoint(index, context, |pipe| !pipe.is_quiet());
+        if bits(gone).any(|context| busy(context) == Some(true)) {
             return Err(Refused::Busy);
         }
+        let device = &self.devices[usize::from(index)];
         for plan in plans {
             let context = plan.endpoint.index();
             let twice = taken & !gone & 1 << context != 0;
@@ -197,7 +214,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             taken = taken & !(gone & 1 << context) | 1 << context;
         }
         let fresh = plans.iter().filter(|plan| gone >> plan.endpoint.index() & 1 == 0).count();
-        if self.pools().pipes < fresh { Err(Refused::Busy) } else { Ok(()) }
+        if self.free.len() < fresh { Err(Refused::Busy) } else { Ok(()) }
     }
 }
 

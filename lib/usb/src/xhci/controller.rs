@@ -5,16 +5,15 @@ use super::budget::{Budget, Buses};
 use super::command::Commands;
 use super::device::Device;
 use super::event_ring::{EventRing, Handled};
+use super::lane::{Lane, Lanes, Together};
 use super::limits::{COMMANDS, Layout, Limits, Unusable, Window};
 use super::pipe::Pipe;
 use super::port::Port;
-use super::report::{
-    Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,
-};
+use super::report::{Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused};
 use super::ring::Ring;
 use super::start::{Capabilities, State};
 use crate::register::{interrupter, operational, status};
-use crate::trb::{Completion, Kind, Trb};
+use crate::trb::{Kind, Trb};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,27 +24,28 @@ use diapason_abi::Nanos;
 /// The caller forwards interrupts to [`Controller::handle_interrupt`], calls [`Controller::poll`]
 /// no later than [`Controller::next_wake`] says, and takes what is finished and what is new.
 #[derive(Debug)]
-pub struct Controller<M, D> {
+pub struct Controller<M, D, L = Together<M, D>> {
     pub(super) hw: Hardware<M, D>,
     pub(super) limits: Limits,
     pub(super) layout: Layout,
     pub(super) capabilities: Capabilities,
     pub(super) state: State,
     pub(super) commands: Commands,
-    pub(super) events: Vec<EventRing>,
+    /// Lane 0, with the control endpoints of all devices.
+    pub(super) own: Lane<M, D>,
+    pub(super) lanes: L,
+    lane_count: u16,
     pub(super) ports: Vec<Port>,
     pub(super) devices: Vec<Device>,
     /// Slot number to device index.
     pub(super) slots: Vec<Option<u8>>,
-    pub(super) pipes: Vec<Pipe>,
+    /// Endpoints that no device has.
+    pub(super) free: Vec<Pipe>,
     pub(super) budget: Budget,
-    pub(super) windows: Vec<Window>,
+    /// Windows of client memory: each lane knows them.
+    windows: usize,
     pub(super) notices: VecDeque<Notice>,
-    pub(super) finished: Vec<VecDeque<Finished>>,
-    /// Transfers of clients, queued or finished and not yet taken.
-    pub(super) outstanding: usize,
     pub(super) counters: Counters,
-    pub(super) serial: u64,
     /// Something may want a command or a request.
     pub(super) attention: bool,
     /// A port's register has to be looked at.
@@ -64,12 +64,27 @@ pub struct Controller<M, D> {
 /// Notices a device can cause before the client has to look, about.
 const NOTICES_EACH: usize = 8;
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// A driver with all its memory; nothing is touched yet.
+impl<M: Mmio + Clone, D: Dma + Clone> Controller<M, D> {
+    /// A driver with all its memory and all its lanes; nothing is touched yet.
     ///
     /// # Errors
     /// Limits or a window that cannot be used.
     pub fn new(mmio: M, dma: D, limits: Limits, buses: &Buses) -> Result<Self, Unusable> {
+        Controller::over((mmio, dma), limits, buses, Together::new)
+    }
+}
+
+impl<M: Mmio + Clone, D: Dma + Clone, L: Lanes<M, D>> Controller<M, D, L> {
+    /// A driver with all its memory; nothing is touched yet. `put` stores the lanes from 1 on.
+    ///
+    /// # Errors
+    /// Limits or a window that cannot be used.
+    pub fn over(
+        (mmio, dma): (M, D),
+        limits: Limits,
+        buses: &Buses,
+        put: impl FnOnce(Vec<Lane<M, D>>) -> L,
+    ) -> Result<Self, Unusable> {
         limits.check()?;
         let layout = Layout::new(&limits, dma.base());
         if !dma.base().is_multiple_of(4096) || dma.length() < layout.end {
@@ -78,29 +93,34 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         let budget = Budget::new(buses).map_err(|_| Unusable::Buses)?;
         let each = usize::from(limits.transfers.min(limits.blocks)) + 2;
         let pipe = |offset: &u64| Pipe::new(Ring::new(*offset, limits.blocks), limits.blocks, each);
-        let rings = layout.event_rings.iter().zip(&layout.tables);
-        let events = (0..)
-            .zip(rings)
-            .map(|(i, (ring, table))| EventRing::new(i, *ring, *table, limits.events));
         let devices = usize::from(limits.devices);
-        let queue = |_| VecDeque::with_capacity(usize::from(limits.transfers));
+        let mut pipes: Vec<Pipe> = layout.pipes.iter().map(pipe).collect();
+        let free = pipes.split_off(devices);
+        let lane = |number: u16| {
+            let place = usize::from(number);
+            let (ring, table) = (layout.event_rings[place], layout.tables[place]);
+            let hw = Hardware::new(mmio.clone(), dma.clone());
+            Lane::new(hw, EventRing::new(number, ring, table, limits.events), &limits)
+        };
+        let mut own = lane(0);
+        own.pipes.extend(pipes);
+        let lanes = put((1..limits.interrupters).map(lane).collect());
         Ok(Controller {
+            own,
+            lanes,
+            lane_count: limits.interrupters,
             hw: Hardware::new(mmio, dma),
             capabilities: Capabilities::default(),
             state: State::Stopped,
             commands: Commands::new(Ring::new(layout.command_ring, COMMANDS)),
-            events: events.collect(),
             ports: (0..limits.ports).map(|_| Port::new()).collect(),
             devices: (0..devices).map(|_| Device::new()).collect(),
             slots: vec![None; 256],
-            pipes: layout.pipes.iter().map(pipe).collect(),
+            free,
             budget,
-            windows: Vec::with_capacity(usize::from(limits.windows)),
+            windows: 0,
             notices: VecDeque::with_capacity(NOTICES_EACH * (devices + ports(&limits))),
-            finished: (0..limits.interrupters).map(queue).collect(),
-            outstanding: 0,
             counters: Counters::default(),
-            serial: 0,
             attention: false,
             stirred: false,
             due: Nanos::FOREVER,
@@ -110,6 +130,30 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             layout,
             limits,
         })
+    }
+}
+
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
+    /// Calls `act` with a lane, the controller's own or another.
+    pub(super) fn on<R>(&mut self, lane: u16, act: impl FnOnce(&mut Lane<M, D>) -> R) -> R {
+        if lane == 0 { act(&mut self.own) } else { self.lanes.with(lane, act) }
+    }
+
+    /// Enters all lanes, one after the other.
+    pub(super) fn each_lane(&mut self, mut act: impl FnMut(&mut Lane<M, D>)) {
+        for lane in 0..self.lane_count {
+            self.on(lane, &mut act);
+        }
+    }
+
+    /// Returns lane 0, which is the controller's own.
+    pub fn own(&mut self) -> &mut Lane<M, D> {
+        &mut self.own
+    }
+
+    /// The lane of an endpoint.
+    pub(super) fn lane_of(&self, device: u8, context: u8) -> u16 {
+        if context > 1 { self.devices[usize::from(device)].lane } else { 0 }
     }
 
     /// Returns the connector of a root port, from 1: a connector has one port for USB 2 and one for
@@ -135,20 +179,23 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.capabilities
     }
 
-    /// Returns the counts of errors so far.
+    /// Returns the counts of errors so far, of all lanes.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.counters
+    pub fn counters(&mut self) -> Counters {
+        let mut all = self.counters;
+        self.each_lane(|lane| all.add(&lane.counters));
+        all
     }
 
-    /// Returns the remaining room of the pools.
+    /// Returns the remaining room of the pools. Of transfers, each lane may have as many.
     #[must_use]
-    pub fn pools(&self) -> Pools {
-        let controls = self.devices.len();
+    pub fn pools(&mut self) -> Pools {
+        let mut transfers = usize::from(self.limits.transfers);
+        self.each_lane(|lane| transfers = transfers.saturating_sub(lane.outstanding));
         Pools {
             devices: self.devices.iter().filter(|device| device.is_free()).count(),
-            pipes: self.pipes[controls..].iter().filter(|pipe| pipe.owner.is_none()).count(),
-            transfers: usize::from(self.limits.transfers) - self.outstanding,
+            pipes: self.free.len(),
+            transfers,
         }
     }
 
@@ -180,41 +227,56 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// Takes events off an interrupter's ring, at most `budget` of them.
     pub fn handle_interrupt(&mut self, interrupter: u16, budget: u32, now: Nanos) -> Handled {
-        let index = usize::from(interrupter);
-        let mut handled = Handled::default();
-        if self.state != State::Running || index >= self.interrupters() {
-            return handled;
+        if self.state != State::Running || usize::from(interrupter) >= self.interrupters() {
+            return Handled::default();
         }
-        while let (State::Running, Some(event)) = (self.state, self.events[index].peek(&self.hw)) {
+        let handled = match interrupter {
+            0 => self.handle_own(budget, now),
+            lane => self.on(lane, |lane| lane.handle_interrupt(budget, now)),
+        };
+        if handled == Handled::default() {
+            self.check_life(now);
+        }
+        self.look(interrupter);
+        self.work(now);
+        handled
+    }
+
+    /// Takes events off the ring of lane 0: those of commands, ports and control endpoints.
+    fn handle_own(&mut self, budget: u32, now: Nanos) -> Handled {
+        let mut handled = Handled::default();
+        while let Some(event) = self.own.next_event() {
             if handled.events == budget {
                 handled.more = true;
                 break;
             }
-            self.events[index].pass();
+            self.own.events.pass();
             handled.events += 1;
             self.event(event, now);
         }
-        if handled.events > 0 {
-            self.counters.events += u64::from(handled.events);
-            self.events[index].acknowledge(&mut self.hw, !handled.more);
-        } else if !handled.more {
-            self.events[index].acknowledge(&mut self.hw, true);
-            self.check_life(now);
-        }
-        self.work(now);
+        self.own.acknowledge(&handled);
         handled
     }
 
     /// Are there events that no call has taken yet? Looks at memory only.
     #[must_use]
-    pub fn has_events(&self, interrupter: u16) -> bool {
-        let ring = self.events.get(usize::from(interrupter));
-        self.state == State::Running && ring.is_some_and(|ring| ring.peek(&self.hw).is_some())
+    pub fn has_events(&mut self, interrupter: u16) -> bool {
+        let is_there = usize::from(interrupter) < self.interrupters();
+        is_there && self.on(interrupter, |lane| lane.has_events())
     }
 
     fn event(&mut self, event: Trb, now: Nanos) {
         match event.kind() {
-            Some(Kind::TransferEvent) => self.transfer_event(event, now),
+            Some(Kind::TransferEvent) => {
+                // A controller may report an endpoint that starves to the first interrupter.
+                let device = self.slots[usize::from(event.slot())];
+                let lane = device.map_or(0, |device| self.lane_of(device, event.endpoint()));
+                self.on(lane, |lane| lane.transfer_event(event, now));
+                self.settle_answers();
+                if lane != 0 {
+                    self.look(lane);
+                }
+            }
             Some(Kind::CommandCompletion) => self.command_event(event, now),
             Some(Kind::PortStatusChange) => {
                 let number = (event.parameter >> 24) as u8;
@@ -224,11 +286,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
                     self.stir(number);
                 }
             }
-            Some(Kind::HostController) if event.completion() == Some(Completion::EventRingFull) => {
-                self.counters.full += 1;
-            }
-            Some(Kind::MicroframeWrap) => {}
-            _ => self.counters.unknown += 1,
+            kind => self.own.other_event(kind, event),
         }
     }
 
@@ -252,7 +310,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// Nearly always there is nothing to do but transfers, and then this must cost nothing.
     fn work(&mut self, now: Nanos) {
-        let quiet = !self.attention && !self.stirred && now < self.due;
+        let quiet = !self.attention && !self.own.attention && !self.stirred && now < self.due;
         if quiet || self.state != State::Running {
             return;
         }
@@ -275,7 +333,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// Interrupters that exist and are used.
     pub(super) fn interrupters(&self) -> usize {
-        self.events.len().min(self.capabilities.interrupters.into())
+        usize::from(self.lane_count.min(self.capabilities.interrupters))
     }
 
     /// The shortest time between two interrupts of an interrupter, rounded up to what the
@@ -285,12 +343,17 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// # Errors
     /// There is no such interrupter.
     pub fn moderate(&mut self, interrupter: u16, least: Nanos) -> Result<Nanos, Refused> {
-        let ring = self.events.get_mut(usize::from(interrupter)).ok_or(Refused::NoInterrupter)?;
-        ring.moderation = u16::try_from(least.0.div_ceil(MODERATION)).unwrap_or(u16::MAX);
-        if self.state == State::Running {
-            let value = u32::from(ring.moderation);
-            self.hw.set_interrupter(interrupter, interrupter::MODERATION, value);
+        if interrupter >= self.lane_count {
+            return Err(Refused::NoInterrupter);
         }
+        let units = u16::try_from(least.0.div_ceil(MODERATION)).unwrap_or(u16::MAX);
+        let runs = self.state == State::Running;
+        self.on(interrupter, |lane| {
+            lane.events.moderation = units;
+            if runs {
+                lane.hw.set_interrupter(interrupter, interrupter::MODERATION, units.into());
+            }
+        });
         self.moderation(interrupter)
     }
 
@@ -298,9 +361,12 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     ///
     /// # Errors
     /// There is no such interrupter.
-    pub fn moderation(&self, interrupter: u16) -> Result<Nanos, Refused> {
-        let ring = self.events.get(usize::from(interrupter)).ok_or(Refused::NoInterrupter)?;
-        Ok(Nanos(u64::from(ring.moderation) * MODERATION))
+    pub fn moderation(&mut self, interrupter: u16) -> Result<Nanos, Refused> {
+        if interrupter >= self.lane_count {
+            return Err(Refused::NoInterrupter);
+        }
+        let units = self.on(interrupter, |lane| lane.events.moderation);
+        Ok(Nanos(u64::from(units) * MODERATION))
     }
 
     /// The microframe counter, fourteen bits.
@@ -308,11 +374,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.hw.microframe() as u16
     }
 
-    /// The next transfer that is finished, of those that named this interrupter.
+    /// The next transfer that is finished, of those that this interrupter reports.
     pub fn take_finished(&mut self, interrupter: u16) -> Option<Finished> {
-        let finished = self.finished.get_mut(usize::from(interrupter))?.pop_front()?;
-        self.outstanding -= 1;
-        Some(finished)
+        let is_there = interrupter < self.lane_count;
+        is_there.then(|| self.on(interrupter, Lane::take_finished)).flatten()
     }
 
     /// The next thing that happened to a device or to the controller.
@@ -342,10 +407,11 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if window.length == 0 || mine.overlaps(window) || !window.contains(window) {
             return Err(Refused::Outside);
         }
-        if self.windows.len() == usize::from(self.limits.windows) {
+        if self.windows == usize::from(self.limits.windows) {
             return Err(Refused::Busy);
         }
-        self.windows.push(window);
+        self.windows += 1;
+        self.each_lane(|lane| lane.windows.push(window));
         Ok(())
     }
 
@@ -355,9 +421,13 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// # Errors
     /// It was not granted.
     pub fn revoke(&mut self, window: Window) -> Result<(), Refused> {
-        let index = self.windows.iter().position(|w| *w == window).ok_or(Refused::Outside)?;
-        self.windows.swap_remove(index);
-        Ok(())
+        let mut place = None;
+        self.each_lane(|lane| {
+            place = lane.windows.iter().position(|w| *w == window);
+            place.map(|index| lane.windows.swap_remove(index));
+        });
+        self.windows -= usize::from(place.is_some());
+        place.map(|_| ()).ok_or(Refused::Outside)
     }
 
     /// The index of a device that is there.
@@ -369,11 +439,6 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     pub(super) fn id(&self, index: u8) -> DeviceId {
         DeviceId { index, generation: self.devices[usize::from(index)].generation }
-    }
-
-    pub(super) fn next_transfer(&mut self) -> TransferId {
-        self.serial += 1;
-        TransferId(self.serial)
     }
 
     /// Everything under way is over: devices, transfers, commands.

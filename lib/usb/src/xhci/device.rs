@@ -93,7 +93,14 @@ pub(super) struct Device {
     pub speed: Speed,
     pub place: Place,
     pub hub: Option<HubPlan>,
-    pub pipes: [Option<u16>; 32],
+    /// The lane of its endpoints. Its control endpoint is in lane 0.
+    pub lane: u16,
+    /// Contexts that it has an endpoint for.
+    pub contexts: u32,
+    /// Contexts whose endpoint needs a command or a request.
+    pub wants: u32,
+    /// The schedule changed for its endpoints, and the controller may have to learn of that.
+    pub replan: bool,
     /// Bytes of a packet of the control endpoint.
     pub packet: u16,
     /// The address is held back at first.
@@ -124,7 +131,10 @@ impl Device {
             speed: Speed::Full,
             place: Place::default(),
             hub: None,
-            pipes: [None; 32],
+            lane: 0,
+            contexts: 0,
+            wants: 0,
+            replan: false,
             packet: 8,
             blocked: false,
             number: 0,

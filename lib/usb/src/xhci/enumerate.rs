@@ -3,9 +3,10 @@
 use super::access::{Dma, Mmio};
 use super::budget::name;
 use super::command::Command;
+use super::configure::bits;
 use super::controller::Controller;
 use super::device::{CONFIGURATIONS_AT, DEVICE_BYTES, HEADER_BYTES, Place, Step, TEXT_BYTES};
-use super::pipe::Pipe;
+use super::lane::Lanes;
 use super::report::{Cause, DeviceId, Notice, Outcome, Refused};
 use crate::Speed;
 use crate::context::{Control, EndpointKind, Slot, Words};
@@ -14,7 +15,7 @@ use crate::setup::descriptor_type::{CONFIGURATION, STRING};
 use crate::trb::Completion;
 use diapason_abi::Nanos;
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// A device that was just reset gets a place. `blocked`: its address is held back at first.
     pub(super) fn new_device(
         &mut self,
@@ -26,10 +27,11 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         let index = free.ok_or(Refused::Busy)? as u8;
         let device = &mut self.devices[usize::from(index)];
         device.begin(place, speed, blocked);
-        device.pipes[1] = Some(index.into());
+        device.contexts = 1 << 1;
         let packet = device.packet;
-        let pipe = &mut self.pipes[usize::from(index)];
-        pipe.adopt((index, 1), EndpointKind::Control, None);
+        let id = self.id(index);
+        let pipe = &mut self.own.pipes[usize::from(index)];
+        pipe.adopt((id, 0), 1, EndpointKind::Control, None);
         pipe.packet = packet;
         pipe.ring.clear(&mut self.hw);
         let endpoint = control_asynchronous(name(index, 1), packet);
@@ -73,7 +75,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     fn write_control_endpoint(&mut self, index: u8) {
         let mut endpoint = control_context(self.devices[usize::from(index)].packet);
-        let ring = &self.pipes[usize::from(index)].ring;
+        let ring = &self.own.pipes[usize::from(index)].ring;
         let head = ring.enqueue();
         endpoint.set_dequeue(self.hw.address(ring.offset_of(head)), ring.cycle_at(head));
         self.write_input(2, endpoint.0);
@@ -101,6 +103,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.slots[usize::from(slot)] = Some(index);
         let device = &mut self.devices[usize::from(index)];
         device.slot = slot;
+        self.own.pipes[usize::from(index)].slot = slot;
         // A device that was lost while the command was under way gives its slot back at once.
         if device.is_here() {
             device.enter(if device.blocked { Step::Block } else { Step::Address });
@@ -130,7 +133,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             Step::Eight { early } => match descriptor::Device::packet(bytes, device.speed) {
                 Ok(packet) if packet != device.packet => {
                     device.packet = packet;
-                    self.pipes[usize::from(index)].packet = packet;
+                    self.own.pipes[usize::from(index)].packet = packet;
                     Some(Step::Evaluate { early })
                 }
                 Ok(_) if early => Some(Step::Address),
@@ -209,6 +212,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         // The slot number is still to come.
         device.issued = waiting_for_slot;
         device.deadline = Nanos::FOREVER;
+        let contexts = device.contexts;
+        for context in bits(contexts) {
+            self.endpoint(index, context, |pipe| pipe.leaves = true);
+        }
         self.attention = true;
         for child in 0..self.limits.devices {
             let parent = self.devices[usize::from(child)].place.parent;
@@ -230,13 +237,13 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     pub(super) fn free_device(&mut self, index: u8, outcome: Outcome, now: Nanos) {
         let id = self.id(index);
         let device = &self.devices[usize::from(index)];
-        let (pipes, slot, speed) = (device.pipes, device.slot, device.speed);
+        let (contexts, slot, speed) = (device.contexts, device.slot, device.speed);
         let (place, cause, announced) = (device.place, device.cause, device.announced);
         let device = &mut self.devices[usize::from(index)];
         device.enter(Step::Leave);
         device.request = None;
-        for number in pipes.into_iter().flatten() {
-            self.flush(number, outcome, now);
+        for context in bits(contexts) {
+            self.remove_pipe(index, context, outcome, now);
         }
         if slot != 0 {
             self.hw.store_64(self.layout.contexts + 8 * u64::from(slot), 0);
@@ -256,17 +263,6 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             self.notice(Notice::Gone(id));
         }
         self.port_freed(index, place, cause, now);
-    }
-
-    /// Every transfer of an endpoint is over, and the endpoint is free.
-    pub(super) fn flush(&mut self, number: u16, outcome: Outcome, now: Nanos) {
-        while let Some(queued) = self.pipes[usize::from(number)].queue.pop_front() {
-            let outcome = queued.cancelled.unwrap_or(outcome);
-            self.report(number, queued, outcome, 0, now);
-        }
-        let pipe: &mut Pipe = &mut self.pipes[usize::from(number)];
-        pipe.owner = None;
-        pipe.configured = false;
     }
 
     fn port_freed(&mut self, index: u8, place: Place, cause: Option<Cause>, now: Nanos) {

@@ -31,6 +31,11 @@ impl EventRing {
         EventRing { interrupter, offset, table, blocks, index: 0, cycle: true, moderation: 0 }
     }
 
+    /// Returns the number of its interrupter.
+    pub const fn interrupter(&self) -> u16 {
+        self.interrupter
+    }
+
     /// An empty ring, and an interrupter that knows it.
     pub fn install<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>) {
         (self.index, self.cycle) = (0, true);

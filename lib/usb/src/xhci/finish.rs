@@ -1,17 +1,17 @@
 //! Transfer events: nothing in them is believed before it is found among what is under way.
 
 use super::access::{Dma, Mmio};
-use super::controller::Controller;
-use super::pipe::{Owner, Phase, Queued};
-use super::report::{Finished, Outcome};
+use super::lane::Lane;
+use super::pipe::{Owner, Phase, Pipe};
+use super::report::Outcome;
 use crate::context::EndpointKind;
-use crate::trb::{Completion, Trb, bit, endpoint_address};
+use crate::trb::{Completion, Trb, bit};
 use diapason_abi::Nanos;
 
 /// The statement of an event about a block that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Said {
-    pipe: u16,
+    pipe: usize,
     /// The transfer's place in the queue.
     position: usize,
     /// It is about the transfer's last block.
@@ -21,15 +21,13 @@ struct Said {
     actual: u32,
 }
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// The endpoint of a device, if it has one at this context index.
-    pub(super) fn pipe_of(&self, device: u8, index: u8) -> Option<u16> {
-        *self.devices[usize::from(device)].pipes.get(usize::from(index))?
-    }
-
+impl<M: Mmio, D: Dma> Lane<M, D> {
     pub(super) fn transfer_event(&mut self, event: Trb, now: Nanos) {
-        let device = self.slots[usize::from(event.slot())];
-        let pipe = device.and_then(|device| self.pipe_of(device, event.endpoint()));
+        let (slot, context) = (event.slot(), event.endpoint());
+        let is = |pipe: &Pipe| {
+            pipe.slot == slot && pipe.owner.is_some_and(|(_, index)| index == context)
+        };
+        let pipe = self.pipes.iter().position(is).filter(|_| slot != 0);
         let (Some(pipe), false) = (pipe, event.has(bit::EVENT_DATA)) else {
             self.counters.spurious += 1;
             return;
@@ -44,12 +42,12 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
     }
 
-    fn understand(&mut self, number: u16, event: Trb, code: Completion) -> Option<Said> {
+    fn understand(&mut self, number: usize, event: Trb, code: Completion) -> Option<Said> {
         let base = self.hw.dma.base();
-        let pipe = &self.pipes[usize::from(number)];
+        let pipe = &self.pipes[number];
         let block = pipe.ring.index_of(base, event.parameter)?;
         let position = pipe.find(block)?;
-        let span = pipe.spans[usize::from(block)];
+        let span = self.span(number, block);
         let last = pipe.queue[position].last == block;
         let left = event.residual();
         let length_unknown = code == Completion::StoppedLengthInvalid
@@ -66,9 +64,9 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     /// An event that names no transfer: some may, the others are dropped.
-    fn about_nothing(&mut self, number: u16, event: Trb, code: Completion) {
+    fn about_nothing(&mut self, number: usize, event: Trb, code: Completion) {
         let base = self.hw.dma.base();
-        let pipe = &mut self.pipes[usize::from(number)];
+        let pipe = &mut self.pipes[number];
         let tail =
             pipe.tail.filter(|tail| pipe.ring.index_of(base, event.parameter) == Some(*tail));
         match code {
@@ -90,7 +88,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     fn believe(&mut self, said: Said, now: Nanos) {
-        let pipe = &mut self.pipes[usize::from(said.pipe)];
+        let pipe = &mut self.pipes[said.pipe];
         let (isochronous, control) =
             (pipe.kind.is_isochronous(), pipe.kind == EndpointKind::Control);
         // In every case, the controller has passed the tail.
@@ -126,7 +124,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// An endpoint that is not isochronous stopped at an error.
     fn halted(&mut self, said: Said, code: Completion, now: Nanos) {
-        let pipe = &mut self.pipes[usize::from(said.pipe)];
+        let pipe = &mut self.pipes[said.pipe];
         let phase = match code {
             Completion::Stall
             | Completion::Babble
@@ -150,7 +148,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// This transfer ended, and those before it must have.
     fn finish_upto(&mut self, said: Said, last: Outcome, actual: u32, now: Nanos) {
-        let number = usize::from(said.pipe);
+        let number = said.pipe;
         let missed = self.pipes[number].kind.is_isochronous();
         for place in (0..=said.position).rev() {
             let Some(queued) = self.pipes[number].queue.pop_front() else { return };
@@ -168,34 +166,6 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         pipe.release();
         // The driver's own requests may have waited for room.
         self.attention |= pipe.kind == EndpointKind::Control;
-    }
-
-    /// Tell whoever waits for it. Its blocks are the caller's matter.
-    pub(super) fn report(
-        &mut self,
-        pipe: u16,
-        queued: Queued,
-        outcome: Outcome,
-        actual: u32,
-        now: Nanos,
-    ) {
-        let Some((device, index)) = self.pipes[usize::from(pipe)].owner else { return };
-        match queued.owner {
-            Owner::Nobody => {}
-            Owner::Driver => self.request_done(device, outcome, actual),
-            Owner::Client => {
-                let finished = Finished {
-                    transfer: queued.id,
-                    cookie: queued.cookie,
-                    device: self.id(device),
-                    endpoint: endpoint_address(index),
-                    outcome,
-                    actual,
-                    time: now,
-                };
-                self.finished[usize::from(queued.interrupter)].push_back(finished);
-            }
-        }
     }
 }
 

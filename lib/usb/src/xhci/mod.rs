@@ -18,6 +18,7 @@ mod device;
 mod enumerate;
 mod event_ring;
 mod finish;
+mod lane;
 mod limits;
 mod pipe;
 mod port;
@@ -35,6 +36,7 @@ pub use controller::Controller;
 pub use device::HubPlan;
 pub use diapason_bus::Guarantee;
 pub use event_ring::Handled;
+pub use lane::{Lane, Lanes, Together};
 pub use limits::{Limits, Unusable, Window};
 pub use report::{
     Cause, Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,

@@ -1,7 +1,7 @@
 //! An endpoint's ring with the transfers on it, and what of its recovery is left to do.
 
 use super::budget::{EndpointPlan, is_periodic};
-use super::report::{Outcome, TransferId};
+use super::report::{DeviceId, Outcome, TransferId};
 use super::ring::Ring;
 use crate::context::EndpointKind;
 use alloc::collections::VecDeque;
@@ -26,7 +26,6 @@ pub(super) struct Queued {
     pub id: TransferId,
     pub cookie: u64,
     pub owner: Owner,
-    pub interrupter: u16,
     pub first: u16,
     pub last: u16,
     /// Bytes of the whole.
@@ -73,6 +72,11 @@ pub(super) enum Wish {
 pub(super) struct Pipe {
     /// Index of its device and its device context index, while it belongs to one.
     pub owner: Option<(u8, u8)>,
+    /// The device's name and its slot.
+    pub device: DeviceId,
+    pub slot: u8,
+    /// The device is of no use any more: nothing is queued.
+    pub leaves: bool,
     pub kind: EndpointKind,
     pub packet: u16,
     pub burst: u8,
@@ -105,6 +109,9 @@ impl Pipe {
     pub fn new(ring: Ring, blocks: u16, transfers: usize) -> Pipe {
         Pipe {
             owner: None,
+            device: DeviceId { index: 0, generation: 0 },
+            slot: 0,
+            leaves: false,
             kind: EndpointKind::Control,
             packet: 8,
             burst: 0,
@@ -126,8 +133,15 @@ impl Pipe {
     }
 
     /// As good as new, for this endpoint.
-    pub fn adopt(&mut self, owner: (u8, u8), kind: EndpointKind, plan: Option<EndpointPlan>) {
-        self.owner = Some(owner);
+    pub fn adopt(
+        &mut self,
+        (device, slot): (DeviceId, u8),
+        context: u8,
+        kind: EndpointKind,
+        plan: Option<EndpointPlan>,
+    ) {
+        self.owner = Some((device.index, context));
+        (self.device, self.slot, self.leaves) = (device, slot, false);
         self.kind = kind;
         self.plan = plan;
         if let Some(plan) = plan {

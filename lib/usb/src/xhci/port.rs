@@ -3,6 +3,7 @@
 use super::access::{Dma, GONE, Mmio};
 use super::controller::Controller;
 use super::device::{Place, speed_of};
+use super::lane::Lanes;
 use super::report::{Cause, Death, Notice};
 use super::start::State;
 use crate::register::port;
@@ -66,7 +67,7 @@ impl Port {
     }
 }
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Every port that reported something or whose time has come.
     pub(super) fn service_ports(&mut self, now: Nanos) {
         self.stirred = false;

@@ -2,18 +2,20 @@
 
 use super::access::{Dma, Mmio};
 use super::command::{Command, PATIENCE};
+use super::configure::bits;
 use super::controller::Controller;
 use super::device::{DEVICE_BYTES, Step};
+use super::lane::Lanes;
 use super::report::{Cause, Death, Outcome};
 use crate::register::{command_ring, operational};
 use crate::trb::{Completion, Trb};
 use diapason_abi::Nanos;
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Issues whatever can be issued.
     pub(super) fn pump(&mut self, now: Nanos) {
         // Each round that does something ends a step of a device or of an endpoint.
-        while core::mem::take(&mut self.attention) {
+        while self.has_attention() {
             for index in 0..self.limits.devices {
                 self.leave_at_once(index, now);
                 self.reschedule(index);
@@ -22,6 +24,19 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             if self.commands.under_way.is_none() {
                 self.pump_command(now);
             }
+        }
+    }
+
+    /// Takes the sign that something may be to be done.
+    fn has_attention(&mut self) -> bool {
+        self.look(0);
+        core::mem::take(&mut self.attention)
+    }
+
+    /// Takes up the answers to the driver's own requests.
+    pub(super) fn settle_answers(&mut self) {
+        while let Some((device, outcome, actual)) = self.own.answered.pop_front() {
+            self.request_done(device, outcome, actual);
         }
     }
 
@@ -49,9 +64,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if !self.devices[index].is_here() {
             return None;
         }
-        (1..32).find_map(|context| {
-            let number = self.devices[index].pipes[context]?;
-            self.pipe_command(number).map(|command| (command, slot))
+        let wants = self.devices[index].wants;
+        let mut wanted = bits(wants);
+        wanted.find_map(|context| {
+            self.pipe_command(index as u8, context).map(|command| (command, slot))
         })
     }
 
@@ -66,16 +82,18 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             (None, Some((setup, context))) => (setup, Some(context)),
             (None, None) => return,
         };
-        if !self.submit_request(index, setup) {
+        let place = self.layout.devices[usize::from(index)].buffer;
+        if !self.own.submit_request(index, setup, place) {
             // The control endpoint is busy with the client's requests, or recovers.
             return;
         }
         let device = &mut self.devices[usize::from(index)];
         device.request = Some((setup, clears));
         device.deadline = now + PATIENCE;
-        match clears.and_then(|context| self.pipe_of(index, context)) {
-            Some(pipe) => self.pipes[usize::from(pipe)].issued = true,
-            None => self.devices[usize::from(index)].issued = true,
+        let told =
+            clears.and_then(|context| self.endpoint(index, context, |pipe| pipe.issued = true));
+        if told.is_none() {
+            self.devices[usize::from(index)].issued = true;
         }
     }
 

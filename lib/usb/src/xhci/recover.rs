@@ -3,8 +3,11 @@
 
 use super::access::{Dma, Mmio};
 use super::command::Command;
+use super::configure::bits;
 use super::controller::Controller;
-use super::pipe::{Owner, Phase, Queued};
+use super::device::Device;
+use super::lane::{Lane, Lanes};
+use super::pipe::{Owner, Phase, Pipe, Queued};
 use super::report::{Cause, Outcome};
 use crate::context::{self, EndpointState, WORDS};
 use crate::setup::Setup;
@@ -14,27 +17,25 @@ use diapason_abi::Nanos;
 /// Commands of a recovery that may fail one after the other before the device is given up.
 const ATTEMPTS: u8 = 4;
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
-    /// The command that this endpoint needs next; it is taken as issued.
-    pub(super) fn pipe_command(&mut self, number: u16) -> Option<Command> {
-        let pipe = &mut self.pipes[usize::from(number)];
-        let (_, index) = pipe.owner.filter(|_| !pipe.issued)?;
-        let command = match pipe.phase {
-            Phase::Stop => Command::Stop(index),
-            Phase::Reset => Command::Reset(index),
-            Phase::Move => {
-                // The controller goes on at the first transfer that stays.
-                let stays = |queued: &&Queued| goes(queued.cancelled, queued.owner).is_none();
-                let first = pipe.queue.iter().find(stays).map(|queued| queued.first);
-                let block = first.unwrap_or(pipe.ring.enqueue());
-                pipe.target = block;
-                let address = self.hw.dma.base() + pipe.ring.offset_of(block);
-                Command::SetDequeue(index, address | u64::from(pipe.ring.cycle_at(block)))
-            }
-            Phase::Running | Phase::Clear => return None,
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
+    /// Learns which endpoints of a lane need a command, and issues what can be issued.
+    pub fn look(&mut self, lane: u16) {
+        let devices = &mut self.devices;
+        let found = match lane {
+            0 => gather(&mut self.own, devices),
+            _ => self.lanes.with(lane, |lane| gather(lane, devices)),
         };
-        pipe.issued = true;
-        Some(command)
+        self.attention |= found;
+    }
+
+    /// The command that this endpoint needs next; it is taken as issued.
+    pub(super) fn pipe_command(&mut self, device: u8, context: u8) -> Option<Command> {
+        let lane = self.lane_of(device, context);
+        let (command, rests) = self.on(lane, |lane| lane.command((device, context)));
+        if rests {
+            self.devices[usize::from(device)].wants &= !(1 << context);
+        }
+        command
     }
 
     /// A command about an endpoint's recovery is over.
@@ -45,32 +46,13 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         code: Completion,
         now: Nanos,
     ) {
-        let Some(number) = self.pipe_of(device, index) else { return };
-        let pipe = &mut self.pipes[usize::from(number)];
-        if !pipe.issued {
-            // The endpoint halted in the meantime and needs something else now.
-            return;
-        }
-        pipe.issued = false;
-        let fine = code == Completion::Success;
         let state = self.endpoint_state(device, index);
-        let pipe = &mut self.pipes[usize::from(number)];
-        if !fine {
-            pipe.attempts += 1;
-            if pipe.attempts > ATTEMPTS {
-                return self.lose_device(device, Some(Cause::Endpoint(endpoint_address(index))));
-            }
-        }
-        match (pipe.phase, fine, state) {
-            (Phase::Stop, true, _) => self.prune(number, now),
-            (Phase::Move, true, _) => self.moved(number, now),
-            (_, false, Some(EndpointState::Halted)) => pipe.enter(Phase::Reset),
-            (_, false, Some(EndpointState::Running)) => pipe.enter(Phase::Stop),
-            (Phase::Reset, ..) | (_, false, _) => {
-                self.counters.recovered += u64::from(pipe.phase == Phase::Reset);
-                pipe.enter(Phase::Move);
-            }
-            (Phase::Running | Phase::Clear, ..) => {}
+        let lane = self.lane_of(device, index);
+        let works = self.on(lane, |lane| lane.commanded((device, index), (code, state), now));
+        self.settle_answers();
+        self.look(lane);
+        if !works {
+            return self.lose_device(device, Some(Cause::Endpoint(endpoint_address(index))));
         }
         self.attention = true;
     }
@@ -84,13 +66,104 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         context::Endpoint(words).state()
     }
 
+    /// The request that an endpoint of this device needs: the device is told that it was reset.
+    pub(super) fn pipe_request(&mut self, device: u8) -> Option<(Setup, u8)> {
+        let wants = self.devices[usize::from(device)].wants;
+        bits(wants).find_map(|context| {
+            let clears = |pipe: &mut Pipe| pipe.phase == Phase::Clear && !pipe.issued;
+            let wanted = self.endpoint(device, context, clears) == Some(true);
+            wanted.then(|| (Setup::clear_halt(endpoint_address(context)), context))
+        })
+    }
+
+    /// The device was told, or does not want to know.
+    pub(super) fn cleared(&mut self, device: u8, index: u8) {
+        let lane = self.lane_of(device, index);
+        self.on(lane, |lane| lane.cleared((device, index)));
+        self.look(lane);
+    }
+}
+
+impl<M: Mmio, D: Dma> Lane<M, D> {
+    /// The command that an endpoint needs next, taken as issued; and whether it needs nothing.
+    fn command(&mut self, owner: (u8, u8)) -> (Option<Command>, bool) {
+        let Some(number) = self.find(owner) else { return (None, true) };
+        let pipe = &mut self.pipes[number];
+        if pipe.issued {
+            return (None, false);
+        }
+        let (_, index) = owner;
+        let command = match pipe.phase {
+            Phase::Stop => Command::Stop(index),
+            Phase::Reset => Command::Reset(index),
+            Phase::Move => {
+                // The controller goes on at the first transfer that stays.
+                let stays = |queued: &&Queued| goes(queued.cancelled, queued.owner).is_none();
+                let first = pipe.queue.iter().find(stays).map(|queued| queued.first);
+                let block = first.unwrap_or(pipe.ring.enqueue());
+                pipe.target = block;
+                let address = self.hw.dma.base() + pipe.ring.offset_of(block);
+                Command::SetDequeue(index, address | u64::from(pipe.ring.cycle_at(block)))
+            }
+            Phase::Running => return (None, true),
+            Phase::Clear => return (None, false),
+        };
+        pipe.issued = true;
+        (Some(command), false)
+    }
+
+    /// A command about an endpoint is over; false if the endpoint would not recover.
+    fn commanded(
+        &mut self,
+        owner: (u8, u8),
+        (code, state): (Completion, Option<EndpointState>),
+        now: Nanos,
+    ) -> bool {
+        let Some(number) = self.find(owner) else { return true };
+        let pipe = &mut self.pipes[number];
+        if !pipe.issued {
+            // The endpoint halted in the meantime and needs something else now.
+            return true;
+        }
+        pipe.issued = false;
+        self.attention = true;
+        let fine = code == Completion::Success;
+        if !fine {
+            pipe.attempts += 1;
+            if pipe.attempts > ATTEMPTS {
+                return false;
+            }
+        }
+        match (pipe.phase, fine, state) {
+            (Phase::Stop, true, _) => self.prune(number, now),
+            (Phase::Move, true, _) => self.moved(number, now),
+            (_, false, Some(EndpointState::Halted)) => pipe.enter(Phase::Reset),
+            (_, false, Some(EndpointState::Running)) => pipe.enter(Phase::Stop),
+            (Phase::Reset, ..) | (_, false, _) => {
+                self.counters.recovered += u64::from(pipe.phase == Phase::Reset);
+                pipe.enter(Phase::Move);
+            }
+            (Phase::Running | Phase::Clear, ..) => {}
+        }
+        true
+    }
+
+    /// The device was told that an endpoint was reset.
+    fn cleared(&mut self, owner: (u8, u8)) {
+        if let Some(number) = self.find(owner)
+            && self.pipes[number].phase == Phase::Clear
+        {
+            self.resume(number);
+        }
+    }
+
     /// The endpoint stands still between two blocks: cancelled transfers in front are passed by a
     /// new place in the ring, others become blocks that do nothing.
-    fn prune(&mut self, number: u16, now: Nanos) {
-        let pipe = &self.pipes[usize::from(number)];
+    fn prune(&mut self, number: usize, now: Nanos) {
+        let pipe = &self.pipes[number];
         let moves = pipe.queue.front().is_none_or(|q| goes(q.cancelled, q.owner).is_some());
         if moves {
-            self.pipes[usize::from(number)].enter(Phase::Move);
+            self.pipes[number].enter(Phase::Move);
         } else {
             self.blank(number, now);
             self.resume(number);
@@ -98,22 +171,21 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     /// The controller took the new place: what was in front of it is free.
-    fn moved(&mut self, number: u16, now: Nanos) {
-        let index = usize::from(number);
-        while let Some(queued) = self.pipes[index].queue.front().copied() {
-            if queued.first == self.pipes[index].target {
+    fn moved(&mut self, number: usize, now: Nanos) {
+        while let Some(queued) = self.pipes[number].queue.front().copied() {
+            if queued.first == self.pipes[number].target {
                 break;
             }
             let outcome = goes(queued.cancelled, queued.owner).unwrap_or(Outcome::Cancelled);
-            self.pipes[index].queue.pop_front();
+            self.pipes[number].queue.pop_front();
             self.report(number, queued, outcome, queued.actual.unwrap_or(0), now);
         }
-        let pipe = &mut self.pipes[index];
+        let pipe = &mut self.pipes[number];
         pipe.tail = None;
         pipe.release();
         self.blank(number, now);
-        if self.pipes[index].tell {
-            self.pipes[index].enter(Phase::Clear);
+        if self.pipes[number].tell {
+            self.pipes[number].enter(Phase::Clear);
         } else {
             self.resume(number);
         }
@@ -121,16 +193,15 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     /// Cancelled transfers behind one that stays: their blocks are made to do nothing, and the
     /// last of them reports when the controller has passed.
-    fn blank(&mut self, number: u16, now: Nanos) {
-        let index = usize::from(number);
-        for place in 0..self.pipes[index].queue.len() {
-            let queued = self.pipes[index].queue[place];
+    fn blank(&mut self, number: usize, now: Nanos) {
+        for place in 0..self.pipes[number].queue.len() {
+            let queued = self.pipes[number].queue[place];
             let Some(outcome) = queued.cancelled else { continue };
-            let ring = &self.pipes[index].ring;
+            let ring = &self.pipes[number].ring;
             let mut block = queued.first;
             loop {
                 let flags = if block == queued.last { bit::COMPLETION } else { 0 };
-                let status = Trb::transfer_status(0, 0, queued.interrupter);
+                let status = Trb::transfer_status(0, 0, self.number);
                 let nothing = Trb::new(Kind::NoOp, 0, status, flags);
                 let nothing = nothing.with_cycle(ring.cycle_at(block));
                 self.hw.store_block(ring.offset_of(block), nothing);
@@ -139,15 +210,15 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
                 }
                 block = ring.after(block);
             }
-            let kept = &mut self.pipes[index].queue[place];
+            let kept = &mut self.pipes[number].queue[place];
             (kept.owner, kept.cancelled) = (Owner::Nobody, None);
             self.report(number, queued, outcome, 0, now);
         }
     }
 
     /// The endpoint may work again.
-    pub(super) fn resume(&mut self, number: u16) {
-        let pipe = &mut self.pipes[usize::from(number)];
+    pub(super) fn resume(&mut self, number: usize) {
+        let pipe = &mut self.pipes[number];
         pipe.tell = false;
         pipe.enter(Phase::Running);
         self.attention = true;
@@ -155,32 +226,23 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         match pipe.owner {
             // Somebody cancelled while this went on.
             Some(_) if waiting => pipe.enter(Phase::Stop),
-            Some((device, index)) if !pipe.queue.is_empty() => {
-                let slot = self.devices[usize::from(device)].slot;
-                self.hw.ring_doorbell(slot, index);
+            Some((_, index)) if !pipe.queue.is_empty() => {
+                self.hw.ring_doorbell(pipe.slot, index);
             }
             _ => {}
         }
     }
+}
 
-    /// The request that an endpoint of this device needs: the device is told that it was reset.
-    pub(super) fn pipe_request(&self, device: u8) -> Option<(Setup, u8)> {
-        let pipes = self.devices[usize::from(device)].pipes.iter().flatten();
-        pipes.map(|number| &self.pipes[usize::from(*number)]).find_map(|pipe| {
-            let (_, index) = pipe.owner.filter(|_| pipe.phase == Phase::Clear && !pipe.issued)?;
-            Some((Setup::clear_halt(endpoint_address(index)), index))
-        })
-    }
-
-    /// The device was told, or does not want to know.
-    pub(super) fn cleared(&mut self, device: u8, index: u8) {
-        if let Some(number) = self.pipe_of(device, index) {
-            let pipe = &self.pipes[usize::from(number)];
-            if pipe.phase == Phase::Clear {
-                self.resume(number);
-            }
+/// Notes which devices have endpoints in a lane that need something; false if there is nothing new.
+fn gather<M, D>(lane: &mut Lane<M, D>, devices: &mut [Device]) -> bool {
+    let found = core::mem::take(&mut lane.attention);
+    for pipe in lane.pipes.iter().filter(|pipe| found && pipe.phase != Phase::Running) {
+        if let Some((device, context)) = pipe.owner {
+            devices[usize::from(device)].wants |= 1 << context;
         }
     }
+    found
 }
 
 /// Whether a transfer leaves the ring when the controller gets a new place, and how.

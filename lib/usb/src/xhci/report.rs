@@ -195,6 +195,22 @@ pub struct Counters {
     pub notices_lost: u64,
 }
 
+impl Counters {
+    /// Adds the counts of a lane.
+    pub(super) const fn add(&mut self, other: &Counters) {
+        self.events += other.events;
+        self.spurious += other.spurious;
+        self.residuals += other.residuals;
+        self.unknown += other.unknown;
+        self.full += other.full;
+        self.lost += other.lost;
+        self.starved += other.starved;
+        self.recovered += other.recovered;
+        self.aborted += other.aborted;
+        self.notices_lost += other.notices_lost;
+    }
+}
+
 /// The remaining room of the pools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pools {

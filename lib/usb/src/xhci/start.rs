@@ -2,6 +2,7 @@
 
 use super::access::{Dma, GONE, Mmio};
 use super::controller::Controller;
+use super::lane::Lanes;
 use super::limits::{PAGE, Window};
 use super::report::{Death, Notice};
 use crate::register::{capability, command, command_ring, extended, operational, port, status};
@@ -76,11 +77,13 @@ mod legacy {
     pub const EVENTS: u32 = 7 << 29;
 }
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Starts, or starts again after a death. Every transfer that was under way is reported as
     /// [`Outcome::Died`](super::Outcome::Died).
     pub fn start(&mut self, now: Nanos) {
         let located = self.hw.locate();
+        let regions = self.hw.regions;
+        self.each_lane(|lane| lane.locate(regions));
         match self.read_capabilities().and_then(|c| located.then_some(c).ok_or(Death::Nonsense)) {
             Ok(capabilities) => {
                 self.capabilities = capabilities;
@@ -130,7 +133,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     }
 
     /// The offsets of the extended capabilities with this id.
-    fn extended(&mut self, id: u8) -> impl Iterator<Item = (u64, u32)> + use<'_, M, D> {
+    fn extended(&mut self, id: u8) -> impl Iterator<Item = (u64, u32)> + use<'_, M, D, L> {
         let mut at = self.capabilities.extended;
         let steps = (0..LIST_MAX).map_while(move |_| {
             let here = at;
@@ -246,10 +249,12 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         self.commands.clear(&mut self.hw);
         let ring = self.hw.address(self.commands.start()) | u64::from(command_ring::CYCLE);
         self.hw.set_operational_64(operational::COMMAND_RING, ring);
-        let usable = usize::from(self.capabilities.interrupters);
-        for ring in self.events.iter_mut().take(usable) {
-            ring.install(&mut self.hw);
-        }
+        let usable = self.capabilities.interrupters;
+        self.each_lane(|lane| {
+            if lane.number < usable {
+                lane.install();
+            }
+        });
         let order = command::RUN | command::INTERRUPTS | command::SYSTEM_ERRORS;
         self.hw.set_operational(operational::COMMAND, order);
         Ok(())
@@ -272,6 +277,8 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// It runs: everything that is plugged in is found by looking, not by events.
     fn running(&mut self, now: Nanos) {
         self.state = State::Running;
+        let usable = self.capabilities.interrupters;
+        self.each_lane(|lane| lane.runs = lane.number < usable);
         self.find_protocols();
         for number in 1..=self.port_count() {
             if self.capabilities.port_power {
@@ -311,6 +318,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         if !matches!(self.state, State::Running | State::Starting(..)) {
             return;
         }
+        self.each_lane(|lane| lane.runs = false);
         if death == Death::Removed {
             return self.dead(death, now);
         }
@@ -332,6 +340,7 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
 
     fn dead(&mut self, death: Death, now: Nanos) {
         self.state = State::Dead(death);
+        self.each_lane(|lane| lane.runs = false);
         self.forget_everything(now);
         self.notices.clear();
         self.notice(Notice::Died(death));

@@ -3,11 +3,13 @@
 use super::access::{Buffer, Dma, Mmio};
 use super::build::{Build, When, blocks, total};
 use super::controller::Controller;
+use super::lane::{Lane, Lanes};
 use super::limits::Window;
-use super::pipe::{Owner, Phase, Queued, Wish};
+use super::pipe::{Owner, Phase, Pipe, Queued, Wish};
 use super::report::{DeviceId, Outcome, Refused, TransferId};
 use crate::context::EndpointKind;
 use crate::setup::{Setup, request};
+use crate::trb::context_index;
 
 /// A bulk, interrupt or isochronous transfer.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +20,6 @@ pub struct Request<'a> {
     /// Where the data is or goes; none at all is a packet without bytes. The memory is the
     /// controller's until the transfer is reported.
     pub buffers: &'a [Buffer],
-    /// The interrupter that reports it.
-    pub interrupter: u16,
     /// No interrupt for it; it is found when another one causes one.
     pub quiet: bool,
     /// More follow at once: the doorbell waits for them.
@@ -38,7 +38,6 @@ impl<'a> Request<'a> {
             device,
             endpoint,
             buffers,
-            interrupter: 0,
             quiet: false,
             more: false,
             when: When::Soon,
@@ -47,17 +46,20 @@ impl<'a> Request<'a> {
     }
 }
 
-impl<M: Mmio, D: Dma> Controller<M, D> {
+impl<M: Mmio, D: Dma> Lane<M, D> {
     /// Queues a transfer and returns its number.
     ///
     /// # Errors
     /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
     pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
-        let device = self.usable(request.device, request.interrupter, request.buffers)?;
-        let index = crate::trb::context_index(request.endpoint);
-        let number = self.pipe_of(device, index).filter(|_| index > 1);
-        let number = number.ok_or(Refused::NoEndpoint)?;
-        let pipe = &self.pipes[usize::from(number)];
+        if !self.runs {
+            return Err(Refused::NotRunning);
+        }
+        let index = context_index(request.endpoint);
+        let number = self.of(request.device, index).filter(|_| index > 1);
+        self.usable(request.buffers)?;
+        let number = number.ok_or_else(|| self.absent(request.device))?;
+        let pipe = &self.pipes[number];
         match pipe.wish {
             Wish::Rest(why) => return Err(Refused::Unscheduled(why)),
             Wish::Remove => return Err(Refused::NoEndpoint),
@@ -70,55 +72,37 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
             return Err(Refused::Length);
         }
         let room = self.room(number, blocks(request.buffers, &pipe.ring));
-        if room.is_err() && self.pipes[usize::from(number)].silent {
+        if room.is_err() && self.pipes[number].silent {
             // Those before it are not followed by another.
             self.ring(number);
         }
         room?;
-        let Request { buffers, interrupter, quiet, when, .. } = *request;
-        let build = Build { buffers, interrupter, quiet, when };
-        let pipe = &mut self.pipes[usize::from(number)];
-        let ends = pipe.write_data(&mut self.hw, &build);
-        let id = self.queue(number, ends, length, (interrupter, request.cookie));
-        self.pipes[usize::from(number)].silent = request.more;
+        let Request { buffers, quiet, when, .. } = *request;
+        let build = Build { buffers, interrupter: self.number, quiet, when };
+        let ends = self.pipes[number].write_data(&mut self.hw, &build);
+        let id = self.queue(number, ends, length, request.cookie);
+        self.pipes[number].silent = request.more;
         if !request.more {
             self.ring(number);
         }
         Ok(id)
     }
 
-    /// Queues a request to a device's control endpoint. `data` has the length that the setup says.
-    ///
-    /// # Errors
-    /// Why not; nothing is queued then.
-    pub fn control(
+    /// Queues a request of a client to a control endpoint.
+    pub(super) fn control(
         &mut self,
         device: DeviceId,
         setup: Setup,
-        data: Buffer,
-        interrupter: u16,
+        buffers: &[Buffer],
         cookie: u64,
     ) -> Result<TransferId, Refused> {
-        let buffers = [data];
-        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
-        let index = self.usable(device, interrupter, buffers)?;
-        if u32::from(setup.length) != data.length {
-            return Err(Refused::Length);
-        }
-        if (setup.kind, setup.request) == (0, request::SET_ADDRESS) {
-            // Addresses are the controller's.
-            return Err(Refused::Nonsense);
-        }
-        if !self.devices[usize::from(index)].announced {
-            return Err(Refused::Busy);
-        }
-        let number = u16::from(index);
-        let pipe = &self.pipes[usize::from(number)];
-        self.room(number, blocks(buffers, &pipe.ring) + 2)?;
-        let build = Build { buffers, interrupter, quiet: false, when: When::Soon };
-        let pipe = &mut self.pipes[usize::from(number)];
-        let ends = pipe.write_control(&mut self.hw, setup, &build);
-        let id = self.queue(number, ends, data.length, (interrupter, cookie));
+        let number = self.of(device, 1).ok_or(Refused::NoDevice)?;
+        let pipe = &mut self.pipes[number];
+        let blocks = blocks(buffers, &pipe.ring) + 2;
+        self.room(number, blocks)?;
+        let build = Build { buffers, interrupter: self.number, quiet: false, when: When::Soon };
+        let ends = self.pipes[number].write_control(&mut self.hw, setup, &build);
+        let id = self.queue(number, ends, setup.length.into(), cookie);
         self.ring(number);
         Ok(id)
     }
@@ -129,10 +113,11 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// # Errors
     /// There is no such transfer (any more).
     pub fn cancel(&mut self, device: DeviceId, transfer: TransferId) -> Result<(), Refused> {
-        let index = self.device(device)?;
-        let pipes = self.devices[usize::from(index)].pipes;
-        for number in pipes.into_iter().flatten() {
-            let pipe = &mut self.pipes[usize::from(number)];
+        for number in 0..self.pipes.len() {
+            let pipe = &mut self.pipes[number];
+            if pipe.owner.is_none() || pipe.device != device || pipe.leaves {
+                continue;
+            }
             let mine =
                 |queued: &&mut Queued| queued.id == transfer && queued.owner == Owner::Client;
             if let Some(queued) = pipe.queue.iter_mut().find(mine) {
@@ -149,15 +134,14 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
     /// # Errors
     /// There is no such device or endpoint.
     pub fn cancel_all(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
-        let index = self.device(device)?;
-        let number = self.pipe_of(index, crate::trb::context_index(endpoint));
-        self.cancel_pipe(number.ok_or(Refused::NoEndpoint)?, Outcome::Cancelled);
+        let number = self.of(device, context_index(endpoint)).ok_or(Refused::NoEndpoint)?;
+        self.cancel_pipe(number, Outcome::Cancelled);
         Ok(())
     }
 
     /// All of a client's transfers on an endpoint will end like this.
-    pub(super) fn cancel_pipe(&mut self, number: u16, outcome: Outcome) {
-        let queue = &mut self.pipes[usize::from(number)].queue;
+    pub(super) fn cancel_pipe(&mut self, number: usize, outcome: Outcome) {
+        let queue = &mut self.pipes[number].queue;
         let clients = queue.iter_mut().filter(|queued| queued.owner == Owner::Client);
         let count = clients.map(|queued| queued.cancelled.get_or_insert(outcome)).count();
         if count > 0 {
@@ -165,11 +149,10 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
     }
 
-    /// The driver's own request; is there room for it?
-    pub(super) fn submit_request(&mut self, index: u8, setup: Setup) -> bool {
-        let number = u16::from(index);
-        let pipe = &self.pipes[usize::from(number)];
-        let place = self.layout.devices[usize::from(index)].buffer;
+    /// The driver's own request, with its data at `place`; is there room for it?
+    pub(super) fn submit_request(&mut self, index: u8, setup: Setup, place: u64) -> bool {
+        let Some(number) = self.find((index, 1)) else { return false };
+        let pipe = &self.pipes[number];
         let data = Buffer { address: self.hw.address(place), length: setup.length.into() };
         let buffers = [data];
         let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
@@ -181,88 +164,151 @@ impl<M: Mmio, D: Dma> Controller<M, D> {
         }
         // Of an answer that is too short, the rest is zeros and not what was there before.
         self.hw.zero(place, u64::from(setup.length) & !3);
-        let build = Build { buffers, interrupter: 0, quiet: false, when: When::Soon };
-        let pipe = &mut self.pipes[usize::from(number)];
-        let ends = pipe.write_control(&mut self.hw, setup, &build);
+        let build = Build { buffers, interrupter: self.number, quiet: false, when: When::Soon };
+        let ends = self.pipes[number].write_control(&mut self.hw, setup, &build);
         let id = self.next_transfer();
         let queued = queued(id, ends, data.length);
-        self.pipes[usize::from(number)].queue.push_back(Queued { owner: Owner::Driver, ..queued });
+        self.pipes[number].queue.push_back(Queued { owner: Owner::Driver, ..queued });
         self.ring(number);
         true
     }
 
-    /// A device, an interrupter and memory that may be used.
-    fn usable(
-        &self,
-        device: DeviceId,
-        interrupter: u16,
-        buffers: &[Buffer],
-    ) -> Result<u8, Refused> {
-        if self.state != super::State::Running {
-            return Err(Refused::NotRunning);
-        }
-        let index = self.device(device)?;
-        if usize::from(interrupter) >= self.interrupters() {
-            return Err(Refused::NoInterrupter);
-        }
+    /// Why there is no such endpoint.
+    fn absent(&self, device: DeviceId) -> Refused {
+        let is_its = |pipe: &Pipe| pipe.owner.is_some() && pipe.device == device && !pipe.leaves;
+        if self.pipes.iter().any(is_its) { Refused::NoEndpoint } else { Refused::NoDevice }
+    }
+
+    /// Memory that may be used.
+    fn usable(&self, buffers: &[Buffer]) -> Result<(), Refused> {
         let granted = |buffer: &Buffer| {
             let range = Window { base: buffer.address, length: buffer.length.into() };
             buffer.length == 0 || self.windows.iter().any(|window| window.contains(range))
         };
-        if buffers.iter().all(granted) { Ok(index) } else { Err(Refused::Outside) }
+        if buffers.iter().all(granted) { Ok(()) } else { Err(Refused::Outside) }
     }
 
     /// Is there room for one more transfer of so many blocks?
-    fn room(&self, number: u16, blocks: usize) -> Result<(), Refused> {
-        let pipe = &self.pipes[usize::from(number)];
+    fn room(&self, number: usize, blocks: usize) -> Result<(), Refused> {
+        let pipe = &self.pipes[number];
         if blocks > usize::from(pipe.ring.most()) {
             return Err(Refused::Length);
         }
         // Two places are left for the driver's own requests.
         let full = pipe.queue.len() + 2 >= pipe.queue.capacity()
-            || self.outstanding >= usize::from(self.limits.transfers)
+            || self.outstanding >= self.most
             || blocks > usize::from(pipe.ring.free());
         if full { Err(Refused::Busy) } else { Ok(()) }
     }
 
-    fn queue(
-        &mut self,
-        number: u16,
-        ends: (u16, u16),
-        length: u32,
-        (interrupter, cookie): (u16, u64),
-    ) -> TransferId {
+    fn queue(&mut self, number: usize, ends: (u16, u16), length: u32, cookie: u64) -> TransferId {
         let id = self.next_transfer();
-        let queued = Queued { interrupter, cookie, ..queued(id, ends, length) };
-        self.pipes[usize::from(number)].queue.push_back(queued);
+        self.pipes[number].queue.push_back(Queued { cookie, ..queued(id, ends, length) });
         self.outstanding += 1;
         id
     }
 
     /// Rings an endpoint's doorbell, unless it is being recovered: then that ends with it.
-    fn ring(&mut self, number: u16) {
-        let pipe = &mut self.pipes[usize::from(number)];
+    fn ring(&mut self, number: usize) {
+        let pipe = &mut self.pipes[number];
         pipe.silent = false;
-        if let (Some((device, index)), Phase::Running) = (pipe.owner, pipe.phase) {
-            self.hw.ring_doorbell(self.devices[usize::from(device)].slot, index);
+        if let (Some((_, index)), Phase::Running) = (pipe.owner, pipe.phase) {
+            self.hw.ring_doorbell(pipe.slot, index);
         }
     }
 
     /// An endpoint has to stand still for a change of its ring.
-    fn stop(&mut self, number: u16) {
-        let pipe = &mut self.pipes[usize::from(number)];
+    fn stop(&mut self, number: usize) {
+        let pipe = &mut self.pipes[number];
         if pipe.phase == Phase::Running {
             pipe.enter(Phase::Stop);
             self.attention = true;
         }
     }
+}
+
+impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
+    /// Queues a transfer in the lane of its device and returns its number.
+    ///
+    /// # Errors
+    /// Why not; nothing is queued then. After [`Refused::Busy`] it may work later.
+    pub fn submit(&mut self, request: &Request<'_>) -> Result<TransferId, Refused> {
+        if self.state != super::State::Running {
+            return Err(Refused::NotRunning);
+        }
+        let index = self.device(request.device)?;
+        let lane = self.devices[usize::from(index)].lane;
+        self.on(lane, |lane| lane.submit(request))
+    }
+
+    /// Queues a request to a device's control endpoint. `data` has the length that the setup says.
+    ///
+    /// # Errors
+    /// Why not; nothing is queued then.
+    pub fn control(
+        &mut self,
+        device: DeviceId,
+        setup: Setup,
+        data: Buffer,
+        cookie: u64,
+    ) -> Result<TransferId, Refused> {
+        let buffers = [data];
+        let buffers = if setup.length == 0 { &buffers[..0] } else { &buffers[..] };
+        if self.state != super::State::Running {
+            return Err(Refused::NotRunning);
+        }
+        let index = self.device(device)?;
+        self.own.usable(buffers)?;
+        if u32::from(setup.length) != data.length {
+            return Err(Refused::Length);
+        }
+        if (setup.kind, setup.request) == (0, request::SET_ADDRESS) {
+            // Addresses are the controller's.
+            return Err(Refused::Nonsense);
+        }
+        if !self.devices[usize::from(index)].announced {
+            return Err(Refused::Busy);
+        }
+        self.own.control(device, setup, buffers, cookie)
+    }
+
+    /// Takes a transfer back. It is reported as cancelled when the controller has let go of its
+    /// memory, or as finished if it was faster.
+    ///
+    /// # Errors
+    /// There is no such transfer (any more).
+    pub fn cancel(&mut self, device: DeviceId, transfer: TransferId) -> Result<(), Refused> {
+        let index = self.device(device)?;
+        let own = self.own.cancel(device, transfer);
+        let lane = self.devices[usize::from(index)].lane;
+        let done = match own {
+            Err(Refused::NoTransfer) if lane != 0 => {
+                self.on(lane, |lane| lane.cancel(device, transfer))
+            }
+            own => own,
+        };
+        self.look(lane);
+        done
+    }
+
+    /// Takes all transfers of an endpoint back.
+    ///
+    /// # Errors
+    /// There is no such device or endpoint.
+    pub fn cancel_all(&mut self, device: DeviceId, endpoint: u8) -> Result<(), Refused> {
+        let index = self.device(device)?;
+        let lane = self.lane_of(index, context_index(endpoint));
+        let done = self.on(lane, |lane| lane.cancel_all(device, endpoint));
+        self.look(lane);
+        done
+    }
 
     /// Kind of an endpoint, if the device has it.
     #[must_use]
-    pub fn endpoint_kind(&self, device: DeviceId, endpoint: u8) -> Option<EndpointKind> {
+    pub fn endpoint_kind(&mut self, device: DeviceId, endpoint: u8) -> Option<EndpointKind> {
         let index = self.device(device).ok()?;
-        let number = self.pipe_of(index, crate::trb::context_index(endpoint))?;
-        Some(self.pipes[usize::from(number)].kind)
+        let lane = self.lane_of(index, context_index(endpoint));
+        self.on(lane, |lane| lane.endpoint_kind(device, endpoint))
     }
 }
 
@@ -271,7 +317,6 @@ const fn queued(id: TransferId, (first, last): (u16, u16), length: u32) -> Queue
         id,
         cookie: 0,
         owner: Owner::Client,
-        interrupter: 0,
         first,
         last,
         length,

@@ -62,6 +62,9 @@ impl Seen {
     }
 }
 
+/// Lanes that devices are given to.
+const LANES: u16 = 4;
+
 /// What is at a port, and until when.
 struct Port {
     connector: u8,
@@ -272,6 +275,7 @@ impl Campaign {
             (class, endpoints.map(EndpointPlan::new).collect())
         };
         let place = self.shells.iter().position(Option::is_none)?;
+        self.machine.driver.assign(device, place as u16 % LANES).ok()?;
         self.machine.driver.configure(device, set.header().value, &plans).ok()?;
         let shell = Shell::new(device, speed, place * SLOTS * SLOT, bytes, class);
         self.shells[place] = Some(shell);
@@ -279,7 +283,7 @@ impl Campaign {
     }
 
     /// Nothing is left of anybody but the sensor, which noticed nothing.
-    fn end(self, empty: diapason_usb::xhci::Pools) -> Seen {
+    fn end(mut self, empty: diapason_usb::xhci::Pools) -> Seen {
         assert_eq!(self.shells.iter().flatten().count(), 1, "somebody is left");
         let pools = self.machine.driver.pools();
         assert_eq!((pools.devices, pools.pipes), (empty.devices, empty.pipes));

@@ -205,7 +205,7 @@ impl Shell {
         let buffer = machine.buffer(at, length as u32);
         let cookie = slot as u64;
         let queued = match setup {
-            Some(setup) => machine.driver.control(self.device, setup, buffer, 0, cookie),
+            Some(setup) => machine.driver.control(self.device, setup, buffer, cookie),
             None => {
                 let buffers = [buffer];
                 let plain = xhci::Request::new(self.device, endpoint, &buffers);

@@ -90,9 +90,15 @@ impl Bench {
 
     /// Plugs a high-speed device into port 1 and configures it with these endpoints.
     pub fn device(&mut self, endpoints: &[u8]) -> DeviceId {
+        self.device_in(0, endpoints)
+    }
+
+    /// Plugs it in, and gives it to a lane.
+    pub fn device_in(&mut self, lane: u16, endpoints: &[u8]) -> DeviceId {
         self.fake.0.borrow_mut().plug(1, 3);
         self.run(200);
         let device = self.found();
+        self.driver.assign(device, lane).unwrap();
         let plans = plans(endpoints);
         self.driver.configure(device, 1, &plans).unwrap();
         self.run(10);

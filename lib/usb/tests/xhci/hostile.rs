@@ -64,6 +64,7 @@ fn client(random: &mut Random, bench: &mut Bench, client: &mut Client) {
         match notice {
             Notice::Found { device, .. } => {
                 let plans = crate::bench::plans(&[0x81, 2, 0x83, 0x84]);
+                let _ = bench.driver.assign(device, random.index(4) as u16);
                 let _ = bench.driver.configure(device, 1, &plans);
                 client.devices.push(device);
             }
@@ -87,10 +88,7 @@ fn client(random: &mut Random, bench: &mut Bench, client: &mut Client) {
         let count = random.index(3);
         let endpoint = random.pick(&[0x81, 2, 0x83, 0x84]);
         let memory = &memory[..count];
-        let request = Request {
-            interrupter: random.index(4) as u16,
-            ..Request::new(*device, endpoint, memory)
-        };
+        let request = Request::new(*device, endpoint, memory);
         if let Ok(transfer) = bench.driver.submit(&request) {
             client.submitted += 1;
             client.queued.insert(transfer.0);

@@ -117,10 +117,10 @@ fn a_request_the_device_does_not_know_stalls_and_the_next_works() {
     let known = diapason_usb::Setup::get_descriptor(1, 0, 0, 40);
     for _ in 0..3 {
         let memory = machine.buffer(0, 5);
-        let transfer = machine.driver.control(device, unknown, memory, 1, 0).unwrap();
+        let transfer = machine.driver.control(device, unknown, memory, 0).unwrap();
         assert_eq!(wait(&mut machine, transfer), (Outcome::Stalled, 0));
         let memory = machine.buffer(0, 40);
-        let transfer = machine.driver.control(device, known, memory, 1, 0).unwrap();
+        let transfer = machine.driver.control(device, known, memory, 0).unwrap();
         assert_eq!(wait(&mut machine, transfer), (Outcome::Short, 18));
     }
 }

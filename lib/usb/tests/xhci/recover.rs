@@ -304,7 +304,7 @@ fn a_stalled_request_leaves_the_control_endpoint_usable() {
     let setup = diapason_usb::Setup::set_interface(3, 1);
     bench.fake.0.borrow_mut().answers = vec![Completion::Stall];
     for cookie in 0..2 {
-        bench.driver.control(device, setup, buffer(0, 0), 0, cookie).unwrap();
+        bench.driver.control(device, setup, buffer(0, 0), cookie).unwrap();
         bench.run(1);
     }
     assert_eq!(outcomes(&mut bench), [(0, Outcome::Stalled), (1, Outcome::Done)]);

@@ -30,7 +30,7 @@ fn packets_of_the_sensor_arrive_in_order_and_accesses_are_counted() {
     // SET_CONTROL_LINE_STATE: the sensor starts when somebody listens.
     let listen = Setup { kind: 0x21, request: 0x22, value: 1, index: 0, length: 0 };
     let nothing = machine.buffer(0, 0);
-    machine.driver.control(device, listen, nothing, 0, 0).unwrap();
+    machine.driver.control(device, listen, nothing, 0).unwrap();
     machine.run(Nanos::from_millis(1));
     assert_eq!(machine.finished.pop().unwrap().outcome, Outcome::Done);
     let before = (machine.accesses(), machine.now());

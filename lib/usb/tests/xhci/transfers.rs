@@ -13,11 +13,11 @@ const OUT: u8 = 4;
 const ISOCH: u8 = 9;
 
 #[test]
-fn a_transfer_is_reported_to_the_interrupter_it_names() {
+fn a_transfer_is_reported_by_the_interrupter_of_its_lane() {
     let mut bench = Bench::running(Limits::default());
-    let device = bench.device(&[0x81, 2]);
+    let device = bench.device_in(2, &[0x81, 2]);
     let memory = [buffer(0, 1000)];
-    let request = Request { interrupter: 2, cookie: 77, ..Request::new(device, 2, &memory) };
+    let request = Request { cookie: 77, ..Request::new(device, 2, &memory) };
     let transfer = bench.driver.submit(&request).unwrap();
     {
         let mut fake = bench.fake.0.borrow_mut();
@@ -194,16 +194,16 @@ fn a_request_is_answered_through_the_control_endpoint() {
     let device = bench.device(&[]);
     bench.fake.0.borrow_mut().descriptors.insert(3, vec![4, 3, 9, 4]);
     let setup = Setup::get_descriptor(3, 0, 0, 64);
-    assert_eq!(bench.driver.control(device, setup, buffer(0, 63), 1, 5), Err(Refused::Length));
-    bench.driver.control(device, setup, buffer(0, 64), 1, 5).unwrap();
+    assert_eq!(bench.driver.control(device, setup, buffer(0, 63), 5), Err(Refused::Length));
+    bench.driver.control(device, setup, buffer(0, 64), 5).unwrap();
     bench.run(1);
     let finished = bench.finished.pop().unwrap();
     assert_eq!((finished.outcome, finished.actual, finished.cookie), (Outcome::Short, 4, 5));
     assert_eq!(bench.fake.0.borrow().word(BASE + CLIENT), 0x0409_0304);
     let address = Setup { kind: 0, request: 5, value: 9, index: 0, length: 0 };
-    assert_eq!(bench.driver.control(device, address, buffer(0, 0), 1, 5), Err(Refused::Nonsense));
+    assert_eq!(bench.driver.control(device, address, buffer(0, 0), 5), Err(Refused::Nonsense));
     // Without data: the status stage goes to the host.
-    bench.driver.control(device, Setup::set_interface(0, 0), buffer(0, 0), 0, 6).unwrap();
+    bench.driver.control(device, Setup::set_interface(0, 0), buffer(0, 0), 6).unwrap();
     bench.run(1);
     assert_eq!(bench.finished.pop().unwrap().outcome, Outcome::Done);
 }
@@ -227,8 +227,8 @@ fn memory_nobody_granted_reaches_no_ring() {
     let request = |endpoint| Request::new(device, endpoint, &[]);
     assert_eq!(bench.driver.submit(&request(0x81)), Err(Refused::NoEndpoint));
     assert_eq!(bench.driver.submit(&request(0)), Err(Refused::NoEndpoint));
-    let beyond = Request { interrupter: 4, ..request(2) };
-    assert_eq!(bench.driver.submit(&beyond), Err(Refused::NoInterrupter));
+    assert_eq!(bench.driver.assign(device, 4), Err(Refused::NoInterrupter));
+    assert_eq!(bench.driver.assign(device, 1), Err(Refused::Busy));
 }
 
 #[test]

@@ -5,29 +5,28 @@ mod transfer;
 
 pub use place::Place;
 
+use crate::branch::{Outside, Post};
 use crate::change::Changes;
-use crate::platform::{Platform, log};
-use crate::policy::{self, REOPEN};
+use crate::platform::Platform;
+use crate::policy::REOPEN;
 use crate::server::{Driver, Turn};
-use crate::services::{Found, Service};
-use crate::slots::{Pool, Slots};
+use crate::services::{Papers, Service};
+use crate::slots::Slots;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
-use diapason_usb::Speed;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed};
 use diapason_usb::trb::{context_index, endpoint_address};
-use diapason_usb::xhci::{DeviceId, EndpointPlan, Finished};
+use diapason_usb::xhci::{DeviceId, Finished};
 use transfer::{Memory, fault, head_of, is_isochronous};
 
 /// A device and the service it belongs to.
-pub struct Served {
+pub struct Served<P: Platform> {
     pub device: DeviceId,
-    /// Number of its service.
+    /// Number of its service in its branch.
     pub service: usize,
-    pub place: Place,
-    speed: Speed,
-    slots: Slots,
+    papers: Papers,
+    slots: Slots<P>,
     /// Transfers with shared memory that are pending.
     sharing: u32,
     stage: Stage,
@@ -50,45 +49,25 @@ enum Stage {
     Gone,
 }
 
-impl Served {
-    /// A device of this service, being configured; `None` if it cannot be.
-    pub fn adopt<P: Platform>(
-        (device, speed, place): (DeviceId, Speed, Place),
-        (number, service): (usize, &dyn Service<P>),
-        found: &Found<'_>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
-    ) -> Option<Served> {
-        let name = service.name();
-        let Some(slots) = pool.carve(service.memory()) else {
-            log!(P, "{name}: no memory for its transfers");
-            return None;
-        };
-        let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
-        let endpoints = settings.flat_map(|interface| interface.endpoints());
-        let plans: Vec<EndpointPlan> = endpoints.map(|endpoint| service.plan(endpoint)).collect();
-        if let Err(refused) = driver.configure(device, found.set.header().value, &plans) {
-            log!(P, "{name}: not configured: {refused:?}");
-            pool.give_back(slots);
-            return None;
-        }
+impl<P: Platform> Served<P> {
+    /// A device of this service, being configured.
+    pub fn new(device: DeviceId, service: usize, papers: Papers, slots: Slots<P>) -> Served<P> {
         let bytes = vec![0; slots.largest()];
-        Some(Served {
+        Served {
             device,
-            service: number,
-            place,
-            speed,
+            service,
+            papers,
             slots,
             sharing: 0,
             stage: Stage::Configuring,
             changes: Changes::default(),
             halted: 0,
             bytes,
-        })
+        }
     }
 
     /// It is gone; only its transfers are still to come back.
-    pub fn leave<P: Platform>(&mut self, service: &mut dyn Service<P>, now: Nanos) {
+    pub fn leave(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if self.stage != Stage::Gone {
             self.stage = Stage::Gone;
             service.end(now);
@@ -111,13 +90,8 @@ impl Served {
     }
 
     /// Its memory, at its end.
-    pub fn into_slots(self) -> Slots {
+    pub fn into_slots(self) -> Slots<P> {
         self.slots
-    }
-
-    /// How fast it is.
-    pub fn speed(&self) -> Speed {
-        self.speed
     }
 
     /// When it wants to be asked anew.
@@ -126,15 +100,10 @@ impl Served {
     }
 
     /// The driver did what was asked for: the configuration, or a change of endpoints.
-    pub fn settled<P: Platform>(
-        &mut self,
-        service: &mut dyn Service<P>,
-        driver: &Driver<P>,
-        now: Nanos,
-    ) {
+    pub fn settled(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if self.stage == Stage::Configuring {
             service.welcome();
-            return self.begin(service, driver, now);
+            return self.begin(service, now);
         }
         match self.changes.settled() {
             None => service.settled(),
@@ -145,55 +114,55 @@ impl Served {
         }
     }
 
-    /// The device did not do a change; false if that was its configuration.
-    pub fn refused<P: Platform>(&mut self, service: &mut dyn Service<P>, now: Nanos) -> bool {
+    /// The device, or the driver, did not do a change; false if that was its configuration.
+    pub fn refused(&mut self, service: &mut dyn Service<P>, fault: Fault, now: Nanos) -> bool {
         if self.stage == Stage::Configuring {
             return false;
         }
         if let Some(change) = self.changes.refused() {
-            let result = Err(Fault::Stall);
+            let result = Err(fault);
             service.complete(Completion { endpoint: change.endpoint(), result }, now);
         }
         true
     }
 
-    fn begin<P: Platform>(&mut self, service: &mut dyn Service<P>, driver: &Driver<P>, now: Nanos) {
-        let mut bytes = [0; policy::CONFIGURATION];
-        let found = Found::read::<P>(driver, self.device, (self.speed, self.place), &mut bytes);
-        let begun = found.is_some_and(|found| service.begin(&found, now));
+    /// A request to its control endpoint was not queued.
+    pub fn unasked(&mut self, service: &mut dyn Service<P>, slot: usize, now: Nanos) {
+        self.slots.give_back(slot);
+        if self.stage == Stage::Working {
+            service.complete(Completion { endpoint: 0, result: Err(Fault::Gone) }, now);
+        }
+    }
+
+    fn begin(&mut self, service: &mut dyn Service<P>, now: Nanos) {
+        let begun = self.papers.found().is_some_and(|found| service.begin(&found, now));
         self.stage = if begun { Stage::Working } else { Stage::Resting(now + REOPEN) };
     }
 
     /// It rested long enough.
-    pub fn revive<P: Platform>(
-        &mut self,
-        service: &mut dyn Service<P>,
-        driver: &Driver<P>,
-        now: Nanos,
-    ) {
+    pub fn revive(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if let Stage::Resting(until) = self.stage
             && now >= until
             && self.is_still()
         {
-            self.begin(service, driver, now);
+            self.begin(service, now);
         }
     }
 
     /// A transfer of its device ended.
-    pub fn finish<P: Platform>(
+    pub fn finish(
         &mut self,
         service: &mut dyn Service<P>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
+        outside: &mut Outside<'_, P>,
         done: &Finished,
         now: Nanos,
     ) {
         let endpoint = done.endpoint;
         let fault = fault(done.outcome);
-        let halts = endpoint != 0 && !is_isochronous::<P>(driver, self.device, endpoint);
+        let halts = endpoint != 0 && !is_isochronous(outside, self.device, endpoint);
         if halts && matches!(fault, Some(Fault::Stall | Fault::Damaged)) {
             // The class wants to start from nothing; the driver recovers the endpoint by itself.
-            let _ = driver.cancel_all(self.device, endpoint);
+            let _ = outside.lane.cancel_all(self.device, endpoint);
             self.halted |= 1 << context_index(endpoint);
         }
         let result = match fault {
@@ -205,7 +174,7 @@ impl Served {
                 self.slots.give_back(slot);
                 if self.stage == Stage::Working {
                     let result = match result {
-                        Ok(count) => Ok(self.slots.copy(pool, slot, count, &mut self.bytes)),
+                        Ok(count) => Ok(self.slots.copy(slot, count, &mut self.bytes)),
                         Err(fault) => Err(fault),
                     };
                     service.complete(Completion { endpoint, result }, now);
@@ -222,47 +191,50 @@ impl Served {
             }
         }
         if self.stage == Stage::Working {
-            self.note(service, driver, now);
+            self.note(service, outside, now);
+        }
+    }
+
+    /// Lets a service of hubs make its requests to the driver.
+    pub fn steer(&self, service: &mut dyn Service<P>, driver: &mut Driver<P>, turn: &mut Turn) {
+        if self.stage == Stage::Working {
+            service.steer(driver, self.device, turn);
         }
     }
 
     /// Do what its class wants.
-    pub fn drive<P: Platform>(
+    pub fn drive(
         &mut self,
         service: &mut dyn Service<P>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
-        turn: &mut Turn,
+        outside: &mut Outside<'_, P>,
         now: Nanos,
     ) {
         if self.stage != Stage::Working {
             return;
         }
-        service.steer(driver, self.device, turn);
-        self.transfer(service, driver, pool, now);
-        let of = (self.device, self.speed, self.place);
-        if let Some((change, fault)) = self.changes.ask(service, driver, of) {
-            let (endpoint, result) = (change.endpoint(), Err(fault));
-            service.complete(Completion { endpoint, result }, now);
+        self.transfer(service, outside, now);
+        match self.changes.order(service, &self.papers) {
+            Some(Ok(order)) => outside.post(Post::Change(self.device, order)),
+            Some(Err((change, fault))) => {
+                let (endpoint, result) = (change.endpoint(), Err(fault));
+                service.complete(Completion { endpoint, result }, now);
+            }
+            None => {}
         }
-        self.note(service, driver, now);
+        self.note(service, outside, now);
     }
 
     /// If it failed as a whole: let go of everything and ask it anew, if it is still there then.
-    fn note<P: Platform>(
-        &mut self,
-        service: &mut dyn Service<P>,
-        driver: &mut Driver<P>,
-        now: Nanos,
-    ) {
+    fn note(&mut self, service: &mut dyn Service<P>, outside: &mut Outside<'_, P>, now: Nanos) {
         if !service.has_failed() {
             return;
         }
         service.end(now);
         self.changes.forget();
         self.stage = Stage::Resting(now + REOPEN);
-        for context in 1..32 {
-            let _ = driver.cancel_all(self.device, endpoint_address(context));
+        for context in 2..32 {
+            let _ = outside.lane.cancel_all(self.device, endpoint_address(context));
         }
+        outside.post(Post::Forget(self.device));
     }
 }

@@ -1,12 +1,10 @@
 //! From what a class wants to transfers of the driver.
 
 use super::Served;
+use crate::branch::{Outside, Post};
 use crate::change::Change;
 use crate::platform::{Platform, log};
-use crate::policy::MANAGING;
-use crate::server::Driver;
 use crate::services::Service;
-use crate::slots::Pool;
 use diapason_abi::Nanos;
 use diapason_usb::Setup;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
@@ -58,23 +56,22 @@ enum Step {
     Begun,
 }
 
-impl Served {
+impl<P: Platform> Served<P> {
     /// All transfers the class wants now. One is held until the next is known, so that a doorbell
     /// rings for a batch and not for each.
-    pub(super) fn transfer<P: Platform>(
+    pub(super) fn transfer(
         &mut self,
         service: &mut dyn Service<P>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
+        outside: &mut Outside<'_, P>,
         now: Nanos,
     ) {
         let mut held = None::<Todo>;
         loop {
-            let next = service.request(now).map(|request| self.prepare(request, driver, pool));
+            let next = service.request(now).map(|request| self.prepare(request, outside));
             if let Some(todo) = held.take() {
                 let more =
                     matches!(&next, Some(Step::Transfer(next)) if next.endpoint == todo.endpoint);
-                if !self.submit(service, driver, pool, &todo, more) {
+                if !self.submit(service, outside, &todo, more) {
                     refuse(service, &todo, now);
                 }
             }
@@ -90,33 +87,32 @@ impl Served {
     }
 
     /// Puts the bytes of a request into a place of their own, or does what it asks for.
-    fn prepare<P: Platform>(
-        &mut self,
-        request: Request<'_>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
-    ) -> Step {
+    fn prepare(&mut self, request: Request<'_>, outside: &mut Outside<'_, P>) -> Step {
         let (endpoint, length, data) = match request {
             Request::In { endpoint, length } => (endpoint, length, &[][..]),
             Request::Out { endpoint, data } => (endpoint, data.len(), data),
             Request::Shared { endpoint, place, length } => {
                 return Step::Transfer(Todo { endpoint, memory: Memory::Shared(place), length });
             }
-            Request::Control { setup, data } => return self.control(setup, data, driver, pool),
+            Request::Control { setup, data } => return self.control(setup, data, outside),
             Request::Alternate { interface, alternate } => {
                 self.changes.want(Change::Alternate { interface, alternate });
                 return Step::Begun;
             }
             Request::Recover { endpoint } => return self.recover(endpoint),
             Request::Cancel { endpoint } => {
-                let _ = driver.cancel_all(self.device, endpoint);
+                if endpoint == 0 {
+                    outside.post(Post::CancelControl(self.device));
+                } else {
+                    let _ = outside.lane.cancel_all(self.device, endpoint);
+                }
                 return Step::Begun;
             }
         };
         let Some(slot) = self.slots.take(length) else {
             return Step::Answered(endpoint, Err(Fault::Gone));
         };
-        self.slots.fill(pool, slot, data);
+        self.slots.fill(slot, data);
         Step::Transfer(Todo { endpoint, memory: Memory::Slot(slot), length })
     }
 
@@ -131,39 +127,27 @@ impl Served {
         Step::Begun
     }
 
-    fn control<P: Platform>(
-        &mut self,
-        setup: Setup,
-        data: &[u8],
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
-    ) -> Step {
+    fn control(&mut self, setup: Setup, data: &[u8], outside: &mut Outside<'_, P>) -> Step {
         let length = usize::from(setup.length);
         let Some(slot) = self.slots.take(length) else {
             return Step::Answered(0, Err(Fault::Gone));
         };
-        self.slots.fill(pool, slot, data);
-        let buffer = self.slots.buffer(pool, slot, length);
-        match driver.control(self.device, setup, buffer, MANAGING, slot as u64) {
-            Ok(_) => Step::Begun,
-            Err(_) => {
-                self.slots.give_back(slot);
-                Step::Answered(0, Err(Fault::Gone))
-            }
-        }
+        self.slots.fill(slot, data);
+        let buffer = self.slots.buffer(slot, length);
+        outside.post(Post::Control { device: self.device, setup, buffer, slot });
+        Step::Begun
     }
 
     /// Queues a transfer; if that is refused, its place is free again.
-    fn submit<P: Platform>(
+    fn submit(
         &mut self,
         service: &mut dyn Service<P>,
-        driver: &mut Driver<P>,
-        pool: &mut Pool<P>,
+        outside: &mut Outside<'_, P>,
         todo: &Todo,
         more: bool,
     ) -> bool {
         let buffer = match todo.memory {
-            Memory::Slot(slot) => Some(self.slots.buffer(pool, slot, todo.length)),
+            Memory::Slot(slot) => Some(self.slots.buffer(slot, todo.length)),
             Memory::Shared(place) => shared(service, place, todo.length),
         };
         let Some(buffer) = buffer else {
@@ -171,12 +155,11 @@ impl Served {
             return false;
         };
         let request = xhci::Request {
-            interrupter: service.interrupter(todo.endpoint),
             more,
             cookie: todo.memory.cookie(),
             ..xhci::Request::new(self.device, todo.endpoint, core::slice::from_ref(&buffer))
         };
-        let queued = driver.submit(&request);
+        let queued = outside.lane.submit(&request);
         match (todo.memory, queued.is_ok()) {
             (Memory::Shared(place), true) => {
                 self.sharing += 1;
@@ -237,12 +220,12 @@ pub(super) fn head_of<'a, P: Platform>(
 }
 
 pub(super) fn is_isochronous<P: Platform>(
-    driver: &Driver<P>,
+    outside: &Outside<'_, P>,
     device: DeviceId,
     endpoint: u8,
 ) -> bool {
     use diapason_usb::context::EndpointKind::{IsochIn, IsochOut};
-    matches!(driver.endpoint_kind(device, endpoint), Some(IsochIn | IsochOut))
+    matches!(outside.lane.endpoint_kind(device, endpoint), Some(IsochIn | IsochOut))
 }
 
 /// Returns the class's name for an outcome; `None` if it is not worth one.

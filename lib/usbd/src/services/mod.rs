@@ -23,6 +23,7 @@ use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use crate::told::Told;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
@@ -44,19 +45,36 @@ pub struct Found<'a> {
     pub port: u8,
 }
 
-impl<'a> Found<'a> {
-    /// Returns the driver's reading of a device, with its configuration in `bytes`.
+/// A device's descriptors, as the driver read them.
+pub struct Papers {
+    device: [u8; DEVICE_BYTES],
+    /// One of its configurations.
+    set: Vec<u8>,
+    pub speed: Speed,
+    pub place: Place,
+}
+
+const DEVICE_BYTES: usize = 18;
+
+impl Papers {
+    /// Returns the driver's reading of a device.
     pub fn read<P: Platform>(
         driver: &Driver<P>,
         device: DeviceId,
         (speed, place): (Speed, Place),
-        bytes: &'a mut [u8; policy::CONFIGURATION],
-    ) -> Option<Found<'a>> {
+    ) -> Option<Papers> {
         let about = driver.device_descriptor(device).ok()?;
-        let about = Device::parse(&about, speed).ok()?;
-        let length = driver.configuration(device, bytes).ok()?;
-        let set = Configuration::parse_once(bytes.get(..length)?, speed).ok()?;
-        Some(Found { about, set, tier: place.tier(), port: place.port })
+        let mut set = vec![0; policy::CONFIGURATION];
+        let length = driver.configuration(device, &mut set).ok()?;
+        set.truncate(length);
+        (set.len() == length).then_some(Papers { device: about, set, speed, place })
+    }
+
+    /// Returns what they say, if they make sense.
+    pub fn found(&self) -> Option<Found<'_>> {
+        let about = Device::parse(&self.device, self.speed).ok()?;
+        let set = Configuration::parse_once(&self.set, self.speed).ok()?;
+        Some(Found { about, set, tier: self.place.tier(), port: self.place.port })
     }
 }
 
@@ -206,8 +224,8 @@ pub trait Service<P: Platform>: Send {
 
     fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
 
-    /// Returns the interrupter that reports transfers of an endpoint.
-    fn interrupter(&self, endpoint: u8) -> u16;
+    /// Returns the interrupter that reports its transfers.
+    fn interrupter(&self) -> u16;
 
     fn welcome(&mut self);
 

@@ -47,7 +47,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         self.kind.chosen(endpoint)
     }
 
-    fn interrupter(&self, _: u8) -> u16 {
+    fn interrupter(&self) -> u16 {
         self.interrupter
     }
 

@@ -6,10 +6,10 @@ use diapason_devices::Device;
 use diapason_pipe::{Reader, Ring, Writer};
 use diapason_state::Plain;
 use diapason_usb::xhci::{Dma, Mmio};
-use diapason_usbd::platform::{Mailbox, Platform, Wakes};
+use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
 use diapason_xhc::{Config, Denied, Memory, Xhc};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -70,6 +70,8 @@ pub fn set_up(config: Config) -> Ground {
         lines: Vec::new(),
     };
     INSIDE.set(Some(inside));
+    CHAMBERS.set(0);
+    FORBIDDEN.set(None);
     Ground
 }
 
@@ -77,6 +79,7 @@ pub fn set_up(config: Config) -> Ground {
 pub struct Ground;
 
 /// Its controller's registers.
+#[derive(Clone)]
 pub struct Bar;
 
 impl Mmio for Bar {
@@ -133,6 +136,39 @@ impl Dma for Piece {
     }
 }
 
+/// A lock of a machine with one thread: entering it twice is a deadlock.
+pub struct Chamber<T> {
+    /// Its number among those of the machine, from 1: that of the branch in it.
+    number: u16,
+    value: RefCell<T>,
+}
+
+thread_local! {
+    static CHAMBERS: Cell<u16> = const { Cell::new(0) };
+    static FORBIDDEN: Cell<Option<u16>> = const { Cell::new(None) };
+}
+
+/// From now on nobody enters this branch, or everybody may enter every branch again.
+pub fn forbid(branch: Option<u16>) {
+    FORBIDDEN.set(branch);
+}
+
+impl<T> Guarded<T> for Chamber<T> {
+    fn new(value: T) -> Chamber<T> {
+        CHAMBERS.set(CHAMBERS.get() + 1);
+        Chamber { number: CHAMBERS.get(), value: RefCell::new(value) }
+    }
+
+    fn open(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        assert_ne!(FORBIDDEN.get(), Some(self.number), "a thread enters another's branch");
+        act(&mut self.value.try_borrow_mut().expect("no thread enters a room that it is in"))
+    }
+}
+
 /// A mailbox by its name.
 pub struct Letters(String);
 
@@ -176,6 +212,7 @@ impl Platform for Ground {
     type Registers = Bar;
     type Memory = Piece;
     type Mailbox = Letters;
+    type Guarded<T: Send + 'static> = Chamber<T>;
 
     fn registers(&self, _: &str) -> Result<Bar, Errno> {
         Ok(Bar)

@@ -3,7 +3,7 @@
 use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
-use diapason_usbd::{Cause, Server, Told, offered};
+use diapason_usbd::{Attended, Cause, Server, Told, offered};
 use diapason_xhc::Config;
 
 /// A server and its machine.
@@ -13,6 +13,11 @@ pub struct Machine {
     bells: Vec<&'static str>,
     /// Semaphores that were given since somebody looked.
     given: Vec<&'static str>,
+    /// A branch that nothing happens to: only its own thread and visits of the one that manages
+    /// may enter it.
+    steady: Option<u16>,
+    /// Visits that found something due in the steady branch.
+    pub visits: u32,
 }
 
 impl Machine {
@@ -27,33 +32,95 @@ impl Machine {
         let offers = offered(&ground, &told).expect("everything is there");
         let server = Server::open(&ground, offers, &told, Nanos::ZERO).expect("it starts");
         let bells = server.bells();
-        let mut machine = Machine { server, ground, bells, given: Vec::new() };
+        let mut machine =
+            Machine { server, ground, bells, given: Vec::new(), steady: None, visits: 0 };
         machine.run(Nanos::from_millis(20));
         machine
     }
 
-    fn attend(&mut self, cause: Cause) {
-        let fresh = self.server.attend(cause, ground::now());
-        let rung = self.bells.iter().enumerate().filter(|(bell, _)| fresh >> bell & 1 != 0);
+    /// From now on nothing happens to this branch but transfers and their interrupts.
+    pub fn is_steady(&mut self, branch: u16) {
+        (self.steady, self.visits) = (Some(branch), 0);
+    }
+
+    fn note(&mut self, attended: Attended) -> bool {
+        let rung = self.bells.iter().enumerate();
+        let rung = rung.filter(|(bell, _)| attended.fresh >> bell & 1 != 0);
         self.given.extend(rung.map(|(_, name)| *name));
+        attended.posts
+    }
+
+    /// A thread of a branch: the branch, and the server if the branch left something for it.
+    fn attend(&mut self, branch: u16, cause: Cause) {
+        ground::forbid(self.steady.filter(|steady| *steady != branch));
+        let branches = self.server.branches();
+        let attended = branches.enter(branch, |branch| branch.attend(cause, ground::now()));
+        let mut posts = self.note(attended);
+        assert!(!posts || self.steady != Some(branch), "a steady branch needs the server");
+        while posts {
+            self.server.attend(Cause::Posts(branch), ground::now());
+            posts = self.visit(branch);
+        }
+        ground::forbid(None);
+    }
+
+    /// The server itself enters no steady branch.
+    fn attend_server(&mut self, cause: Cause) {
+        ground::forbid(self.steady);
+        self.server.attend(cause, ground::now());
+        ground::forbid(None);
+    }
+
+    /// Visits a branch that may have something to do; true if it left something for the server.
+    fn visit(&mut self, branch: u16) -> bool {
+        let now = ground::now();
+        let (attended, due) = self.server.branches().enter(branch, |branch| {
+            let due = branch.is_due(now);
+            (if due { branch.attend(Cause::Time, now) } else { branch.outlook() }, due)
+        });
+        self.visits += u32::from(due && self.steady == Some(branch));
+        self.note(attended)
+    }
+
+    /// The thread that manages.
+    fn manage(&mut self, cause: Cause) {
+        self.attend_server(cause);
+        for branch in 1..=self.server.branches().count() {
+            while self.visit(branch) {
+                self.attend_server(Cause::Posts(branch));
+            }
+        }
+    }
+
+    fn next_wake(&mut self) -> Nanos {
+        let branches = self.server.branches();
+        let wake = |branch| branches.enter(branch, |branch| branch.outlook().wake);
+        (1..=branches.count()).map(wake).fold(self.server.next_wake(), Nanos::min)
     }
 
     /// A client has asked for something.
     pub fn ask(&mut self) {
-        self.attend(Cause::Asked);
+        for branch in 1..=self.server.branches().count() {
+            if self.steady != Some(branch) {
+                self.attend(branch, Cause::Asked);
+            }
+        }
     }
 
     /// Lets time pass: interrupts are attended to when they come, the rest when it is due.
     pub fn run(&mut self, time: Nanos) {
         let end = ground::now() + time;
         loop {
-            let next = ground::next_event().min(self.server.next_wake());
+            let next = ground::next_event().min(self.next_wake());
             let interrupts = ground::advance(next.min(end));
             for interrupter in interrupts {
-                self.attend(Cause::Interrupt(interrupter));
+                match interrupter {
+                    0 => self.manage(Cause::Interrupt(0)),
+                    branch => self.attend(branch, Cause::Interrupt(branch)),
+                }
             }
-            if self.server.next_wake() <= ground::now() {
-                self.attend(Cause::Time);
+            if self.next_wake() <= ground::now() {
+                self.manage(Cause::Time);
             }
             if next > end {
                 return;

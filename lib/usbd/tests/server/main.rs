@@ -1,5 +1,6 @@
 //! The server on the model of a controller, with models of devices and clients that misbehave.
 
+mod branches;
 mod clients;
 mod ground;
 mod hubs;

@@ -58,7 +58,7 @@ fn main(Arguments([interval, ..]): Arguments) {
 }
 
 fn serve(interval: Nanos) -> Result<(), Errno> {
-    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared(Dma::attach(RINGS)?));
+    let (bar, rings) = (Bar(Registers::map(DEVICE)?), Shared::new(Dma::attach(RINGS)?));
     let Ok(target) = Target::new(bar, rings, IDENTITY) else {
         log!("this controller has no debug capability (QEMU's has none): run `diapason sim`");
         return Err(Errno::Absent);

@@ -3,10 +3,14 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use diapason_rt::memory::{Dma, Registers};
 use diapason_usb::xhci;
 
-/// Access to the controller's registers.
+/// Access to the controller's registers. Each lane of a driver has one, and writes other registers.
+#[derive(Clone)]
 pub struct Bar(pub Registers);
 
 impl xhci::Mmio for Bar {
@@ -24,8 +28,18 @@ impl xhci::Mmio for Bar {
 }
 
 /// Memory that is shared with it. On the processors served here, loads happen in program order, and
-/// so do stores; the accesses of [`Dma`] keep the compiler from changing that.
-pub struct Shared(pub Dma);
+/// so do stores; the accesses of [`Dma`] keep the compiler from changing that. Each lane of a
+/// driver has one, and uses its own places of the memory.
+#[derive(Clone)]
+pub struct Shared(Arc<Dma>);
+
+impl Shared {
+    /// Takes memory that is attached. It stays so as long as a clone is there.
+    #[must_use]
+    pub fn new(memory: Dma) -> Shared {
+        Shared(Arc::new(memory))
+    }
+}
 
 impl xhci::Dma for Shared {
     fn base(&self) -> u64 {

@@ -6,10 +6,11 @@ use diapason_abi::MESSAGE_BYTES;
 use diapason_hardware::{Bar, Shared};
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
+use diapason_rt::locked::Locked;
 use diapason_rt::memory::{Dma, Registers};
-use diapason_rt::{Errno, Nanos, log, mailbox, pipe};
+use diapason_rt::{Errno, Nanos, log, mailbox, pipe, thread};
 use diapason_state::Plain;
-use diapason_usbd::platform::{Mailbox, Platform, Wakes};
+use diapason_usbd::platform::{Guarded, Mailbox, Platform, Wakes};
 
 /// Opens what the description grants.
 pub struct Ground {
@@ -52,17 +53,42 @@ impl Mailbox for Letters {
     }
 }
 
+/// A lock of the kernel around a value.
+pub struct Chamber<T>(Locked<T>);
+
+impl<T> Guarded<T> for Chamber<T> {
+    fn new(value: T) -> Chamber<T> {
+        Chamber(Locked::new(value))
+    }
+
+    fn open(&self) -> Result<(), Errno> {
+        self.0.lock().map(drop)
+    }
+
+    fn enter<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        match self.0.lock() {
+            Ok(mut held) => act(&mut held),
+            // The lock is there since the start, and threads lock in one order only.
+            Err(errno) => {
+                log!("a thread of the server ends at a lock: {errno:?}");
+                thread::exit(1)
+            }
+        }
+    }
+}
+
 impl Platform for Ground {
     type Registers = Bar;
     type Memory = Shared;
     type Mailbox = Letters;
+    type Guarded<T: Send + 'static> = Chamber<T>;
 
     fn registers(&self, device: &str) -> Result<Bar, Errno> {
         Registers::map(device).map(Bar)
     }
 
     fn memory(&self, name: &str) -> Result<Shared, Errno> {
-        Dma::attach(name).map(Shared)
+        Dma::attach(name).map(Shared::new)
     }
 
     fn writer<T: Plain, const N: usize>(&self, name: &str) -> Result<Writer<'static, T, N>, Errno> {

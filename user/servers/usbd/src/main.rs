@@ -1,9 +1,10 @@
 //! The process of the USB server: its start, its threads, and what they wait for. `diapason-usbd`
 //! makes the decisions.
 //!
-//! The threads share the server under one mutex. One manages: commands, ports, time. The others are
-//! bottom halves, one for each service: it runs on a VCPU of its own for those who wait for what
-//! its devices send, and wakes them. All do the same: lock, whatever is due, unlock, wake.
+//! One thread manages: commands, ports, time. The others are bottom halves, one for each branch of
+//! the server. A bottom half runs on a VCPU of its own for the clients of its devices, and wakes
+//! them. It locks its own branch only, does everything that is due there, unlocks, and wakes. If
+//! that left something for the part that all share, it locks that next.
 
 #![no_std]
 #![no_main]
@@ -20,15 +21,15 @@ use alloc::vec::Vec;
 use diapason_contract::needs;
 use diapason_contract::threads::{self, Home};
 use diapason_rt::event::Event;
-use diapason_rt::locked::Locked;
 use diapason_rt::settings::Room;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
+use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy;
-use diapason_usbd::{Cause, Fresh, Offers, Pipes, Told, offered};
-use ground::Ground;
+use diapason_usbd::{Attended, Branches, Cause, Fresh, Offers, Told, offered};
+use ground::{Chamber, Ground};
 use times::Watch;
 
 /// The server of this process.
@@ -42,14 +43,6 @@ static SETTINGS: Room = Room::new();
 
 /// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
-
-/// The duty of a thread besides serving its interrupter.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Duty {
-    /// It watches the time.
-    Manage,
-    Receive,
-}
 
 /// The event that a thread waits for.
 enum Source {
@@ -70,20 +63,33 @@ impl Source {
     }
 }
 
-/// A thread of the server: what it waits for, and whom it wakes.
+/// The parts of the server that all threads use.
+#[derive(Clone)]
+struct Common {
+    server: &'static Chamber<Server>,
+    branches: Branches<Ground>,
+    /// The simulator's names for the works of branches.
+    works: &'static [&'static str],
+    /// The semaphores to give.
+    bells: &'static [Semaphore],
+}
+
+/// A thread of the server: what it waits for, and its branch.
 struct Half {
-    server: &'static Locked<Server>,
+    common: Common,
     source: Source,
-    duty: Duty,
+    branch: u16,
     /// Its interrupts are handled so much later.
     pace: Nanos,
     /// The simulator's name for its work.
     work: &'static str,
-    bells: Bells,
 }
 
-/// The semaphores to give.
-type Bells = &'static [Semaphore];
+/// The thread that manages.
+struct Manager {
+    common: Common,
+    message: Event,
+}
 
 fn main(_: Arguments) {
     if let Err(errno) = serve(&Told::read(&SETTINGS.read())) {
@@ -101,34 +107,31 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let homes = homes(&offers)?;
     let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
-    let bells: Bells = bells.leak();
-    let server: &'static Locked<Server> = Box::leak(Box::new(Locked::new(server)));
-    for (interrupter, (home, asked)) in (1..).zip(homes) {
-        let start = |source, name| {
-            let Home { pace, work, .. } = *home;
-            let half = Half { server, source, duty: Duty::Receive, pace, work, bells };
-            thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, Box::leak(Box::new(half)))
-        };
-        start(Source::Message(interrupter, message(interrupter)?), home.thread)?;
+    let works: Vec<_> = homes.iter().map(|(home, _)| home.work).collect();
+    let (branches, can) = (server.branches(), server.can_branch());
+    let server: &'static Chamber<Server> = Box::leak(Box::new(Chamber::new(server)));
+    server.open()?;
+    let common = Common { server, branches, works: works.leak(), bells: bells.leak() };
+    let start = |source, branch, home: &Home, name| {
+        let (common, Home { pace, work, .. }) = (common.clone(), *home);
+        let half = Half { common, source, branch, pace, work };
+        thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, Box::leak(Box::new(half)))
+    };
+    for (branch, (home, asked)) in (1..).zip(homes) {
+        start(Source::Message(branch, message(branch)?), branch, home, home.thread)?;
         if let Some(asked) = asked {
-            start(Source::Asked(asked), "asked")?;
+            start(Source::Asked(asked), branch, home, "asked")?;
         }
     }
-    let Ground { sending, .. } = ground;
-    if let Some(event) = sending {
-        let (source, duty) = (Source::Mailboxes(event), Duty::Receive);
-        let Home { pace, work, .. } = threads::SEND;
-        let half = Half { server, source, duty, pace, work, bells };
-        let vcpu = Vcpu::open(threads::SEND.vcpu)?;
-        thread::start(vcpu, threads::SEND.thread, PRIORITY, Box::leak(Box::new(half)))?;
+    if let (Some(event), Some(branch)) = (ground.sending, can) {
+        start(Source::Mailboxes(event), branch, &threads::SEND, threads::SEND.thread)?;
     }
-    if !told.pipes.places.is_empty() {
-        tune(server, told.pipes.clone(), bells)?;
+    if let (false, Some(branch)) = (told.pipes.places.is_empty(), can) {
+        let broker = tune::Broker { common: common.clone(), branch, pipes: told.pipes.clone() };
+        let Home { vcpu, thread, .. } = threads::TUNE;
+        thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
     }
-    let (source, work) = (Source::Message(policy::MANAGING, managing), threads::MANAGE);
-    let (duty, pace) = (Duty::Manage, policy::PACE);
-    Box::leak(Box::new(Half { server, source, duty, pace, work, bells })).run();
-    Ok(())
+    Manager { common, message: managing }.run()
 }
 
 fn message(number: u16) -> Result<Event, Errno> {
@@ -143,12 +146,73 @@ fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore
     homes.collect()
 }
 
-/// Answer those who want tuned pipes.
-fn tune(server: &'static Locked<Server>, pipes: Pipes, bells: Bells) -> Result<(), Errno> {
-    let broker = tune::Broker { server, pipes, bells };
-    let Home { vcpu, thread, .. } = threads::TUNE;
-    thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
-    Ok(())
+impl Common {
+    /// Attends to the server.
+    fn manage(&self, cause: Cause) {
+        self.server.enter(|server| {
+            let now = time::now();
+            time::work(threads::MANAGE, || server.attend(cause, now));
+        });
+    }
+
+    /// Attends to a branch if something is due in it.
+    fn visit(&self, number: u16) -> Attended {
+        let work = self.works[usize::from(number) - 1];
+        let attended = self.branches.enter(number, |branch| {
+            let now = time::now();
+            if branch.is_due(now) {
+                time::work(work, || branch.attend(Cause::Time, now))
+            } else {
+                branch.outlook()
+            }
+        });
+        self.ring(attended.fresh);
+        attended
+    }
+
+    /// Takes to the server what a branch left for it, until it leaves nothing.
+    fn settle(&self, branch: u16, mut attended: Attended) -> Attended {
+        while attended.posts {
+            self.manage(Cause::Posts(branch));
+            attended = self.visit(branch);
+        }
+        attended
+    }
+
+    /// Wakes clients that have something new. The caller holds no lock.
+    fn ring(&self, fresh: Fresh) {
+        for (number, bell) in self.bells.iter().enumerate() {
+            if fresh >> number & 1 != 0 {
+                // A semaphore at its limit has been given often enough.
+                let _ = bell.give();
+            }
+        }
+    }
+}
+
+impl Manager {
+    /// Attends to the server, then to each branch that has something due.
+    fn run(&self) -> Result<(), Errno> {
+        let mut cause = Cause::Time;
+        loop {
+            self.common.manage(cause);
+            let mut wake = Nanos::FOREVER;
+            for branch in 1..=self.common.branches.count() {
+                let attended = self.common.visit(branch);
+                wake = wake.min(self.common.settle(branch, attended).wake);
+            }
+            let wake = wake.min(self.common.server.enter(|server| server.next_wake()));
+            cause = match self.message.wait(wake) {
+                Ok(_) => {
+                    // No other interrupt comes until this one is handled.
+                    time::sleep(policy::PACE);
+                    Cause::Interrupt(policy::MANAGING)
+                }
+                Err(Errno::TimedOut) => Cause::Time,
+                Err(errno) => return Err(errno),
+            };
+        }
+    }
 }
 
 impl Task for Half {
@@ -157,20 +221,16 @@ impl Task for Half {
         let mut watch = Watch::new(self.is_timed());
         loop {
             watch.woken();
-            let (fresh, wake) = match self.server.lock() {
-                Ok(mut server) => {
-                    let now = time::now();
-                    watch.begun(now.0);
-                    let fresh = time::work(self.work, || server.attend(cause, now));
-                    let managing = self.duty == Duty::Manage;
-                    (fresh, if managing { server.next_wake() } else { Nanos::FOREVER })
-                }
-                Err(errno) => return stop(errno),
-            };
+            let attended = self.common.branches.enter(self.branch, |branch| {
+                let now = time::now();
+                watch.begun(now.0);
+                time::work(self.work, || branch.attend(cause, now))
+            });
             watch.done();
-            ring(self.bells, fresh);
+            self.common.ring(attended.fresh);
             watch.told();
-            cause = match self.wait(wake) {
+            self.common.settle(self.branch, attended);
+            cause = match self.wait() {
                 Ok(cause) => cause,
                 Err(errno) => return stop(errno),
             };
@@ -182,10 +242,11 @@ impl Half {
     /// Is it the one whose times are to be told?
     fn is_timed(&self) -> bool {
         let first = matches!(self.source, Source::Message(1, _));
-        first && self.server.lock().is_ok_and(|server| server.tells(policy::tell::TIMES))
+        first && self.common.server.enter(|server| server.tells(policy::tell::TIMES))
     }
 
-    fn wait(&self, deadline: Nanos) -> Result<Cause, Errno> {
+    fn wait(&self) -> Result<Cause, Errno> {
+        let deadline = Nanos::FOREVER;
         let (occurred, cause) = match &self.source {
             Source::Message(interrupter, message) => {
                 (message.wait(deadline).map(|_| ()), Cause::Interrupt(*interrupter))
@@ -208,16 +269,6 @@ impl Half {
             }
             Err(Errno::TimedOut) => Ok(Cause::Time),
             Err(errno) => Err(errno),
-        }
-    }
-}
-
-/// Wake those who have something new, when nobody holds the server.
-fn ring(bells: Bells, fresh: Fresh) {
-    for (number, bell) in bells.iter().enumerate() {
-        if fresh >> number & 1 != 0 {
-            // A semaphore at its limit has been given often enough.
-            let _ = bell.give();
         }
     }
 }

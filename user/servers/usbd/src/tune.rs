@@ -1,11 +1,10 @@
 //! The thread that answers programs about tuned pipes. `diapason_usbd::tuned` decides its answers.
 
 use crate::ground::Ground;
-use crate::{Bells, Server, ring, stop};
+use crate::{Common, stop};
 use alloc::vec::Vec;
 use diapason_contract::threads;
 use diapason_contract::tuned::names;
-use diapason_rt::locked::Locked;
 use diapason_rt::thread::Task;
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, time};
@@ -14,13 +13,12 @@ use diapason_usbd::tuned::{Interface, Office};
 use diapason_usbd::{Cause, Order, Pipes};
 
 /// The thread that answers.
-pub struct Broker {
-    /// The server that its answers are about.
-    pub server: &'static Locked<Server>,
+pub(crate) struct Broker {
+    pub(crate) common: Common,
+    /// The branch with the CAN channels.
+    pub(crate) branch: u16,
     /// The knowledge about pipes.
-    pub pipes: Pipes,
-    /// The semaphores of the threads to wake.
-    pub bells: Bells,
+    pub(crate) pipes: Pipes,
 }
 
 impl Task for Broker {
@@ -53,18 +51,19 @@ impl Broker {
 
 impl Interface for &Broker {
     fn has_device(&mut self) -> Result<bool, Errno> {
-        Ok(self.server.lock()?.has_pipes())
+        Ok(self.common.branches.enter(self.branch, |branch| branch.has_pipes()))
     }
 
     fn order(&mut self, order: &Order) -> Result<(), Errno> {
-        let mut server = self.server.lock()?;
-        let now = time::now();
-        let fresh = time::work(threads::TUNE.work, || {
-            server.order(order, now);
-            server.attend(Cause::Asked, now)
+        let attended = self.common.branches.enter(self.branch, |branch| {
+            let now = time::now();
+            time::work(threads::TUNE.work, || {
+                branch.order(order, now);
+                branch.attend(Cause::Asked, now)
+            })
         });
-        drop(server);
-        ring(self.bells, fresh);
+        self.common.ring(attended.fresh);
+        self.common.settle(self.branch, attended);
         Ok(())
     }
 }

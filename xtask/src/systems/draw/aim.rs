@@ -89,6 +89,15 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         drawn.can.iter_mut().for_each(tell_truth);
     } else if about(&["shares its VCPU"]) {
         unshare(drawn);
+    } else if about(&["may hold the mutex"]) {
+        drop_one(random, &mut drawn.rude);
+    } else if about(&["its list has"]) {
+        drawn.tasks.iter_mut().for_each(|task| {
+            (task.replenishments, task.often) = (8, (task.often - 1).max(1));
+        });
+    } else if about(&["jobs on", "a job on"]) {
+        drawn.tasks.iter_mut().for_each(|task| task.section = task.section * 3 / 4);
+        enlarge(drawn);
     } else if drawn.can.is_some() {
         drawn.can.iter_mut().for_each(|can| loosen_can(random, can));
     } else {

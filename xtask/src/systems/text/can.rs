@@ -87,12 +87,13 @@ fn server(can: &Interface) -> String {
     let more = can.classes.iter().filter(asked).count() + usize::from(sends);
     let threads = messages + 2 * usize::from(can.tuned) + more + 1;
     let events = messages + usize::from(sends) + usize::from(can.tuned);
+    let locks = messages + 1;
     let classes: String = can.classes.iter().map(|class| granted(*class)).collect();
     let sends = if sends { ", \"usb-send\"" } else { "" };
     let tunes = if can.tuned { ", \"usb-tune\"" } else { "" };
     let mut text = format!(
         "\n[[process]]\nname = \"usbd\"\npriority = 40\nvcpu = \"usb-manage\"\nheap = \"512K\"\n\
-         stack = \"72K\"\nthreads = {threads}\nsemaphores = 2\nevents = {events}\nuses = [\
+         stack = \"72K\"\nthreads = {threads}\nsemaphores = {locks}\nevents = {events}\nuses = [\
          \"xhci\", \"usb-rings\", \"usb-buffers\", \"usb-receive\"{sends}{classes}{tunes}]\n"
     );
     if !can.classes.is_empty() || can.behind_hub {

@@ -1,0 +1,324 @@
+//! A branch of the server: the devices of one interrupter, the service for them, and their lane of
+//! the driver. Each has a lock of its own, so that no bottom half waits for what another does.
+//!
+//! Commands, ports, control endpoints and the bus schedule are the server's, under its own lock. A
+//! branch leaves *posts* for it, and the thread that did so takes them there once it is out of the
+//! branch. The server puts *letters* into a branch. Only the server enters a branch from inside its
+//! lock, and nobody enters the server from inside a branch.
+
+use crate::change::Order;
+use crate::platform::{Guarded, Platform};
+use crate::policy::{BATCH, LOST};
+use crate::served::Served;
+use crate::server::{Cause, Driver, Fresh, Turn};
+use crate::services::Service;
+use crate::slots::Slots;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use diapason_abi::{Errno, Nanos};
+use diapason_usb::Setup;
+use diapason_usb::class::Fault;
+use diapason_usb::xhci::{Buffer, DeviceId, Finished, Lane, Lanes};
+
+/// A lane of the driver on this machine.
+pub(crate) type DriverLane<P> = Lane<<P as Platform>::Registers, <P as Platform>::Memory>;
+
+/// A request of a branch to the server.
+pub(crate) enum Post<P: Platform> {
+    /// A request to the control endpoint of a device, its data in this slot.
+    Control {
+        device: DeviceId,
+        setup: Setup,
+        buffer: Buffer,
+        slot: usize,
+    },
+    /// All such requests of a device are to end.
+    CancelControl(DeviceId),
+    /// So are they, and changes that the driver has not begun.
+    Forget(DeviceId),
+    Change(DeviceId, Order),
+    /// A device is gone and nothing of it is left but its memory.
+    Over(DeviceId, Slots<P>),
+}
+
+/// News of the server for a branch.
+pub(crate) enum Letter<P: Platform> {
+    /// A device of it is being configured.
+    Adopted(Served<P>),
+    /// The driver did what was asked for.
+    Settled(DeviceId),
+    /// The driver, or the device, did not do it.
+    Refused(DeviceId, Fault),
+    /// A request to a control endpoint was not queued.
+    Unasked(DeviceId, usize),
+    /// A request to a control endpoint ended.
+    Finished(Finished),
+    Gone(DeviceId),
+}
+
+/// The lane and the posts, for the devices of a branch.
+pub(crate) struct Outside<'a, P: Platform> {
+    pub lane: &'a mut DriverLane<P>,
+    posts: &'a mut VecDeque<Post<P>>,
+}
+
+impl<P: Platform> Outside<'_, P> {
+    /// Leaves a request for the server.
+    pub fn post(&mut self, post: Post<P>) {
+        self.posts.push_back(post);
+    }
+}
+
+/// Letters, and posts, that find room without more memory.
+const USUAL: usize = 16;
+
+/// Services, and the devices that they serve.
+pub(crate) struct Serving<P: Platform> {
+    services: Vec<Box<dyn Service<P>>>,
+    served: Vec<Served<P>>,
+    letters: VecDeque<Letter<P>>,
+    posts: VecDeque<Post<P>>,
+    /// The number of its first bell.
+    first_bell: usize,
+}
+
+impl<P: Platform> Serving<P> {
+    /// Returns the services without any device.
+    pub fn new(services: Vec<Box<dyn Service<P>>>, first_bell: usize) -> Serving<P> {
+        Serving {
+            // A device that is gone may have transfers left when the next one is there.
+            served: Vec::with_capacity(2 * services.len()),
+            services,
+            letters: VecDeque::with_capacity(USUAL),
+            posts: VecDeque::with_capacity(USUAL),
+            first_bell,
+        }
+    }
+
+    /// Returns a service by its number.
+    pub fn service(&mut self, number: usize) -> &mut dyn Service<P> {
+        &mut *self.services[number]
+    }
+
+    /// Puts a letter into the branch.
+    pub fn deliver(&mut self, letter: Letter<P>) {
+        self.letters.push_back(letter);
+    }
+
+    /// Returns whether there are letters.
+    pub fn has_letters(&self) -> bool {
+        !self.letters.is_empty()
+    }
+
+    /// Takes the oldest request for the server.
+    pub fn take_post(&mut self) -> Option<Post<P>> {
+        self.posts.pop_front()
+    }
+
+    /// Lets services of hubs make their requests to the driver.
+    pub fn steer(&mut self, driver: &mut Driver<P>, turn: &mut Turn) {
+        for served in &self.served {
+            served.steer(&mut *self.services[served.service], driver, turn);
+        }
+    }
+
+    /// Serves the letters, the clients' wishes and the devices.
+    pub fn attend(&mut self, lane: &mut DriverLane<P>, asked: bool, now: Nanos) {
+        self.read(lane, now);
+        if asked {
+            self.services.iter_mut().for_each(|service| service.heed(now));
+        }
+        self.serve(lane, now);
+    }
+
+    /// Reads all letters, the oldest first.
+    fn read(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
+        while let Some(letter) = self.letters.pop_front() {
+            let device = match &letter {
+                Letter::Adopted(served) => served.device,
+                Letter::Finished(done) => done.device,
+                Letter::Settled(device)
+                | Letter::Refused(device, _)
+                | Letter::Unasked(device, _)
+                | Letter::Gone(device) => *device,
+            };
+            let here = self.served.iter_mut().find(|served| served.device == device);
+            let Some(served) = here else {
+                if let Letter::Adopted(served) = letter {
+                    self.served.push(served);
+                }
+                continue;
+            };
+            let service = &mut *self.services[served.service];
+            match letter {
+                Letter::Adopted(_) => {}
+                Letter::Finished(done) => {
+                    let posts = &mut self.posts;
+                    served.finish(service, &mut Outside { lane, posts }, &done, now);
+                }
+                Letter::Unasked(_, slot) => served.unasked(service, slot, now),
+                _ if served.is_gone() => {}
+                Letter::Settled(_) => served.settled(service, now),
+                Letter::Refused(_, fault) => {
+                    if !served.refused(service, fault, now) {
+                        served.leave(service, now);
+                    }
+                }
+                Letter::Gone(_) => served.leave(service, now),
+            }
+        }
+    }
+
+    /// Takes up what the lane has finished.
+    fn collect(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
+        while let Some(done) = lane.take_finished() {
+            let here = self.served.iter_mut().find(|served| served.device == done.device);
+            let Some(served) = here else { continue };
+            let (service, posts) = (&mut *self.services[served.service], &mut self.posts);
+            served.finish(service, &mut Outside { lane, posts }, &done, now);
+        }
+    }
+
+    /// Serves the requests of devices and clients.
+    fn serve(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
+        while let Some(index) = self.served.iter().position(Served::is_over) {
+            let served = self.served.swap_remove(index);
+            self.posts.push_back(Post::Over(served.device, served.into_slots()));
+        }
+        for served in &mut self.served {
+            served.revive(&mut *self.services[served.service], now);
+        }
+        for service in &mut self.services {
+            service.wake(now);
+        }
+        for served in &mut self.served {
+            let (service, posts) = (&mut *self.services[served.service], &mut self.posts);
+            served.drive(service, &mut Outside { lane, posts }, now);
+        }
+    }
+
+    /// Takes the bells that are to be rung.
+    pub fn take_fresh(&mut self) -> Fresh {
+        let (mut fresh, mut first) = (0, self.first_bell);
+        for service in &mut self.services {
+            fresh |= Fresh::from(service.take_fresh()) << first;
+            first += service.bells().len();
+        }
+        fresh
+    }
+
+    /// Returns the time at which something is due if nothing else happens.
+    pub fn next_wake(&self) -> Nanos {
+        let served = self.served.iter().map(Served::next_wake);
+        let services = self.services.iter().map(|service| service.next_wake());
+        served.chain(services).fold(Nanos::FOREVER, Nanos::min)
+    }
+}
+
+/// A branch: a lane, and the serving for its devices.
+pub struct Branch<P: Platform> {
+    lane: DriverLane<P>,
+    serving: Serving<P>,
+    /// Since when there have been events, but no interrupt.
+    waiting: Option<Nanos>,
+}
+
+/// The state of a branch after its thread, or a visit, was there.
+#[derive(Clone, Copy, Default)]
+pub struct Attended {
+    /// Bells to be rung when nobody holds the branch.
+    pub fresh: Fresh,
+    /// There is something for the server: [`Server::attend`](crate::Server::attend) is to take it.
+    pub posts: bool,
+    pub wake: Nanos,
+}
+
+impl<P: Platform> Branch<P> {
+    pub(crate) fn new(lane: DriverLane<P>, serving: Serving<P>) -> Branch<P> {
+        Branch { lane, serving, waiting: None }
+    }
+
+    pub(crate) fn serving(&mut self) -> &mut Serving<P> {
+        &mut self.serving
+    }
+
+    /// Does whatever is due in the branch.
+    pub fn attend(&mut self, cause: Cause, now: Nanos) -> Attended {
+        if matches!(cause, Cause::Interrupt(_)) || cause == Cause::Time && self.is_lost(now) {
+            while self.lane.handle_interrupt(BATCH, now).more {}
+            self.waiting = None;
+        }
+        self.serving.read(&mut self.lane, now);
+        self.serving.collect(&mut self.lane, now);
+        self.serving.attend(&mut self.lane, cause == Cause::Asked, now);
+        Attended { fresh: self.serving.take_fresh(), ..self.outlook() }
+    }
+
+    /// Returns whether the branch has something to do although nobody asked: a letter, a time that
+    /// has come, or events whose interrupt is lost.
+    pub fn is_due(&mut self, now: Nanos) -> bool {
+        self.is_lost(now) || self.serving.has_letters() || self.serving.next_wake() <= now
+    }
+
+    /// Returns whether it needs the server, and when it is due.
+    pub fn outlook(&self) -> Attended {
+        let posts = !self.serving.posts.is_empty() || self.lane.wants();
+        Attended { fresh: 0, posts, wake: self.serving.next_wake() }
+    }
+
+    /// Returns whether events have waited for so long that their interrupt must be lost.
+    fn is_lost(&mut self, now: Nanos) -> bool {
+        let since = self.lane.has_events().then(|| self.waiting.unwrap_or(now));
+        self.waiting = since;
+        since.is_some_and(|since| now >= since + LOST)
+    }
+
+    /// Returns whether there is a device with tuned pipes.
+    pub fn has_pipes(&self) -> bool {
+        self.serving.services.iter().any(|service| service.has_pipes())
+    }
+
+    /// Somebody listens to a channel, or no more.
+    pub fn order(&mut self, order: &crate::Order, now: Nanos) {
+        self.serving.services.iter_mut().for_each(|service| service.order(order, now));
+    }
+}
+
+/// All branches, each behind its lock. Branch n has interrupter n, from 1.
+pub struct Branches<P: Platform>(Arc<[P::Guarded<Branch<P>>]>);
+
+impl<P: Platform> Clone for Branches<P> {
+    fn clone(&self) -> Branches<P> {
+        Branches(Arc::clone(&self.0))
+    }
+}
+
+impl<P: Platform> Branches<P> {
+    pub(crate) fn new(all: impl Iterator<Item = Branch<P>>) -> Branches<P> {
+        Branches(all.map(Guarded::new).collect())
+    }
+
+    /// Makes the lock of every branch.
+    pub(crate) fn open(&self) -> Result<(), Errno> {
+        self.0.iter().try_for_each(Guarded::open)
+    }
+
+    /// Returns how many bottom halves there are.
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        self.0.len() as u16
+    }
+
+    /// Enters the branch with this interrupter.
+    pub fn enter<R>(&self, number: u16, act: impl FnOnce(&mut Branch<P>) -> R) -> R {
+        self.0[usize::from(number) - 1].enter(act)
+    }
+}
+
+impl<P: Platform> Lanes<P::Registers, P::Memory> for Branches<P> {
+    fn with<R>(&self, lane: u16, act: impl FnOnce(&mut DriverLane<P>) -> R) -> R {
+        self.enter(lane, |branch| act(&mut branch.lane))
+    }
+}
