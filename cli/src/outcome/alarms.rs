@@ -415,8 +415,9 @@ mod tests {
     fn interrupts_keep_their_distance_but_for_a_kernel_path() {
         let distance = |ns| alarms(|o| o.devices[0].distance_min_ns = ns);
         assert_eq!(distance(None), []);
-        assert_eq!(distance(Some(997_000)), []);
-        assert_eq!(distance(Some(996_999)), [("interrupt-distance", 996_999, 1_000_000)]);
+        let least = 1_000_000 - assumptions().of.path.1;
+        assert_eq!(distance(Some(least)), []);
+        assert_eq!(distance(Some(least - 1)), [("interrupt-distance", least - 1, 1_000_000)]);
         // Of a device without an interval nothing was assumed.
         assert_eq!(
             alarms(|o| (o.devices[0].device, o.devices[0].distance_min_ns) = (1, Some(1))),
@@ -510,13 +511,15 @@ mod tests {
             terms(o, 0).period_max_ns = 30_000_000;
             o.vcpus[0].late_max_ns = ns;
         });
-        rings("late-supply", 10_003_000, |o, ns| o.vcpus[1].late_max_ns = ns);
+        let grant = 10_000_000 + assumptions().of.path.1;
+        rings("late-supply", grant, |o, ns| o.vcpus[1].late_max_ns = ns);
     }
 
     #[test]
     fn io_vcpus_wait_for_a_grant_as_long_as_their_share_says() {
-        // (250 us + 3 us)·(1/2.5 % - 1), and 1 ns for each of 11 wake-ups.
-        rings("lock-out", 253_000 * 39 + 11, |o, ns| terms(o, 1).lockout_max_ns = ns);
+        // (250 us + B)·(1/2.5 % - 1), and 1 ns for each of 11 wake-ups.
+        let grant = 250_000 + assumptions().of.path.1;
+        rings("lock-out", grant * 39 + 11, |o, ns| terms(o, 1).lockout_max_ns = ns);
     }
 
     #[test]

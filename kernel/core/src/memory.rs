@@ -169,7 +169,8 @@ impl Device {
         if self.held { self.next } else { Nanos::FOREVER }
     }
 
-    /// One interrupt comes at `now`, or came up to `longest` before. Returns whether it comes too soon: it has taken the place of
+    /// One interrupt comes at `now`, or came up to `longest` before. Returns whether it comes too
+    /// soon: it has taken the place of
     /// the next, so that there are no more than one for each interval, and this one.
     pub(crate) fn comes_too_soon(&mut self, now: Nanos, longest: Nanos) -> bool {
         let interval = Nanos(self.record.interval);

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`counted`](crate::counted) | what a switch was seen to take at most, by short queues |
 //! | [`KERNEL.switch`](crate::KERNEL) | what it is assumed to take at least |
-//! | [`KernelTimes::switch`](crate::KernelTimes::switch) | what is free, and what `plan` charges to everybody (κ) |
+//! | [`KernelTimes::switch`](crate::KernelTimes::switch) | what is free; `plan` charges it (κ) |
 //!
 //! A promise to others holds if `plan` charges at least what is free, whatever a switch takes: the
 //! rest is inside a budget that `plan` counts anyway. That is asserted below. A promise to the VCPU

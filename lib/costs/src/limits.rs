@@ -8,9 +8,8 @@
 //! | top half | every watched run with VCPUs: a longer one is an alarm; and `irq_to_thread` |
 //! | switch, queues | `diapason reproduce decisions`: in, a decision among VCPUs, out |
 //!
-//! A decision passes at most one queue by deadline, and an entry decides at most three times. What
-//! that adds for long queues is counted apart, and so are the loops of the longest path:
-//! [`section`](crate::section).
+//! A decision passes at most one queue by deadline, and an entry decides at most three times. Long
+//! queues are counted apart, and so are the loops of the longest path: [`section`](crate::section).
 
 use crate::counted::{PLAIN, RECORDING, Table};
 use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
@@ -56,7 +55,7 @@ const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 pub struct Lost {
     /// By an interrupt after which the same thread goes on.
     pub interrupt: Nanos,
-    /// By the longest path, after which another thread goes on: beyond a switch.
+    /// By the longest path, beyond a switch.
     pub longest: Nanos,
 }
 

@@ -107,7 +107,6 @@ pub struct Tables<'a> {
     pub segments: usize,
     pub devices: usize,
     pub vcpus: &'a [VcpuRecord],
-    /// Queues by deadline.
     pub dp_queues: u8,
 }
 

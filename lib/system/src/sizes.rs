@@ -1,5 +1,4 @@
-//! What the kernel costs in a system: by its clock, by the sizes of what it declares, and by the
-//! queues of its VCPUs.
+//! The costs of the kernel in a system: they follow from its clock, its sizes and its queues.
 
 use crate::archive::{objects, process_records, vcpu_record};
 use crate::system::System;

@@ -153,14 +153,13 @@ pub struct Storm<'a> {
 
 /// Boot the storm's system and run `body` on it.
 pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) -> R) -> R {
-    let plan = plan();
-    let bytes = plan.to_bytes();
+    let (bytes, sizes) = (plan().to_bytes(), plan().sizes());
     let archive = Archive::parse(&bytes).expect("a possible plan");
-    let sizes = Sizes::of(&archive).expect("it fits");
+    let frames = Sizes::of(&archive).expect("it fits").frames;
     with_kernel(&archive, |mut kernel| {
         kernel.lack_devices(LACKING);
-        let mut shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
-        shell.longest_walk = plan.sizes().longest_walk();
+        let mut shell = Shell::boot(kernel, Memory::new(NAMES.len(), frames, record));
+        shell.longest_walk = sizes.longest_walk();
         let (good, errors) = ([0; WEIGHTS.len()], [0; 11]);
         let tally = Tally {
             calls: 0,

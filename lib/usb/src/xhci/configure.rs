@@ -10,6 +10,7 @@ use super::report::{DeviceId, Refused};
 use crate::setup::Setup;
 use crate::trb::context_index;
 use crate::{Speed, descriptor};
+use diapason_bus::Change;
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Gives a device without endpoints to a lane: that one has them, and reports their transfers.
@@ -165,14 +166,18 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     ) -> Result<(), Refused> {
         let index = self.settled(id)?;
         let gone = self.present(index) & gone;
-        self.check_change(index, gone, plans)?;
-        let speed = self.devices[usize::from(index)].speed;
-        let changes = self.budget.exchange(speed, index, gone, plans).map_err(Refused::Unfit)?;
-        for context in bits(gone) {
-            self.endpoint(index, context, |pipe| {
-                (pipe.wish, pipe.old) = (Wish::Remove, pipe.plan);
-            });
-        }
+        let mut before = [Wish::Run; 32];
+        let changes = match self.begin_change(index, gone, plans, &mut before) {
+            Ok(changes) => changes,
+            Err(refused) => {
+                for context in bits(gone) {
+                    self.endpoint(index, context, |pipe| {
+                        (pipe.wish, pipe.old) = (before[usize::from(context)], None);
+                    });
+                }
+                return Err(refused);
+            }
+        };
         for plan in plans {
             self.add_pipe(index, *plan);
         }
@@ -192,17 +197,34 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.devices[usize::from(index)].contexts & u32::MAX << 2
     }
 
-    fn check_change(
+    /// Closes the endpoints that go, and gives those that come a place on the bus. `before` gets
+    /// the wishes of those that go.
+    fn begin_change(
         &mut self,
         index: u8,
         gone: u32,
         plans: &[EndpointPlan],
-    ) -> Result<(), Refused> {
-        let mut taken = self.present(index);
-        let mut busy = |context| self.endpoint(index, context, |pipe| !pipe.is_quiet());
-        if bits(gone).any(|context| busy(context) == Some(true)) {
+        before: &mut [Wish; 32],
+    ) -> Result<[Change; 2], Refused> {
+        let mut quiet = true;
+        for context in bits(gone) {
+            // Quiet and closed in one step: its lane queues nothing in between.
+            self.endpoint(index, context, |pipe| {
+                before[usize::from(context)] = pipe.wish;
+                (pipe.wish, pipe.old) = (Wish::Remove, pipe.plan);
+                quiet &= pipe.is_quiet();
+            });
+        }
+        if !quiet {
             return Err(Refused::Busy);
         }
+        self.check_change(index, gone, plans)?;
+        let speed = self.devices[usize::from(index)].speed;
+        self.budget.exchange(speed, index, gone, plans).map_err(Refused::Unfit)
+    }
+
+    fn check_change(&self, index: u8, gone: u32, plans: &[EndpointPlan]) -> Result<(), Refused> {
+        let mut taken = self.present(index);
         let device = &self.devices[usize::from(index)];
         for plan in plans {
             let context = plan.endpoint.index();

@@ -3,7 +3,8 @@
 use diapason_abi::Nanos;
 use diapason_devices::Device;
 use diapason_usb::xhci::{
-    Buffer, Buses, Controller, DeviceId, Dma, Finished, Limits, Mmio, Notice, State, Window,
+    Buffer, Buses, Controller, DeviceId, Dma, Finished, Lane, Lanes, Limits, Mmio, Notice, State,
+    Together, Window,
 };
 use diapason_xhc::{Config, Denied, Memory, Xhc};
 use std::cell::RefCell;
@@ -43,6 +44,18 @@ struct Inside {
 
 #[derive(Clone)]
 pub struct Link(Rc<RefCell<Inside>>);
+
+impl Link {
+    /// The time of the machine.
+    pub fn now(&self) -> Nanos {
+        self.0.borrow().now
+    }
+
+    /// Memory of the test's own from this byte on.
+    pub fn buffer(at: usize, length: u32) -> Buffer {
+        Buffer { address: BASE + (CLIENT + at) as u64, length }
+    }
+}
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,27 +107,16 @@ impl Dma for Link {
 }
 
 /// A machine with one controller.
-pub struct Machine {
+pub struct Machine<L = Together<Link, Link>> {
     link: Link,
-    pub driver: Controller<Link, Link>,
+    pub driver: Controller<Link, Link, L>,
     pub notices: Vec<Notice>,
     pub finished: Vec<Finished>,
 }
 
 impl Machine {
     pub fn new(config: Config, limits: Limits) -> Machine {
-        let inside = Inside {
-            xhc: Xhc::new(config),
-            ram: Ram(vec![0; BYTES]),
-            now: Nanos::ZERO,
-            accesses: (0, 0),
-        };
-        let link = Link(Rc::new(RefCell::new(inside)));
-        let mut driver =
-            Controller::new(link.clone(), link.clone(), limits, &Buses::default()).unwrap();
-        let length = (BYTES - CLIENT) as u64;
-        driver.grant(Window { base: BASE + CLIENT as u64, length }).unwrap();
-        Machine { link, driver, notices: Vec::new(), finished: Vec::new() }
+        Machine::over(config, limits, |_, lanes| Together::new(lanes))
     }
 
     /// A machine whose controller runs.
@@ -124,6 +126,29 @@ impl Machine {
         machine.run(Nanos::from_millis(20));
         assert_eq!(machine.driver.state(), State::Running);
         machine
+    }
+}
+
+impl<L: Lanes<Link, Link>> Machine<L> {
+    /// A machine whose lanes are where `put` stores them.
+    pub fn over(
+        config: Config,
+        limits: Limits,
+        put: impl FnOnce(&Link, Vec<Lane<Link, Link>>) -> L,
+    ) -> Machine<L> {
+        let inside = Inside {
+            xhc: Xhc::new(config),
+            ram: Ram(vec![0; BYTES]),
+            now: Nanos::ZERO,
+            accesses: (0, 0),
+        };
+        let link = Link(Rc::new(RefCell::new(inside)));
+        let parts = (link.clone(), link.clone());
+        let put = |lanes| put(&link, lanes);
+        let mut driver = Controller::over(parts, limits, &Buses::default(), put).unwrap();
+        let length = (BYTES - CLIENT) as u64;
+        driver.grant(Window { base: BASE + CLIENT as u64, length }).unwrap();
+        Machine { link, driver, notices: Vec::new(), finished: Vec::new() }
     }
 
     pub fn now(&self) -> Nanos {
@@ -137,7 +162,7 @@ impl Machine {
     }
 
     /// Runs until something is as wanted; at most until `end`.
-    pub fn run_until(&mut self, end: Nanos, done: impl Fn(&Machine) -> bool) {
+    pub fn run_until(&mut self, end: Nanos, done: impl Fn(&Machine<L>) -> bool) {
         let mut wake = self.driver.poll(self.now());
         self.take();
         while !done(self) {
@@ -222,7 +247,7 @@ impl Machine {
 
     /// Memory of the test's own from this byte on.
     pub fn buffer(&self, at: usize, length: u32) -> Buffer {
-        Buffer { address: BASE + (CLIENT + at) as u64, length }
+        Link::buffer(at, length)
     }
 
     pub fn fill(&mut self, at: usize, bytes: &[u8]) {

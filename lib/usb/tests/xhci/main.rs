@@ -5,6 +5,7 @@ mod echo;
 mod enumerate;
 mod fake;
 mod hostile;
+mod lanes;
 mod machine;
 mod model;
 mod plug;

@@ -51,7 +51,7 @@ fn work(place: usize, channel: u8, rate: u64, seconds: u64) -> Result<(), Error>
     })?;
     let heavy = Qos { execution: Nanos::from_millis(8), ..usual };
     refused(&mut pipe, "more than declared", &heavy, |why| matches!(why, Reason::Budget { .. }))?;
-    let quick = wish(rate, Nanos::from_millis(25), SLOTS);
+    let quick = wish(rate, Nanos::from_millis(35), SLOTS);
     told("changed", &pipe.renegotiate(&quick, soon())?);
     time::sleep(Nanos::from_secs(seconds));
     pipe.close(soon())?;
