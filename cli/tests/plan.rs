@@ -335,7 +335,7 @@ fn a_reader_gets_what_its_bill_counts() {
     refused(
         "fewer.toml",
         ["rate = 470", "rate = 462"],
-        "`engine` has no bound: channel 0 sends 463 messages a second, and the pipe says 462",
+        "`engine` has `rate = 462`, and `interface` has 463 messages a second on channel 0",
         "write `rate = 463`",
     );
     refused(

@@ -140,6 +140,12 @@ impl ServiceKind {
         TABLE.get(usize::try_from(number).ok()?).map(|(service, ..)| *service)
     }
 
+    /// Returns its word in descriptions.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        TABLE[self as usize].1
+    }
+
     /// Returns the thread that works for it.
     #[must_use]
     pub const fn home(self) -> Option<&'static Home> {

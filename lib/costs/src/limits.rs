@@ -49,8 +49,8 @@ const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < 
 const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
 const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
 
-/// What a budget loses to the kernel: the paths that are charged to whoever runs next, less what is
-/// free. See [`grace`](crate::grace).
+/// The kernel's part of a budget: the paths that are charged to whoever runs next, less the free
+/// part. See [`grace`](crate::grace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// By an interrupt after which the same thread goes on.

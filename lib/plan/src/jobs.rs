@@ -254,11 +254,11 @@ fn of_budget(name: &str, asked: Nanos, help: Nanos, budget: Nanos) -> [String; 3
             human(asked.0)
         ),
     };
-    let note = format!(
-        "{} of it for others that hold its mutexes; {} of a budget are left by the kernel",
-        human(help.0),
-        human(budget.0)
-    );
-    let help = "make its `budget` larger, its sections shorter, or `interval` longer".to_owned();
+    let left = format!("the kernel leaves {} of a budget", human(budget.0));
+    if help == Nanos::ZERO {
+        return [title, left, "make its `budget` larger, or `interval` longer".to_owned()];
+    }
+    let note = format!("{} of it for others that hold its mutexes; {left}", human(help.0));
+    let help = "make its `budget` larger, or sections with its mutexes shorter".to_owned();
     [title, note, help]
 }

@@ -11,7 +11,6 @@ use crate::human;
 use crate::missing;
 use crate::mutexes::Mutexes;
 use crate::reports::Reporting;
-use crate::traffic;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -113,7 +112,6 @@ impl Plant<'_> {
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;
-        traffic::is_allowed(pipe, self.system)?;
         let inbound = self.inbound(pipe)?;
         let supply = own_supply(pipe.process, self.system, self.core)?;
         let reader = Reporting::new(&supply, &self.calls);

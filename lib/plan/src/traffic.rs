@@ -1,51 +1,170 @@
-//! Messages that come to a device, as the description says: a pipe that says less promises what
-//! cannot be.
+//! Contracts of pipes against what their own description puts on the buses: its models and logs.
+//!
+//! A contract that the description itself breaks in every run cannot be meant, nor can senders that
+//! no bus has room for.
 
-use crate::pipes::{Missing, contract};
+use crate::pipes::contract;
 use diapason_abi::Nanos;
+use diapason_can::wire::{self, INTERFRAME_BITS};
+use diapason_can::{BitRate, Frame};
 use diapason_devices::can::replay;
-use diapason_system::{CanTraffic, Pipe, System, UsbModel, Way};
+use diapason_pipe::meter::Meter;
+use diapason_system::{CanTraffic, Diagnostics, Pipe, Place, System, UsbModel, UsbPlug, Way};
 
 const SECOND: u64 = 1_000_000_000;
+/// Bits of the shortest frame with the space behind it.
+const SHORTEST: u64 = (wire::shortest(false, 0) + INTERFRAME_BITS) as u64;
+/// A log may be so much longer on its bus than by its own times: a burst is no load.
+const BURST: Nanos = Nanos::from_millis(100);
+/// Exactness of interfaces' time stamps: as much as the server forgives.
+const CLOCK: Nanos = Nanos::from_micros(10);
 
-/// Checks that the contract of a pipe allows all messages that are known to come.
-///
-/// # Errors
-/// How many come, and the contract that allows them.
-pub fn is_allowed(pipe: &Pipe, system: &System) -> Result<(), Missing> {
-    let Some(plug) = system.usb.get(pipe.usb) else { return Ok(()) };
-    if plug.model != UsbModel::UsbCan || pipe.way != Way::FromDevice {
-        return Ok(());
+/// The senders on the bus of a channel, as the description has them.
+enum Senders<'s> {
+    /// So many messages a second, each of so many bits at least, and the key that says so.
+    Steady { rate: u64, bits: u64, key: &'static str },
+    /// The frames of this log.
+    Log { file: &'s str, frames: Vec<(Nanos, Frame)> },
+    /// Receivers, which send little.
+    Quiet,
+}
+
+/// The bus of a channel.
+struct Bus<'s> {
+    plug: &'s UsbPlug,
+    channel: usize,
+    rate: BitRate,
+    senders: Senders<'s>,
+}
+
+/// A problem and its remedy.
+type Wrong = (String, String);
+
+/// Returns the refusals of pipes that promise what their own description contradicts.
+pub(crate) fn refusals(system: &System) -> Vec<Diagnostics> {
+    let mut found = Vec::new();
+    for (number, pipe) in (0u16..).zip(&system.pipes) {
+        let Some(bus) = Bus::of(system, pipe) else { continue };
+        let mut same = system.pipes[..usize::from(number)].iter();
+        let is_first = !same.any(|it| (it.usb, it.channel) == (pipe.usb, pipe.channel));
+        let crowded = if is_first { bus.crowded(system, pipe.usb) } else { None };
+        let more = || if pipe.way == Way::FromDevice { bus.exceeds(pipe) } else { None };
+        let Some((title, help)) = crowded.or_else(more) else { continue };
+        found.push(system.problem(Place::Pipe(number), [&title, "", "", &help]));
     }
-    let channel = usize::from(pipe.channel);
-    let bus = plug.buses.iter().find(|bus| bus.channel == channel);
-    let sends = match bus.map(|bus| &bus.traffic) {
-        // Acknowledgements of what is written are no messages of the pipe.
-        None | Some(CanTraffic::Receiver { .. }) => 0,
-        Some(CanTraffic::Numbered { per_second, .. }) => u64::from(*per_second),
-        Some(CanTraffic::Sender { gap_ns }) => SECOND.div_ceil(gap_ns.0.max(1)),
-        // A program that measures puts its own traffic on the bus, of which nothing is promised.
-        Some(CanTraffic::Replay { file, .. }) if file.is_empty() => 0,
-        Some(CanTraffic::Replay { log, .. }) => logged(pipe, log, channel).unwrap_or(0),
-    };
-    if sends <= pipe.rate { Ok(()) } else { Err(refused(pipe, sends)) }
+    found
 }
 
-/// Returns the rate of a log in the long run, if it has more messages than the contract allows in
-/// its whole length.
-fn logged(pipe: &Pipe, log: &str, channel: usize) -> Option<u64> {
-    // A log that cannot be read is refused elsewhere.
-    let frames = replay(log, &format!("can{channel}")).ok()?;
-    let (first, last) = (frames.front()?.0, frames.back()?.0);
-    let (length, count) = (last - first, frames.len() as u64);
-    let too_many = contract(pipe).most(length) < count && length > Nanos::ZERO;
-    too_many.then(|| count.saturating_mul(SECOND).div_ceil(length.0))
+impl<'s> Bus<'s> {
+    fn of(system: &'s System, pipe: &Pipe) -> Option<Bus<'s>> {
+        let plug = system.usb.get(pipe.usb).filter(|plug| plug.model == UsbModel::UsbCan)?;
+        let channel = usize::from(pipe.channel);
+        let rate = BitRate::new(*plug.bit_rates.get(channel)?).ok()?;
+        let described = plug.buses.iter().find(|bus| bus.channel == channel);
+        let bits = |extended| u64::from(wire::shortest(extended, 8) + INTERFRAME_BITS);
+        let senders = match described.map(|bus| &bus.traffic) {
+            None | Some(CanTraffic::Receiver { .. }) => Senders::Quiet,
+            Some(CanTraffic::Numbered { per_second, extended }) => {
+                let (rate, bits) = (u64::from(*per_second), bits(*extended));
+                Senders::Steady { rate, bits, key: "traffic" }
+            }
+            Some(CanTraffic::Sender { gap_ns: (_, longest) }) => {
+                Senders::Steady { rate: SECOND / longest, bits: bits(false), key: "gap" }
+            }
+            // A program that measures puts its own traffic on the bus; nothing is promised of it.
+            Some(CanTraffic::Replay { file, .. }) if file.is_empty() => Senders::Quiet,
+            Some(CanTraffic::Replay { file, log }) => {
+                let frames = replay(log, &format!("can{channel}")).ok()?;
+                Senders::Log { file, frames: frames.into() }
+            }
+        };
+        Some(Bus { plug, channel, rate, senders })
+    }
+
+    /// Returns what is wrong if all that is sent on the bus does not fit on it.
+    fn crowded(&self, system: &System, usb: usize) -> Option<Wrong> {
+        let own = |it: &&Pipe| it.usb == usb && usize::from(it.channel) == self.channel;
+        let rate = |way| -> u64 {
+            let pipes = system.pipes.iter().filter(own).filter(|it| it.way == way);
+            pipes.map(|it| it.rate).fold(0, u64::saturating_add)
+        };
+        let (from, to) = (rate(Way::FromDevice), rate(Way::ToDevice));
+        let written = to.saturating_mul(SHORTEST);
+        let declared = from.saturating_mul(SHORTEST).saturating_add(written);
+        let hertz = u64::from(self.rate.hertz());
+        let name = &self.plug.name;
+        let bus = format!("channel {} of `{name}` at {hertz} bit/s", self.channel);
+        let slower = "declare less, or write a larger rate for the channel in `bit_rates`";
+        if declared > hertz {
+            let most = hertz / SHORTEST;
+            let title = format!(
+                "pipes declare {} messages a second on {bus}, which carries at most {most}",
+                from.saturating_add(to)
+            );
+            return Some((title, slower.into()));
+        }
+        let (what, bits, length) = match &self.senders {
+            Senders::Quiet => return None,
+            Senders::Steady { rate, bits, .. } => {
+                (format!("{rate} messages a second"), rate * bits, Nanos(SECOND))
+            }
+            Senders::Log { file, frames } => {
+                let bits = frames.iter().map(|(_, frame)| u64::from(space(frame))).sum();
+                let (first, last) = (frames.first()?, frames.last()?);
+                (format!("the log `{file}`"), bits, last.0 - first.0 + BURST)
+            }
+        };
+        let beside = u128::from(written) * u128::from(length.0) / u128::from(SECOND);
+        let all = u128::from(bits) + beside;
+        let room = u128::from(hertz) * u128::from(length.0) / u128::from(SECOND);
+        let share = all.saturating_mul(100).div_ceil(room.max(1));
+        let what = if to > 0 { format!("{what} and {to} that are written") } else { what };
+        let title = format!("the senders on {bus} ({what}) need {share} % of it");
+        let remedy =
+            format!("send less, or write a larger rate for the channel in `bit_rates` of `{name}`");
+        (all > room).then_some((title, remedy))
+    }
+
+    /// Returns what is wrong if more is sent than a pipe from the device says.
+    fn exceeds(&self, pipe: &Pipe) -> Option<Wrong> {
+        let (name, said, channel) = (&pipe.name, pipe.rate, self.channel);
+        let device = &self.plug.name;
+        match &self.senders {
+            Senders::Quiet => None,
+            Senders::Steady { rate, key, .. } => {
+                let title = format!(
+                    "`{name}` has `rate = {said}`, and `{device}` has {rate} messages a second on \
+                     channel {channel}"
+                );
+                let help = format!("write `rate = {rate}` or more, or mend `{key}` of `{device}`");
+                (said < *rate).then_some((title, help))
+            }
+            Senders::Log { file, frames } => {
+                let tolerant = contract(pipe);
+                let mut meter = Meter::new(tolerant.with_jitter(tolerant.jitter + CLOCK));
+                let first = self.on_the_bus(frames).find(|at| !meter.admits(*at))?;
+                let title = format!(
+                    "the log `{file}` sends more on channel {channel} than `{name}` says, first \
+                     {first} after its beginning"
+                );
+                let help = "raise `rate`, `burst` or `jitter` of the pipe, or replay another log";
+                Some((title, help.into()))
+            }
+        }
+    }
+
+    /// Returns the times at which frames of a log are through on a bus that nobody else uses.
+    fn on_the_bus<'f>(&self, frames: &'f [(Nanos, Frame)]) -> impl Iterator<Item = Nanos> + 'f {
+        let rate = self.rate;
+        let mut free = Nanos::ZERO;
+        frames.iter().map(move |(at, frame)| {
+            free = free.max(*at) + rate.time(space(frame).into());
+            free
+        })
+    }
 }
 
-fn refused(pipe: &Pipe, sends: u64) -> Missing {
-    let what = format!(
-        "channel {} sends {sends} messages a second, and the pipe says {}",
-        pipe.channel, pipe.rate
-    );
-    (what, format!("write `rate = {sends}`"))
+/// Bits of a frame with the space behind it.
+fn space(frame: &Frame) -> u32 {
+    wire::length(frame) + INTERFRAME_BITS
 }

@@ -8,6 +8,7 @@ use crate::jobs::{self, JobBound, Jobs};
 use crate::mutexes::Mutexes;
 use crate::pipes::{self, Missing, Piped, Plant};
 use crate::refusal;
+use crate::traffic;
 use crate::tuned::{self, Tuned, refusals_of_places};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
@@ -174,7 +175,8 @@ impl Plan {
         let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
-        refused.chain(chains::refusals(&self.chains, system)).collect()
+        let refused = refused.chain(chains::refusals(&self.chains, system));
+        refused.chain(traffic::refusals(system)).collect()
     }
 
     /// The shortest grant of an I/O VCPU and the time in which it is its share.

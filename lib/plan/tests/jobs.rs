@@ -105,6 +105,7 @@ fn more_jobs_than_a_budget_are_refused() {
     for text in [jobs(600, "interval = \"5ms\""), jobs(1_100, "")] {
         let found = refused(&text);
         assert!(found.contains("each, which its budget does not last for"), "{found}");
+        assert!(found.contains("the kernel leaves ") && !found.contains("mutex"), "{found}");
     }
 }
 

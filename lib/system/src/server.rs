@@ -6,7 +6,7 @@ use crate::system::{Place, Process, System, UsbPlug};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
-use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes};
+use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes, services};
 
 impl System {
     /// Returns the problems of servers that could not start, or whose traffic nobody counts.
@@ -86,6 +86,12 @@ impl System {
                 let help = format!("write `on = \"{CONTROLLER}\"`");
                 return Some(self.problem(place, [&title, "", "", &help]));
             }
+            if let Some(service) = self.unserved(plug, process) {
+                let (device, word, server) = (&plug.name, service.word(), &process.name);
+                let title = format!("`{device}` is of `{word}`, and `{server}` serves none");
+                let help = format!("add `\"{word}\"` to the `serves` of its `[process.settings]`");
+                return Some(self.problem(place, [&title, "", "", &help]));
+            }
             let serves = process.setting(SERVES);
             if plug.behind.is_some() && !serves.contains(&(ServiceKind::Hubs as u64)) {
                 let title =
@@ -104,6 +110,12 @@ impl System {
             Some(self.problem(place, [&title, "", "", &help]))
         });
         refused.collect()
+    }
+
+    /// Returns the service for a device, if a server has not that service.
+    fn unserved(&self, plug: &UsbPlug, process: &Process) -> Option<ServiceKind> {
+        let setting = |name: &str| process.setting(name);
+        plug.model.service().filter(|wanted| services(&setting).all(|service| service != *wanted))
     }
 
     fn may_write(&self, server: u16) -> bool {

@@ -163,6 +163,15 @@ fn an_interface_that_nobody_serves_carries_no_pipe() {
     assert_eq!(said(&text), []);
 }
 
+#[test]
+fn an_interface_that_the_server_does_not_look_for_carries_no_pipe() {
+    let settings = SETTINGS.replace("\"can\", ", "");
+    let found = said(&WHOLE.replace("[[process]]\nname = \"reader\"", &settings));
+    let title = "`interface` is of `can`, and `usbd` serves none";
+    let help = "add `\"can\"` to the `serves` of its `[process.settings]`";
+    assert!(found.contains(&(title.to_owned(), help.to_owned())), "{found:?}");
+}
+
 /// The server is told to serve hubs, too; the next process follows.
 const SETTINGS: &str =
     "[process.settings]\nserves = [\"can\", \"hubs\"]\n[[process]]\nname = \"reader\"";

@@ -153,18 +153,17 @@ pub struct Storm<'a> {
 
 /// Boot the storm's system and run `body` on it.
 pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) -> R) -> R {
-    let (bytes, sizes) = (plan().to_bytes(), plan().sizes());
+    let (plan, bytes) = (plan(), plan().to_bytes());
     let archive = Archive::parse(&bytes).expect("a possible plan");
-    let frames = Sizes::of(&archive).expect("it fits").frames;
+    let sizes = Sizes::of(&archive).expect("it fits");
     with_kernel(&archive, |mut kernel| {
         kernel.lack_devices(LACKING);
-        let mut shell = Shell::boot(kernel, Memory::new(NAMES.len(), frames, record));
-        shell.longest_walk = sizes.longest_walk();
-        let (good, errors) = ([0; WEIGHTS.len()], [0; 11]);
+        let mut shell = Shell::boot(kernel, Memory::new(NAMES.len(), sizes.frames, record));
+        shell.longest_walk = plan.sizes().longest_walk();
         let tally = Tally {
             calls: 0,
-            good,
-            errors,
+            good: [0; WEIGHTS.len()],
+            errors: [0; 11],
             faults: [0; 32],
             starts: 0,
             shortcuts: BTreeMap::new(),
@@ -172,7 +171,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
         };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
-            last_calls: vec![0; sizes.threads],
+            last_calls: vec![0; sizes.threads as usize],
             shell,
             random: Random::new(seed),
             memos: vec![Memo::default(); NAMES.len()],
