@@ -171,7 +171,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
         };
         let mut storm = Storm {
             frames: shell.kernel.free_frames(),
-            last_calls: vec![0; sizes.threads as usize],
+            last_calls: vec![0; sizes.threads],
             shell,
             random: Random::new(seed),
             memos: vec![Memo::default(); NAMES.len()],
