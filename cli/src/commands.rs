@@ -21,11 +21,11 @@ pub struct RunRequest {
     pub system: PathBuf,
     /// Length of the run in ns.
     pub horizon_ns: u64,
-    /// Print JSON instead of tables?
+    /// Print JSON instead of tables.
     pub json: bool,
     /// Where to put the flight record, if it is wanted.
     pub record: Option<PathBuf>,
-    /// Time every kernel path and report the longest?
+    /// Time every kernel path and report the longest.
     pub watch: bool,
     /// Which captures of USB devices outside the machine are wanted.
     pub captures: Request,

@@ -60,7 +60,7 @@ pub struct Boot<'a> {
     pub plugged: Vec<Plug>,
     /// Which captures are wanted of them.
     pub captures: Request,
-    /// Keep what the flight recorder sends?
+    /// Keep what the flight recorder sends.
     pub record: bool,
     /// An instruction takes 2 to the power of this, in ns.
     pub shift: u8,

@@ -19,7 +19,7 @@ pub struct SignalsRequest {
     /// The log, as candump writes it.
     pub log: PathBuf,
     pub dbc: PathBuf,
-    /// Print JSON instead of a table?
+    /// Print JSON instead of a table.
     pub json: bool,
 }
 

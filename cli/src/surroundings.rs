@@ -90,7 +90,7 @@ fn plugged(
     Some(misbehaving(Box::new(hub), plug.port, &own))
 }
 
-/// Has the simulator all that is plugged in?
+/// Checks that the simulator has a model of everything that is plugged in.
 ///
 /// # Errors
 /// Returns the first device that only QEMU has.

@@ -5,6 +5,7 @@
 
 mod lives;
 mod pages;
+mod samples;
 mod sheets;
 mod traces;
 
@@ -22,12 +23,13 @@ const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 /// All of it whose name contains `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
     type Check = fn(&Workspace, &Built) -> Result<(), String>;
-    let steps: [(&str, Check); 6] = [
+    let steps: [(&str, Check); 7] = [
         ("a search finds the same with one process and with two", search),
         ("fixed seeds have the traces that are kept", traces::check),
         ("simulator: the lives of messages add up", lives::check),
         ("simulator: a trace opens in Perfetto", sheets::check),
         ("simulator: a page about a system stands alone", pages::check),
+        ("samples in documents are what the commands say", samples::check),
         ("a device that keeps time from passing ends a simulation", stuck),
     ];
     for (name, check) in steps.into_iter().filter(|(name, _)| name.contains(part)) {

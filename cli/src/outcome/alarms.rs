@@ -1,4 +1,4 @@
-//! Does what the analysis assumes hold while the system runs?
+//! Checks whether the assumptions of the analysis hold while the system runs.
 //!
 //! A promise of `plan` rests on assumptions: how long the kernel keeps everybody waiting, how often
 //! devices interrupt, that budgets end in time. The kernel counts what happens to each, and what

@@ -1,4 +1,4 @@
-//! Does the run hold? Three answers: yes, no and why, or it was our own bug.
+//! The verdict of a run: whether it holds. Three answers: yes, no and why, or it was our own bug.
 
 use super::{Alarm, Outcome, VcpuRow};
 use crate::duration;

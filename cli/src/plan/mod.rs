@@ -37,7 +37,7 @@ pub struct PlanRequest {
     pub system: PathBuf,
     /// Instructions a second, instead of the description's.
     pub clock_hz: Option<u64>,
-    /// Print JSON instead of tables?
+    /// Print JSON instead of tables.
     pub json: bool,
 }
 

@@ -62,11 +62,11 @@ pub struct SimRequest {
     pub clock_hz: Option<u64>,
     /// Draws what may vary; nothing does without.
     pub seed: Option<u64>,
-    /// Print JSON instead of tables?
+    /// Print JSON instead of tables.
     pub json: bool,
     /// Where to put a trace for Perfetto, if one is wanted.
     pub trace: Option<PathBuf>,
-    /// Do things go wrong, as the seed says?
+    /// Inject faults, as the seed says.
     pub faults: bool,
     /// This goes wrong, besides what the description says.
     pub fault: Vec<String>,
@@ -78,15 +78,15 @@ pub struct SimRequest {
     pub traces: bool,
     /// Run these seeds: one process of a search.
     pub seeds: Option<Seeds>,
-    /// Keep processes apart and check the kernel's invariants?
+    /// Keep processes apart and check the kernel's invariants.
     pub strict: bool,
     /// The job or message whose time is to be explained, if one is.
     pub explain: Option<String>,
-    /// Show how long messages were at each stage of their pipes?
+    /// Show how long messages were at each stage of their pipes.
     pub stages: bool,
     /// Which captures are wanted.
     pub captures: Request,
-    /// Show how long jobs took, as histograms?
+    /// Show how long jobs took, as histograms.
     pub histogram: bool,
     /// Where to put them as pictures, if that is wanted.
     pub svg: Option<PathBuf>,

@@ -20,7 +20,7 @@ struct Jobs {
 pub struct Responses(Vec<Jobs>);
 
 impl Responses {
-    /// The kernel as it is after an entry at `read`: whose job has ended?
+    /// Notes whose job has ended, given the kernel as it is after an entry at `read`.
     pub fn look(&mut self, read: Nanos, kernel: &Kernel<'_>) {
         self.0.resize_with(kernel.threads.ids().count(), Jobs::default);
         for (id, thread) in kernel.threads.ids().zip(&mut self.0) {

@@ -114,7 +114,7 @@ impl Decoder {
         }
     }
 
-    /// Was the CRC sequence right? Meaningful once it is over.
+    /// The CRC sequence was right. Meaningful once it is over.
     #[must_use]
     pub fn crc_holds(&self) -> bool {
         self.crc.value() == 0

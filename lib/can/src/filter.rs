@@ -5,7 +5,7 @@ use crate::frame::Frame;
 /// Passes frames of one format whose identifier equals `code` where `mask` has ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Of 29-bit identifiers, or of 11-bit ones?
+    /// It is for 29-bit identifiers, not for 11-bit ones.
     pub extended: bool,
     pub code: u32,
     /// Which of them count.
@@ -32,7 +32,7 @@ impl Filter {
     }
 }
 
-/// Does any filter pass it? No filters pass everything.
+/// Returns whether any filter passes it. No filters pass everything.
 #[must_use]
 pub fn accepts(filters: &[Filter], frame: &Frame) -> bool {
     filters.is_empty() || filters.iter().any(|filter| filter.passes(frame))

@@ -134,13 +134,13 @@ impl Frame {
         }
     }
 
-    /// Is the identifier one of 29 bits?
+    /// Returns whether the identifier has 29 bits.
     #[must_use]
     pub fn is_extended(&self) -> bool {
         matches!(self.id, Id::Extended(_))
     }
 
-    /// Does it ask for data instead of carrying some?
+    /// Returns whether it asks for data instead of carrying some.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.remote

@@ -167,7 +167,8 @@ impl BitTiming {
         BitRate::new(clock / self.cycles())
     }
 
-    /// Does the propagation segment cover a one-way delay of `delay`, cable and transceivers?
+    /// Checks that the propagation segment covers a one-way delay of `delay`, cable and
+    /// transceivers.
     ///
     /// # Errors
     /// The signal would not be back in time.

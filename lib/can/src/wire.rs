@@ -138,7 +138,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Is the bit at `index` a stuff bit?
+    /// Returns whether the bit at `index` is a stuff bit.
     #[must_use]
     pub fn is_stuff(&self, index: u32) -> bool {
         index < self.stuff.len() && self.stuff.get(index)

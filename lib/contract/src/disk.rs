@@ -21,7 +21,7 @@ pub const RECORDS: usize = 16;
 /// Most bytes of an ask.
 pub const BYTES_MAX: usize = 65_536;
 
-/// In [`Ask::what`]: how large is the disk?
+/// In [`Ask::what`]: asks for the size of the disk.
 pub const SIZE: u32 = 0;
 /// In [`Ask::what`]: blocks from the medium.
 pub const READ: u32 = 1;

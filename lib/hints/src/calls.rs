@@ -38,7 +38,7 @@ fn listed(table: &[(&str, usize)], name: &str, count: usize) -> bool {
     table.contains(&(name, count))
 }
 
-/// Was a hint given by hand?
+/// Returns whether a hint was given by hand.
 fn by_hand(name: &str, count: usize) -> bool {
     let stem = name.strip_suffix(SUFFIX).zip(count.checked_sub(1));
     stem.is_some_and(|(stem, count)| {
@@ -46,7 +46,7 @@ fn by_hand(name: &str, count: usize) -> bool {
     })
 }
 
-/// Does the last argument say that the call does not block, or that it is no time at all?
+/// Returns whether the last argument says that the call does not block, or is no time at all.
 fn never_waits(last: Option<&Expr>) -> bool {
     match last {
         Some(Expr::Lit(_)) => true,
@@ -111,7 +111,7 @@ pub fn label(expr: &Expr) -> String {
     }
 }
 
-/// Does this macro never return?
+/// Returns whether this macro never returns.
 pub fn macro_never_returns(path: &Path) -> bool {
     let last = path.segments.last().map(|segment| segment.ident.to_string());
     matches!(last.as_deref(), Some("panic" | "unreachable" | "unimplemented"))

@@ -1,4 +1,5 @@
-//! The code parser of EMERALDS §5.4.1: which mutex does a task lock after each blocking call?
+//! The code parser of [EMERALDS 1998, §5.4.1]. It finds the mutex that a task locks after each
+//! blocking call.
 //!
 //! [`flow`] walks a function backwards, from its end to its start, carrying what comes [`next`]: a
 //! lock, another wait, the end, or something that depends on a condition. At a blocking call this

@@ -224,7 +224,7 @@ pub(crate) fn range(expr: &Expr) -> Option<&ExprRange> {
     }
 }
 
-/// Is this `2..5`, so that there is a first turn?
+/// Returns whether this is `2..5`, so that there is a first turn.
 fn never_empty(range: &ExprRange) -> bool {
     let bounds = range.start.as_deref().zip(range.end.as_deref());
     let numbers = bounds.and_then(|(start, end)| number(start).zip(number(end)));

@@ -14,7 +14,7 @@ const CONDITIONS_MAX: usize = 16;
 pub enum Test {
     /// A condition of the program.
     Condition(Rc<Term>),
-    /// Is this the last turn of the counted loop with this number, at this line?
+    /// The last turn of the counted loop with this number, at this line.
     LastTurn(usize, usize),
 }
 

@@ -65,12 +65,12 @@ impl Term {
         Term { tokens, text, ..part.clone() }
     }
 
-    /// Does it depend on one of these variables?
+    /// Returns whether it depends on one of these variables.
     pub fn depends_on(&self, names: &Names) -> bool {
         !self.names.is_disjoint(names)
     }
 
-    /// Can a call that is given these variables change it?
+    /// Returns whether a call that is given these variables can change it.
     pub fn is_shaken_by(&self, names: &Names) -> bool {
         !self.soft.is_disjoint(names)
     }
@@ -115,7 +115,7 @@ impl Term {
     }
 }
 
-/// Is this `+=` or one of its kind?
+/// Returns whether this is `+=` or one of its kind.
 pub fn is_assignment(op: &BinOp) -> bool {
     use BinOp::{
         AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign,

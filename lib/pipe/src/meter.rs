@@ -1,4 +1,4 @@
-//! Does what arrives keep its contract? A leaky bucket as a counter, message by message.
+//! Measures whether arrivals keep their contract. A leaky bucket as a counter, message by message.
 //!
 //! X is the most that any window ending now is ahead of the long-run rate, in units of 1/per
 //! messages: with Δ since the message before, X := max(X − Δ·messages, 0) + per. A window of n
@@ -31,9 +31,9 @@ impl Meter {
         Meter { contract, limit, ahead: 0, last: Nanos::ZERO, outside: 0 }
     }
 
-    /// A message came: is it within the contract? One that is not is counted, and the rest is
-    /// measured as if it had not come: so many at least are too many. A clock that goes back stands
-    /// still.
+    /// Notes a message, and returns whether it is within the contract. One that is not is counted,
+    /// and the rest is measured as if it had not come: so many at least are too many. A clock that
+    /// goes back stands still.
     pub fn admits(&mut self, at: Nanos) -> bool {
         let gap = (at - self.last).0;
         self.last = self.last.max(at);

@@ -94,7 +94,7 @@ impl<'ring, T: Plain, const N: usize, S: Step> Reader<'ring, T, N, S> {
         Ring::<T, N>::fill(self.ring.by_writer.written.load(Acquire), self.taken)
     }
 
-    /// Is the ring empty now?
+    /// Returns whether the ring is empty now.
     ///
     /// # Errors
     ///

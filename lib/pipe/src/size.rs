@@ -227,7 +227,7 @@ struct ShortReads<'a> {
 }
 
 impl ShortReads<'_> {
-    /// Is the bucket refilled no faster than the reads take?
+    /// Returns whether the bucket is refilled no faster than the reads take.
     const fn keeps_up(&self, bucket: &Bucket) -> bool {
         let taken = self.per_read as u128 * bucket.per.0 as u128;
         bucket.messages as u128 * self.gap as u128 <= taken && bucket.jitter.0 != u64::MAX

@@ -135,7 +135,7 @@ impl<'ring, T: Plain, const N: usize, S: Step> Writer<'ring, T, N, S> {
         Ring::<T, N>::fill(self.written, self.ring.by_reader.taken.load(Acquire))
     }
 
-    /// Is the ring empty now?
+    /// Returns whether the ring is empty now.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use diapason_pipe::meter::Meter;
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
 
-/// Do all windows that end with the last of `times` keep the contract?
+/// Returns whether all windows that end with the last of `times` keep the contract.
 fn keeps(contract: &Bucket, times: &[u64]) -> bool {
     let last = times[times.len() - 1];
     let windows = times.iter().enumerate();

@@ -88,8 +88,8 @@ pub fn queue_name(queue: Queue) -> String {
     }
 }
 
-/// Are the queues in the order of periods, every VCPU of a higher queue no longer than any of a
-/// lower one? Closed forms speak only of that case.
+/// Returns whether the queues are in the order of periods, every VCPU of a higher queue no longer
+/// than any of a lower one. Closed forms speak only of that case.
 #[must_use]
 pub fn is_by_period(system: &System) -> bool {
     let order = system.precedence();

@@ -8,7 +8,7 @@
 use crate::core::Core;
 use crate::human;
 use crate::mutexes::Mutexes;
-use crate::pipes::{Missing, own_supply};
+use crate::pipes::{Missing, is_alone};
 use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_analysis::server::{Server as _, Stream, Supply};
@@ -17,8 +17,6 @@ use diapason_system::{Diagnostics, Place, Server, System};
 
 /// Steps to a job that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
-/// Steps to know whose budgets last: each may show that those of others do.
-const ROUNDS_MAX: usize = 4;
 
 /// The bound of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,21 +63,16 @@ struct Declared {
 
 /// The bounds of all jobs. `mutexes` learns whose budgets last.
 pub(crate) fn jobs(system: &System, core: &Core, mutexes: &mut Mutexes<'_>) -> Jobs {
-    let places = 0..core.mains.len();
-    let mut jobs: Jobs = Vec::new();
-    for _ in 0..ROUNDS_MAX {
+    let mut jobs: Jobs = vec![None; core.mains.len()];
+    // What a job does for others depends on the budgets of those before it.
+    for place in core.system.precedence() {
         let all = Asked { system, core, mutexes };
-        let next: Jobs = places.clone().map(|place| all.job(place)).collect();
-        if next == jobs {
-            break;
+        let job = all.job(place);
+        let finds = job.as_ref().is_some_and(|job| job.as_ref().is_ok_and(|job| !job.waits));
+        if finds && all.is_alone(core.mains[place]) {
+            mutexes.lasts(place);
         }
-        let lasting = next.iter().zip(&core.mains).map(|(job, number)| {
-            let finds = |job: &Result<JobBound, NoJob>| job.as_ref().is_ok_and(|job| !job.waits);
-            job.as_ref().is_some_and(finds) && all.is_alone(*number)
-        });
-        let lasting = lasting.collect();
-        mutexes.lasts(lasting);
-        jobs = next;
+        jobs[place] = job;
     }
     jobs
 }
@@ -100,14 +93,14 @@ impl Asked<'_> {
     /// Whether one thread has the VCPU for itself.
     fn is_alone(&self, number: u16) -> bool {
         let mut on = self.on(number);
-        on.next().is_some_and(|process| own_supply(process, self.system, self.core).is_ok())
+        on.next().is_some_and(|process| is_alone(process, self.system).is_ok())
     }
 
     fn job(&self, place: usize) -> Option<Result<JobBound, NoJob>> {
         let number = self.core.mains[place];
         let declared = declared(&self.system.vcpus.get(usize::from(number))?.server)?;
         let supply = Supply::of(&self.core.system, place)?;
-        let own = self.on(number).map(|process| own_supply(process, self.system, self.core).err());
+        let own = self.on(number).map(|process| is_alone(process, self.system).err());
         let shared = own.flatten().next();
         let locks = self.on(number).flat_map(|process| self.mutexes.lacks(process));
         let missing: Vec<Missing> = shared.into_iter().chain(locks).collect();

@@ -46,12 +46,17 @@ impl<'a> Mutexes<'a> {
         let switch = costs.switch(system.deadline_queues());
         let turn = switch + switch + Calls::new(costs).of(CallNumber::SemUnlock);
         let sections = sections(&system.sections, &seats, turn);
-        Mutexes { system, seats, sharing: Sharing::new(world, sections).ok(), lasting: Vec::new() }
+        Mutexes {
+            system,
+            seats,
+            sharing: Sharing::new(world, sections).ok(),
+            lasting: vec![false; core.mains.len()],
+        }
     }
 
-    /// Notes the VCPUs, by place, whose jobs always find enough budget.
-    pub(crate) fn lasts(&mut self, lasting: Vec<bool>) {
-        self.lasting = lasting;
+    /// Notes that the jobs of the VCPU at `place` always find enough budget.
+    pub(crate) fn lasts(&mut self, place: usize) {
+        self.lasting[place] = true;
     }
 
     /// The most that a job, or the work for a message, on the VCPU at `place` does for others

@@ -323,6 +323,19 @@ impl Plant<'_> {
 
 /// The Main VCPU of a process, which has to be its own.
 pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<Supply, Missing> {
+    is_alone(process, system)?;
+    let reader = &system.processes[usize::from(process)];
+    let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
+    place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
+        (
+            format!("the VCPU of `{}` does not get its budget in every period", reader.name),
+            "make the system hold first".to_owned(),
+        )
+    })
+}
+
+/// One thread of a process, and nobody else, has its VCPU.
+pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     let reader = &system.processes[usize::from(process)];
     let users = system.processes.iter().filter(|process| process.vcpu == reader.vcpu);
     if users.count() > 1 {
@@ -351,13 +364,7 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
             "take the VCPU out of the `uses` of the other process".to_owned(),
         ));
     }
-    let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
-    place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
-        (
-            format!("the VCPU of `{}` does not get its budget in every period", reader.name),
-            "make the system hold first".to_owned(),
-        )
-    })
+    Ok(())
 }
 
 /// The longest time of a transfer of an interface, beside whatever shares its bus.

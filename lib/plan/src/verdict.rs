@@ -72,7 +72,7 @@ pub struct Plan {
 }
 
 impl Sum {
-    /// Does it promise that the system holds?
+    /// Returns whether it promises that the system holds.
     #[must_use]
     pub fn holds(&self) -> bool {
         matches!(self, Sum::Says(form) if form.holds())

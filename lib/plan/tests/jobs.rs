@@ -139,6 +139,22 @@ fn a_holder_above_needs_help_only_if_its_budget_may_end() {
     assert!(may_end.help.0 >= 4 * 70_000, "{may_end:?}");
 }
 
+/// Each budget is known to last once all above it are.
+#[test]
+fn budgets_last_from_the_most_urgent_down() {
+    let uses = "uses = [\"m\"]";
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut text = String::new();
+    for (name, period) in
+        names.iter().zip(["80ms", "70ms", "60ms", "50ms", "40ms", "30ms", "20ms", "10ms"])
+    {
+        text += &task(name, period, "job = \"500us\"\nreplenishments = 2", uses);
+        text += &section(name, "m", "70us", "");
+    }
+    // Nobody is below the first one, and nobody above it needs help.
+    assert_eq!(job(&text).help.0, 0);
+}
+
 #[test]
 fn a_process_without_a_vcpu_holds_it_below_everybody() {
     let uses = "uses = [\"m\"]";

@@ -1,5 +1,5 @@
-//! Do the declarations fit together? Counts, grants and starts; supervision and devices have
-//! files of their own.
+//! Checks that the declarations fit together: counts, grants and starts. Supervision and devices
+//! have files of their own.
 
 use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named};
 use crate::diagnostics::{Problem, Report};
@@ -197,7 +197,7 @@ fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     }
 }
 
-/// May the process be started again after a fault?
+/// Returns whether the process may be started again after a fault.
 pub(crate) fn is_restartable(process: &DeclaredProcess) -> bool {
     process.restart.value != Restart::Never
 }

@@ -50,9 +50,9 @@ pub(crate) struct Named<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredSegment {
     pub size: u64,
-    /// May devices be told where it is?
+    /// Devices may be told where it is.
     pub dma: bool,
-    /// Is it used on several cores?
+    /// It is used on several cores.
     pub common: bool,
 }
 

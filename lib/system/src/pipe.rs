@@ -174,7 +174,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-/// Is there a device of this name, with this channel, that somebody serves?
+/// Checks that somebody serves a device of this name, with this channel.
 pub(crate) fn source(
     declared: &Declared,
     from: Option<&At<String>>,

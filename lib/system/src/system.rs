@@ -110,9 +110,9 @@ pub struct Process {
     pub restart: Restart,
     /// Pause before the first restart, in ns; it doubles with each further one.
     pub backoff_ns: u64,
-    /// Started at boot, or only by another process?
+    /// It starts at boot, not only by another process.
     pub start_at_boot: bool,
-    /// May it read the counters of the machine, which tell of all processes?
+    /// It may read the counters of the machine, which tell of all processes.
     pub counters: bool,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
@@ -174,9 +174,9 @@ pub struct Mailbox {
 pub struct Segment {
     pub name: String,
     pub size: u64,
-    /// May devices be told where it is?
+    /// Devices may be told where it is.
     pub dma: bool,
-    /// Is it used on several cores of the host?
+    /// It is used on several cores of the host.
     pub common: bool,
     /// Which processes may attach it, one bit each.
     pub allowed: u64,
@@ -346,25 +346,26 @@ impl UsbModel {
         }
     }
 
-    /// Can others be plugged into it?
+    /// Returns whether others can be plugged into it.
     #[must_use]
     pub const fn is_hub(self) -> bool {
         matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
     }
 
-    /// Is it a SuperSpeed device? Such devices, and no others, are behind SuperSpeed hubs.
+    /// Returns whether it is a SuperSpeed device. A SuperSpeed hub takes such devices only, and
+    /// other hubs take none.
     #[must_use]
     pub const fn is_superspeed(self) -> bool {
         matches!(self, UsbModel::Camera | UsbModel::BusyCamera | UsbModel::SuperSpeedHub)
     }
 
-    /// Is it a device that QEMU does not have?
+    /// Returns whether QEMU has no such device.
     #[must_use]
     pub const fn only_in_simulator(self) -> bool {
         matches!(self, UsbModel::SuperSpeedHub)
     }
 
-    /// Is it a device that the simulator does not have?
+    /// Returns whether the simulator has no such device.
     #[must_use]
     pub const fn only_in_qemu(self) -> bool {
         matches!(
@@ -432,7 +433,7 @@ pub enum Server {
         period_ns: u64,
         /// Length of its replenishment list.
         replenishments: u8,
-        /// May it run without budget when nobody else wants to?
+        /// It may run without budget while nobody else is ready.
         background: bool,
         /// Most budget that one job of a thread on it uses, in ns.
         job_ns: Option<u64>,
@@ -461,7 +462,7 @@ pub enum Server {
 pub struct Scheduling {
     /// Queues by earliest deadline, above the one by period. 0: rate monotonic.
     pub dp_queues: u8,
-    /// Admit by the exact test (else by the closed form)?
+    /// The exact test admits, not the closed form.
     pub exact: bool,
 }
 
@@ -525,7 +526,7 @@ impl System {
         self.vcpus.get(usize::from(index)).map(|vcpu| vcpu.name.as_str())
     }
 
-    /// May a thread of process number `index` run on a VCPU?
+    /// Returns whether a thread of process number `index` may run on a VCPU.
     #[must_use]
     pub fn may_reserve(&self, index: usize) -> bool {
         let granted = |v: &Vcpu| index < 64 && v.allowed >> index & 1 == 1;

@@ -82,7 +82,7 @@ impl EndpointKind {
         })
     }
 
-    /// Has it time of its own in the schedule?
+    /// Returns whether it has time of its own in the schedule.
     #[must_use]
     pub const fn is_periodic(self) -> bool {
         self.is_isochronous()

@@ -91,7 +91,7 @@ impl Setup {
         [self.kind, self.request, v0, v1, i0, i1, l0, l1]
     }
 
-    /// Does the data stage go to the host?
+    /// Returns whether the data stage goes to the host.
     #[must_use]
     pub const fn is_in(self) -> bool {
         self.kind & IN != 0

@@ -217,7 +217,7 @@ impl Trb {
         Trb { control: self.control & !bit::CYCLE | cycle as u32, ..self }
     }
 
-    /// Is this flag set?
+    /// Returns whether this flag is set.
     #[must_use]
     pub const fn has(self, flag: u32) -> bool {
         self.control & flag != 0

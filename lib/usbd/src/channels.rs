@@ -289,12 +289,12 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    /// Is it open for tuned pipes, if at all?
+    /// Returns whether it is open for tuned pipes, if at all.
     const fn has_no_owner(&self) -> bool {
         !self.is_always_open() && (self.client.is_none() || self.lent_to.is_some())
     }
 
-    /// Is it opened for the pipe that the description has?
+    /// Returns whether it is opened for the pipe that the description has.
     const fn is_always_open(&self) -> bool {
         self.outlet.is_some() && self.client.is_none()
     }

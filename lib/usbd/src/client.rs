@@ -113,7 +113,7 @@ impl<P: Platform> Client<P> {
         self.owed = Some((token, false));
     }
 
-    /// Must its controller be asked?
+    /// Returns whether its controller must be asked.
     pub fn must_ask(&self) -> bool {
         matches!(self.owed, Some((_, false)))
     }

@@ -83,7 +83,7 @@ impl Places {
         }
     }
 
-    /// Does anybody listen to this channel?
+    /// Returns whether anybody listens to this channel.
     pub fn listen_to(&self, channel: usize) -> bool {
         self.0.iter().flat_map(|place| &place.listens).any(|listens| listens.channel == channel)
     }

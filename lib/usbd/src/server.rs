@@ -206,14 +206,14 @@ impl<P: Platform> Server<P> {
         self.driver.poll(now);
     }
 
-    /// Has the interrupter had events for so long that its interrupt must be lost?
+    /// Returns whether the interrupter has had events for so long that its interrupt must be lost.
     fn is_lost(&mut self, now: Nanos) -> bool {
         let has = self.driver.has_events(policy::MANAGING);
         self.waiting = has.then(|| self.waiting.unwrap_or(now));
         self.waiting.is_some_and(|since| now >= since + LOST)
     }
 
-    /// Is this to be told?
+    /// Returns whether this topic is logged.
     pub fn tells(&self, what: u64) -> bool {
         self.tell & what != 0
     }

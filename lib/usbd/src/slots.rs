@@ -104,7 +104,7 @@ impl<P: Platform> Slots<P> {
         self.busy &= !(1 << (slot % 64));
     }
 
-    /// Are all of them free?
+    /// Returns whether all of them are free.
     pub fn are_free(&self) -> bool {
         self.busy == 0
     }

@@ -126,7 +126,7 @@ impl Told {
         self.clients != 0 || self.pipes.may_write()
     }
 
-    /// Nothing but CAN interfaces?
+    /// Returns whether it serves nothing but CAN interfaces.
     pub fn is_can_alone(&self) -> bool {
         let alone = self.services == [ServiceKind::Can];
         alone && self.links.is_empty() && self.streams.is_empty()
@@ -146,7 +146,7 @@ impl Pipes {
         }
     }
 
-    /// May anything be written in a place?
+    /// Returns whether anything may be written in a place.
     pub fn may_write(&self) -> bool {
         self.places.iter().any(|place| place.to != 0)
     }

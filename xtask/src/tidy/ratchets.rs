@@ -25,18 +25,21 @@ pub enum Measure {
     ShortComments,
     /// Sentences in doc comments of a package that begin with a relative pronoun.
     Relatives,
+    /// Sentences in doc comments of a package that ask.
+    Questions,
     /// Public items of a package without a doc comment.
     Undocumented,
 }
 
 impl Measure {
-    const ALL: [Measure; 7] = [
+    const ALL: [Measure; 8] = [
         Measure::Unsafe,
         Measure::FileLines,
         Measure::FunctionLines,
         Measure::SharedNames,
         Measure::ShortComments,
         Measure::Relatives,
+        Measure::Questions,
         Measure::Undocumented,
     ];
 
@@ -48,6 +51,7 @@ impl Measure {
             Measure::SharedNames => "shared_names",
             Measure::ShortComments => "short_comments",
             Measure::Relatives => "relatives",
+            Measure::Questions => "questions",
             Measure::Undocumented => "undocumented",
         }
     }
@@ -58,6 +62,7 @@ impl Measure {
             Measure::Unsafe
             | Measure::ShortComments
             | Measure::Relatives
+            | Measure::Questions
             | Measure::Undocumented => 0,
             Measure::SharedNames => 1,
             Measure::FileLines => 600,
@@ -73,6 +78,7 @@ impl Measure {
             Measure::SharedNames => "give the new type a name that says its room",
             Measure::ShortComments => "say something that the name does not, or leave it out",
             Measure::Relatives => "begin the sentence with its subject",
+            Measure::Questions => "say what it returns or does, as in `Returns whether`",
             Measure::Undocumented => "say what it does, and when it fails",
         }
     }
@@ -204,6 +210,8 @@ mod tests {
 
 [relatives]
 
+[questions]
+
 [undocumented]
 ";
 
@@ -262,6 +270,8 @@ mod tests {
 [short_comments]
 
 [relatives]
+
+[questions]
 
 [undocumented]
 ";

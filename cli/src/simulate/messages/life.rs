@@ -91,7 +91,7 @@ pub struct Life {
     /// Its own in it, from 1.
     pub number: u64,
     pub frame: Frame,
-    /// Does it go to a device?
+    /// The message goes to a device.
     pub to_device: bool,
     /// When its device had it, or its writer wrote it.
     pub from: Nanos,
@@ -126,7 +126,7 @@ impl Life {
         Life { pipe, number, frame, to_device, from, to, bound, bill, items }
     }
 
-    /// Later than something else that had so long, measured by what was promised of each?
+    /// Returns whether it took a larger part of its bound than something that took `took` of `had`.
     #[must_use]
     pub fn is_worse_than(&self, took: Nanos, had: Option<Nanos>) -> bool {
         let most = |bound: Option<Nanos>| u128::from(bound.unwrap_or(Nanos::FOREVER).0.max(1));

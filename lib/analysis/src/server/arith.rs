@@ -59,8 +59,14 @@ impl Share {
     }
 }
 
+/// How often [`released`] was computed in this process.
+#[cfg(feature = "counted")]
+pub static TERMS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+
 /// ⌈window / period⌉ · cost. A period of zero has no end of releases.
 pub(super) fn released(window: u64, period: u64, cost: u64) -> u64 {
+    #[cfg(feature = "counted")]
+    TERMS.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     if window == 0 || cost == 0 {
         return 0;
     }

@@ -26,6 +26,8 @@ mod supply;
 pub mod tasks;
 
 pub use admit::{Admission, Failure, Refusal, Unfit, admit, first_failure};
+#[cfg(feature = "counted")]
+pub use arith::TERMS;
 pub use arith::{ONE, Share};
 pub use closed::{ClosedForm, equation_one, liu_layland, wide};
 pub use fit::{breakdown, largest_budget, smallest_period};

@@ -120,7 +120,7 @@ impl Bus {
         id
     }
 
-    /// May the bus leap over what cannot go wrong? It may unless told otherwise.
+    /// The bus may leap over what cannot go wrong. It may unless told otherwise.
     pub fn leaping(&mut self, leaping: bool) {
         self.leaping = leaping;
         self.land_or_walk();

@@ -153,7 +153,7 @@ impl Node {
             && (self.babble.is_some() || !self.queue.is_empty())
     }
 
-    /// Would it acknowledge a good frame of others?
+    /// Returns whether it would acknowledge a good frame of others.
     pub fn acknowledges(&self) -> bool {
         !self.setup.listen_only && matches!(self.phase, Phase::Idle | Phase::Frame)
     }

@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         self.trouble(DbcTrouble::Expected { what, found, like: self.like })
     }
 
-    /// Does a name come next?
+    /// Returns whether a name comes next.
     pub fn begins_with_letter(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
     }

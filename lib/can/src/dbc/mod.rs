@@ -73,7 +73,7 @@ pub struct Selection {
 pub struct Signal {
     pub name: String,
     pub place: Place,
-    /// Is its highest bit a sign?
+    /// Its highest bit is a sign.
     pub signed: bool,
     /// The interpretation of the bits.
     pub number: Number,
@@ -182,7 +182,8 @@ impl Message {
         there.filter_map(|signal| signal.read(data)).collect()
     }
 
-    /// Is the signal selected, and what selects it, and so on? Selections in a circle never are.
+    /// Returns whether the signal is selected, and whatever selects it, and so on. Selections in a
+    /// circle never are.
     fn is_there<'a>(&'a self, mut signal: &'a Signal, data: &[u8]) -> bool {
         for _ in 0..=self.signals.len() {
             let Some(when) = &signal.when else { return true };

@@ -197,7 +197,8 @@ pub fn signal_update(frame: &Frame) -> Result<Frame, FrameRefusal> {
     Frame::data(frame.id(), &bytes[..=len])
 }
 
-/// Does `frame`, of a message of `len` bytes, tell to renew identifiers? And the frame as meant.
+/// Returns whether `frame`, of a message of `len` bytes, tells to renew identifiers, and the frame
+/// without that.
 #[must_use]
 pub fn read_update(frame: &Frame, len: usize) -> (bool, Frame) {
     let signals = !frame.is_remote() && usize::from(frame.code()) == len + 1;

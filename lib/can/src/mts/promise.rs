@@ -137,7 +137,7 @@ impl MtsSet {
     }
 }
 
-/// Is high-speed message `index` always in time? None if so.
+/// Returns why high-speed message `index` is not always in time; `None` if it always is.
 ///
 /// # Errors
 /// A set that makes no sense.
@@ -222,7 +222,7 @@ fn busy_period(all: &[High], fixed: &impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
     }
 }
 
-/// Is low-speed message `index` always in time? Its longest response, or why not.
+/// Returns the longest response of low-speed message `index`, or why it is not always in time.
 ///
 /// # Errors
 /// A set that makes no sense.

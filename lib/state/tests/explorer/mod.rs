@@ -1,5 +1,5 @@
-//! A model of schedules that is explored completely: which is the largest number of writes that
-//! any schedule can bring into one read?
+//! A model of schedules that is explored completely, for the largest number of writes that any
+//! schedule can bring into one read.
 //!
 //! Three tasks (the writer, the reader, and one that only gets in the way) release jobs at any
 //! time not closer than their periods. Time is cut into slots; between two slots every release,

@@ -1,4 +1,4 @@
-//! Is a configuration one that a device can have? One pass, in constant space.
+//! Checks that a device can have a configuration. One pass, in constant space.
 
 use super::configuration::{Association, Header, Interface};
 use super::{ALTERNATES_MAX, Endpoint, INTERFACES_MAX, Raw, Reason, Refusal, Walk};
@@ -110,7 +110,7 @@ impl<'a> Seen<'a> {
         Ok(())
     }
 
-    /// Has the setting as many endpoints as it said?
+    /// Checks that the setting has as many endpoints as it said.
     fn end_setting(&self) -> Result<(), Refusal> {
         let Some(setting) = self.setting else { return Ok(()) };
         let (said, found) = (setting.raw.byte(4), setting.endpoints.count_ones() as u8);
@@ -120,7 +120,7 @@ impl<'a> Seen<'a> {
         Err(setting.raw.refuse(Reason::EndpointCount { said, found }))
     }
 
-    /// Is everything there that was said?
+    /// Checks that everything is there that was said.
     fn end(&self) -> Result<(), Refusal> {
         self.end_setting()?;
         let refuse = |reason| Err(Refusal { offset: 0, reason });

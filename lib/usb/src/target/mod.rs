@@ -120,7 +120,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
         self.write(register + 4, (value >> 32) as u32);
     }
 
-    /// Is the other computer there?
+    /// Returns whether the other computer is there.
     #[must_use]
     pub const fn is_configured(&self) -> bool {
         self.runs

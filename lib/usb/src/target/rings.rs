@@ -80,7 +80,7 @@ impl Ring {
         ring_at(self.way) + index as u64 * BLOCK as u64
     }
 
-    /// Is this offset one of its blocks?
+    /// Returns whether this offset is one of its blocks.
     pub fn has(&self, offset: u64) -> bool {
         (self.at(0)..self.at(ROOM)).contains(&offset) && offset.is_multiple_of(BLOCK as u64)
     }

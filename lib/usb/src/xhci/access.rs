@@ -66,7 +66,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         Hardware { mmio, dma, regions: Regions::default() }
     }
 
-    /// Learn where the regions are; are they where registers can be?
+    /// Learns where the regions are, and returns whether registers can be there.
     pub fn locate(&mut self) -> bool {
         let parameters = self.mmio.read32(capability::PARAMETERS_1);
         let (interrupters, ports) = (parameters >> 8 & 0x7ff, parameters >> 24);

@@ -163,7 +163,7 @@ impl Budget {
     }
 }
 
-/// Is it scheduled by time?
+/// Returns whether it is scheduled by time.
 pub(super) const fn is_periodic(transfer: Transfer) -> bool {
     matches!(transfer, Transfer::Interrupt | Transfer::Isochronous)
 }

@@ -94,7 +94,8 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.attention = true;
     }
 
-    /// Does the controller still have to hear what the schedule decided about a device at rest?
+    /// Begins to tell the controller what the schedule decided about a device at rest, if that is
+    /// news.
     pub(super) fn reschedule(&mut self, index: u8) {
         let device = &self.devices[usize::from(index)];
         if device.step != Step::Idle || !device.replan {

@@ -258,7 +258,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         handled
     }
 
-    /// Are there events that no call has taken yet? Looks at memory only.
+    /// Returns whether there are events that no call has taken yet. Looks at memory only.
     #[must_use]
     pub fn has_events(&mut self, interrupter: u16) -> bool {
         let is_there = usize::from(interrupter) < self.interrupters();
@@ -290,7 +290,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// Is it still there, and well?
+    /// Checks that the controller is still there, and well.
     fn check_life(&mut self, now: Nanos) {
         self.checked = now;
         let state = self.hw.operational(operational::STATUS);
@@ -393,7 +393,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// Is there no room for what another device would have to say?
+    /// Returns whether another device would have no room for its notices.
     pub(super) fn is_crowded(&self) -> bool {
         self.notices.len() + NOTICES_EACH * self.devices.len() > self.notices.capacity()
     }

@@ -145,7 +145,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         }
     }
 
-    /// Are there events that no call has taken yet? Looks at memory only.
+    /// Returns whether there are events that no call has taken yet. Looks at memory only.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.next_event().is_some()

@@ -73,7 +73,7 @@ pub enum Unusable {
 }
 
 impl Limits {
-    /// Do they make sense?
+    /// Checks that the limits make sense.
     ///
     /// # Errors
     /// Returns an error that names the unusable limit.
@@ -112,7 +112,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Is every byte of `other` in it? No bytes are nowhere.
+    /// Returns whether every byte of `other` is in it. No bytes are nowhere.
     #[must_use]
     pub fn contains(&self, other: Window) -> bool {
         let end = |w: &Window| w.base.checked_add(w.length);
@@ -124,7 +124,7 @@ impl Window {
         }
     }
 
-    /// Have they a byte in common?
+    /// Returns whether they have a byte in common.
     #[must_use]
     pub fn overlaps(&self, other: Window) -> bool {
         let before = |a: &Window, b: &Window| a.base.saturating_add(a.length) <= b.base;

@@ -191,7 +191,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         }
     }
 
-    /// Is this step over? `None` if the controller is not there.
+    /// Returns whether this step is over. `None` if the controller is not there.
     fn is_over(&mut self, waiting: Waiting) -> Option<bool> {
         let state = self.hw.operational(operational::STATUS);
         if state == GONE {
@@ -327,7 +327,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.step_death(now);
     }
 
-    /// Has it halted? Then it touches no memory any more.
+    /// Returns whether the controller has halted. Then it touches no memory any more.
     pub(super) fn step_death(&mut self, now: Nanos) {
         self.glance = now + GLANCE;
         if let State::Dying(death, until) = self.state {

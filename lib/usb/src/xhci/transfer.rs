@@ -149,7 +149,8 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         }
     }
 
-    /// The driver's own request, with its data at `place`; is there room for it?
+    /// Submits a request of the driver's own, with its data at `place`, and returns whether it had
+    /// room.
     pub(super) fn submit_request(&mut self, index: u8, setup: Setup, place: u64) -> bool {
         let Some(number) = self.find((index, 1)) else { return false };
         let pipe = &self.pipes[number];
@@ -188,7 +189,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         if buffers.iter().all(granted) { Ok(()) } else { Err(Refused::Outside) }
     }
 
-    /// Is there room for one more transfer of so many blocks?
+    /// Checks that one more transfer of so many blocks has room.
     fn room(&self, number: usize, blocks: usize) -> Result<(), Refused> {
         let pipe = &self.pipes[number];
         if blocks > usize::from(pipe.ring.most()) {

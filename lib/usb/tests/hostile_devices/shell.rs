@@ -71,7 +71,7 @@ impl Shell {
         }
     }
 
-    /// Is nothing of it left?
+    /// Returns whether nothing of it is left.
     pub fn is_over(&self) -> bool {
         self.gone && self.slots.iter().all(Option::is_none)
     }

@@ -79,12 +79,12 @@ impl<P: Platform> Served<P> {
         self.stage == Stage::Gone
     }
 
-    /// Is it gone, and nothing of it left?
+    /// Returns whether it is gone, and nothing of it is left.
     pub fn is_over(&self) -> bool {
         self.is_gone() && self.is_still()
     }
 
-    /// Are all transfers over?
+    /// Returns whether all transfers are over.
     fn is_still(&self) -> bool {
         self.slots.are_free() && self.sharing == 0
     }

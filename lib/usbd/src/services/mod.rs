@@ -133,7 +133,7 @@ pub trait Kind<P: Platform>: Send + 'static {
         let _ = now;
     }
 
-    /// Does it carry tuned pipes?
+    /// Returns whether it carries tuned pipes.
     fn has_pipes(&self) -> bool {
         false
     }
@@ -214,7 +214,7 @@ pub trait Service<P: Platform>: Send {
     /// Returns the name of its devices.
     fn name(&self) -> &'static str;
 
-    /// Is this one of its devices?
+    /// Returns whether this is one of its devices.
     fn fits(&self, found: &Found<'_>) -> bool;
 
     /// Memory for transfers of one device.
@@ -235,7 +235,7 @@ pub trait Service<P: Platform>: Send {
     /// Its device is gone, or of no use for a while.
     fn end(&mut self, now: Nanos);
 
-    /// Has the class given up since it began?
+    /// Returns whether the class has given up since it began.
     fn has_failed(&self) -> bool;
 
     /// Returns the next request of the class.
@@ -267,7 +267,7 @@ pub trait Service<P: Platform>: Send {
 
     fn shared(&self) -> Option<(&P::Memory, usize)>;
 
-    /// Has it a device with tuned pipes?
+    /// Returns whether it has a device with tuned pipes.
     fn has_pipes(&self) -> bool;
 
     fn order(&mut self, order: &Order, now: Nanos);

@@ -85,7 +85,7 @@ impl<P: Platform> Office<P> {
         Ok(Some(Office { endpoint, places: all }))
     }
 
-    /// Answer a question of each place; was there any?
+    /// Answers a question of each place, and returns whether there was any.
     pub fn attend(
         &mut self,
         server: &mut impl Interface,

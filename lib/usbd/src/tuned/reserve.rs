@@ -53,8 +53,8 @@ impl Terms {
     }
 }
 
-/// Would the core admit all of this, as far as one can tell without doing it? A reduction is not
-/// free at once, so only increases count.
+/// Returns whether the core would admit all of this, as far as one can tell without doing it. A
+/// reduction is not free at once, so only increases count.
 pub fn fits(reserve: &mut impl Reserve, moves: &[Move]) -> bool {
     let more = || moves.iter().filter(|it| it.grows());
     let Some(shortest) = more().map(|it| it.to.period).min() else { return true };

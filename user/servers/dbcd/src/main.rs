@@ -19,7 +19,7 @@ use diapason_usblib::link::{
 };
 
 entry!(main);
-// Never used: `diapason_usb` wants one to be named.
+// One allocation: what `Shared` counts its clones with.
 heap!(4 * 1024);
 
 /// The controller in the description.

@@ -52,6 +52,12 @@ fn relatives(comment: &str) -> usize {
     count
 }
 
+/// How many sentences ask. A reader looks for answers.
+fn questions(comment: &str) -> usize {
+    let text = comment.replace('\n', " ") + " ";
+    text.matches("? ").count()
+}
+
 /// Returns whether the item at this line is public and has no doc comment. Attributes may stand
 /// between. A constant needs none: its name and value say what it is.
 fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
@@ -69,7 +75,19 @@ fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
     !above.find(|line| !attribute(line)).is_some_and(|line| line.starts_with("///"))
 }
 
-/// All three counts of every package.
+/// The text of a page without its blocks and tables, or nothing if it is no page.
+fn prose(source: &Source) -> String {
+    let is_page = source.path.starts_with("docs/") || source.path == "README.md";
+    if !is_page || !source.path.ends_with(".md") {
+        return String::new();
+    }
+    let outside = source.text.split("```").step_by(2).collect::<Vec<&str>>().join("\n\n");
+    let kept = outside.lines().map(|line| line.trim().trim_start_matches("- "));
+    let kept = kept.map(|line| if line.starts_with(['|', '#']) { "" } else { line });
+    kept.collect::<Vec<&str>>().join("\n")
+}
+
+/// All counts of every package, and those of pages.
 pub fn count(tree: &Tree) -> Vec<Measured> {
     let mut found: BTreeMap<(Measure, &str), (&str, usize, u64)> = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.is_rust()) {
@@ -83,6 +101,7 @@ pub fn count(tree: &Tree) -> Vec<Measured> {
         for (line, comment) in doc_comments(file) {
             add(Measure::ShortComments, line, usize::from(is_short(&comment)));
             add(Measure::Relatives, line, relatives(&comment));
+            add(Measure::Questions, line, questions(&comment));
         }
         if file.path.contains("/tests/") || file.path.contains("/examples/") {
             continue;
@@ -92,6 +111,12 @@ pub fn count(tree: &Tree) -> Vec<Measured> {
         let silent = (0..lines.len()).filter(|at| is_undocumented(&lines, &code, *at));
         for at in silent {
             add(Measure::Undocumented, at + 1, 1);
+        }
+    }
+    for file in &tree.files {
+        let number = relatives(&prose(file)) as u64;
+        if number > 0 {
+            found.insert((Measure::Relatives, &file.path), (&file.path, 1, number));
         }
     }
     let measured = found.into_iter().map(|((measure, name), (file, line, value))| Measured {
@@ -117,7 +142,7 @@ mod tests {
     #[test]
     fn comments_of_three_words_are_counted_whole() {
         let text = "/// Is it?\nfn a() {}\n/// The same for\n/// another thread.\nfn b() {}\n";
-        assert_eq!(counts(text), [(Measure::ShortComments, 1)]);
+        assert_eq!(counts(text), [(Measure::ShortComments, 1), (Measure::Questions, 1)]);
         assert_eq!(counts("//// A rule.\n// no doc\n"), []);
     }
 
@@ -126,8 +151,27 @@ mod tests {
         let text = "/// Who waits is asked first. What it gets is\n/// a turn: whose turn is \
                     known.\n\
                     ///\n/// What does it cost? Nothing that counts. Whatever\n/// comes, goes.\n";
-        assert_eq!(counts(text), [(Measure::Relatives, 3)]);
+        assert_eq!(counts(text), [(Measure::Relatives, 3), (Measure::Questions, 1)]);
         assert_eq!(counts("/// Returns what is left of it.\nfn a() {}\n"), []);
+    }
+
+    #[test]
+    fn pages_are_read_without_blocks_and_tables() {
+        let page = "# Which page\n\nA page. What it says\nis this.\n\n- Who reads, learns.\n\n\
+                    ```toml\nWhat = 1\n```\n\n| a |\n|---|\n| Whose row |\n\nWhat for? This.\n";
+        let files = vec![Source::new("docs/a.md", page), Source::new("lib/README.md", page)];
+        let tree = Tree { files, root: "/some/checkout".into() };
+        let found = count(&tree);
+        let found: Vec<(&str, u64)> =
+            found.iter().map(|found| (found.name.as_str(), found.value)).collect();
+        assert_eq!(found, [("docs/a.md", 2)]);
+    }
+
+    #[test]
+    fn sentences_that_ask_are_counted() {
+        let text = "/// May it go on? Only\n/// if it is ready. Is\n/// it ready?\nfn a() {}\n\
+                    /// Returns the `?` of an expression, as in `f()?`.\nfn b() {}\n";
+        assert_eq!(counts(text), [(Measure::Questions, 2)]);
     }
 
     #[test]

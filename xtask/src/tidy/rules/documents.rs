@@ -97,6 +97,45 @@ fn exists(tree: &Tree, path: &str) -> bool {
     tree.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
 }
 
+/// A block of a document says of what kind it is, and output is of the kind that a test compares.
+pub fn samples(tree: &Tree) -> Vec<Problem> {
+    let is_page = |file: &&Source| file.path.starts_with("docs/") || file.path == "README.md";
+    let pages = tree.files.iter().filter(is_page).filter(|file| file.path.ends_with(".md"));
+    pages.flat_map(unproved).collect()
+}
+
+fn unproved(file: &Source) -> Vec<Problem> {
+    let mut kind = None;
+    let mut problems = Vec::new();
+    for (number, line) in file.lines() {
+        let problem = match (line.strip_prefix("```"), kind) {
+            (Some(_), Some(_)) => {
+                kind = None;
+                continue;
+            }
+            (Some(""), None) => "say what it is: `console` for output, else `toml`, `sh`, `text`",
+            (Some(_), None) => "",
+            (None, Some(kind)) if kind != "console" && is_output(line) => {
+                "a sample of output is of the kind `console`, which a test compares"
+            }
+            (None, _) => "",
+        };
+        if let Some(new) = line.strip_prefix("```") {
+            kind = Some(new);
+        }
+        if !problem.is_empty() {
+            problems.push(Problem::new(&file.path, number, problem));
+        }
+    }
+    problems
+}
+
+/// Returns whether a line is a prompt with its command, or the rule below the head of a table.
+fn is_output(line: &str) -> bool {
+    let rules = line.split_whitespace().filter(|word| word.bytes().all(|byte| byte == b'-'));
+    line.starts_with("$ ") || (rules.count() > 1 && line.contains("--  -"))
+}
+
 /// Work that is left belongs in the issue tracker.
 pub fn notes_to_self(tree: &Tree) -> Vec<Problem> {
     const MARKS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
@@ -186,6 +225,15 @@ mod tests {
         let text = "[a](b.md) [b](../x/c.md#part)\n[c](gone.md)\n[d](../x/) [e](https://e.org/f)\n";
         let files = [("d/a.md", text), ("d/b.md", ""), ("x/c.md", "")];
         assert_eq!(fires_on(links, &files), [("d/a.md".into(), 2)]);
+    }
+
+    #[test]
+    fn output_that_no_test_compares_is_found() {
+        let text = "```\nx\n```\n```text\na  b\n---  ---\n```\n```sh\n$ diapason plan\n```\n\
+                    ```console\n$ diapason plan\na  b\n---  ---\n```\n---  ---\n";
+        let found = fires_on(samples, &[("docs/a.md", text), ("lib/README.md", text)]);
+        let lines: Vec<usize> = found.iter().map(|(_, line)| *line).collect();
+        assert_eq!(lines, [1, 6, 9]);
     }
 
     #[test]

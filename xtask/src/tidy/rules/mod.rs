@@ -30,9 +30,10 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 10] = [
 ];
 
 /// Rules that look at the whole tree.
-const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 8] = [
+const TREE_RULES: [fn(&Tree) -> Vec<Problem>; 9] = [
     documents::readme,
     documents::links,
+    documents::samples,
     documents::notes_to_self,
     documents::machine_paths,
     papers::apart,

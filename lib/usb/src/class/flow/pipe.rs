@@ -39,7 +39,7 @@ impl Pipe {
         self.health == Health::Dead
     }
 
-    /// May another transfer be started?
+    /// Returns whether another transfer may be started.
     pub(in crate::class) fn is_good(&self) -> bool {
         self.health == Health::Good
     }

@@ -251,7 +251,7 @@ enum State {
 }
 
 impl Kvaser {
-    /// Is it one of these devices, with the endpoints they have?
+    /// Returns whether it is one of these devices, with the endpoints they have.
     #[must_use]
     pub fn fits(device: &Device, configuration: &Configuration<'_>) -> bool {
         let (first, last) = PRODUCTS;

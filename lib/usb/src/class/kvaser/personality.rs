@@ -86,7 +86,7 @@ impl Personality {
         })
     }
 
-    /// Can the controllers do this?
+    /// Returns whether the controllers can do this.
     #[must_use]
     pub fn allows(self, wanted: &Parameters) -> bool {
         let limits = self.limits();

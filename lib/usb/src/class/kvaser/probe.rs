@@ -21,7 +21,7 @@ pub struct Identity {
     pub channels: u8,
     /// Frames on their way at once, for each channel.
     pub slots: u16,
-    /// Do frames travel as extended commands?
+    /// Frames travel as extended commands.
     pub extended: bool,
     /// The device's own flags.
     pub flags: u32,

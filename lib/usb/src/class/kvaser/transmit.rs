@@ -17,7 +17,7 @@ const ONE_SHOT: u32 = 1 << 16;
 const WANT_ACKNOWLEDGE: u32 = 1 << 31;
 
 impl Kvaser {
-    /// Would [`Kvaser::send`] take a frame of this channel now?
+    /// Returns whether [`Kvaser::send`] would take a frame of this channel now.
     #[must_use]
     pub fn takes(&self, channel: u8) -> bool {
         let Ok((index, _)) = self.find(channel) else { return false };

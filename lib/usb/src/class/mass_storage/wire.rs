@@ -14,11 +14,11 @@ const SENSE_BYTES: u8 = 18;
 pub enum Command {
     /// Asks for the identity of the device.
     Inquiry,
-    /// Can the medium be used?
+    /// Asks whether the medium can be used.
     TestUnitReady,
-    /// How large is it?
+    /// Asks for the size of the medium.
     ReadCapacity,
-    /// Why did the last command fail?
+    /// Asks why the last command failed.
     RequestSense,
     /// Blocks from the medium.
     Read { block: u32, count: u16 },
@@ -105,7 +105,7 @@ pub(super) fn status(bytes: &[u8], tag: u32, length: usize) -> Option<(Status, u
 pub struct Inquiry {
     /// 0 is a disk.
     pub kind: u8,
-    /// Can the medium be taken out?
+    /// The medium can be taken out.
     pub removable: bool,
     /// The vendor, padded with spaces.
     pub vendor: [u8; 8],

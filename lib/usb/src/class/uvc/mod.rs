@@ -135,7 +135,7 @@ impl Camera {
         }
     }
 
-    /// A transfer of the stream is over. Is its data wanted?
+    /// A transfer of the stream is over. Returns whether its data is wanted.
     fn streamed(&mut self, endpoint: u8) -> bool {
         let before = self.pending;
         self.pending = before.saturating_sub(1);
