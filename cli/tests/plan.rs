@@ -245,13 +245,13 @@ fn chains_of_threads() {
     refused(
         "impatient.toml",
         ["latency = \"120ms\"", "latency = \"50ms\""],
-        "messages of `gateway` may take 64.448 ms, 50.000 ms are wanted",
+        "messages of `gateway` may take 64.462 ms, 50.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
     refused(
         "looking.toml",
         ["every = \"10ms\"", "every = \"4ms\""],
-        "`display` may take 21.973 ms and samples every 4.000 ms",
+        "`display` may take 22.997 ms and samples every 4.000 ms",
         "make `every` longer",
     );
     refused(

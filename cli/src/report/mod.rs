@@ -69,6 +69,7 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let built = metal::build(&Workspace::find()?)?;
     let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(plan, built, options, request.unproved)?;
+    eprintln!("{}", simulate::TRUST);
     eprintln!("simulating {}", crate::duration::human(request.horizon_ns));
     let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
     let works = simulate::works(&session, request.seed);

@@ -7,6 +7,7 @@
 use crate::calls::Step;
 use crate::human;
 use crate::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
+use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_analysis::server::Supply;
@@ -79,13 +80,15 @@ impl Plant<'_> {
         processes.iter().try_for_each(|it| self.locks_nothing(*it)).map_err(missing)?;
         let supplies = processes.iter().map(|process| own_supply(*process, system, self.core));
         let supplies = supplies.collect::<Result<Vec<Supply>, Missing>>().map_err(missing)?;
+        let reporting: Vec<Reporting<'_>> =
+            supplies.iter().map(|supply| Reporting::new(supply, &self.calls)).collect();
         let steps = self.steps(chain, reads);
         let (shortest, longest) = (piped.least, piped.before(What::User));
         let first = self.first(from, steps[0], &supplies[0])?;
         let before = Before { shortest, longest, first };
         let hops: Vec<Hop<'_>> = (0..processes.len())
             .map(|place| Hop {
-                link: Link { message: steps[place], service: &supplies[place] },
+                link: Link { message: steps[place], service: &reporting[place] },
                 sampled: sampled(chain, place),
             })
             .collect();
@@ -106,6 +109,7 @@ impl Plant<'_> {
     fn first(&self, from: usize, step: Nanos, service: &Supply) -> Result<Nanos, NoBill> {
         let inbound = self.inbound(&self.system.pipes[from]).map_err(missing)?;
         let (wake, taking) = (Nanos::ZERO, Taking::Each);
+        let service = &Reporting::new(service, &self.calls);
         let stages = inbound.stages(User { message: step, wake, taking, service });
         let bill = self.with_traffic(from, |traffic| input(&stages, traffic)).map_err(missing)?;
         let item = bill.map_err(NoBill::Refused)?.item(What::User);

@@ -23,6 +23,7 @@ mod mutexes;
 mod outputs;
 pub mod pipes;
 mod refusal;
+mod reports;
 mod traffic;
 pub mod tuned;
 mod verdict;

@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::human;
 use crate::missing;
 use crate::mutexes::Mutexes;
+use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_analysis::server::{IoSupply, Supply};
 use diapason_bus::{Bus, Direction, Speed, Transfer, packet_time};
@@ -112,7 +113,8 @@ impl Plant<'_> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;
         let inbound = self.inbound(pipe)?;
-        let reader = own_supply(pipe.process, self.system, self.core)?;
+        let supply = own_supply(pipe.process, self.system, self.core)?;
+        let reader = Reporting::new(&supply, &self.calls);
         let with_help = |help: Nanos| {
             let user = User {
                 message: Nanos(pipe.work_ns) + help,

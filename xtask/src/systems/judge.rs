@@ -15,8 +15,8 @@ use diapason_sim::{Costs, Options};
 use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
-/// The length of each run.
-pub const HORIZON_NS: u64 = 1_500_000_000;
+/// The length of each run: the ends of chains report a second after the interface is there.
+pub const HORIZON_NS: u64 = 2_000_000_000;
 /// Before that, devices are being found.
 const SETTLED: &str = "100ms";
 

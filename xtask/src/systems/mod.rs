@@ -252,7 +252,9 @@ fn write_down(
     violation: &Breach,
 ) -> Result<PathBuf, Failure> {
     let folder = workspace.target().join("attack");
-    let kind: String = violation.kind.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let kind = violation.kind.chars().filter(|c| c.is_ascii_alphanumeric());
+    // A name has at most 31 characters.
+    let kind: String = kind.take(12).collect();
     let name = format!("{kind}-{seed}-{number}");
     let path = folder.join(format!("{name}.toml"));
     let fault = match &violation.fault {

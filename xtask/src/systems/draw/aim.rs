@@ -8,7 +8,7 @@ use diapason_random::Random;
 /// Most steps towards a system that is admitted.
 const LOOSENED: u64 = 48;
 /// Steps that are tried from there to the margin.
-const TIGHTENED: u64 = 8;
+const TIGHTENED: u64 = 12;
 
 /// The answer of a planner to a drawn system: nothing, or why it refuses the system.
 pub type Plans<'a> = &'a dyn Fn(&Drawn) -> Option<String>;
@@ -22,7 +22,11 @@ pub fn aim(random: &mut Random, drawn: Drawn, refuses: Plans<'_>) -> Drawn {
             return drawn;
         }
         steps += 1;
-        answer(random, &mut next, &why);
+        if steps == LOOSENED / 2 {
+            next.can.iter_mut().for_each(ease);
+        } else {
+            answer(random, &mut next, &why);
+        }
     }
     for _ in 0..TIGHTENED {
         let mut tighter = next.clone();
@@ -46,7 +50,8 @@ impl Budget {
     }
 }
 
-/// Returns all VCPUs of pipes, outputs and chains.
+/// Returns the VCPUs of the server's first thread, of readers and of chains. The planner knows of a
+/// writer only what its chain says, so other writers keep what they need.
 fn seats(can: &mut Interface) -> Vec<&mut Budget> {
     let mut all = vec![&mut can.manage];
     for pipe in &mut can.pipes {
@@ -57,7 +62,6 @@ fn seats(can: &mut Interface) -> Vec<&mut Budget> {
             Some(Onward::Relayed(_, control, writer)) => all.extend([control, writer]),
         }
     }
-    all.extend(can.outputs.iter_mut().map(|output| &mut output.server));
     all
 }
 
@@ -77,6 +81,12 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
         if random.one_in(3) { lengthen(drawn) } else { enlarge(drawn) }
     } else if about(&["whole processor", "only after", "is due", "never"]) {
         lighten(random, drawn);
+    } else if about(&["jobs wake"]) {
+        drawn.tasks.iter_mut().for_each(|task| task.replenishments = 8);
+    } else if about(&["may take", "lasts not", "does not last"]) {
+        lighten(random, drawn);
+    } else if about(&["and the pipe says"]) {
+        drawn.can.iter_mut().for_each(tell_truth);
     } else if about(&["shares its VCPU"]) {
         unshare(drawn);
     } else if about(&["may hold the mutex"]) {
@@ -162,10 +172,7 @@ fn loosen_can(random: &mut Random, can: &mut Interface) {
         3 => can.tuned = false,
         4 => can.works = scale(can.works, 5),
         5 => can.share = (can.share + 8).min(60),
-        6 => can.pipes.iter_mut().for_each(|pipe| {
-            (pipe.takes, pipe.rate) = (pipe.takes.min(pipe.work), 100);
-            pipe.replenishments = 8;
-        }),
+        6 => can.pipes.iter_mut().for_each(|pipe| pipe.replenishments = 8),
         7 | 8 => can.pipes.iter_mut().for_each(|pipe| {
             (pipe.work, pipe.takes) = (scale(pipe.work, 5), scale(pipe.takes, 5));
             pipe.jitter /= 2;
@@ -173,6 +180,38 @@ fn loosen_can(random: &mut Random, can: &mut Interface) {
         9 => can.pipes.iter_mut().for_each(|pipe| pipe.shares = false),
         10 => can.behind_hub = false,
         _ => seats(can).into_iter().for_each(|seat| seat.scale(13)),
+    }
+}
+
+/// Lets every pipe say what comes and what its reader takes.
+fn tell_truth(can: &mut Interface) {
+    let takes = can.pipes.iter().map(|pipe| pipe.takes).max().unwrap_or_default();
+    for pipe in &mut can.pipes {
+        // All readers run one program, so the work of a message is one.
+        (pipe.work, pipe.rate) = (pipe.work.max(takes).min(12_000), 100);
+        pipe.takes = pipe.takes.min(pipe.work);
+    }
+}
+
+/// Gives everybody about an interface more than enough.
+fn ease(can: &mut Interface) {
+    tell_truth(can);
+    (can.share, can.works) = (30, can.works.min(20));
+    can.manage = Budget { budget: 100_000, period: 5_000_000 };
+    for pipe in &mut can.pipes {
+        (pipe.work, pipe.shares, pipe.replenishments) = (pipe.work.min(3_000), false, 8);
+        pipe.takes = pipe.takes.min(pipe.work);
+        pipe.server = Budget { budget: 120_000, period: 5_000_000 };
+        match &mut pipe.chain {
+            None => {}
+            Some(Onward::Shown(_, shown)) => {
+                *shown = Budget { budget: 150_000, period: 10_000_000 }
+            }
+            Some(Onward::Relayed(_, control, writer)) => {
+                *control = Budget { budget: 300_000, period: 5_000_000 };
+                *writer = Budget { budget: 300_000, period: 5_000_000 };
+            }
+        }
     }
 }
 

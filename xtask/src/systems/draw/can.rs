@@ -19,6 +19,7 @@ pub fn interface(random: &mut Random) -> Interface {
     let written = if random.one_in(3) { random.below(channels.len() as u64) } else { 0 };
     let outputs = (0..written).filter_map(|_| channels.pop()).map(|it| output(random, it));
     let outputs: Vec<DrawnOutput> = outputs.collect();
+    let tuned = tuned && outputs.is_empty();
     // A tuned pipe of a channel asks for what the channel's own pipe says.
     let mut pipes: Vec<DrawnPipe> =
         channels.iter().map(|channel| pipe(random, *channel, lies && !tuned)).collect();
@@ -71,7 +72,10 @@ fn output(random: &mut Random, channel: u64) -> DrawnOutput {
     let rate = spread(random, 100, TURNS);
     let burst = spread(random, 1, 128);
     let period = (burst * 1_000_000 / rate).clamp(1_000, 100_000);
-    let budget = spread(random, 30 + 4 * burst, period / 2);
+    // A writer that runs out of budget has not told the server of what it wrote; no bill counts
+    // that (docs/caveats.md).
+    let needs = 60 + 12 * (burst + rate * period / 1_000_000);
+    let budget = spread(random, needs, (period / 2).max(needs)).min(period);
     DrawnOutput {
         channel,
         rate,
