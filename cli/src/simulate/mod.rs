@@ -49,8 +49,8 @@ use std::path::PathBuf;
 use watch::Watch;
 
 /// The trust that a simulation needs: every run says it.
-pub(crate) const TRUST: &str = "the programs run inside this process, which nothing protects from them: \
-                     simulate only what you would run on this host (docs/sim.md)";
+pub(crate) const TRUST: &str = "the programs run inside this process, which nothing protects \
+                     from them: simulate only what you would run on this host (docs/sim.md)";
 
 /// The request to `sim`.
 #[derive(Clone, Debug)]
