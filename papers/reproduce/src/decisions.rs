@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(growth("fp", &all.fp, 0.0).unwrap().holds, Some(false));
         assert_eq!(growth("dp", &all.dp, 1.0).unwrap().holds, Some(true));
         assert_eq!(growth("dp", &all.dp, 2.0).unwrap().holds, Some(false));
-        all.fp[7].wake.1 = KERNEL.switch + 1;
+        all.fp[7].wake.1 = KERNEL.switch_among(std::iter::empty()) + 1;
         let row = plan_holds(&all).unwrap();
         assert!(row.holds == Some(false) && row.ours == 1.0, "{row:?}");
     }
