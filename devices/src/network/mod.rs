@@ -60,6 +60,8 @@ pub struct Adapter {
     gone: usize,
     news: VecDeque<Vec<u8>>,
     dropped: u64,
+    /// How far it was let go on.
+    advanced: Nanos,
 }
 
 impl Default for Adapter {
@@ -73,6 +75,7 @@ impl Default for Adapter {
             gone: 0,
             news: VecDeque::new(),
             dropped: 0,
+            advanced: Nanos::ZERO,
         }
     }
 }
@@ -202,11 +205,15 @@ impl Device for Adapter {
         packet.map_or(Answer::Nak, |packet| Answer::packet(buffer, &packet))
     }
 
+    /// A frame that is ready and that nobody fetches, such as after an unplugging, is no change.
     fn next_change(&self) -> Nanos {
-        self.waiting.front().map_or(Nanos::FOREVER, |(at, _)| *at)
+        let coming = self.waiting.iter().map(|(at, _)| *at).find(|at| *at > self.advanced);
+        coming.unwrap_or(Nanos::FOREVER)
     }
 
-    fn advance(&mut self, _: Nanos) {}
+    fn advance(&mut self, now: Nanos) {
+        self.advanced = now;
+    }
 }
 
 fn descriptors() -> Descriptors {

@@ -256,10 +256,11 @@ impl<P: Platform> Branch<P> {
         Attended { fresh: self.serving.take_fresh(), ..self.outlook() }
     }
 
-    /// Returns whether the branch has something to do although nobody asked: a letter, a time that
-    /// has come, or events whose interrupt is lost.
+    /// Returns whether the branch has something to do although nobody asked: a letter, a transfer
+    /// that a command ended, a time that has come, or events whose interrupt is lost.
     pub fn is_due(&mut self, now: Nanos) -> bool {
-        self.is_lost(now) || self.serving.has_letters() || self.serving.next_wake() <= now
+        let news = self.serving.has_letters() || self.lane.has_finished();
+        self.is_lost(now) || news || self.serving.next_wake() <= now
     }
 
     /// Returns whether it needs the server, and when it is due.
