@@ -36,8 +36,9 @@ impl JobPromise {
     }
 
     fn is_measured(&self, outcome: &Outcome) -> bool {
+        // Jobs that cost no budget name no VCPU.
         let done = |row: &super::ThreadRow| {
-            row.jobs > 0 && row.cost.is_some_and(|cost| cost.vcpu == self.vcpu)
+            row.jobs > 0 && row.cost.is_none_or(|cost| cost.vcpu == self.vcpu)
         };
         outcome.threads.iter().any(done)
     }
