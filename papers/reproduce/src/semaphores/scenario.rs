@@ -220,8 +220,8 @@ fn vcpus(text: &mut String, kind: Kind, names: &[String]) {
             "[[vcpu]]\nname = \"{name}\"\nbudget = \"{budget}\"\nperiod = \"{period_us}us\"\n"
         );
     };
-    one("high-vcpu", "400us", 6.0);
-    one("middle-vcpu", "350us", 6.4);
+    one("high-vcpu", "400us", 12.0);
+    one("middle-vcpu", "350us", 12.8);
     one("low-vcpu", "2s", 10_000.0);
     for (number, name) in names.iter().enumerate() {
         one(name, "1ms", 20_000.0 + 100.0 * number as f64);
