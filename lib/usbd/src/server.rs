@@ -196,13 +196,13 @@ impl<P: Platform> Server<P> {
             self.take_posts(branch);
         }
         self.carry_out();
-        self.serve(now);
         let manages = !matches!(cause, Cause::Posts(_));
         if manages && self.has_pools_to_tell() {
             // That looks into every branch: no bottom half does it in another's.
             listing::pools(&mut self.driver, &self.pool);
             self.left = false;
         }
+        self.serve(now);
         // Requests that came meanwhile begin now.
         self.driver.poll(now);
     }
