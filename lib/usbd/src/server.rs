@@ -86,7 +86,7 @@ pub struct Server<P: Platform> {
     changes: VecDeque<(u16, DeviceId, Order)>,
     /// Since when the interrupter has had events, but no interrupt.
     waiting: Option<Nanos>,
-    /// A device is gone since the pools were last looked at.
+    /// A device is gone since the pools were last looked at, and that is to be told.
     left: bool,
     /// The log topics, as bits of [`policy::tell`].
     tell: u64,
@@ -196,12 +196,13 @@ impl<P: Platform> Server<P> {
             self.take_posts(branch);
         }
         self.carry_out();
-        self.serve(now);
         let manages = !matches!(cause, Cause::Posts(_));
-        if manages && core::mem::take(&mut self.left) && self.tell & tell::POOLS != 0 {
+        if manages && self.has_pools_to_tell() {
             // That looks into every branch: no bottom half does it in another's.
             listing::pools(&mut self.driver, &self.pool);
+            self.left = false;
         }
+        self.serve(now);
         // Requests that came meanwhile begin now.
         self.driver.poll(now);
     }
@@ -218,8 +219,17 @@ impl<P: Platform> Server<P> {
         self.tell & what != 0
     }
 
+    /// Returns whether a device is gone and everything that it had is back: its branch gives that
+    /// back later than the controller does.
+    fn has_pools_to_tell(&self) -> bool {
+        self.left && self.seats.iter().all(|seat| !seat.gone)
+    }
+
     /// Returns the time at which something is due if nothing else happens. Branches have their own.
     pub fn next_wake(&self) -> Nanos {
+        if self.has_pools_to_tell() {
+            return Nanos::ZERO;
+        }
         self.driver.next_wake().min(self.again_at).min(self.desk.next_wake())
     }
 
@@ -349,7 +359,7 @@ impl<P: Platform> Server<P> {
                 self.inform(device, Letter::Refused(device, Fault::Stall));
             }
             Notice::Gone(device) => {
-                self.left = true;
+                self.left = self.tells(tell::POOLS);
                 self.turn.take_if(|(hub, _)| *hub == device);
                 self.unserved.retain(|unserved| unserved.device != device);
                 if let Some(seat) = here(&mut self.seats, device) {
