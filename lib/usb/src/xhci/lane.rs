@@ -151,8 +151,8 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         self.next_event().is_some()
     }
 
-    /// Returns whether a transfer is finished that no call has taken yet: some end with a command of
-    /// the controller, without an event of this lane.
+    /// Returns whether a transfer is finished that no call has taken yet: some end with a command
+    /// of the controller, without an event of this lane.
     #[must_use]
     pub fn has_finished(&self) -> bool {
         !self.finished.is_empty()
