@@ -66,7 +66,7 @@ fn work(place: usize, route: Route, rate: u64, seconds: u64) -> Result<(), Error
         matches!(why, Reason::Rate { .. })
     })?;
     again(&mut pipe, &usual, &granted)?;
-    let quick = wish(rate, Nanos::from_millis(99), SLOTS);
+    let quick = wish(rate, Nanos::from_millis(96), SLOTS);
     say_written("changed", &pipe.renegotiate(&quick, soon())?);
     time::sleep(Nanos::from_secs(seconds));
     finish(&mut pipe, || 0)
