@@ -299,6 +299,8 @@ impl<'a, O: Observer> Processor<'a, O> {
     fn call(&mut self, number: u64, arguments: Arguments) {
         self.owe(self.costs.user());
         let slot = self.slot();
+        // The loops of other hosts' kernels on this thread are not this one's.
+        let _ = take_walked();
         if let Some(result) = self.kernel.quick(&mut self.machine, number, arguments) {
             self.machine.contexts[slot].answer(result);
             self.owe(self.costs.quick(number) + take_walked());
