@@ -187,9 +187,13 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, machine: *mut li
     // SAFETY: the kernel hands over a context of this type, and what was interrupted is a program.
     unsafe {
         let registers = &mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
-        VECTOR.store(registers[libc::REG_TRAPNO as usize] as u64, Relaxed);
-        ERROR.store(registers[libc::REG_ERR as usize] as u64, Relaxed);
-        ADDRESS.store((*info).si_addr() as u64, Relaxed);
+        if is_64_bit(registers) {
+            VECTOR.store(registers[libc::REG_TRAPNO as usize] as u64, Relaxed);
+            ERROR.store(registers[libc::REG_ERR as usize] as u64, Relaxed);
+            ADDRESS.store((*info).si_addr() as u64, Relaxed);
+        } else {
+            forbid();
+        }
         leave(registers);
     }
 }
@@ -201,12 +205,13 @@ extern "C" fn on_system_call(_: i32, _: *mut libc::siginfo_t, machine: *mut libc
     unsafe {
         let machine = &mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext;
         let after = machine.gregs[libc::REG_RIP as usize] as *const [u8; 2];
-        if *after.sub(1) == SYSCALL {
+        // After `sysenter` the instruction pointer does not say where the call was made.
+        if is_64_bit(&machine.gregs) && *after.sub(1) == SYSCALL {
             machine.gregs[libc::REG_RIP as usize] = context::intercept(machine) as libc::greg_t;
             machine.gregs[libc::REG_EFL as usize] = context::FLAGS;
         } else {
             // Another way into the host's kernel: on the metal, a forbidden instruction.
-            VECTOR.store(PROTECTION, Relaxed);
+            forbid();
             leave(&mut machine.gregs);
         }
     }
@@ -225,11 +230,34 @@ extern "C" fn on_look(_signal: i32, _info: *mut libc::siginfo_t, machine: *mut l
     unsafe { leave(&mut (*machine.cast::<libc::ucontext_t>()).uc_mcontext.gregs) }
 }
 
+/// The selectors of code and stack, and their places in the saved word of selectors.
+const SELECTORS: u64 = 0xffff_0000_0000_ffff;
+/// The host's own selectors of 64-bit code and of a stack, in these places.
+const HOST_SELECTORS: u64 = 0x002b_0000_0000_0033;
+
+/// Returns whether the processor executed 64-bit code. A far jump and `sysenter` leave it.
+fn is_64_bit(registers: &[libc::greg_t; 23]) -> bool {
+    (registers[libc::REG_CSGSFS as usize] as u64 ^ HOST_SELECTORS) & 0xffff == 0
+}
+
+/// The program left 64-bit code, or called the host's kernel, where the metal forbids the
+/// instruction.
+fn forbid() {
+    VECTOR.store(PROTECTION, Relaxed);
+    ERROR.store(0, Relaxed);
+    ADDRESS.store(0, Relaxed);
+}
+
 /// # Safety
 /// The registers are those of a program's thread.
 unsafe fn leave(registers: &mut [libc::greg_t; 23]) {
     watch_system_calls(false);
-    INSTRUCTION.store(registers[libc::REG_RIP as usize] as u64, Relaxed);
+    // Outside 64-bit code, the pointer tells where the host's kernel put the program.
+    let known = is_64_bit(registers);
+    let instruction = if known { registers[libc::REG_RIP as usize] as u64 } else { 0 };
+    INSTRUCTION.store(instruction, Relaxed);
+    let selectors = &mut registers[libc::REG_CSGSFS as usize];
+    *selectors = (*selectors as u64 & !SELECTORS | HOST_SELECTORS) as libc::greg_t;
     registers[libc::REG_EFL as usize] = context::FLAGS;
     // SAFETY: the caller vouches for the thread.
     registers[libc::REG_RIP as usize] = unsafe { context::interrupt() } as libc::greg_t;

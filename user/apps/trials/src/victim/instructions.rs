@@ -19,7 +19,7 @@ const NULL: u64 = CallNumber::Null as u64;
 const _: () = assert!(NULL == 0, "`xor eax, eax` below is this call");
 
 /// In the order they are done.
-pub const DEEDS: [Deed; 47] = [
+pub const DEEDS: [Deed; 48] = [
     deed!("divide by zero": "xor ecx, ecx", "mov eax, 1", "cdq", "idiv ecx"),
     deed!("divide too large": "mov ecx, -1", "mov eax, 0x80000000", "cdq", "idiv ecx"),
     deed!("ud2": "ud2"),
@@ -55,6 +55,8 @@ pub const DEEDS: [Deed; 47] = [
     deed!("kernel data segment": "mov eax, 0x10", "mov ds, ax"),
     deed!("far jump to the kernel": "mov rax, 0x800001000", "push rax", "jmp fword ptr [rsp]"),
     deed!("far jump to 32 bits": "mov rax, 0x1b00001000", "push rax", "jmp fword ptr [rsp]"),
+    deed!("far jump to 32 bits of Linux": "mov rax, 0x2300001000", "push rax",
+          "jmp fword ptr [rsp]"),
     deed!("trap flag": "pushfq", "or dword ptr [rsp], 0x100", "popfq", "nop"),
     deed!("trap flag at a call": "xor eax, eax", "pushfq", "or dword ptr [rsp], 0x100", "popfq",
           "syscall", "nop"),
