@@ -344,7 +344,7 @@ impl Dimensions {
         let fewer = helped - full;
         let left_out = fewer.saturating_mul(fewer.saturating_add(1)) / 2;
         let all = by_deadline.saturating_mul(helped.saturating_add(3));
-        if left_out < all { all - left_out } else { 0 }
+        all.saturating_sub(left_out)
     }
 }
 
