@@ -78,7 +78,7 @@ pub fn set_up(config: Config) -> Ground {
 /// The platform of the machine of this thread.
 pub struct Ground;
 
-/// Its controller's registers.
+/// The registers of its controller.
 #[derive(Clone)]
 pub struct Bar;
 
@@ -250,7 +250,7 @@ impl Platform for Ground {
     }
 }
 
-/// What the server has logged since the last call.
+/// Returns the lines that the server has logged since the last call.
 pub fn take_lines() -> Vec<String> {
     with(|inside| std::mem::take(&mut inside.lines))
 }
@@ -279,7 +279,7 @@ pub fn attach(port: u8, device: Box<dyn Device>) {
     with(|inside| inside.xhc.attach(port, device, inside.now, &mut inside.ram));
 }
 
-/// Unplugs it.
+/// Unplugs the device at `port`.
 pub fn detach(port: u8) {
     with(|inside| inside.xhc.detach(port, inside.now, &mut inside.ram));
 }
