@@ -300,7 +300,8 @@ fn a_thousand_vcpus_are_planned_though_they_cannot_boot() {
     assert_eq!(said.matches("\"response_ns\"").count(), 1_000);
 }
 
-/// What a thread does not get, or others use of its VCPU, is in no bill: it is refused.
+/// A bill counts neither time that a thread lacks nor the use of its VCPU by others: both are
+/// refused.
 #[test]
 fn a_reader_gets_what_its_bill_counts() {
     let text = std::fs::read_to_string(folder().join("../../../examples/can-concentrator.toml"));
