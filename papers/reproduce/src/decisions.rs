@@ -76,7 +76,7 @@ fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
     let shown: Vec<String> = lines.iter().map(Count::line).collect();
     let sections = vec![
         ("A decision with entry and switch, instructions (median)".into(), medians(all)?),
-        ("What counts/kernel.txt takes from here (maxima)".into(), shown.join("\n")),
+        ("Maxima for counts/kernel.txt".into(), shown.join("\n")),
     ];
     let figures = vec![Picture::lines("decisions", &picture(all)?)];
     Ok(Report::new("decisions", rows, sections, figures))

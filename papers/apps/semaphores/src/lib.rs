@@ -51,7 +51,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Forgets the samples.
+    /// Forgets the samples so far.
     pub fn clear(&self) {
         self.count.store(0, Relaxed);
     }

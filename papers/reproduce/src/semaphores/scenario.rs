@@ -65,13 +65,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What the standard pair costs, as §5.5.1 counts: t1.
+    /// Returns the cost of the standard pair, as §5.5.1 counts: t1.
     #[must_use]
     pub const fn old(&self) -> u64 {
         self.standard.lock
     }
 
-    /// What the new pair costs, as §5.5.1 counts: t1 − (t2 − t3).
+    /// Returns the cost of the new pair, as §5.5.1 counts: t1 − (t2 − t3).
     #[must_use]
     pub const fn renewed(&self) -> u64 {
         (self.standard.lock + self.hinted.whole).saturating_sub(self.standard.whole)
