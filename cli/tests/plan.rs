@@ -143,12 +143,12 @@ fn pipes_to_devices() {
         "slow-bus.toml",
         ["500_000, 500_000, 500_000]", "500_000, 500_000, 100_000]"],
         "messages of `brakes` may take",
-        "220.000 ms are wanted",
+        "300.000 ms are wanted",
     );
     refused(
         "hasty.toml",
-        ["latency = \"220ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 217.825 ms, 100.000 ms are wanted",
+        ["latency = \"300ms\"", "latency = \"100ms\""],
+        "messages of `brakes` may take 290.301 ms, 100.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
 }

@@ -384,7 +384,7 @@ pub const fn parts(way: Way) -> &'static [&'static str] {
 fn taken(bill: &Bill, way: Way) -> u64 {
     match way {
         Way::FromDevice => bill.before(What::User).0,
-        Way::ToDevice => bill.value(What::Taken).0,
+        Way::ToDevice => (bill.value(What::Written) + bill.value(What::Taken)).0,
     }
 }
 

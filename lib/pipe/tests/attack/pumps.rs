@@ -74,6 +74,7 @@ impl Case {
 
     fn pump<'a>(&self, service: &'a Promised) -> Pump<'a> {
         Pump {
+            told: Nanos(0),
             look: Look { rest: Nanos(self.rest), work: Nanos(self.work), service },
             slots: self.slots as u64,
             transfers: self.transfers as u64,
