@@ -14,8 +14,8 @@ pub fn page(facts: &Facts<'_>) -> String {
         section(
             "How long messages take at most",
             "Each bar is the bill of a pipe: everything that a message may wait for, one after \
-             the other. The narrow one below is the message that took longest in the simulated run. \
-             The mark is the longest that its reader or writer measured.",
+             the other. The narrow one below is the message that took longest in the simulated \
+             run. The mark is the longest that its reader or writer measured.",
             bills::bills(facts) + &tables::pipes(facts),
         ),
         section(
