@@ -139,8 +139,8 @@ calls! {
 }
 
 impl CallNumber {
-    /// Which word of a blocking call names the mutex its thread will lock next, if it has one. A
-    /// word of [`NO_HINT`] names none.
+    /// Returns the index of the word in which a blocking call names the mutex that its thread locks
+    /// next, if the call has one. A word of [`NO_HINT`] names none.
     #[must_use]
     pub const fn hint_word(self) -> Option<usize> {
         match self {

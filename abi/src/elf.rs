@@ -116,7 +116,7 @@ impl<'a> Program<'a> {
         Some(Program { file, headers, count: u16_at(file, 56)?, entry: u64_at(file, 24)? })
     }
 
-    /// Is its first instruction among the executable bytes that this segment has in the file?
+    /// Returns whether the first instruction is in the executable bytes of this segment.
     fn begins_in(&self, s: &Segment) -> bool {
         s.flags & EXECUTE != 0 && self.entry >= s.address && self.entry - s.address < s.file_size
     }

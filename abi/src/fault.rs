@@ -78,9 +78,9 @@ mod vector {
 }
 
 impl FaultCause {
-    /// What a thread did that made the processor raise exception `vector`, and the address that is
-    /// reported with it. Of a page fault, and of nothing else, `address` reads the address, and
-    /// `is_guard` says whether it lies in the guard space of a stack.
+    /// Returns the fault for exception `vector` of a thread, and the address to report with it. For
+    /// a page fault only, `address` reads the address, and `is_guard` says whether that address
+    /// lies in the guard space of a stack.
     #[must_use]
     #[inline(always)]
     pub fn of_trap(

@@ -93,7 +93,7 @@ pub const fn device(process: u16, device: u16) -> u64 {
     base(process) + device_offset(device)
 }
 
-/// Is `address` in the unmapped space below some stack of this process?
+/// Returns whether `address` is in the unmapped space below a stack of this process.
 #[must_use]
 pub const fn is_stack_guard(process: u16, address: u64) -> bool {
     let start = base(process) + STACKS;

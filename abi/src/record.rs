@@ -109,8 +109,8 @@ records! {
     KernelTime = 28 ("cause", "entries", "instructions", "longest_staying", "longest_leaving"),
     /// Final table of a watched run, one per call that was made: its longest paths, as above.
     CallPath = 29 ("call", "longest_staying", "longest_leaving"),
-    /// What a process measured: who it is, as the kernel knows it, when it measured, what of
-    /// (a kind, a place, a channel and a part, as `diapason_pipe::measured` packs them), and
+    /// A measurement of a process: its number, as the kernel knows it, the time, the subject (a
+    /// kind, a place, a channel and a part, as `diapason_pipe::measured` packs them), and
     /// [`MEASURED_VALUES`] values. A program cannot write this record for another process, and no
     /// line of text becomes one.
     Measured = 30 (

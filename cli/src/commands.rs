@@ -27,7 +27,7 @@ pub struct RunRequest {
     pub record: Option<PathBuf>,
     /// Time every kernel path and report the longest.
     pub watch: bool,
-    /// Which captures of USB devices outside the machine are wanted.
+    /// The captures of USB devices outside the machine that are wanted.
     pub captures: Request,
     /// The reaction to a missing emulator.
     pub missing: Missing,

@@ -58,7 +58,7 @@ pub struct Boot<'a> {
     pub devices: Vec<&'static str>,
     /// USB devices that are plugged into the first controller.
     pub plugged: Vec<Plug>,
-    /// Which captures are wanted of them.
+    /// The captures that are wanted of them.
     pub captures: Request,
     /// Keep what the flight recorder sends.
     pub record: bool,

@@ -32,7 +32,7 @@ pub struct Session {
     pub archive: Vec<u8>,
     /// How the run was asked for.
     pub options: RunOptions,
-    /// Which captures of a run are wanted.
+    /// The captures of a run that are wanted.
     pub captures: Request,
     /// How slow QEMU's processor is: see [`Boot::shift`].
     pub shift: u8,

@@ -38,7 +38,7 @@ impl Workspace {
         Some(Workspace { root: start.ancestors().find(is_root)?.to_path_buf() })
     }
 
-    /// Returns its folder.
+    /// Returns the folder of the checkout.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -143,12 +143,12 @@ fn pipes_to_devices() {
         "slow-bus.toml",
         ["500_000, 500_000, 500_000]", "500_000, 500_000, 100_000]"],
         "messages of `brakes` may take",
-        "220.000 ms are wanted",
+        "300.000 ms are wanted",
     );
     refused(
         "hasty.toml",
-        ["latency = \"220ms\"", "latency = \"100ms\""],
-        "messages of `brakes` may take 217.825 ms, 100.000 ms are wanted",
+        ["latency = \"300ms\"", "latency = \"100ms\""],
+        "messages of `brakes` may take 290.301 ms, 100.000 ms are wanted",
         "shorten the longest item, taken by the driver",
     );
 }
@@ -300,7 +300,8 @@ fn a_thousand_vcpus_are_planned_though_they_cannot_boot() {
     assert_eq!(said.matches("\"response_ns\"").count(), 1_000);
 }
 
-/// What a thread does not get, or others use of its VCPU, is in no bill: it is refused.
+/// A bill counts neither time that a thread lacks nor the use of its VCPU by others: both are
+/// refused.
 #[test]
 fn a_reader_gets_what_its_bill_counts() {
     let text = std::fs::read_to_string(folder().join("../../../examples/can-concentrator.toml"));

@@ -63,7 +63,7 @@ pub struct Bridge {
     received: VecDeque<Vec<u8>>,
     /// Bytes that fit into the other end's buffer, as far as this one knows.
     room: usize,
-    /// Is the other end configured, as far as this one knows, and as it told its host?
+    /// True if the other end is configured, as far as this one knows, and as it told its host.
     peer: bool,
     reported: Option<bool>,
 }

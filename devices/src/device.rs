@@ -76,7 +76,7 @@ pub trait Device {
 
     fn advance(&mut self, now: Nanos);
 
-    /// Does a port notice it? A device behind a cable may be switched off.
+    /// Returns whether a port notices it. A device behind a cable may be switched off.
     fn is_there(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a high-speed device would be at full speed (USB 2.0 §9.6.2 and §9.6.4).
+//! The descriptors of a high-speed device for full speed (USB 2.0 §9.6.2 and §9.6.4).
 
 use crate::standard::parts;
 use diapason_usb::setup::descriptor_type::{DEVICE_QUALIFIER, ENDPOINT, OTHER_SPEED_CONFIGURATION};

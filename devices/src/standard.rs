@@ -107,7 +107,7 @@ impl Standard {
         self.configure(0);
     }
 
-    /// Is a configuration active?
+    /// Returns whether a configuration is active.
     #[must_use]
     pub fn configured(&self) -> bool {
         self.configuration != 0
@@ -273,7 +273,7 @@ impl Standard {
         }
     }
 
-    /// What an interface of the active configuration says of its reports (HID 1.11 §7.1.1).
+    /// Returns the HID descriptor of an interface of the active configuration (HID 1.11 §7.1.1).
     fn human_input(&self, interface: u16) -> Option<Vec<u8>> {
         let mut all = parts(self.active()?).skip_while(|part| {
             let [_, descriptor_type::INTERFACE, number, ..] = **part else { return true };

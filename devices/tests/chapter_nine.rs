@@ -1,4 +1,4 @@
-//! What USB 2.0 §9 and HID 1.11 §7 ask of every device, of each model.
+//! The requirements of USB 2.0 §9 and HID 1.11 §7 for every device, tested on each model.
 
 mod support;
 

@@ -30,7 +30,7 @@ impl Bill {
         self.end - self.release
     }
 
-    /// Later than `other`, measured by the time each had?
+    /// Returns whether it used more of its deadline than `other` did of its own.
     fn is_worse_than(&self, other: &Bill) -> bool {
         let product = |a: Nanos, b: Nanos| u128::from(a.0) * u128::from(b.0);
         let (mine, theirs) = (self.response(), other.response());
@@ -38,7 +38,7 @@ impl Bill {
     }
 }
 
-/// Which job a bill is wanted for.
+/// The job that a bill is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// The one that needed most of the time it had.
@@ -69,7 +69,7 @@ impl Ledger {
         self.bill
     }
 
-    /// A job has ended: is it the one?
+    /// Keeps the bill of a job that has ended, if it is the wanted one.
     fn ended(
         &mut self,
         kernel: &Kernel<'_>,

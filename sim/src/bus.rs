@@ -22,9 +22,9 @@ pub(crate) const fn address_of(segment: u16) -> u64 {
 struct Slot {
     record: DeviceRecord,
     function: Option<Box<dyn Function>>,
-    /// May it reach memory by itself?
+    /// True if it may reach memory by itself.
     master: bool,
-    /// Does its interrupt come through, and is there one that could not?
+    /// True if its interrupt comes through; `pending` is true if one waits that could not.
     enabled: bool,
     pending: bool,
     /// When the ring of a doorbell arrives that is on its way.
@@ -215,7 +215,7 @@ impl Bus {
         (0..).zip(&self.slots).find_map(|(device, slot)| Some((device, say(slot)?)))
     }
 
-    /// Lets time pass.
+    /// Lets time pass until `now`.
     pub fn advance(&mut self, now: Nanos, segments: &mut Segments<'_>) {
         for device in 0..self.slots.len() {
             let slot = &mut self.slots[device];
@@ -259,7 +259,7 @@ impl Bus {
         self.ask(device);
     }
 
-    /// Is there an interrupt that comes through now?
+    /// Returns whether an interrupt comes through now.
     pub fn interrupts(&self) -> bool {
         self.slots.iter().any(|slot| slot.pending && slot.enabled)
     }

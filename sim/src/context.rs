@@ -141,7 +141,7 @@ impl Context {
     }
 }
 
-/// Is a program's thread running natively?
+/// Returns whether a program's thread is running natively.
 pub(crate) fn is_native() -> bool {
     // SAFETY: one aligned word, written by this thread's own switch.
     unsafe { !(&raw const dia_sim_running).read_volatile().is_null() }

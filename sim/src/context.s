@@ -1,8 +1,8 @@
 # Between the simulator and a program's thread.
 #
 # A thread runs natively on its own stack until it jumps into one of the entries below, which the
-# loader has written over its stubs. What a function must preserve is kept in the thread's context,
-# as the kernel's own entry does on the metal; no host code runs on a program's stack.
+# loader has written over its stubs. The thread's context keeps the registers that a function must
+# preserve, as the kernel's own entry does on the metal; no host code runs on a program's stack.
 
     .bss
     .balign 8

@@ -47,11 +47,13 @@ pub type Planned<F> = (Nanos, F, String);
 pub(crate) struct Plan<F>(VecDeque<Planned<F>>);
 
 impl<F> Plan<F> {
+    /// Returns a plan of these faults in the order of their times.
     pub fn new(mut faults: Vec<Planned<F>>) -> Plan<F> {
         faults.sort_by_key(|(at, ..)| *at);
         Plan(faults.into())
     }
 
+    /// Adds a fault behind those of the same time.
     pub fn add(&mut self, fault: Planned<F>) {
         let place = self.0.partition_point(|(at, ..)| *at <= fault.0);
         self.0.insert(place, fault);
@@ -78,6 +80,7 @@ pub(crate) struct Upsets {
 }
 
 impl Upsets {
+    /// Returns these upsets, of which none has happened.
     pub fn new(upsets: Vec<Planned<Upset>>) -> Upsets {
         Upsets { plan: Plan::new(upsets), crashes: Vec::new(), overruns: Vec::new() }
     }
@@ -103,7 +106,7 @@ impl Upsets {
         Some((words, None))
     }
 
-    /// Does a thread of this process crash now?
+    /// Returns whether a thread of this process crashes now.
     pub fn crash(&mut self, process: u16) -> bool {
         let found = self.crashes.iter().position(|crash| *crash == process);
         found.map(|index| self.crashes.swap_remove(index)).is_some()

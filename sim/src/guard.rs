@@ -103,6 +103,7 @@ const NEEDED: &str = "Linux 5.11 or later on a processor with FSGSBASE";
 pub(crate) struct Watch;
 
 impl Watch {
+    /// Begins to watch the system calls of this thread. Fails if the host lacks the means.
     pub fn begin() -> std::io::Result<Watch> {
         const FSGSBASE: u64 = 1 << 1;
         // SAFETY: reads a number.

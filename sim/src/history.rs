@@ -72,7 +72,7 @@ impl History {
         items
     }
 
-    /// Is everything known from then on?
+    /// Returns whether everything is known from `from` on.
     #[must_use]
     pub fn reaches(&self, from: Nanos) -> bool {
         self.stretches.front().is_some_and(|first| first.from <= from)

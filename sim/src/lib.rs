@@ -103,9 +103,9 @@ pub struct Options {
     pub costs: Costs,
     /// How long declared work takes.
     pub works: Works,
-    /// Look at every invariant of the kernel after every entry?
+    /// Checks every invariant of the kernel after every entry.
     pub check: bool,
-    /// Keep processes from each other's memory, too? It takes ten microseconds of the host at each
+    /// Keeps processes from each other's memory, too. It takes ten microseconds of the host at each
     /// switch between processes; without it, a wild write into another process is not noticed.
     pub isolate: bool,
     /// The faults of the host.

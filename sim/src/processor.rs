@@ -53,7 +53,7 @@ struct Still {
 }
 
 impl Still {
-    /// One more look: has time stood still for too many?
+    /// Looks once more. Returns whether time has stood still for too many looks.
     fn lasts(&mut self, now: Nanos) -> bool {
         let looks = if now == self.at { self.looks + 1 } else { 0 };
         (self.at, self.looks) = (now, looks);
@@ -280,7 +280,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
     }
 
-    /// Has the running thread changed a word that is watched?
+    /// Looks whether the running thread has changed a word that is watched.
     fn look_at_memory(&mut self) {
         if self.watcher.is_idle() {
             return;

@@ -20,11 +20,12 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// Returns a watcher of these words, which are zero so far.
     pub fn new(words: &[Watched]) -> Watcher {
         Watcher { words: words.iter().map(|word| (*word, 0)).collect() }
     }
 
-    /// Is there anything to watch?
+    /// Returns whether there is nothing to watch.
     pub fn is_idle(&self) -> bool {
         self.words.is_empty()
     }

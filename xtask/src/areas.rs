@@ -79,7 +79,7 @@ fn rows(parts: &[Part], leaves: impl Fn(&Part) -> bool, sizes: &Sizes) -> Vec<(S
     rows
 }
 
-/// Which area the function of this symbol belongs to. A symbol's own path comes first in it.
+/// Returns the area of the function of this symbol. A symbol's own path comes first in it.
 fn area(symbol: &str) -> Option<usize> {
     let place = |(at, (_, modules)): (usize, &Area)| {
         Some((modules.iter().filter_map(|module| symbol.find(module)).min()?, at))

@@ -53,7 +53,7 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     fs::remove_dir_all(&folder).map_err(|error| error.to_string())
 }
 
-/// Are the files whole, and as many frames in one kind as in the other?
+/// Checks that the files are whole, and that one kind has as many frames as the other.
 fn look(folder: &Path) -> Result<(), String> {
     let mut total = 0;
     for channel in 0..CHANNELS {

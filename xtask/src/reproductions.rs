@@ -90,7 +90,7 @@ fn known(text: &str, name: &str) -> Result<BTreeSet<String>, String> {
     Ok(known)
 }
 
-/// What fails is what is known to fail.
+/// Checks that the rows that fail are the rows that are known to fail.
 fn compare(failing: &BTreeSet<String>, known: &BTreeSet<String>) -> Result<(), String> {
     let new = failing.difference(known).map(|id| format!("{id} fails, and is not in {KNOWN}"));
     let mended = known.difference(failing).map(|id| format!("{id} holds: strike it off {KNOWN}"));

@@ -62,7 +62,7 @@ impl Tally {
     }
 }
 
-/// Runs all steps.
+/// Runs all steps of the test.
 pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
     require(&[QEMU, GDB, OBJDUMP])?;
     let mut tally = Tally::default();
@@ -144,6 +144,7 @@ fn source_steps(workspace: &Workspace, tally: &mut Tally) {
     tally.step("house rules", || tidy::check(workspace));
 }
 
+/// Returns a command of cargo, to be run in the folder of the checkout.
 pub fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root()).args(arguments);

@@ -108,8 +108,8 @@ fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     Box::new(device.rule(packets).rule(requests))
 }
 
-/// Did the sensor notice nothing, and are the pools what they were? Checks the observations of the
-/// neighbours.
+/// Checks, by the observations of the neighbours, that the sensor noticed nothing and the pools are
+/// what they were.
 pub fn beside(boot: &Observed, wave: Wave) -> Result<String, String> {
     let reader = boot.log("sensor-reader");
     let reports = reader.iter().filter(|line| line.starts_with("SENSOR "));
@@ -205,8 +205,9 @@ impl Observer for Stocktaking {
 }
 
 impl Stocktaking {
-    /// Was the stock the same in the second half of the times when only the sensor and the hub were
-    /// there, and never more than at the first? A client may have ended in the first half.
+    /// Checks that the stock was the same in the second half of the times when only the sensor and
+    /// the hub were there, and never more than at the first. A client may have ended in the first
+    /// half.
     fn is_level(&self) -> Result<String, String> {
         let most = self.taken.iter().map(|(free, _)| *free).max();
         let alone = self.taken.iter().filter(|(free, _)| Some(*free) == most);

@@ -8,7 +8,7 @@ use crate::layout;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceRecord {
     pub key: u64,
-    /// Which processes may map it and wait for its interrupt, one bit each.
+    /// The processes that may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
     pub location: Location,
     pub pages: u32,
@@ -45,7 +45,7 @@ pub enum Location {
     Bell {
         /// The core where it is answered.
         core: u16,
-        /// Which it is of those of all cores.
+        /// Its number among the doorbells of all cores.
         number: u16,
     },
 }
@@ -114,7 +114,7 @@ const MESSAGE: u8 = 4;
 const BELL: u8 = 6;
 
 impl DeviceRecord {
-    /// Encodes the record.
+    /// Returns the record as the bytes of an archive.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let (kind, place, bar) = match self.location {
@@ -149,7 +149,7 @@ impl DeviceRecord {
         Some(DeviceRecord { key, allowed, location, pages, irq, level, interval })
     }
 
-    /// Can entry `index` be this, in a table where `is_pci` says which entries are PCI functions?
+    /// Returns whether this can be entry `index` of a table whose PCI functions `is_pci` names.
     pub(super) fn is_possible(&self, index: u16, is_pci: impl Fn(u16) -> bool) -> bool {
         let located = match self.location {
             Location::Address(_) => self.irq == NONE || self.irq < MESSAGES,

@@ -280,7 +280,7 @@ impl<'a> Archive<'a> {
         (0..self.header.devices).filter_map(|i| self.device(i))
     }
 
-    /// May a thread of process number `process` run on a VCPU?
+    /// Returns whether a thread of process number `process` may run on a VCPU.
     #[must_use]
     pub fn may_reserve(&self, process: u16) -> bool {
         let record = self.process(process);

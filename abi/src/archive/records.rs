@@ -49,9 +49,9 @@ pub struct ProcessRecord {
     pub image_crc: u32,
     /// Highest priority of its threads, and that of its first.
     pub priority: u8,
-    /// Start it at boot?
+    /// True if boot starts it.
     pub start_at_boot: bool,
-    /// May it read the counters of the machine?
+    /// True if it may read the counters of the machine.
     pub counters: bool,
     /// The process that gets its fault reports, or [`NONE`].
     pub supervisor: u16,
@@ -69,7 +69,7 @@ pub struct ProcessRecord {
     pub restarts_max: u32,
     /// First back-off in ns.
     pub backoff: u64,
-    /// Which processes may start it, one bit each.
+    /// The processes that may start it, one bit each.
     pub starters: u64,
     /// Passed to its entry point.
     pub arguments: [u64; 4],
@@ -94,7 +94,7 @@ pub enum ObjectKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObjectRecord {
     pub key: u64,
-    /// Which processes may use it, one bit each.
+    /// The processes that may use it, one bit each.
     pub allowed: u64,
     /// Semaphores: the initial count, or `call::MUTEX`.
     pub initial: u64,
@@ -109,7 +109,7 @@ pub struct ObjectRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentRecord {
     pub key: u64,
-    /// Which processes may attach it, one bit each.
+    /// The processes that may attach it, one bit each.
     pub allowed: u64,
     pub pages: u32,
     /// Devices may be told where it is: it lies in one piece, and is nobody else's ever.
@@ -148,7 +148,7 @@ impl Header {
 }
 
 impl ProcessRecord {
-    /// Encodes the record.
+    /// Returns the record as the bytes of an archive.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; PROCESS_BYTES] {
         let mut w = Writer::<PROCESS_BYTES>::new();
@@ -223,7 +223,7 @@ impl ProcessRecord {
 pub const STACK_BYTES_MAX: u64 = layout::STACK_STRIDE - crate::PAGE as u64;
 
 impl ObjectRecord {
-    /// Encodes the record.
+    /// Returns the record as the bytes of an archive.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();
@@ -248,7 +248,7 @@ impl ObjectRecord {
 }
 
 impl SegmentRecord {
-    /// Encodes the record.
+    /// Returns the record as the bytes of an archive.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ENTRY_BYTES] {
         let mut w = Writer::<ENTRY_BYTES>::new();

@@ -41,7 +41,7 @@ pub enum VcpuKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuRecord {
     pub key: u64,
-    /// Which processes may put threads on it, one bit each.
+    /// The processes that may put threads on it, one bit each.
     pub allowed: u64,
     /// I/O: the Main VCPUs it works for, one bit each; Main: 0.
     pub serves: u64,
@@ -58,7 +58,7 @@ pub struct VcpuRecord {
     pub utilization_ppm: u32,
     /// The kind of server.
     pub kind: VcpuKind,
-    /// Main: may it run without budget when nobody else wants to?
+    /// Of a Main VCPU: true if it may run without budget while no other VCPU wants to run.
     pub background: bool,
     /// Main: length of its replenishment list; I/O: its wake-ups in any `interval`, at most.
     pub replenishments: u8,
@@ -68,7 +68,7 @@ pub struct VcpuRecord {
 }
 
 impl VcpuRecord {
-    /// Encodes the record.
+    /// Returns the record as the bytes of an archive.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; VCPU_BYTES] {
         let mut w = Writer::<VCPU_BYTES>::new();
@@ -109,7 +109,7 @@ impl VcpuRecord {
         })
     }
 
-    /// Can the kernel work with these numbers? `main` has a bit for each Main VCPU of the archive.
+    /// Returns whether these numbers are valid. `main` has a bit for each Main VCPU.
     #[inline(never)]
     pub(super) fn is_possible(&self, dp_queues: u8, main: u64) -> bool {
         let numbers = match self.kind {

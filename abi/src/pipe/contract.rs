@@ -1,5 +1,5 @@
-//! What comes from a device's channels, and what programs may ask for while the system runs: as the
-//! description tells the server.
+//! The contracts of a device's channels, and the envelopes of programs that open pipes while the
+//! system runs, as the description gives them to the server.
 
 use crate::Nanos;
 
@@ -15,7 +15,7 @@ pub const USUAL_DRIFT: u32 = 100;
 /// The setting with the envelopes of all places for tuned pipes.
 pub const ENVELOPES: &str = "tpipes";
 
-/// What the pipe of a channel carries at most.
+/// The most that the pipe of a channel carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contract {
     /// Messages a second in the long run; at least 1.
@@ -35,13 +35,13 @@ const CONTRACT_WORDS: usize = 3;
 const ENVELOPE_WORDS: usize = 5;
 
 impl Contracts {
-    /// Has no channel a contract?
+    /// Returns whether no channel has a contract.
     #[must_use]
     pub fn are_none(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
-    /// As a setting.
+    /// Returns the contracts as the words of a setting.
     #[must_use]
     pub fn words(&self) -> [u64; CONTRACT_WORDS * CHANNELS] {
         let mut words = [0; CONTRACT_WORDS * CHANNELS];
@@ -68,8 +68,8 @@ impl Contracts {
     }
 }
 
-/// What a program may ask for in a place for tuned pipes: nothing beyond it is ever given, and the
-/// plan counts all of it.
+/// The limits of the requests in one place for tuned pipes. The server grants nothing beyond them,
+/// and the plan counts all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
     /// Channels it may listen to, one bit each.
@@ -87,13 +87,13 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// May it listen to this channel?
+    /// Returns whether the program may listen to this channel.
     #[must_use]
     pub const fn has(&self, channel: u8) -> bool {
         channel < u8::BITS as u8 && self.channels >> channel & 1 != 0
     }
 
-    /// May it write to this one?
+    /// Returns whether the program may write to this channel.
     #[must_use]
     pub const fn writes(&self, channel: u8) -> bool {
         channel < u8::BITS as u8 && self.to >> channel & 1 != 0
@@ -129,7 +129,7 @@ mod tests {
             |rate, burst| Some(Contract { rate, burst, jitter: Nanos::from_micros(rate) });
         let contracts = Contracts([contract(470, 4), None, contract(1, 1), None, contract(9, 64)]);
         assert_eq!(Contracts::of(&contracts.words()), contracts);
-        // What is cut off, and what cannot be, is none.
+        // A contract that is cut off or impossible reads as none.
         let cut = Contracts([contract(470, 4), None, contract(1, 1), None, None]);
         assert_eq!(Contracts::of(&contracts.words()[..14]), cut);
         assert!(Contracts::of(&[0, 5, 5, 5, 0, 5]).are_none() && Contracts::of(&[]).are_none());

@@ -1,5 +1,5 @@
-//! What the way of a message costs until it is in a buffer: the server of tuned pipes is told what
-//! the plan computes with, so that both have the same bill.
+//! The costs of a message until it is in a buffer. The server of tuned pipes receives the numbers
+//! that the plan uses, so that both compute the same bill.
 
 use crate::Nanos;
 
@@ -29,7 +29,7 @@ pub struct DriverCosts {
 const WORDS: usize = 8;
 
 impl DriverCosts {
-    /// As a setting.
+    /// Returns the costs as the words of a setting.
     #[must_use]
     pub fn words(&self) -> [u64; WORDS] {
         let DriverCosts { transfer, transfer_least, gap, top_half, .. } = *self;
@@ -67,7 +67,7 @@ pub const BEFORE: u64 = 3;
 /// The setting with the costs of what goes to the device.
 pub const OUTPUT_COSTS: &str = "output-costs";
 
-/// What the way of a message to the device costs, and what is on it.
+/// The costs of a message on its way to the device, and the other traffic on that way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutputCosts {
     /// Longest time of a transfer.
@@ -88,7 +88,7 @@ pub struct OutputCosts {
 const OUTPUT_WORDS: usize = 8;
 
 impl OutputCosts {
-    /// As a setting.
+    /// Returns the costs as the words of a setting.
     #[must_use]
     pub fn words(&self) -> [u64; OUTPUT_WORDS] {
         let OutputCosts { transfer, share, period, turn, holds, channels, described } = *self;

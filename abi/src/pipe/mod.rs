@@ -1,5 +1,5 @@
-//! What the two ends of a pipe of CAN frames, descriptions and tools agree on: names and sizes of
-//! its buffer, its contract, and what its way costs. What is measured of it: `diapason_pipe`.
+//! Names and sizes of the buffer of a pipe of CAN frames, its contract and its costs, for both of
+//! its ends, descriptions and tools. `diapason_pipe` has the measurements.
 
 mod contract;
 mod costs;

@@ -22,7 +22,7 @@ impl Output {
         Ok(Output { out: BufWriter::new(file), path: path.to_path_buf(), failed: None })
     }
 
-    /// Adds these bytes.
+    /// Adds these bytes to the file.
     pub fn put(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(bytes).err();

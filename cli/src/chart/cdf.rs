@@ -1,4 +1,4 @@
-//! Which part of many lengths of time is no longer than this: distribution functions as a picture.
+//! Distribution functions as a picture: the part of many lengths of time up to each length.
 
 use super::axis::{Axis, MARGIN, SIZE, horizontal, vertical};
 use super::histogram::{bound, micros};

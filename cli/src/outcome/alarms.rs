@@ -300,8 +300,8 @@ impl Check<'_> {
     }
 }
 
-/// What to write about a list for so many wake-ups. Who waits for budget is woken less often, so
-/// there may be more of them once it is longer.
+/// Returns the advice about a list for so many wake-ups. A thread that waits for budget is woken
+/// less often, so there may be more of them once the list is longer.
 fn room(wakes: u64, places: u64) -> String {
     let enough = wakes.saturating_add(1);
     if enough <= places {

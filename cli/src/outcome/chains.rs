@@ -1,4 +1,4 @@
-//! What the last threads of chains said about them, over the whole run.
+//! The reports of the last threads of chains, over the whole run.
 
 use super::coverage::{Coverage, Watched};
 use super::unmeasured::EMPTY;
@@ -91,8 +91,8 @@ impl ChainPromise {
         outcome.chains.iter().find(|row| row.process == self.process)
     }
 
-    /// What a run contradicts. `slack_ns` more than the bound is borne for each way to or from
-    /// devices that are not of the machine's own time.
+    /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne for
+    /// each way to or from devices that are not of the machine's own time.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let name = &self.name;
         let coverage = self.row(outcome).map(|row| row.coverage);

@@ -1,4 +1,4 @@
-//! Who measured, from when to when: what nobody measured is not known to be kept.
+//! Stretches of a run that reports cover. A promise that nobody measured is not known to be kept.
 
 use super::{Alarm, Outcome};
 use crate::duration::human;
@@ -9,7 +9,7 @@ use diapason_pipe::measured::REPORT;
 /// Reports come once in [`REPORT`]; so much later is silence.
 const SILENCE: u64 = 2 * REPORT.0;
 
-/// When reports came.
+/// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Coverage {
     last: u64,
@@ -52,7 +52,7 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// What a run contradicts: that it was measured all the time.
+    /// Returns the alarm of a run in which it was not measured all the time.
     pub fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
         let end = outcome.last_of(self.process)?;
         let (name, process) = (self.of, names.process(self.process));

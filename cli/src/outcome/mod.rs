@@ -329,7 +329,7 @@ fn fault_event(w: &[u64]) -> FaultEvent {
     }
 }
 
-/// What somebody saw of a pipe's messages who knows when each of them really began and ended.
+/// The lives of a pipe's messages, from an observer that knows when each really began and ended.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Truth {
     /// Messages that were followed to their end.
@@ -363,7 +363,7 @@ pub(crate) mod sample {
     use crate::names::Names;
     use diapason_system::System;
 
-    /// Returns the description.
+    /// Returns the description of the run.
     pub fn system() -> System {
         let text = include_str!("sample.toml");
         diapason_system::parse("sample.toml", text).expect("the sample makes sense")
@@ -395,7 +395,7 @@ pub(crate) mod sample {
 ~10 2540be400 2127b3518 f4240 1f4 3e8 7d0
 ";
 
-    /// Returns the outcome.
+    /// Returns the outcome of the run.
     pub fn outcome() -> Outcome {
         let mut outcome = Outcome::default();
         CONSOLE.lines().for_each(|line| outcome.note(&Line::parse(line.as_bytes())));

@@ -1,4 +1,4 @@
-//! What the readers of pipes said about them, over the whole run.
+//! The reports of the readers of pipes, over the whole run.
 
 use super::coverage::{Coverage, Watched};
 use super::unmeasured::EMPTY;
@@ -21,7 +21,6 @@ pub struct PipeRow {
     pub reader: u64,
     /// The channel it comes from, or goes to.
     pub channel: u8,
-    /// Which of the two.
     pub way: Way,
     pub messages: u64,
     /// Messages lost on whatever part of the way.
@@ -53,7 +52,7 @@ pub struct PipeRow {
     floors: Vec<Floor>,
 }
 
-/// What a report is on: a process, a channel, and the way.
+/// The subject of a report: a process, a channel, and the way.
 type Place = (u64, u8, Way);
 
 impl PipeRow {
@@ -133,7 +132,6 @@ fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipePromise {
     pub name: String,
-    /// Which way it goes.
     pub way: Way,
     /// The place of its reader or writer in the description.
     pub reader: u64,
@@ -213,14 +211,14 @@ impl PipePromise {
         outcome.pipes.iter().find(is)
     }
 
-    /// What a run contradicts. `slack_ns` more than the bound is borne where the devices are not
-    /// of the machine's own time.
+    /// Returns the promises that a run contradicts. `slack_ns` more than the bound is borne where
+    /// the devices are not of the machine's own time.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let row = self.row(outcome);
         let (of, process) = (&self.name, self.reader);
         let coverage = row.map(|row| row.coverage);
         let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage };
-        // What somebody saw who knows the truth needs no reports.
+        // An observer that knows the truth needs no reports.
         let is_seen = self.truth(outcome).is_some_and(|truth| truth.messages > 0);
         let silent = measured.alarm(outcome, names).filter(|_| !is_seen || row.is_some());
         let empty = self.empty(row, outcome);
@@ -232,7 +230,7 @@ impl PipePromise {
         Alarm { name, of: self.name.clone(), observed, assumed, text }
     }
 
-    /// What the simulator saw of it, if it looked.
+    /// Returns the simulator's view of it, if the simulator looked.
     pub(super) fn truth<'o>(&self, outcome: &'o Outcome) -> Option<&'o Truth> {
         outcome.truth.get(self.place)?.as_ref()
     }
@@ -250,7 +248,7 @@ impl PipePromise {
         is_empty.then(|| self.alarm("pipe-empty", [0, 1], text))
     }
 
-    /// What was promised beyond the fastest way there is.
+    /// Returns the part of a promise beyond the fastest way there is.
     fn beyond(&self, most: u64, slack_ns: u64) -> u64 {
         most.saturating_sub(self.least_ns).saturating_add(slack_ns)
     }
@@ -264,13 +262,13 @@ impl PipePromise {
         clock::beyond(&row.floors, self.drift, Nanos(self.beyond(variation, slack_ns)))
     }
 
-    /// What its reader or writer measured.
+    /// Returns the alarms from the measurements of its reader or writer.
     fn measured(&self, row: &PipeRow, slack_ns: u64) -> Vec<Alarm> {
         let name = &self.name;
         let (taken, latest) = (self.taken(row), self.beyond(self.taken_ns, slack_ns));
         let longest = self.beyond(self.bound_ns, slack_ns);
         let drift = self.drifted(row, slack_ns);
-        // What two clocks that run apart measure is no delay; what one measures is.
+        // A time between two clocks that run apart is no delay; a time of one clock is.
         let (taken, whole) = match (drift, self.way) {
             (None, _) => (taken, row.whole_max_ns),
             (Some(_), Way::FromDevice) => (0, row.reading_max_ns),
@@ -333,11 +331,11 @@ impl PipePromise {
         }
     }
 
-    /// What the simulator saw, whoever measured or did not.
+    /// Returns the alarm from the simulator's view, with or without measurements.
     fn untold(&self, outcome: &Outcome, slack_ns: u64) -> Option<Alarm> {
         let truth = self.truth(outcome)?;
         let (name, most) = (&self.name, self.bound_ns.saturating_add(slack_ns));
-        // What comes after the end of its reader waits for ever.
+        // A message that comes after the end of its reader waits for ever.
         let is_read = outcome.last_of(self.reader) == outcome.end.map(|end| end.time_ns);
         let waiting = if is_read { truth.waiting_ns } else { 0 };
         let observed = truth.longest_ns.max(waiting);
@@ -386,7 +384,7 @@ pub const fn parts(way: Way) -> &'static [&'static str] {
 fn taken(bill: &Bill, way: Way) -> u64 {
     match way {
         Way::FromDevice => bill.before(What::User).0,
-        Way::ToDevice => bill.value(What::Taken).0,
+        Way::ToDevice => (bill.value(What::Written) + bill.value(What::Taken)).0,
     }
 }
 

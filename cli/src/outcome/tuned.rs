@@ -1,4 +1,4 @@
-//! What programs said about pipes that they opened while the system ran, over the whole run.
+//! The reports of programs about pipes that they opened while the system ran.
 
 use super::coverage::{Coverage, Watched};
 use super::late::Late;
@@ -37,7 +37,7 @@ pub(super) fn note(rows: &mut Vec<TunedRow>, process: u64, at: Nanos, report: &T
 }
 
 impl TunedRow {
-    /// What it contradicts: its contract, that its channel is there, its buffer, its bound.
+    /// Returns the promises that it contradicts: contract, channel, buffer, bound.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let TunedReport { place, channel, outside, outages, lost, .. } = self.last;
         let name = format!("tpipe{place}");

@@ -249,7 +249,7 @@ mod tests {
         // All threads' time and no more may be a VCPU's.
         assert_eq!(check(|o| o.vcpus[0].used_ns = 1_100_001_000 - 102_000), Verdict::Holds);
         assert!(matches!(check(|o| o.vcpus[0].used_ns = 1_100_001_001 - 102_000), Verdict::Bug(_)));
-        // What was lost on the way is no excuse.
+        // A record lost on the way is no excuse.
         let check = |change: fn(&mut Outcome)| matches!(check(change), Verdict::Bug(_));
         assert!(check(|o| {
             o.threads.pop();

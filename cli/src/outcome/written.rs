@@ -1,4 +1,4 @@
-//! What programs said about pipes to devices that they opened while the system ran.
+//! The reports of programs about pipes to devices that they opened while the system ran.
 
 use super::coverage::{Coverage, Watched};
 use super::late::Late;
@@ -43,7 +43,7 @@ pub(super) fn note(rows: &mut Vec<WrittenRow>, process: u64, at: Nanos, report: 
 }
 
 impl WrittenRow {
-    /// What it contradicts: that its channel is there, that there is room, its bounds.
+    /// Returns the promises that it contradicts: channel, room, bounds.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let WrittenReport { place, channel, lost, outages, .. } = self.last;
         let name = format!("tpipe{place}");

@@ -19,7 +19,8 @@ const INPUT: [(What, &str); 7] = [
     (What::User, "user"),
 ];
 /// Those of pipes to devices.
-const OUTPUT: [(What, &str); 4] = [
+const OUTPUT: [(What, &str); 5] = [
+    (What::Written, "writer"),
     (What::Taken, "taken"),
     (What::Bus, "bus"),
     (What::Drain, "its own bus"),

@@ -111,7 +111,7 @@ const fn colour(what: What) -> &'static str {
         What::Moderation => "c2",
         What::TopHalf => "c3",
         What::BottomHalf => "c4",
-        What::User => "c5",
+        What::User | What::Written => "c5",
         What::Driver | What::Taken => "c6",
         What::Back => "c7",
     }

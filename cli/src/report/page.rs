@@ -10,18 +10,18 @@ pub fn page(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let name = escaped(&system.name);
     let sections = [
-        section("What is connected", "", topology::topology(facts)),
+        section("Devices and processes", "", topology::topology(facts)),
         section(
             "How long messages take at most",
-            "Each bar is the bill of a pipe: what a message may have to wait for, one after the \
-             other. The narrow one below is the message that took longest in the simulated run. \
-             The mark is the longest that its reader or writer measured.",
+            "Each bar is the bill of a pipe: everything that a message may wait for, one after \
+             the other. The narrow one below is the message that took longest in the simulated \
+             run. The mark is the longest that its reader or writer measured.",
             bills::bills(facts) + &tables::pipes(facts),
         ),
         section(
             "Through several threads",
-            "Each bar is a chain: what a message may have to wait for from the device to the \
-             chain's end. What a thread adds is in its own colour.",
+            "Each bar is a chain: everything that a message may wait for from the device to \
+             the chain's end. The part of each thread has a colour of its own.",
             chain_bars::chains(facts) + &tables::chains(facts),
         ),
         section(
@@ -31,15 +31,15 @@ pub fn page(facts: &Facts<'_>) -> String {
         ),
         section("Messages a second", "", curves::rates(facts)),
         section(
-            "Who transmits when",
+            "Schedule of the buses",
             "The slots of each USB bus: microframes, or frames below 480 Mbit/s. Each stack is \
-             what periodic endpoints take of a slot; the rest is for bulk.",
+             the time that periodic endpoints take of a slot; the rest is for bulk.",
             buses::buses(facts),
         ),
-        section("Who ran when", "A part of the run.", timeline::timeline(facts)),
+        section("Threads over time", "A part of the run.", timeline::timeline(facts)),
         section("Budgets", "", tables::vcpus(facts)),
         section("Threads", "", tables::threads(facts)),
-        section("What the bills rest on", "", tables::bills(facts)),
+        section("Inputs of the bills", "", tables::bills(facts)),
     ];
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\

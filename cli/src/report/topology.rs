@@ -10,7 +10,7 @@ const ROW: f64 = 46.0;
 /// Left edges of the columns: devices, controllers, processes that drive them, readers.
 const COLUMNS: [f64; 4] = [10.0, 270.0, 520.0, 780.0];
 
-/// Returns the picture.
+/// Returns the picture of the system.
 pub fn topology(facts: &Facts<'_>) -> String {
     let system = &facts.session.system;
     let piped: Vec<usize> = system.pipes.iter().map(|pipe| usize::from(pipe.process)).collect();

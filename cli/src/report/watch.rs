@@ -43,6 +43,7 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Returns a watch of this window that has seen nothing.
     pub fn new(window: Window) -> Watch {
         Watch { window, stretches: Vec::new(), cast: Cast::default() }
     }

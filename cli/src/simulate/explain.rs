@@ -42,8 +42,8 @@ pub struct Asked {
     pub message: Option<Choice>,
 }
 
-/// What `--explain` asks for: `worst` of all jobs and messages, `PROCESS.SLOT:JOB`, `PIPE:MESSAGE`
-/// or `PIPE:worst`.
+/// Reads the argument of `--explain`: `worst` of all jobs and messages, `PROCESS.SLOT:JOB`,
+/// `PIPE:MESSAGE` or `PIPE:worst`.
 ///
 /// # Errors
 /// Returns the forms that would be understood.

@@ -123,7 +123,7 @@ pub fn delayed(system: &System, faults: &[Fault]) -> Vec<Option<u16>> {
     let mut late = overruns.fold(0u64, |late, fault| late | 1 << fault.target);
     let mutexes = system.semaphores.iter().filter(|it| it.kind == SemaphoreKind::Mutex);
     let mutexes: Vec<u64> = mutexes.map(|mutex| mutex.allowed).collect();
-    // Who waits for one mutex may hold another.
+    // A thread that waits for one mutex may hold another.
     for _ in &system.processes {
         late = mutexes
             .iter()

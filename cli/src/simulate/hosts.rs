@@ -194,12 +194,14 @@ impl Joined {
 }
 
 impl Several {
+    /// Returns the hosts of a file with the cables between them.
     pub fn hosts(Hosts { hosts, cables }: Hosts) -> Several {
         let file = hosts.first().map(|host| host.file.clone());
         let parts = hosts.into_iter().map(|host| (host.name, host.system)).collect();
         Several { parts, joined: Joined::By(cables), file }
     }
 
+    /// Returns the cores of one host.
     pub fn cores(cores: Vec<System>) -> Several {
         let named = |system: System| (system.core.to_string(), system);
         let parts = cores.into_iter().map(named).collect();

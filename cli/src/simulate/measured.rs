@@ -11,7 +11,7 @@ use diapason_abi::Nanos;
 use serde_json::Value;
 use std::path::Path;
 
-/// The measurements.
+/// The measurements of a run.
 pub struct Measured<'a> {
     pub usage: &'a [Usage],
     pub jobs: &'a [Distribution],

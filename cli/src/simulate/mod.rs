@@ -84,7 +84,7 @@ pub struct SimRequest {
     pub explain: Option<String>,
     /// Show how long messages were at each stage of their pipes.
     pub stages: bool,
-    /// Which captures are wanted.
+    /// The captures that are wanted.
     pub captures: Request,
     /// Show how long jobs took, as histograms.
     pub histogram: bool,

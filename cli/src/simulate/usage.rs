@@ -46,7 +46,7 @@ impl Usage {
         Usage { controller, buses: Vec::new(), shares: BTreeMap::new() }
     }
 
-    /// Adds the traffic.
+    /// Adds the traffic of a bus.
     pub fn add(&mut self, passed: &Passed) {
         self.buses.clone_from(&passed.buses);
         for packet in &passed.packets {

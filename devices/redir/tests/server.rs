@@ -44,7 +44,7 @@ impl Drop for Emulator {
     }
 }
 
-/// Can there be a server on this machine? If not, says so past the test harness.
+/// Returns whether a server can run on this machine. If not, says so past the test harness.
 fn possible(folder: &Folder) -> bool {
     match plugin::build(&folder.0) {
         Ok(_) => true,

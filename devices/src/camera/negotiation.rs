@@ -92,10 +92,12 @@ pub(super) struct Negotiation {
 }
 
 impl Negotiation {
+    /// Returns the settings that the host has committed to.
     pub fn committed(&self) -> Settings {
         self.committed
     }
 
+    /// Answers a request to probe or to commit, and stalls any other.
     pub fn control(&mut self, setup: Setup, data: &[u8]) -> Result<Vec<u8>, Stall> {
         let current = match (setup.index, setup.value) {
             (STREAMING, PROBE) => &mut self.probed,

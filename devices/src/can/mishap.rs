@@ -33,6 +33,7 @@ pub(super) struct Plan(VecDeque<(Nanos, Deed)>);
 const DAMAGED: u32 = 22;
 
 impl Plan {
+    /// Adds a mishap at `at`; `babbler` is the node that babbles.
     pub fn add(&mut self, at: Nanos, mishap: Mishap, babbler: Option<NodeId>) {
         match (mishap, babbler) {
             (Mishap::Errors(count), _) => self.put(at, Deed::Destroy(count)),

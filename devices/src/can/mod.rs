@@ -42,7 +42,7 @@ pub struct Heard {
     /// When: of one that it got a bit before its end, of its own at its end.
     pub time: Nanos,
     pub frame: Frame,
-    /// Is it the device's own?
+    /// True if the device sent it.
     pub own: bool,
 }
 
@@ -51,7 +51,7 @@ struct Segment {
     bus: Bus,
     sources: Vec<(NodeId, Traffic)>,
     receivers: Vec<Receiver>,
-    /// Which plug each node belongs to.
+    /// The plug of each node.
     plugs: Vec<Option<usize>>,
     mailboxes: Vec<Mailbox>,
     record: VecDeque<Sent>,
@@ -398,7 +398,7 @@ impl Plug {
         });
     }
 
-    /// Leaves the bus.
+    /// Leaves the bus at `now`.
     pub fn switch_off(&mut self, now: Nanos) {
         let node = self.node();
         self.bus.change(|segment| {

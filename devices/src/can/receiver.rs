@@ -49,6 +49,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// Returns a receiver that has read nothing.
     pub fn new(node: NodeId, turn: (Nanos, Nanos), seed: u64) -> Receiver {
         let random = Random::new(seed);
         let (look_at, idle) = (Nanos::FOREVER, true);

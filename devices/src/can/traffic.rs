@@ -44,6 +44,7 @@ pub(super) struct Unsteady {
 }
 
 impl Unsteady {
+    /// Returns a source whose gaps between frames are random, from `seed`.
     pub fn new(id: Id, gap: (Nanos, Nanos), seed: u64) -> Unsteady {
         Unsteady { id, gap, random: Random::new(seed), next: Nanos::from_millis(1), sent: 0 }
     }
@@ -69,7 +70,7 @@ impl Traffic {
         }
     }
 
-    /// Takes that frame.
+    /// Takes the frame that is due.
     pub fn take(&mut self) -> Option<Frame> {
         match self {
             Traffic::Periodic { message, sent } => {

@@ -83,7 +83,7 @@ impl Disk {
         }
     }
 
-    /// Returns its content.
+    /// Returns the content of the disk.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

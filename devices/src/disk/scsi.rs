@@ -37,6 +37,7 @@ pub enum Data {
 }
 
 impl Data {
+    /// Returns how many bytes are transferred.
     pub fn len(&self) -> usize {
         match self {
             Data::Nothing => 0,
@@ -45,6 +46,7 @@ impl Data {
         }
     }
 
+    /// Returns whether the data goes to the host.
     pub fn to_host(&self) -> bool {
         !matches!(self, Data::Write(_))
     }

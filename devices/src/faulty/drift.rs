@@ -25,7 +25,7 @@ impl Rate {
     }
 }
 
-/// A device's clock.
+/// The clock of a device, with the rates that it has in turn.
 #[derive(Default)]
 pub struct OwnClock(Vec<Rate>);
 
@@ -42,7 +42,7 @@ impl OwnClock {
         OwnClock(rates)
     }
 
-    /// What it is ahead.
+    /// Returns how far it is ahead.
     fn gained(&self, now: Nanos) -> i128 {
         let begun = self.0.partition_point(|rate| rate.from < now);
         self.0[..begun].last().map_or(0, |rate| rate.gained(now))
@@ -79,8 +79,8 @@ impl OwnClock {
     }
 }
 
-/// A device that lives by a clock of its own. What it does takes place at the host's time of
-/// course; when it does it, and what times it reports, its own clock says.
+/// A device that lives by a clock of its own. That clock decides when it acts, and the times that
+/// it reports. All its acts are at times of the host.
 pub struct Drifting<D> {
     device: D,
     clock: OwnClock,

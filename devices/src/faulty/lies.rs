@@ -29,7 +29,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Changes `bytes`.
+    /// Makes the change in `bytes`.
     pub fn apply(&self, bytes: &mut Vec<u8>, random: &mut Random) {
         match *self {
             Change::Byte(at, value) => put(bytes, at, value),

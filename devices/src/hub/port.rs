@@ -58,6 +58,7 @@ pub struct Port {
 }
 
 impl Port {
+    /// Returns a port without power and without a device.
     pub fn new(superspeed: bool) -> Port {
         Port {
             superspeed,
@@ -70,10 +71,12 @@ impl Port {
         }
     }
 
+    /// Returns whether a device is plugged in.
     pub fn occupied(&self) -> bool {
         self.device.is_some()
     }
 
+    /// Plugs a device in.
     pub fn plug(&mut self, now: Nanos, device: Box<dyn Device>) {
         (self.device, self.feigned) = (Some(device), false);
         if self.powered {
@@ -81,6 +84,7 @@ impl Port {
         }
     }
 
+    /// Pulls the device out and returns it.
     pub fn unplug(&mut self) -> Option<Box<dyn Device>> {
         if !self.feigned {
             self.disconnect();
@@ -89,6 +93,7 @@ impl Port {
         self.device.take()
     }
 
+    /// Lets the port look as if its device had been pulled out.
     pub fn feign_unplug(&mut self) {
         if self.occupied() && !self.feigned {
             self.feigned = true;
@@ -96,6 +101,7 @@ impl Port {
         }
     }
 
+    /// Takes the power away and reports too high a current.
     pub fn over_current(&mut self) {
         if self.powered {
             self.power_off();
@@ -103,6 +109,7 @@ impl Port {
         }
     }
 
+    /// Takes the power away.
     pub fn power_off(&mut self) {
         (self.status, self.changes, self.powered) = (0, 0, false);
         self.reset_ends = Nanos::FOREVER;
@@ -153,10 +160,12 @@ impl Port {
         [s0, s1, c0, c1]
     }
 
+    /// Returns whether there is a change to report.
     pub fn has_news(&self) -> bool {
         self.changes != 0
     }
 
+    /// Sets a feature, and stalls if the port does not have it.
     pub fn set(&mut self, now: Nanos, feature: u16, selector: u8) -> Result<(), Stall> {
         match feature {
             feature::POWER if !self.powered => {
@@ -187,6 +196,7 @@ impl Port {
         Ok(())
     }
 
+    /// Clears a feature, and stalls if the port does not have it.
     pub fn clear(&mut self, feature: u16) -> Result<(), Stall> {
         match feature {
             feature::ENABLE if !self.superspeed => self.status &= !(ENABLED | SUSPENDED),
@@ -207,11 +217,13 @@ impl Port {
         Ok(())
     }
 
+    /// Returns when something changes next by itself.
     pub fn next_change(&self) -> Nanos {
         let device = self.device.as_ref().map_or(Nanos::FOREVER, |device| device.next_change());
         device.min(self.reset_ends)
     }
 
+    /// Does everything that is due by `now`.
     pub fn advance(&mut self, now: Nanos) {
         if self.reset_ends <= now {
             let end = std::mem::replace(&mut self.reset_ends, Nanos::FOREVER);

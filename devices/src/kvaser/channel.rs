@@ -76,6 +76,7 @@ impl Channel {
         Channel { entity, plug, nominal, data, listens, started, mistuned, outstanding, most }
     }
 
+    /// Returns the plug of the channel, if it is on a bus.
     pub fn plug(&self) -> Option<&Plug> {
         self.plug.as_ref()
     }

@@ -84,7 +84,7 @@ impl Header {
     }
 }
 
-/// A complete command.
+/// One complete command of the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
     bytes: Vec<u8>,
@@ -99,7 +99,7 @@ impl Command {
         if extended { Header { number: self.byte(6), ..header } } else { header }
     }
 
-    /// Did it come as an extended command?
+    /// Returns whether it came as an extended command.
     #[must_use]
     pub fn is_extended(&self) -> bool {
         self.byte(0) == number::EXTENDED
@@ -117,19 +117,19 @@ impl Command {
         std::array::from_fn(|i| self.bytes.get(at + i).copied().unwrap_or(0))
     }
 
-    /// Returns one byte.
+    /// Returns the byte at `at`.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         self.array::<1>(at)[0]
     }
 
-    /// Returns 16 bits.
+    /// Returns the 16 bits at `at`.
     #[must_use]
     pub fn half(&self, at: usize) -> u16 {
         u16::from_le_bytes(self.array(at))
     }
 
-    /// Returns 32 bits.
+    /// Returns the 32 bits at `at`.
     #[must_use]
     pub fn word(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.array(at))
@@ -219,7 +219,7 @@ impl Message {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// May it be cut over two transfers?
+    /// Returns whether it may be cut over two transfers.
     #[must_use]
     pub fn is_extended(&self) -> bool {
         self.bytes[0] == number::EXTENDED

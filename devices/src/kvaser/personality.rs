@@ -46,7 +46,7 @@ impl Personality {
         own | extended | FLAG_CAPABILITIES
     }
 
-    /// Do frames travel as extended commands, if the host understands them?
+    /// Returns whether frames travel as extended commands, if the host understands them.
     #[must_use]
     pub const fn extended(self) -> bool {
         self.flags(true) & FLAG_EXTENDED != 0
@@ -84,8 +84,9 @@ impl Personality {
         Limits { before_sample, after_sample, jump, prescaler }
     }
 
-    /// Can the controller be set so? `bytes` are bit rate, quanta before and after the sample,
-    /// jump and samples. There is no prescaler in them: the one that comes nearest is meant.
+    /// Returns whether the controller can be set so. `bytes` are bit rate, quanta before and after
+    /// the sample, jump and samples. There is no prescaler in them: the one that comes nearest is
+    /// meant.
     #[must_use]
     pub fn accepts(self, bytes: [u8; 8]) -> bool {
         let [r0, r1, r2, r3, before, after, jump, _] = bytes;

@@ -31,6 +31,7 @@ fn instant(now: Nanos) -> Instant {
 }
 
 impl Peer {
+    /// Returns a computer with an address and no connection.
     pub fn new() -> Peer {
         let mut wire = Wire::default();
         let config = Config::new(EthernetAddress(PEER_ADDRESS).into());

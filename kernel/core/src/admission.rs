@@ -206,7 +206,7 @@ impl Kernel<'_> {
         others.map(main).min().unwrap_or(Nanos::FOREVER)
     }
 
-    /// Would an I/O VCPU that serves this one be granted too little to be of use?
+    /// Returns whether an I/O VCPU that serves this one would get too little to be of use.
     fn starves_io(&self, main: VcpuId, period: Nanos) -> bool {
         walk(Round::Look, self.vcpus.len().into());
         self.vcpus.ids().any(|io| match &self.vcpus[io].server {

@@ -3,7 +3,7 @@
 //! A thread has at most one alarm, for its time-out, its sleep or the timer it waits for; it has to
 //! run before it can set the next. The alarms of the threads of one VCPU are a group. So are those
 //! of all threads without a VCPU, and those that are *urgent*: somebody with a VCPU waits for a
-//! thread that sleeps. Which group may ring is decided in `ring`.
+//! thread that sleeps. `ring` decides which group may ring.
 //!
 //! A group is a leftist heap whose links live in the threads: setting, cancelling and ringing take
 //! O(log n) steps each, and no group needs room for more than its own.
@@ -53,13 +53,13 @@ impl Alarm {
         group: NO_GROUP,
     };
 
-    /// Is it set?
+    /// Returns whether the alarm is set.
     #[inline(always)]
     pub fn is_set(&self) -> bool {
         self.group != NO_GROUP
     }
 
-    /// When it rings.
+    /// Returns when the alarm rings.
     pub fn due(&self) -> Nanos {
         self.due
     }
@@ -83,7 +83,7 @@ pub struct Alarms {
 }
 
 impl Alarms {
-    /// No alarms.
+    /// Returns a set without alarms.
     #[must_use]
     pub const fn new() -> Alarms {
         Alarms { roots: [Id::NONE; GROUPS], wakes: Wakes::NEVER, next: Nanos::FOREVER }
@@ -285,7 +285,7 @@ impl Wakes {
         self.node(usize::from(self.leaves) + usize::from(rank))
     }
 
-    /// Change that of one rank. Is the earliest of all another one now?
+    /// Changes the time of one rank. Returns whether the earliest time of all has changed.
     pub fn set(&mut self, rank: u8, at: Nanos) -> bool {
         let mut node = (usize::from(self.leaves) + usize::from(rank)) % (2 * VCPUS);
         let mut least = at;

@@ -29,8 +29,8 @@ impl Condition {
     pub const EMPTY: Condition =
         Condition { handle: FREE, generation: 0, allowed: 0, key: 0, waiters: ThreadQueue::EMPTY };
 
-    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
-    /// that no old handle becomes valid again.
+    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
+    /// empty for ever, so that no old handle becomes valid again.
     fn is_spare(&self) -> bool {
         self.handle == FREE && self.generation < u32::MAX
     }
@@ -113,7 +113,7 @@ impl Kernel<'_> {
         self.may_wait(deadline)?;
         self.release(mutex);
         self.block(thread, Wait::Condition(id), Wait::Nothing, deadline);
-        // Which life of the mutex's slot is meant: it may be deleted before the signal comes.
+        // The handle names one life of the mutex's slot: a signal may come after its deletion.
         self.threads[thread].wanted = self.semaphores[mutex].handle;
         self.conditions[id].waiters.insert_by_urgency(&mut self.threads, thread);
         Ok(Flow::Away)

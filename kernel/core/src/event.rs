@@ -58,8 +58,8 @@ impl Event {
         deadline: Nanos::FOREVER,
     };
 
-    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
-    /// that no old handle becomes valid again.
+    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
+    /// empty for ever, so that no old handle becomes valid again.
     fn is_spare(&self) -> bool {
         self.handle == FREE && self.generation < u32::MAX
     }
@@ -104,7 +104,7 @@ impl Kernel<'_> {
         if !matches!(self.events[id].source, Source::Timer { .. }) {
             return Err(Refused::Errno(Errno::Busy));
         }
-        // What has passed counts.
+        // Expiries that have passed count.
         if self.expires(id) {
             self.raise(id, 0);
         }
@@ -118,11 +118,11 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// Count how often a timer has expired since it was last asked. Did it?
+    /// Counts the expiries of a timer since the last call. Returns whether there were any.
     ///
-    /// A timer has no alarm of its own. Nobody is told of an expiry before somebody waits for it,
-    /// and who waits has an alarm; so no timer, however short its period, takes time from those who
-    /// run.
+    /// A timer has no alarm of its own. The kernel tells nobody of an expiry before a thread waits
+    /// for it, and a thread that waits has an alarm. So no timer, however short its period, takes
+    /// time from the threads that run.
     pub(crate) fn expires(&mut self, id: EventId) -> bool {
         let e = &mut self.events[id];
         let Source::Timer { period, next } = e.source else { return false };
@@ -221,8 +221,8 @@ impl Kernel<'_> {
         Ok(Flow::Away)
     }
 
-    /// Whoever asks again, if only to poll, has served the device: its line is let through, unless
-    /// it is held because an interrupt came too soon.
+    /// A thread that asks again, if only to poll, has served the device. The line of the device is
+    /// let through, unless it is held because an interrupt came too soon.
     fn let_through<M: Machine>(&mut self, m: &mut M, id: EventId) {
         let Source::Irq(device) = self.events[id].source else { return };
         let d = &mut self.devices[Id::new(device)];
@@ -287,7 +287,7 @@ impl Kernel<'_> {
         };
         let device = &mut self.devices[id];
         device.event = Id::new(handle as u16);
-        // Who begins anew does not get around a line that is held.
+        // A new event does not release a line that is held.
         if device.held && self.now < device.next {
             return Ok(Flow::Done(handle));
         }

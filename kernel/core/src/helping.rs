@@ -246,7 +246,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// What ends a wait in this chain matters to the VCPU of `place`: it may ring at any time, and
+    /// The end of a wait in this chain matters to the VCPU of `place`: it may ring at any time, and
     /// that VCPU pays for the ring.
     fn hasten(&mut self, place: ThreadId) {
         let vcpu = self.threads[place].vcpu;

@@ -410,7 +410,7 @@ struct Tape {
 }
 
 impl Tape {
-    /// Was the next access recorded as a failure? Consumes the mark.
+    /// Returns whether the next access was recorded as a failure. Consumes the mark.
     fn failed(&mut self) -> bool {
         let failed = self.accesses.front().is_some_and(|e| e.detail == u16::MAX);
         if failed {

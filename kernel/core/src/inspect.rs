@@ -41,7 +41,7 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Is more of anything in use than in `other`?
+    /// Returns whether more of any object is in use than in `other`.
     #[must_use]
     pub fn exceeds(&self, other: &Stock) -> bool {
         self.threads > other.threads
@@ -97,7 +97,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Does this VCPU run on its own budget if it wants to?
+    /// Returns whether this VCPU runs on its own budget when it wants to run.
     fn has_budget(&self, id: VcpuId) -> bool {
         self.scheduler.eligible >> (self.vcpus[id].rank % 64) & 1 == 1
     }

@@ -138,11 +138,11 @@ pub struct Kernel<'a> {
     pub(crate) devices: Pool<'a, Device>,
     pub(crate) frames: Pool<'a, Frame>,
     pub(crate) entries: u64,
-    /// No alarm rings in this entry: it is long already, or a call for which no VCPU pays, which
-    /// may have a short way. What is due makes the machine call again.
+    /// True if no alarm rings in this entry: it is long already, or a call for which no VCPU pays,
+    /// which may have a short way. A due alarm makes the machine call again.
     pub(crate) quiet: bool,
     pub(crate) free_frames: Chain,
-    /// What alarms and unplanned switches cost those for whose sake they are.
+    /// The costs of alarms and unplanned switches for the VCPUs that cause them.
     pub(crate) fees: Fees,
     /// The promises to VCPUs.
     pub(crate) promise: Promise,
@@ -155,8 +155,8 @@ impl Kernel<'_> {
         self.scheduler.running
     }
 
-    /// A handle that names nothing the caller may use: was it given out once, to this process, for
-    /// this kind of object?
+    /// Returns the refusal of a handle that names nothing the caller may use. It is stale if it was
+    /// given out once, to this process, for this kind of object, else misused.
     #[cold]
     #[inline(never)]
     pub(crate) fn stale_or_misused(
@@ -190,7 +190,7 @@ impl Kernel<'_> {
         found.ok_or(Refused::Misuse(FaultCause::BadGrant, key))
     }
 
-    /// A call is about to wait until `deadline`: may it?
+    /// Refuses a call that wants to wait until `deadline` if it may not.
     pub(crate) fn may_wait(&self, deadline: Nanos) -> Result<(), Refused> {
         if deadline > self.now {
             Ok(())
@@ -277,7 +277,7 @@ impl Kernel<'_> {
         self.decide()
     }
 
-    /// The first half of [`Kernel::enter`] for a fault. Does the supervisor run already?
+    /// Does the first half of [`Kernel::enter`] for a fault. True if the supervisor runs now.
     #[inline(always)]
     pub fn faulted<M: Machine>(&mut self, m: &mut M, now: Nanos, fault: Fault) -> bool {
         self.begin(now, Nanos::ZERO);
@@ -514,7 +514,7 @@ impl Kernel<'_> {
             return self.reclaim_vcpu();
         }
         if !self.vcpus.is_empty() {
-            // What is due rings when the next to run is chosen.
+            // Due alarms ring at the choice of the next thread.
             return;
         }
         for _ in 0..ALARMS_PER_ENTRY {

@@ -34,7 +34,7 @@ impl Message {
         Message { bytes: [0; MESSAGE_BYTES], length: 0, priority: 0, next: Id::NONE };
 }
 
-/// A declared mailbox.
+/// A mailbox of the description.
 pub struct Mailbox {
     /// Its handle, or [`FREE`] while it does not exist.
     pub handle: u64,

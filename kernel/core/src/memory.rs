@@ -117,7 +117,7 @@ impl Segment {
         common: false,
     };
 
-    /// Must its pages still be prepared before it can be shown?
+    /// Returns whether its pages must be prepared before it can be shown.
     fn lacks_pages(&self) -> bool {
         !self.common && self.frames.count < self.pages
     }
@@ -169,9 +169,9 @@ impl Device {
         if self.held { self.next } else { Nanos::FOREVER }
     }
 
-    /// One interrupt comes at `now`, or came up to `longest` before. Returns whether it comes too
-    /// soon: it has taken the place of
-    /// the next, so that there are no more than one for each interval, and this one.
+    /// Takes one interrupt that comes at `now`, or came up to `longest` before. Returns whether it
+    /// comes too soon. Such an interrupt takes the place of the next one, so that no more than one
+    /// for each interval and this one come.
     pub(crate) fn comes_too_soon(&mut self, now: Nanos, longest: Nanos) -> bool {
         let interval = Nanos(self.record.interval);
         if interval == Nanos::ZERO {

@@ -27,7 +27,7 @@ impl<T> Id<T> {
         self.0
     }
 
-    /// Is there an object?
+    /// Returns whether the id names an object.
     #[must_use]
     pub const fn is_some(self) -> bool {
         self.0 != u16::MAX
@@ -114,7 +114,7 @@ impl<'a, T> Pool<'a, T> {
         self.0.len() as u16
     }
 
-    /// Is the pool empty?
+    /// Returns whether the pool has no places.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

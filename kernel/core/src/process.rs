@@ -248,8 +248,8 @@ impl Kernel<'_> {
         m.emit(Record::Ended, &[self.now.0, id.index().into()]);
     }
 
-    /// The running thread did what it may not do: its process ends and its supervisor hears of it.
-    /// Does that run already?
+    /// Ends the process of the running thread, which did what it may not do, and tells its
+    /// supervisor. Returns whether the supervisor runs already.
     #[inline(never)]
     pub(crate) fn fault<M: Machine>(&mut self, m: &mut M, fault: Fault) -> bool {
         let (thread, id) = (self.running(), self.process);

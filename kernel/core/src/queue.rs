@@ -17,7 +17,7 @@ pub struct ThreadQueue {
 impl ThreadQueue {
     pub const EMPTY: ThreadQueue = ThreadQueue { head: ThreadId::NONE };
 
-    /// Is nobody in it?
+    /// Returns whether the queue has no threads.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.head.is_none()

@@ -2,9 +2,9 @@
 //!
 //! An alarm rings only if the VCPU of its thread could run then: that VCPU has budget, and is more
 //! urgent than the one that runs, or may be (by deadline). All others are held back, those of
-//! threads without a VCPU until no VCPU wants to run. What is held back loses nothing: it rings in
-//! the entry in which it may, before the next thread is chosen, and its VCPU counts as woken when
-//! it was due.
+//! threads without a VCPU until no VCPU wants to run. An alarm that is held back is not lost: it
+//! rings in the entry in which it may, before the next thread is chosen, and its VCPU counts as
+//! woken when it was due.
 //!
 //! The VCPU that an alarm wakes mostly preempts the one that runs, and pays for the way there and
 //! back (`Kernel::fund`). If the other one goes on, because its deadline is earlier, that one is
@@ -25,7 +25,7 @@ use diapason_costs::{Prices, Round};
 /// chosen. More that are due make the machine call again, and so do all after a long path.
 const RINGS_PER_CHOICE: usize = 2;
 
-/// What entries cost those for whose sake they are.
+/// The costs of kernel entries for the VCPUs that cause them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fees {
     /// An alarm that lets who is interrupted go on.
@@ -85,7 +85,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The alarms of a VCPU changed: if nothing of it is ready, when does it want to be woken?
+    /// Sets when this VCPU, whose alarms changed, is to be woken if none of its threads is ready.
     #[inline(always)]
     fn wake_later(&mut self, vcpu: VcpuId) {
         if vcpu.is_some() && self.vcpus[vcpu].ready.is_empty() {

@@ -83,7 +83,7 @@ impl Ready {
         true
     }
 
-    /// Is `priority` above everybody's?
+    /// Returns whether `priority` is above the priorities of all threads here.
     #[inline(always)]
     pub fn is_above_all(&self, priority: u8) -> bool {
         self.bits >> (priority as usize % PRIORITIES) == 0
@@ -159,7 +159,7 @@ pub struct Scheduler {
     /// When its budget ends or an alarm is due that may interrupt it; for ever if no budget is
     /// used.
     pub(crate) call_at: Nanos,
-    /// What it pays besides, for the way back of whom it preempted.
+    /// Time that the VCPU pays besides, for the switch back to the VCPU that it preempted.
     pub(crate) owed: Nanos,
     /// Time of this entry that the VCPU which goes on does not pay.
     pub(crate) grace: Nanos,
@@ -192,13 +192,13 @@ impl Scheduler {
         }
     }
 
-    /// Is the running thread alone at its priority?
+    /// Returns whether the running thread is alone at its priority.
     #[inline(always)]
     pub fn alone(&self, threads: &Pool<'_, Thread>) -> bool {
         threads[self.running].next == self.running
     }
 
-    /// Has no VCPU anything to do, and does none pay?
+    /// Returns whether no VCPU has anything to do and none pays.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.eligible == 0 && self.payer.is_none()

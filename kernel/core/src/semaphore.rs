@@ -56,8 +56,8 @@ impl Semaphore {
         waiters: ThreadQueue::EMPTY,
     };
 
-    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
-    /// that no old handle becomes valid again.
+    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
+    /// empty for ever, so that no old handle becomes valid again.
     fn is_spare(&self) -> bool {
         self.handle == FREE && self.generation < u32::MAX
     }

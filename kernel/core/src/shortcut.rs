@@ -290,8 +290,8 @@ impl Kernel<'_> {
     }
 }
 
-/// May a thread that waits in a list, and gets now what it waits for, run at once? It must be alone
-/// in that list and more urgent than all that are ready.
+/// Returns whether a waiting thread can run at once when it gets the object that it waits for. It
+/// must be alone in that list, and more urgent than all ready threads.
 #[inline(always)]
 fn is_first(s: &Scheduler, threads: &Pool<'_, Thread>, waiter: ThreadId) -> bool {
     let t = &threads[waiter];

@@ -195,7 +195,7 @@ impl Thread {
         self.has_result = true;
     }
 
-    /// Can it run if it is ready, with no message to be delivered first?
+    /// Returns whether the thread, if ready, can run with no message to be delivered first.
     #[inline(always)]
     pub(crate) fn can_go_on(&self) -> bool {
         matches!(self.wait, Wait::Nothing) && self.deliver_to == 0
@@ -241,8 +241,8 @@ impl Thread {
         self.wait = self.after;
     }
 
-    /// May a new object live here? A slot whose generations are used up stays empty for ever, so
-    /// that no old handle becomes valid again.
+    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
+    /// empty for ever, so that no old handle becomes valid again.
     fn is_spare(&self) -> bool {
         self.state == State::Free && self.generation < u32::MAX
     }

@@ -6,8 +6,8 @@
 //! another (`helping`), it runs on the VCPU of that other one: bandwidth is inherited with the
 //! place.
 //!
-//! The VCPU that pays is charged at each entry. What an entry costs is paid by whoever runs after
-//! it, but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
+//! The VCPU that pays is charged at each entry. The thread that runs after an entry pays for it,
+//! but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
 //! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
 //! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
 //! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and whoever
@@ -53,7 +53,7 @@ pub struct Vcpu {
     /// Its queue, and whether that goes by deadline.
     pub(crate) queue: u8,
     pub(crate) by_deadline: bool,
-    /// May it run without budget when nobody else wants to?
+    /// True if it may run without budget while no other VCPU wants to run.
     pub(crate) background: bool,
     /// How urgent its threads are among all that wait for one thing, and what it is ranked by.
     pub(crate) urgency: u64,
@@ -152,7 +152,7 @@ impl Vcpu {
         }
     }
 
-    /// Does it hold a share of the core?
+    /// Returns whether the VCPU holds a share of the core.
     pub(crate) fn is_promised(&self) -> bool {
         self.handle != FREE || self.abandoned
     }
@@ -175,7 +175,7 @@ impl Vcpu {
         self.wakes_max = self.wakes_max.max(self.wakes);
     }
 
-    /// Is one of the switches to this VCPU that `plan` counts left?
+    /// Takes one of the switches to this VCPU that `plan` counts. False if none is left.
     fn take_grace(&mut self, now: Nanos) -> bool {
         let next = &mut self.spared[usize::from(self.spared_next) % WAYS];
         let left = self.places > 0 && now >= *next;
@@ -270,7 +270,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// A VCPU's threads or budget changed: may it run, in the background perhaps, and if not, when?
+    /// Computes anew whether and when a VCPU may run, after its threads or its budget changed.
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
         let v = &mut self.vcpus[vcpu];
         let bit = 1 << (v.rank % 64);
@@ -340,7 +340,7 @@ impl Kernel<'_> {
             if !back && before.is_some() {
                 let preempted = &mut self.vcpus[before];
                 preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
-                // What no plan counts is not the cost of who was preempted.
+                // A preempted VCPU does not pay for a switch that no plan counts.
                 if preempted.comes_back && !planned {
                     s.owed = self.fees.switch;
                 }

@@ -17,7 +17,7 @@ struct Drawn {
     sections: Vec<Section>,
     /// The work of each job besides sections, before each of them and at the end.
     between: Vec<u64>,
-    /// Which VCPUs' budgets hold all that their jobs need.
+    /// True for each VCPU whose budget holds all that its jobs need.
     conforms: Vec<bool>,
     extra: Vec<u64>,
 }

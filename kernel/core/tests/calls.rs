@@ -52,7 +52,7 @@ fn a_line_is_logged_whole_or_not_at_all() {
 fn a_measurement_is_a_record_of_who_made_it() {
     lab(|sys| {
         let at = sys.address(USER_BYTES - 80);
-        // Whatever the words say, the process is the caller's.
+        // The process is the caller's for any words.
         let words: Vec<u8> =
             (0..10u64).flat_map(|word| (word << 56 | word).to_le_bytes()).collect();
         sys.poke(at, &words);

@@ -62,8 +62,8 @@ fn spared(times: u64) -> u64 {
 
 #[test]
 fn a_way_there_that_is_spared_brings_the_way_back() {
-    // U is spared eight in 10 ms, and so is V each way back. What U does beyond, it pays itself,
-    // V's ways back with it.
+    // U is spared eight in 10 ms, and so is V each way back. U itself pays for every further
+    // switch, and for V's ways back with it.
     for (times, switches) in [(1, 3), (2, 5), (3, 7), (6, 13)] {
         assert_eq!(spared(times), switches * SWITCH_GRACE.0, "{times} times");
     }

@@ -17,7 +17,7 @@ enum Expected {
     BadLength,
 }
 
-/// May process 0 access `[address, address + length)`? Computed where nothing can overflow.
+/// Returns whether process 0 may access `[address, address + length)`, without overflow.
 fn accessible(address: u64, length: u64) -> bool {
     let (address, length) = (u128::from(address), u128::from(length));
     let first = u128::from(layout::base(0));

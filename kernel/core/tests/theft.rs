@@ -7,7 +7,7 @@ use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
-/// What an entry takes before the clock is read, and after that.
+/// The time of an entry before the clock is read, and after that.
 const ENTRY: (u64, u64) = (80, 500);
 
 /// How long others run before they nap.

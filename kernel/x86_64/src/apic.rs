@@ -1,5 +1,4 @@
-//! Interrupt controllers: the core's own with its timer, the one devices are wired to, and the
-//! tables of devices that send messages.
+//! Interrupt controllers: the core's own with its timer, that of the lines, tables of messages.
 
 use crate::cpu;
 use crate::tables::FIRST_DEVICE;
@@ -55,6 +54,7 @@ pub struct IoApic {
 }
 
 impl IoApic {
+    /// Writes `value` to a register of the controller.
     pub fn write(&mut self, register: u32, value: u32) {
         // SAFETY: the select and window registers of the I/O APIC the ACPI tables name.
         unsafe {

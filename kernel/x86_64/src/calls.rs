@@ -2,7 +2,7 @@
 //!
 //! Each frequent call has handlers of its own. The first tries what changes nothing about who runs,
 //! with the words still in their registers; the second what makes another thread run without a
-//! decision. What is left goes, like all other calls, to one handler for everything. Handlers are
+//! decision. The rest goes, like all other calls, to one handler for everything. Handlers are
 //! ordinary functions with the same arguments, so reaching one is a jump. A quick handler clears r9
 //! and r10 itself if it uses them, because most use neither (`cargo xtask tidy` looks); `entry.s`
 //! clears the other registers.

@@ -17,7 +17,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since boot.
+    /// Returns the nanoseconds since boot.
     #[inline(always)]
     pub fn now(&self) -> Nanos {
         let ticks = cpu::counter() - self.base;

@@ -1,4 +1,4 @@
-//! What the kernel says: records in hexadecimal, on the first serial port.
+//! The console of the kernel: records in hexadecimal, on the first serial port.
 //!
 //! While the system runs, output waits in a ring and leaves when nobody else needs the processor,
 //! so that talking never delays a deadline. At boot and at the end it is written out at once.
@@ -94,7 +94,7 @@ impl Console {
         self.share = TEXT / processes.max(1);
     }
 
-    /// Is there room for an entry of this many words behind its first?
+    /// Returns whether there is room for an entry of this many words behind its first.
     fn has_room(&self, words: usize) -> bool {
         RING - (self.head - self.tail) > words
     }
@@ -233,7 +233,7 @@ impl Console {
         true
     }
 
-    /// Writes out everything.
+    /// Writes out everything that waits.
     pub fn flush(&mut self) {
         while self.drain() {}
     }

@@ -129,7 +129,7 @@ pub fn identify(leaf: u32) -> [u32; 4] {
     [r.eax, r.ebx, r.ecx, r.edx]
 }
 
-/// Stops for ever.
+/// Stops the processor for ever.
 pub fn stop() -> ! {
     loop {
         // SAFETY: interrupts stay off; nothing runs on this core any more.

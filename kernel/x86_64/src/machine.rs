@@ -86,8 +86,8 @@ impl Metal {
         address
     }
 
-    /// Is this range in the visible window, where the kernel copies? Windows begin at multiples of
-    /// 4 GiB. Nothing is, wherever it lies.
+    /// Returns whether this range is in the visible window, where the kernel copies. Windows begin
+    /// at multiples of 4 GiB. An empty range counts as visible.
     #[inline(always)]
     fn visible(&self, address: u64, length: u64) -> bool {
         let ours = address >> 32 == u64::from(self.current) + 1;

@@ -30,7 +30,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps an entry.
+    /// Keeps one kernel entry.
     pub fn entry(&mut self, entry: &Entry) {
         self.push(entry.to_words());
     }

@@ -48,7 +48,7 @@ pub struct Shell {
     pub noted: Cause,
 }
 
-/// What `entry.s` gets back from a system call: its result, and the context to continue with: 0 for
+/// The answer to `entry.s` after a system call: its result, and the context to continue with: 0 for
 /// the caller's, 1 for none.
 #[repr(C)]
 pub struct Exit {
@@ -330,8 +330,7 @@ impl Shell {
         }
     }
 
-    /// Set the timer. An alarm that is due already comes in a tick: the thread gets an instruction,
-    /// and no alarm is missed.
+    /// Sets the timer. An alarm that is due comes in a tick, so none is missed.
     #[inline(never)]
     fn set_timer(&mut self, alarm: Nanos) {
         self.armed = alarm;
@@ -387,6 +386,7 @@ impl Shell {
         IDLE
     }
 
+    /// Returns the counter at the start of a path, or 0 if no path is watched.
     pub fn watch_start(&self) -> u64 {
         if self.metal.observe.watch { cpu::counter() } else { 0 }
     }

@@ -12,7 +12,7 @@ impl<T> Table<T> {
         Table(places)
     }
 
-    /// Returns every place.
+    /// Returns every place in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut()
     }

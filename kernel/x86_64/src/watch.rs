@@ -38,7 +38,7 @@ impl Paths {
         longest_cause: 0,
     };
 
-    /// A path ended. Did the one that was there before go on?
+    /// Notes a path that ended. `stayed` says that the thread that was there before went on.
     pub fn note(&mut self, cause: u64, length: u64, stayed: bool) {
         let kind = match cause.checked_sub(VECTORS_FROM) {
             None => KernelCause::Call,

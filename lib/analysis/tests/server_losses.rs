@@ -109,7 +109,7 @@ struct Vcpu {
     server: SporadicServer,
     /// When each came, and what is left of it.
     jobs: Vec<(u64, u64)>,
-    /// What is left of a path of the kernel.
+    /// Time that is left of a path of the kernel.
     path: u64,
     /// It has run since it was woken or got budget.
     begun: bool,

@@ -23,6 +23,7 @@ pub struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
+    /// Returns a board on which no endpoint has a slot.
     pub fn new(bus: &'a Bus, judge: &'a Judge, periodic: &'a [Periodic]) -> Board<'a> {
         Board { bus, judge, periodic, at: vec![None; periodic.len()] }
     }
@@ -54,6 +55,7 @@ impl<'a> Board<'a> {
         self.bins().pattern()
     }
 
+    /// Returns how many endpoints have slots.
     pub fn count(&self) -> usize {
         self.at.iter().flatten().count()
     }
@@ -116,7 +118,8 @@ impl<'a> Board<'a> {
         Ok(())
     }
 
-    /// Which member takes most time per slot among those that may still run at a longer period.
+    /// Returns the member that takes most time per slot among those that may run at a longer
+    /// period.
     fn most_demanding(&self, group: &[(usize, u32)]) -> Option<usize> {
         let may = |&(index, period): &(usize, u32)| period < self.periodic[index].longest_period;
         let share = |&(index, period): &(usize, u32)| {

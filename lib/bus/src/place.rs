@@ -13,7 +13,7 @@ pub struct Item {
     pub period: u32,
 }
 
-/// Which of the slots with room is taken.
+/// The slot that is taken among those with room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
     First,

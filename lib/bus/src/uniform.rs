@@ -146,9 +146,9 @@ pub fn in_order(bus: &Bus, periodic: &[Periodic], criticality: Criticality) -> V
     order
 }
 
-/// The reading under which table 5 comes out as printed: an endpoint is charged `q / T` in every
-/// slot, as if it were spread. Which endpoints are kept, and what is left of a slot on average.
-/// `None` if a high-criticality one does not fit.
+/// Computes the reading under which table 5 comes out as printed: an endpoint is charged `q / T` in
+/// every slot, as if it were spread. Returns whether each endpoint is kept, and the mean time that
+/// is left of a slot. `None` if a high-criticality endpoint does not fit.
 #[must_use]
 pub fn amortised(bus: &Bus, periodic: &[Periodic], t_a: Picos) -> Option<(Vec<bool>, Picos)> {
     let slot = u128::from(bus.speed.slot().0);
@@ -172,8 +172,8 @@ pub fn amortised(bus: &Bus, periodic: &[Periodic], t_a: Picos) -> Option<(Vec<bo
     Some((kept, Picos(((slot * scale - used) / scale) as u64)))
 }
 
-/// Linux beside it: endpoints in the order of enumeration, at the first slot that has room, and
-/// nothing reserved for guarantees. Which ones get a place.
+/// Places endpoints as Linux does: in the order of enumeration, at the first slot that has room,
+/// and with nothing reserved for guarantees. Returns the place of each endpoint.
 #[must_use]
 pub fn linux_first_fit(bus: &Bus, periodic: &[Periodic]) -> Vec<Option<u32>> {
     let slots = periodic.iter().map(|endpoint| endpoint.period).max().unwrap_or(1);

@@ -317,7 +317,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a report.
+    /// Takes a report into account.
     pub fn note(&mut self, report: Report) {
         self.latest = report;
     }

@@ -1,4 +1,4 @@
-//! Which frames a controller passes on: code and mask, as CAN controllers and CANlib have it.
+//! Filters of a controller for received frames: code and mask, as in CAN controllers and CANlib.
 
 use crate::frame::Frame;
 
@@ -8,7 +8,7 @@ pub struct Filter {
     /// It is for 29-bit identifiers, not for 11-bit ones.
     pub extended: bool,
     pub code: u32,
-    /// Which of them count.
+    /// The bits that count.
     pub mask: u32,
 }
 

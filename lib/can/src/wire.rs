@@ -131,7 +131,7 @@ pub struct Wire {
     pub stuffed: u32,
     /// The index after the last bit of the arbitration field (identifier and RTR).
     pub arbitration: u32,
-    /// Which of the bits are stuff bits.
+    /// A mask of the stuff bits.
     stuff: Bits,
     /// The bits before stuffing.
     pub(crate) plain: Bits,

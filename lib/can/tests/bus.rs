@@ -298,7 +298,7 @@ fn life(seed: u64, leaping: bool, faults: bool) -> (Vec<Event>, Vec<(u64, Frame)
     (events, asked)
 }
 
-/// What hosts do to waiting requests, and what happens to buses.
+/// Disturbs the run as hosts do to waiting requests, and as buses are disturbed.
 fn disturb(random: &mut Random, bus: &mut Bus, time: Nanos, node: NodeId, last: u64) {
     let time = time + Nanos(if random.one_in(2) { random.below(200_000) } else { 0 });
     let ticket = Ticket(random.below(last + 1));

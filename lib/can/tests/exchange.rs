@@ -1,4 +1,4 @@
-//! What server and clients exchange comes back as it was, and no stranger's bytes do harm.
+//! Messages between server and clients come back as they were, and no bytes do harm.
 
 use diapason_abi::Nanos;
 use diapason_can::bus::Health;

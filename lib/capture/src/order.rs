@@ -19,7 +19,7 @@ impl<T> Default for Order<T> {
 }
 
 impl<T> Order<T> {
-    /// Adds one thing.
+    /// Adds one thing that happened at `time`.
     pub fn push(&mut self, time: Nanos, thing: T) {
         self.waiting.insert((time, self.given), thing);
         self.given += 1;

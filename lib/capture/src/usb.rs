@@ -42,7 +42,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     pub time: Nanos,
-    /// Which transfer: equal for its beginning and its end.
+    /// The number of the transfer, equal for its beginning and its end.
     pub id: u64,
     pub kind: Kind,
     /// The endpoint's address; the highest bit is set if data goes to the host.

@@ -59,7 +59,7 @@ plain! {
 }
 
 plain! {
-    /// An event.
+    /// One event of the interface.
     #[derive(Debug, PartialEq, Eq)]
     pub struct News {
         /// When the server learned of it, in ns since boot.

@@ -33,8 +33,8 @@ pub const SWITCH_GRACE: Nanos = Nanos(780);
 /// The same of a device's interrupt that switches to nobody, and what it is counted as.
 pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 
-// At 1 ns for an instruction `plan` charges no less than what is free at least. What is free beyond
-// that `KernelTimes` charges itself.
+// At 1 ns for an instruction `plan` charges no less than what is free at least. `KernelTimes`
+// itself charges for all that is free beyond that.
 const _: () = assert!(SWITCH_GRACE.0 <= KERNEL.switch);
 const _: () = assert!(INTERRUPT_GRACE.0 <= KERNEL.top_half);
 // A grace is shorter than the smallest budget: no VCPU runs on graces alone.

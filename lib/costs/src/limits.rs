@@ -116,7 +116,7 @@ impl KernelTimes {
         self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)
     }
 
-    /// What budgets lose at this clock, by the longest counted paths.
+    /// Returns the losses of budgets at this clock, by the longest counted paths.
     #[must_use]
     pub fn lost(&self) -> Lost {
         let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));
@@ -212,7 +212,7 @@ mod tests {
             + part("\ncontinue_thread:", "jne 2f")
             + part("\n2:  # It was interrupted", "iretq");
         let all = stub + part("\ntrap:", "call on_trap") + back;
-        // Which of the branches are taken is not counted: a few more, and never fewer.
+        // All branches count as taken: a few more than are, and never fewer.
         assert!((all..=all + 8).contains(&TRAP_FRAME), "{all}");
     }
 }

@@ -74,6 +74,8 @@ impl Round {
 pub struct Dimensions {
     /// Places of the longest pool that is searched for a name, or for a free place.
     pub places: u64,
+    /// Threads of all processes.
+    pub all_threads: u64,
     /// Threads of the process that has most.
     pub threads: u64,
     /// Events of the process that has most.
@@ -196,6 +198,7 @@ impl Dimensions {
         };
         Dimensions {
             places: pools.into_iter().max().unwrap_or(0),
+            all_threads: all(|p| p.threads),
             threads: tables.most(|p| p.threads.into()),
             events: tables.most(|p| p.events.into()),
             own: tables
@@ -303,7 +306,7 @@ impl Dimensions {
     }
 
     /// The alarms that ring before a thread is chosen: each ends a wait in a chain, a list or both.
-    /// Whoever was parked has its place again once.
+    /// A parked thread has its place again once.
     const fn alarms(&self) -> u64 {
         let one = sum([self.chain().saturating_mul(2), self.queue()]);
         sum([one.saturating_mul(4), rounds(Round::Unpark, self.helped)])
@@ -312,10 +315,36 @@ impl Dimensions {
     /// The choice of a thread. Once one was parked, no alarm rings in that path.
     const fn decision(&self) -> u64 {
         // Each walks to the end of its chain twice: half the chain each time, if all are in one.
-        let park = sum([Round::Park.price(), self.chain(), Round::Link.price(), self.queue()]);
-        let compared =
-            rounds(Round::Compare, self.by_deadline.saturating_mul(sum([self.helped, 3])));
-        sum([park.saturating_mul(self.helped), self.chain().saturating_mul(3), compared])
+        let park = sum([Round::Park.price(), self.chain(), Round::Link.price()]);
+        sum([
+            park.saturating_mul(self.helped),
+            rounds(Round::Pass, self.passed()),
+            self.chain().saturating_mul(3),
+            rounds(Round::Compare, self.compared()),
+        ])
+    }
+
+    /// Waiters that are passed when all are parked that can be: those in a list are not parked.
+    const fn passed(&self) -> u64 {
+        let Dimensions { helped, waiters, all_threads, .. } = *self;
+        let apart = all_threads.saturating_sub(waiters);
+        let parked = if apart > all_threads / 2 { apart } else { all_threads / 2 };
+        let parked = if parked < helped { parked } else { helped };
+        let listed = all_threads.saturating_sub(parked);
+        parked.saturating_mul(if listed < waiters { listed } else { waiters })
+    }
+
+    /// VCPUs of a queue by deadline that are looked at: each choice leaves out the threads that
+    /// were parked before it.
+    const fn compared(&self) -> u64 {
+        let Dimensions { helped, by_deadline, all_threads, .. } = *self;
+        // So many choices have enough threads left for all VCPUs.
+        let full = all_threads.saturating_sub(by_deadline).saturating_add(1);
+        let full = if full < helped { full } else { helped };
+        let fewer = helped - full;
+        let left_out = fewer.saturating_mul(fewer.saturating_add(1)) / 2;
+        let all = by_deadline.saturating_mul(helped.saturating_add(3));
+        all.saturating_sub(left_out)
     }
 }
 
@@ -332,6 +361,7 @@ mod tests {
     fn no_size_makes_a_path_shorter() {
         let all = |n| Dimensions {
             places: n,
+            all_threads: n,
             threads: n,
             events: n,
             own: n,
@@ -348,15 +378,16 @@ mod tests {
         let few = all(2);
         let more = [
             Dimensions { places: 900, ..few },
+            Dimensions { all_threads: 9, helped: 9, ..few },
             Dimensions { threads: 9, ..few },
             Dimensions { events: 90, ..few },
             Dimensions { own: 900, ..few },
             Dimensions { shown: 90, ..few },
             Dimensions { mailboxes: 900, ..few },
             Dimensions { messages: 900, ..few },
-            Dimensions { waiters: 9, ..few },
+            Dimensions { all_threads: 9, waiters: 9, ..few },
             Dimensions { mutexes: 9, helped: 9, ..few },
-            Dimensions { helped: 9, ..few },
+            Dimensions { all_threads: 9, helped: 9, by_deadline: 9, ..few },
             Dimensions { ranked: 64, ..few },
             Dimensions { by_deadline: 64, ..few },
             Dimensions { serving: 90, ..few },

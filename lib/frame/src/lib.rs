@@ -50,7 +50,7 @@ impl Crc {
         Crc(self.0 >> 8 ^ TABLES[0][(self.0 as u8 ^ byte) as usize])
     }
 
-    /// Returns the checksum.
+    /// Returns the checksum so far.
     #[must_use]
     pub const fn sum(self) -> u32 {
         !self.0

@@ -13,7 +13,7 @@ const FORMS: &str = "`#[hint(none)]`, `#[hint(MUTEX)]`, `#[hint(locks(MUTEX))]`,
                      `#[hint(blocks)]`, \
      `#[hint(ignore)]`";
 
-/// A person's statement.
+/// A statement by a person.
 #[derive(Clone, Debug)]
 pub enum Said {
     /// The blocking calls of the statement have no hint.

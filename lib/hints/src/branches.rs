@@ -13,7 +13,7 @@ use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{Arm, Expr, ExprIf, ExprLet, ExprMatch, Lit, Pat, UnOp};
 
-/// Which way of a branch means that a call failed.
+/// The side of a branch that is taken when a call failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failure {
     Yes,

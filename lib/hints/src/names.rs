@@ -1,4 +1,4 @@
-//! Which names a piece of code binds, and which it may change.
+//! The names that a piece of code binds, and those that it may change.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;

@@ -28,7 +28,7 @@ impl PartialEq for Test {
     }
 }
 
-/// The next lock.
+/// The mutex that is locked next.
 #[derive(Clone, Debug)]
 pub enum Next {
     /// Nothing: this point is never left.

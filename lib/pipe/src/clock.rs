@@ -3,12 +3,12 @@
 //! Nobody knows when the device's clock began, so one distance between the two says nothing; only
 //! differences of distances do. And nobody knows how fast it runs: the distance itself grows or
 //! shrinks, by at most a stated rate d. So a message that came at t with distance D was late by at
-//! least D − min(Dⱼ + d·(t − tⱼ)) beyond the fastest message j before it: whatever the clock does
-//! within d, this is never more than the truth, and no false alarm can follow. All these lines rise
-//! alike, so the lowest of them needs one point of memory, for ever.
+//! least D − min(Dⱼ + d·(t − tⱼ)) beyond the fastest message j before it. If the clock keeps within
+//! d, this is never more than the truth, and no false alarm can follow. All these lines rise alike,
+//! so the lowest of them needs one point of memory, for ever.
 //!
 //! It may be less than the truth. Against any message k of the last seconds it lacks at most
-//! 2d·(t − tₖ): that is reported with it. What it lacks against older ones cannot be told from a
+//! 2d·(t − tₖ): that is reported with it. A lack against older ones cannot be told from a
 //! clock that changes its rate.
 //!
 //! A clock beyond the stated rate does not look like messages that are late now and then: the

@@ -58,8 +58,8 @@ impl<'ring, T: Plain, const N: usize> Writer<'ring, T, N> {
     /// # Safety
     ///
     /// `ring` is aligned and points to initialised memory of the size of a `Ring<T, N>` that is
-    /// readable and writable for `'ring`. This process uses it only through ends of rings. What
-    /// other processes do with it is up to them.
+    /// readable and writable for `'ring`. This process uses it only through ends of rings. Other
+    /// processes may do anything with it.
     #[must_use]
     pub unsafe fn from_raw(ring: *const Ring<T, N>) -> Self {
         // SAFETY: valid for `'ring` by contract; any content of initialised memory is a ring.

@@ -1,5 +1,5 @@
-//! What is said about pipes in messages: it comes out as it went in, and what makes no sense does
-//! not come out at all.
+//! Messages about pipes come out as they went in, and messages that make no sense do not come out
+//! at all.
 
 use diapason_abi::Nanos;
 use diapason_pipe::bill::{Refusal, What};

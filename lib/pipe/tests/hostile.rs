@@ -15,7 +15,7 @@ type Record = [u64; 2];
 const WORDS: usize = size_of::<Ring<Record, N>>() / 8;
 /// Words of the ring that are counts: the line of the writer and that of the reader.
 const COUNTS: u64 = 16;
-/// What stands around the ring. No record and no count is ever this.
+/// The bytes around the ring. No record and no count is ever this.
 const OUTSIDE: u64 = 0x0dd0_0dd0_0dd0_0dd0;
 
 /// A ring with memory around it that nobody may touch.

@@ -12,14 +12,15 @@ use diapason_pipe::{Reader, Ring, Writer};
 const WORDS: usize = 2;
 type Record = [u64; WORDS];
 
-/// What both ends have finished so far. Not a part of the ring, so nobody is preempted here.
+/// The operations that both ends have finished. Not a part of the ring, so nobody is preempted
+/// here.
 #[derive(Default)]
 struct Done {
     pushed: AtomicUsize,
     popped: AtomicUsize,
 }
 
-/// What one end saw.
+/// The observations of one end.
 #[derive(Default)]
 struct Seen {
     records: Vec<Record>,

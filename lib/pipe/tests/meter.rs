@@ -39,7 +39,7 @@ fn the_meter_says_what_every_window_says() {
             if keeps {
                 within += 1;
             } else {
-                // What is too many counts as not there.
+                // A message too many counts as not there.
                 taken.pop();
                 outside += 1;
             }

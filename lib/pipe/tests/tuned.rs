@@ -89,7 +89,7 @@ fn each_refusal_has_its_reason() {
     assert_eq!(endpoint.open(good, &mut |_| true), Ok(3));
 }
 
-/// What a hostile client may ask for: it is refused or given, soon.
+/// Every wish of a hostile client is refused or given, soon.
 #[test]
 fn the_largest_and_the_smallest_wishes_are_decided_soon() {
     let most = u64::MAX;
@@ -140,8 +140,8 @@ fn pipes_of_the_description_take_places_and_traffic() {
     assert_eq!(refused, Reason::LargeBuffer { buffer: 4_112, most: 4_096 });
 }
 
-/// Nothing of the endpoint changed.
-/// What a description declares is the most that is given, and within it all is as without.
+/// The envelope of a description is the most that is given. Within it, the answers are those of an
+/// endpoint without one.
 #[test]
 fn nothing_beyond_its_envelope_is_given() {
     let good = frames(1_000, 64);
@@ -182,7 +182,7 @@ fn nothing_beyond_its_envelope_is_given() {
     // With a longer period than its terms have, its latency cannot be kept.
     let slow = Envelope { period: terms.period + MS(2), ..declared };
     assert!(matches!(why(&slow, 2, good).0, Reason::Latency { .. } | Reason::Overflow { .. }));
-    // What it is changed to is within it, too.
+    // A change must stay within it, too.
     let refused = endpoint.renegotiate(0, more, &mut |_| true).unwrap_err();
     assert_eq!((refused.reason, endpoint.qos(0)), (expected, Some(good)));
 }
@@ -202,7 +202,7 @@ fn any_qos(random: &mut Random) -> Qos {
     }
 }
 
-/// What one core has room for: three quarters of it.
+/// Returns whether one core has room for all of it: three quarters of the core.
 fn fits(agreement: &Agreement<5>) -> bool {
     let pipes = agreement.pipes.iter().flatten();
     let load = pipes.map(|terms| terms.budget.0 * 1_000_000 / terms.period.0.max(1));
@@ -260,7 +260,7 @@ fn kept(endpoint: &Five) {
     }
 }
 
-/// What was said to fit fits; whether anything was said.
+/// Checks that a suggested wish is granted. Returns whether there was a suggestion.
 fn suggestion_is_taken(
     mut endpoint: Five,
     why: Refused,

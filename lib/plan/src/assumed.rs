@@ -20,7 +20,7 @@ pub struct Assumed {
     pub vcpus: Vec<AssumedVcpu>,
     /// Of each device, the shortest time between two of its interrupts, if one was described.
     pub intervals: Vec<Option<u64>>,
-    /// What a switch takes that no budget pays.
+    /// Time of a switch that no budget pays.
     pub switch_grace: Nanos,
     /// All time is paid for by VCPUs.
     pub reserved: bool,

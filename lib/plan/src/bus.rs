@@ -11,7 +11,7 @@ use diapason_system::{Diagnostics, Place, System, UsbBus};
 pub struct Bused {
     /// Its schedule, or why there is none.
     pub plan: Result<Plan, Unfit>,
-    /// What the reading of [USB 2023, tables 2 and 5] makes of it.
+    /// The result by the reading of [USB 2023, tables 2 and 5].
     pub mean: Option<Mean>,
     /// Algorithms 1 to 3 of [USB 2023] with the least t_A of its equations 6 and 8 and the limit of
     /// this bus.
@@ -26,7 +26,7 @@ pub struct Bused {
 /// slot.
 #[derive(Clone, Debug)]
 pub struct Mean {
-    /// Which periodic endpoints it keeps.
+    /// True for each periodic endpoint that it keeps.
     pub kept: Vec<bool>,
     /// The average rest of a slot: the tables' t_A.
     pub left: Picos,

@@ -58,6 +58,11 @@ impl Calls {
         }
     }
 
+    /// A writer puts a message into its ring and tells the server.
+    pub(crate) fn of_writer(&self) -> Nanos {
+        self.each(CallNumber::MboxSend)
+    }
+
     /// A reader waits for its semaphore.
     pub(crate) fn of_reader(&self) -> Nanos {
         self.each(CallNumber::SemLock)

@@ -98,7 +98,8 @@ impl Plant<'_> {
         bill.leaves = leaves(&relayed, reads);
         if let Some(to) = chain.to {
             let behind = relayed.sampled.map_or(arrives, |period| [Bucket::periodic(period)]);
-            let output = self.output_of(to.into(), &behind).map_err(missing)?;
+            // The work of the last thread counts until it has told the server.
+            let output = self.output_of(to.into(), &behind, Nanos::ZERO).map_err(missing)?;
             bill.send(&output.map_err(NoBill::Refused)?, &behind, relayed.varies);
         }
         Ok(bill)

@@ -64,7 +64,7 @@ struct Declared {
 /// The bounds of all jobs. `mutexes` learns whose budgets last.
 pub(crate) fn jobs(system: &System, core: &Core, mutexes: &mut Mutexes<'_>) -> Jobs {
     let mut jobs: Jobs = vec![None; core.mains.len()];
-    // What a job does for others depends on the budgets of those before it.
+    // The work of a job for others depends on the budgets of those before it.
     for place in core.system.precedence() {
         let all = Asked { system, core, mutexes };
         let job = all.job(place);

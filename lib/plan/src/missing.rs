@@ -1,5 +1,5 @@
-//! What a bill needs and the description lacks: everything at once, so that a description is mended
-//! once.
+//! The numbers that a bill needs and the description lacks: all at once, so that a description is
+//! mended once.
 
 use crate::pipes::{Half, Missing, Plant, own_supply};
 use diapason_system::Way;

@@ -42,7 +42,7 @@ impl<'a> Mutexes<'a> {
         let behind = core.mains.len() + system.processes.len();
         let last = MainVcpu { budget: Nanos(1), period: PERIOD_MAX, chunks: 1, queue: Queue::Fp };
         world.mains.resize(behind, last);
-        // Whoever helps switches to the holder and back, and the holder unlocks.
+        // A helper switches to the holder and back, and the holder unlocks.
         let switch = costs.switch(system.deadline_queues());
         let turn = switch + switch + Calls::new(costs).of(CallNumber::SemUnlock);
         let sections = sections(&system.sections, &seats, turn);

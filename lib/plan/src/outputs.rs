@@ -1,37 +1,44 @@
 //! The bill of a pipe to a device: from `write` until the server knows that the message is through
 //! on the device's own bus.
 //!
-//! The sender looks at the ring; frames wait for transfers, those of all channels in turn, and then
+//! The writer needs budget between putting a message into the ring and telling the server. The
+//! sender looks at the ring; frames wait for transfers, those of all channels in turn, and then
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
-use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transfer};
+use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
+use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};
 use diapason_bus::Direction;
 use diapason_contract::can::FRAME_BITS;
 use diapason_contract::threads::SEND;
 use diapason_devices::kvaser::Identity;
-use diapason_pipe::bill::{Bill, Drain, Look, Pump, Refusal, Taking, Traffic, User, input, pump};
+use diapason_pipe::bill::{
+    Bill, Drain, Look, Pump, Refusal, Service, Taking, Traffic, User, input, pump,
+};
 use diapason_pipe::size::Bucket;
 use diapason_system::{CanTraffic, Pipe, System, Tpipe, Way};
 use diapason_usb::class::kvaser;
 
 impl Plant<'_> {
     pub(crate) fn output(&self, index: usize) -> Result<Piped, Missing> {
-        let written = [contract(&self.system.pipes[index])];
-        let bill = self.output_of(index, &written)?.map_err(NoBill::Refused);
+        let pipe = &self.system.pipes[index];
+        let writer = own_supply(pipe.process, self.system, self.core)?;
+        let told = Reporting::new(&writer, &self.calls).any(self.calls.of_writer());
+        let bill = self.output_of(index, &[contract(pipe)], told)?.map_err(NoBill::Refused);
         Ok(Piped { bill, equation_nine: None })
     }
 
-    /// The bill of a pipe to a device if this is written.
+    /// The bill of a pipe to a device if this is written, and the server told of it so late.
     pub(crate) fn output_of(
         &self,
         index: usize,
         written: &[Bucket],
+        told: Nanos,
     ) -> Result<Result<Bill, Refusal>, Missing> {
         Ok(match self.way_back(index)? {
-            Ok(back) => Ok(self.out(&self.system.pipes[index], &back, written)?),
+            Ok(back) => Ok(self.out(&self.system.pipes[index], &back, written, told)?),
             Err(refusal) => Err(refusal),
         })
     }
@@ -49,7 +56,13 @@ impl Plant<'_> {
         self.with_traffic(index, |traffic: &Traffic<'_>| input(&stages, traffic))
     }
 
-    fn out(&self, pipe: &Pipe, back: &Bill, written: &[Bucket]) -> Result<Bill, Missing> {
+    fn out(
+        &self,
+        pipe: &Pipe,
+        back: &Bill,
+        written: &[Bucket],
+        told: Nanos,
+    ) -> Result<Bill, Missing> {
         let (sender, _) = self.half(pipe, Half::Sends)?;
         let look = Look { rest: REST, work: self.attendance(pipe.server)?, service: &sender };
         let (room, open) = kvaser::SENDING;
@@ -57,6 +70,7 @@ impl Plant<'_> {
         let (_, turn) = receiver(pipe.usb, pipe.channel, self.system)?;
         let drain = drain(turn);
         let pumped = Pump {
+            told,
             look,
             slots: OUT_SLOTS as u64,
             transfers: open as u64,

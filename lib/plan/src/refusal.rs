@@ -48,8 +48,8 @@ fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics 
     system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help])
 }
 
-/// The problems of pipes: no bound, one that is too long, a buffer that is too small. What several
-/// pipes lack is said once.
+/// The problems of pipes: no bound, one that is too long, a buffer that is too small. A number that
+/// several pipes lack is one problem.
 pub(crate) fn of_pipes(plan: &Plan, system: &System) -> Vec<Diagnostics> {
     let mut said: Vec<&str> = Vec::new();
     let mut found = Vec::new();

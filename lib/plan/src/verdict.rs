@@ -145,7 +145,7 @@ impl Plan {
         self.findings.is_empty()
     }
 
-    /// The answer.
+    /// Returns the verdict on the whole description.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let system = &self.system;

@@ -49,7 +49,7 @@ fn a_job_in_each_period_needs_no_list() {
     assert!(!short.relies && !short.waits && short.done.0 < 1_000_000);
     let rare = one("job = \"900us\"\nreplenishments = 2\ninterval = \"25ms\"");
     assert_eq!((rare.done, rare.wakes, rare.relies), (short.done, 2, false));
-    // What is more than a budget waits for the next one, wherever the list put it.
+    // Work beyond a budget waits for the next one, wherever the list put it.
     let long = one("job = \"1500us\"\nreplenishments = 2\ninterval = \"25ms\"");
     assert!(long.waits && !long.relies && long.done.0 > 20_000_000, "{long:?}");
     let soon = refused(&task("a", "10ms", "job = \"1500us\"\ninterval = \"19ms\"", ""));
@@ -195,7 +195,7 @@ fn what_a_holder_locks_inside_counts_too() {
             + &section("b", "m", "70us", "")
             + &section("b", "n", "20us", inside)
     };
-    // What is locked beside the section delays nobody who waits for it.
+    // A lock beside the section delays no thread that waits for the section.
     let beside = job(&text("")).help.0;
     let inside = text("inside = \"m\"");
     assert!(refused(&inside).contains("how long `c` holds the mutex `n`"));

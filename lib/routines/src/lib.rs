@@ -1,4 +1,4 @@
-//! What the compiler expects of a C library, for images that have none.
+//! The functions of a C library that the compiler expects, for images that have none.
 //!
 //! Linked by naming it: `use diapason_routines as _;`.
 

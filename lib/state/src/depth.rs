@@ -13,11 +13,11 @@
 //! `P`, `d_w`, `J` are the writer's period, deadline and release jitter, `R` is the longest time a
 //! read can take ([`ReaderTiming::read_time_max`]), `d_r` the reader's deadline.
 //!
-//! **Which one?** The promise of the first two is easily lost: a server that runs out of budget in
-//! the middle of a job lets less urgent jobs run, and so does a lock held across a write. If in
-//! doubt take [`depth_any_schedule`]: it assumes only that deadlines are met, and costs at most
-//! one slot more per period of `d_w`. [`depth_as_published`] is the paper's formula, one short in
-//! some cases; it is here to be compared, not to be used.
+//! **Choosing one.** The promise of the first two is easily lost: a server that runs out of budget
+//! in the middle of a job lets less urgent jobs run, and so does a lock held across a write. If in
+//! doubt take [`depth_any_schedule`]: it assumes only that deadlines are met, and costs at most one
+//! slot more per period of `d_w`. [`depth_as_published`] is the paper's formula, one short in some
+//! cases; it is here to be compared, not to be used.
 //!
 //! ```
 //! use diapason_abi::Nanos;

@@ -20,7 +20,7 @@
 //! use diapason_state::{StateBuffer, plain};
 //!
 //! plain! {
-//!     /// What the tracker publishes.
+//!     /// The position that the tracker publishes.
 //!     pub struct Pose { x: f64, y: f64, heading: f64 }
 //! }
 //! const TRACKER: WriterTiming = WriterTiming::new(Nanos::from_millis(5), Nanos::from_millis(5));

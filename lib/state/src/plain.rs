@@ -1,4 +1,4 @@
-//! Which values may travel in a state message: plain data, without padding, every pattern valid.
+//! The values of state messages: plain data, without padding, every pattern valid.
 //!
 //! A reader that is overtaken after a missed deadline assembles a value from words of two writes,
 //! and a cell in fresh memory holds zeros that nobody wrote. Both must be *values* of the type,

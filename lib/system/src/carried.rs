@@ -1,7 +1,7 @@
 //! The carriers of messages in a system: pipes between devices and processes, and chains through
 //! several processes.
 
-/// Which way the messages of a pipe go.
+/// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// From the device to a process that reads them.
@@ -20,7 +20,6 @@ pub struct Pipe {
     pub channel: u8,
     /// Number of the process that drives the device.
     pub server: u16,
-    /// Which way they go.
     pub way: Way,
     /// Number of the process that reads or writes, on the VCPU of its first thread.
     pub process: u16,

@@ -16,7 +16,7 @@ pub(crate) struct Declared {
     pub clock_hz: u64,
     /// How many cores there are.
     pub cores: At<u16>,
-    /// Which of them this is about: the first, or the one whose part this is.
+    /// The core that this is about: the first, or the one whose part this is.
     pub core: u16,
     pub processes: Vec<DeclaredProcess>,
     pub semaphores: Vec<Named<SemaphoreKind>>,

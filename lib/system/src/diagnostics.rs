@@ -26,6 +26,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Returns a problem at `span`, with no notes.
     pub fn new(span: &Span, title: impl Into<String>, help: impl Into<String>) -> Problem {
         Problem {
             title: title.into(),
@@ -121,14 +122,17 @@ fn visible(text: &str) -> String {
 pub(crate) struct Report(Vec<Problem>);
 
 impl Report {
+    /// Returns a report without problems.
     pub fn new() -> Report {
         Report::default()
     }
 
+    /// Adds a problem to the report.
     pub fn push(&mut self, problem: Problem) {
         self.0.push(problem);
     }
 
+    /// Returns whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

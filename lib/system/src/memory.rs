@@ -40,6 +40,7 @@ impl Budget {
         ])
     }
 
+    /// Adds `bytes`, in whole pages, for `what`.
     pub fn add(&mut self, what: &'static str, bytes: u64) {
         self.0.push((what, pages(bytes) * PAGE_BYTES));
     }

@@ -118,6 +118,7 @@ impl<'d> Names<'d> {
         names
     }
 
+    /// Returns what `name` means, if anything has that name.
     pub fn get(&self, name: &str) -> Option<&Meaning> {
         self.0.get(name)
     }

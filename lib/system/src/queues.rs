@@ -8,7 +8,7 @@ use crate::vcpus::is_main;
 use diapason_abi::archive::DP_QUEUES_MAX;
 use std::collections::BTreeMap;
 
-/// Which VCPUs stand where, by their places in the description.
+/// The place of each VCPU in the queues, by its number in the description.
 pub(crate) struct Queues {
     /// How many queues by deadline there are.
     pub dynamic: u8,

@@ -14,6 +14,7 @@ pub(crate) struct At<T> {
 }
 
 impl<T> At<T> {
+    /// Returns the value that stands at `span`.
     pub fn new(value: T, span: Span) -> At<T> {
         At { value, span }
     }
@@ -27,6 +28,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Returns a file with this name and text.
     pub fn new(file_name: &str, text: &str) -> Source {
         Source { file_name: file_name.into(), text: text.into() }
     }
@@ -63,6 +65,7 @@ impl Source {
 pub(crate) struct Lines(Vec<usize>);
 
 impl Lines {
+    /// Returns where the lines of `text` end.
     pub fn of(text: &str) -> Lines {
         Lines(text.match_indices('\n').map(|(offset, _)| offset).collect())
     }

@@ -21,7 +21,7 @@ pub struct System {
     pub memory: u64,
     /// Instructions a second that the analysis counts on.
     pub clock_hz: u64,
-    /// Which core of its host this is.
+    /// The number of this core on its host.
     pub core: u16,
     /// How many there are.
     pub cores: u16,
@@ -137,7 +137,7 @@ pub enum Restart {
 pub struct Semaphore {
     pub name: String,
     pub kind: SemaphoreKind,
-    /// Which processes may use it, one bit each.
+    /// The processes that may use it, one bit each.
     pub allowed: u64,
 }
 
@@ -154,7 +154,7 @@ pub enum SemaphoreKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
     pub name: String,
-    /// Which processes may use it, one bit each.
+    /// The processes that may use it, one bit each.
     pub allowed: u64,
 }
 
@@ -163,7 +163,7 @@ pub struct Condition {
 pub struct Mailbox {
     pub name: String,
     pub messages: u16,
-    /// Which processes may use it, one bit each.
+    /// The processes that may use it, one bit each.
     pub allowed: u64,
     /// The supervisor for whose fault reports it is, if it is not a declared one.
     pub faults_of: Option<u16>,
@@ -178,7 +178,7 @@ pub struct Segment {
     pub dma: bool,
     /// It is used on several cores of the host.
     pub common: bool,
-    /// Which processes may attach it, one bit each.
+    /// The processes that may attach it, one bit each.
     pub allowed: u64,
 }
 
@@ -191,7 +191,7 @@ pub struct Device {
     pub size: u64,
     /// Its interrupt, if it has one.
     pub interrupt: Option<Interrupt>,
-    /// Which processes may map it and wait for its interrupt, one bit each.
+    /// The processes that may map it and wait for its interrupt, one bit each.
     pub allowed: u64,
 }
 
@@ -420,7 +420,7 @@ pub struct Vcpu {
     /// Its queue: those by deadline first, most urgent first; the one by period is the last. An I/O
     /// VCPU stands in the most urgent queue among those it serves.
     pub queue: u8,
-    /// Which processes may put threads on it, one bit each.
+    /// The processes that may put threads on it, one bit each.
     pub allowed: u64,
 }
 

@@ -47,6 +47,7 @@ impl<'t, 'r> Table<'t, 'r> {
         }
     }
 
+    /// Returns the entry with this key, and notes that the key is known.
     pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);

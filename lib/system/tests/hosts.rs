@@ -62,7 +62,7 @@ fn hosts_have_names_descriptions_and_clocks() {
 #[test]
 fn a_description_of_one_host_is_that() {
     assert!(matches!(parse(BOARD), Ok(Description::One(system)) if system.name == "board"));
-    // Which of the two a text is, is decided by what only one of them has.
+    // A key that only one of the two kinds has decides the kind of a text.
     let both = format!("{BOARD}[[host]]\nname = \"a\"\nsystem = \"bare.toml\"\n");
     assert!(parse(&both).unwrap_err().items()[0].title.contains("unknown key `host`"));
 }

@@ -1,4 +1,4 @@
-//! What a USB server needs is asked before it boots, and what it does not serve is refused.
+//! The check before boot of a USB server's needs, and of requests that it cannot serve.
 
 use diapason_system::parse;
 

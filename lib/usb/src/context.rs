@@ -251,7 +251,7 @@ impl Endpoint {
     }
 }
 
-/// Which contexts an input context adds and drops; bit n is context n.
+/// The contexts that an input context adds and drops; bit n is context n.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Control(pub Words);
 

@@ -150,7 +150,7 @@ pub mod interrupter {
 pub mod extended {
     /// Hand-over from the firmware.
     pub const LEGACY: u8 = 1;
-    /// Which ports speak which protocol.
+    /// The capability that names the protocol of each port.
     pub const PROTOCOL: u8 = 2;
     pub const DEBUG: u8 = 10;
 }

@@ -64,7 +64,7 @@ pub struct Setup {
     pub kind: u8,
     pub request: u8,
     pub value: u16,
-    /// Which interface or endpoint, or a second parameter.
+    /// The interface or endpoint, or a second parameter.
     pub index: u16,
     /// Bytes of the data stage.
     pub length: u16,

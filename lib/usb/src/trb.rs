@@ -235,7 +235,7 @@ impl Trb {
         self.status >> 17 & 0x1f
     }
 
-    /// Which interrupter reports it.
+    /// Returns the interrupter that reports it.
     #[must_use]
     pub const fn interrupter(self) -> u16 {
         (self.status >> 22) as u16

@@ -221,7 +221,7 @@ fn a_second_reading_that_differs_is_refused() {
     assert_eq!(short.reason, Reason::PastEnd { length: bytes.len(), left: 40 });
 }
 
-/// What a speed does not have is refused at that speed and nowhere else.
+/// Each speed refuses endpoints that it does not have, and no other speed does.
 #[test]
 fn each_speed_has_its_endpoints() {
     let cases = [

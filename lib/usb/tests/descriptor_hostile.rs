@@ -173,7 +173,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// What an accepted set promises.
+/// Checks the promises of an accepted set.
 fn sound(set: &Configuration<'_>) {
     let bus = Bus::new(set.speed());
     let mut owners = [None; 256];

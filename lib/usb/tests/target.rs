@@ -138,7 +138,7 @@ impl Pair {
         std::mem::take(&mut self.told)
     }
 
-    /// What the other computer does when it finds a device.
+    /// Does what the other computer does when it finds a device.
     fn configure(&mut self) {
         let now = self.now();
         self.partner.reset(now);

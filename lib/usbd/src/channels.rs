@@ -144,7 +144,7 @@ impl<P: Platform> Channels<P> {
         }
     }
 
-    /// Which have something new since the last call; their reports are written.
+    /// Returns the channels that have something new since the last call; their reports are written.
     pub fn take_fresh(&mut self) -> Fresh {
         for (number, channel) in self.all.iter_mut().enumerate() {
             let phase = channel.phase;

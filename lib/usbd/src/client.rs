@@ -182,7 +182,7 @@ impl<P: Platform> Client<P> {
         self.settle_debt();
     }
 
-    /// What an interface tells about its channel; what that took from there.
+    /// Takes an event of an interface for its channel, with the time that it took from there.
     pub fn note(&mut self, event: &Event, now: Nanos, back: Delay) {
         let report = &mut self.report;
         match *event {

@@ -1,4 +1,4 @@
-//! Which task is in which queue: the shortest periods in the first queue, and so on.
+//! The tasks of each queue: the shortest periods in the first queue, and so on.
 
 use core::fmt;
 

@@ -124,7 +124,7 @@ pub fn one(plan: &Plan, index: u64) -> Tally {
     }
 }
 
-/// Can the printed test be wrong at all, as far as is known?
+/// Returns whether the printed test can be wrong at all, as far as is known.
 fn is_hard(set: &TaskSet, allocation: &Allocation) -> bool {
     let crowded = allocation.dp().iter().skip(1).any(|length| *length > 1);
     crowded && set.utilization() >= 0.9
@@ -139,7 +139,8 @@ pub fn range(plan: &Plan, indices: core::ops::Range<u64>) -> Tally {
 /// Longest simulation of a simultaneous release, for processors that never become idle.
 const TOGETHER_MAX: u64 = 200_000;
 
-/// Is a deadline missed if all tasks are released at once? `None` if that was not seen to its end.
+/// Returns whether a deadline is missed if all tasks are released at once. `None` if that was not
+/// seen to its end.
 fn together(tasks: &[Task], allocation: &Allocation) -> Option<bool> {
     let hyperperiod = hyperperiod(tasks);
     let horizon = Nanos(hyperperiod.min(TOGETHER_MAX));
@@ -149,7 +150,7 @@ fn together(tasks: &[Task], allocation: &Allocation) -> Option<bool> {
     seen.then_some(outcome.miss.is_some())
 }
 
-/// Is one missed with random phases, or with random delays between releases?
+/// Returns whether one is missed with random phases, or with random delays between releases.
 fn misses_apart(tasks: &[Task], allocation: &Allocation, most: u64, random: &mut Random) -> bool {
     let horizon = Nanos(hyperperiod(tasks).saturating_mul(2).min(most));
     let span = Span { horizon, until_idle: false };

@@ -1,4 +1,4 @@
-//! What being scheduled costs a task, as a function of the lengths of the queues (§4.2.4, 4.3.2).
+//! The cost of being scheduled for a task, by the lengths of the queues (§4.2.4, 4.3.2).
 //!
 //! A task is unblocked and blocks at least once in a period, each followed by a selection; half
 //! the tasks block once more, hence 1.5 (Δt_b + Δt_u + 2 Δt_s). Δt_s is what parsing the longest
@@ -38,7 +38,7 @@ pub enum QueueList {
     PerSelection,
 }
 
-/// Which DP queue is parsed after a task of DP2 or below has blocked.
+/// The DP queue that is parsed after a task of DP2 or below has blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DpBlock {
     /// By the reasoning of §4.2.4: its own or a lower one, as those above must be empty.

@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
         self.utilization + overhead <= ONE + ((self.tasks.len() as u128) << 31)
     }
 
-    /// Does `allocation` pass the test at the present scale?
+    /// Returns whether `allocation` passes the test at the present scale.
     pub(super) fn feasible(&mut self, allocation: &Allocation) -> bool {
         if self.is_ruled_out(allocation) {
             return false;
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Is the FP queue refused however the tasks before it are split?
+    /// Returns whether the FP queue is refused for every split of the tasks before it.
     fn is_dead(&self, in_dp: usize) -> bool {
         let tasks = self.tasks.len();
         let (dp, fp) = self.prices.whatever_the_split(tasks, in_dp, self.queues - 1);

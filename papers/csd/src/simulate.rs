@@ -67,7 +67,7 @@ impl Releases for Phases {
 pub struct Span {
     /// The end of it.
     pub horizon: Nanos,
-    /// Stop when nothing is left to do before the next release?
+    /// True to stop when nothing is left to do before the next release.
     pub until_idle: bool,
 }
 

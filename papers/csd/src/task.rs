@@ -92,7 +92,7 @@ impl TaskSet {
         self.tasks.len()
     }
 
-    /// Is there no task?
+    /// Returns whether there is no task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()

@@ -1,4 +1,4 @@
-//! Does every task meet every deadline? As the dissertation reads, and exactly.
+//! Tests whether every task meets every deadline: as the dissertation reads, and exactly.
 //!
 //! Both tests agree on the first DP queue (utilization at most 1) and on FP tasks (the first job
 //! after all are released at once is done in time). They differ for a DP queue below others. The

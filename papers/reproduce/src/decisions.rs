@@ -66,8 +66,8 @@ fn at(all: &[Decision], tasks: u64) -> Result<Decision, Failure> {
 fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
     let lines = lines(all)?;
     let rows = vec![
-        growth("dp", &all.dp, Round::Compare.price() as f64)?
-            .note("EDF looks at each VCPU of the queue that could run, as `plan` charges it"),
+        growth("dp", &all.dp, 2.0 * Round::Compare.price() as f64)?
+            .note("a wake-up looks twice at each VCPU of the queue; `plan` charges three looks"),
         growth("fp", &all.fp, 0.0)?.note("the first VCPU by period is found by one instruction"),
         growth("priorities", &all.priorities, 0.0)?.note("the same for threads without VCPUs"),
         table_holds(&lines, table)?,
@@ -76,7 +76,7 @@ fn report(all: &All, table: &Measured) -> Result<Report, Failure> {
     let shown: Vec<String> = lines.iter().map(Count::line).collect();
     let sections = vec![
         ("A decision with entry and switch, instructions (median)".into(), medians(all)?),
-        ("What counts/kernel.txt takes from here (maxima)".into(), shown.join("\n")),
+        ("Maxima for counts/kernel.txt".into(), shown.join("\n")),
     ];
     let figures = vec![Picture::lines("decisions", &picture(all)?)];
     Ok(Report::new("decisions", rows, sections, figures))

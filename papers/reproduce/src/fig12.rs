@@ -1,5 +1,5 @@
-//! Figure 12 of the article on tuned pipes: do tasks that never stop get their share, and nothing
-//! else, beside interrupts? And beside runaways?
+//! Figure 12 of [USB 2023]: tasks that never stop get their share, and nothing else, beside
+//! interrupts and beside runaways.
 //!
 //! `examples/share.toml`, booted three times. Three tasks count units of 10 us of processor time;
 //! expected is what their budget of 1 ms in every 7 ms makes of the time that has passed.

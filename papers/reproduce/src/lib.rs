@@ -38,7 +38,7 @@ pub struct ReproduceRequest {
     /// The reproductions to make; all if empty.
     pub names: Vec<String>,
     pub effort: Effort,
-    /// Print JSON instead of tables?
+    /// Prints JSON instead of tables.
     pub json: bool,
     /// Where to put the pictures, if they are wanted.
     pub out: Option<PathBuf>,

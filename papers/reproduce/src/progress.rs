@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// Clears the line.
+    /// Clears the line of progress.
     pub fn end(&self) {
         if self.shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

@@ -62,7 +62,7 @@ impl Picture {
 /// A part of a reproduction that could not be done here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skipped {
-    /// What was left out.
+    /// The part that was left out.
     pub what: &'static str,
     pub why: String,
 }
@@ -74,7 +74,7 @@ pub struct Report {
     pub name: &'static str,
     /// The comparison: rows, and figures among them.
     pub rows: Vec<Row>,
-    /// What was not done.
+    /// The parts that were left out.
     pub skipped: Vec<Skipped>,
     /// Tables and drawings for people: heading and text.
     pub sections: Vec<(String, String)>,

@@ -20,6 +20,7 @@ pub(crate) struct CommandRing {
 pub(crate) type Reply = (Completion, u8);
 
 impl CommandRing {
+    /// Returns a ring that has stopped.
     pub fn new() -> CommandRing {
         CommandRing {
             cursor: Cursor::default(),
@@ -29,6 +30,7 @@ impl CommandRing {
         }
     }
 
+    /// Returns the bits of the register that software can read.
     pub fn read(&self) -> u32 {
         if self.running { command_ring::RUNNING } else { 0 }
     }

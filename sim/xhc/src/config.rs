@@ -4,7 +4,7 @@ use crate::debug::DebugConfig;
 use diapason_abi::Nanos;
 use diapason_bus::Coding;
 
-/// Which half of a connector a port is.
+/// The half of a connector that a port is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// High, full and low speed.

@@ -22,11 +22,12 @@ impl Piece {
         if self.has_data() { u64::from(self.block.length()) } else { 0 }
     }
 
+    /// Returns the offset of its end in the transfer.
     pub fn end(&self) -> u64 {
         self.begin + self.length()
     }
 
-    /// Does it describe bytes? A status stage or a cookie does not.
+    /// Returns whether it describes bytes. A status stage or a cookie does not.
     pub fn has_data(&self) -> bool {
         matches!(self.block.kind(), Some(Kind::Normal | Kind::Data | Kind::Isoch | Kind::Setup))
     }
@@ -57,6 +58,7 @@ impl Td {
         self.pieces.get(self.current)
     }
 
+    /// Returns the kind of its first block.
     pub fn kind(&self) -> Option<Kind> {
         self.pieces.first().and_then(|piece| piece.block.kind())
     }
@@ -112,7 +114,7 @@ pub(crate) struct Endpoint {
     /// Periodic, between two transfers: an empty ring at the next service is reported.
     pub streaming: bool,
     pub bus: usize,
-    /// Which slot of its period it is served in.
+    /// The slot of its period in which it is served.
     pub phase: u64,
     /// The slot it is served in next.
     pub due: u64,
@@ -228,7 +230,7 @@ impl Endpoint {
     }
 }
 
-/// Does a context make sense for the endpoint at this index?
+/// Returns whether a context makes sense for the endpoint at this index.
 fn is_sane(index: u8, kind: EndpointKind, words: &context::Endpoint, speed: Speed) -> bool {
     let control = kind == EndpointKind::Control;
     let fits = if index == 1 { control } else { control || kind.is_in() == (index & 1 == 1) };

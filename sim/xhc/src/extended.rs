@@ -58,6 +58,7 @@ pub(crate) struct Extended {
 }
 
 impl Extended {
+    /// Returns the capabilities of a controller that was switched on.
     pub fn new(config: &Config) -> Extended {
         let owner = if config.firmware { FIRMWARE_OWNS } else { 0 };
         let enables = if config.firmware { SMI_ENABLES } else { 0 };
@@ -82,10 +83,12 @@ impl Extended {
         word.checked_sub(self.words.len() as u64).filter(|&word| word < debug::WORDS)
     }
 
+    /// Reads a word; 0 where there is none.
     pub fn read(&self, word: u64) -> u32 {
         self.words.get(word as usize).copied().unwrap_or(0)
     }
 
+    /// Writes a word, as far as software may.
     pub fn write(&mut self, word: u64, value: u32, now: Nanos, config: &Config) {
         match word {
             0 => {
@@ -105,6 +108,7 @@ impl Extended {
         }
     }
 
+    /// Lets the firmware give the controller up.
     pub fn let_go(&mut self) {
         self.words[0] &= !FIRMWARE_OWNS;
         self.release = Nanos::FOREVER;

@@ -20,7 +20,7 @@ const HELD_MAX: usize = 4096;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Interrupt {
     pub at: Nanos,
-    /// Which vector: the number of the interrupter.
+    /// The vector: the number of the interrupter.
     pub vector: u16,
 }
 
@@ -56,6 +56,7 @@ pub(crate) struct Interrupter {
 }
 
 impl Interrupter {
+    /// Returns an interrupter after a reset.
     pub fn new() -> Interrupter {
         Interrupter {
             management: 0,
@@ -148,7 +149,7 @@ impl Interrupter {
         if ready { self.moderated } else { Nanos::FOREVER }
     }
 
-    /// Does something wait for room?
+    /// Returns whether something waits for room.
     pub fn is_blocked(&self) -> bool {
         !self.held.is_empty()
     }
@@ -157,6 +158,7 @@ impl Interrupter {
         ((self.moderated - now).0.div_ceil(TICK)).min(0xffff) as u32
     }
 
+    /// Reads the register at `offset`.
     pub fn read(&self, offset: u64, now: Nanos) -> u32 {
         match offset {
             register::MANAGEMENT => self.management,
@@ -348,7 +350,7 @@ impl Xhc {
         &self.interrupters[..self.used]
     }
 
-    /// Does some event wait for room? Then nothing new is begun.
+    /// Returns whether some event waits for room. Then nothing new is begun.
     pub(crate) fn is_blocked(&self) -> bool {
         self.used_interrupters().iter().any(Interrupter::is_blocked)
     }

@@ -28,7 +28,7 @@ struct Loan {
     block: u64,
     address: u64,
     length: u64,
-    /// Does the controller write to it?
+    /// True if the controller writes to it.
     input: bool,
 }
 
@@ -86,7 +86,7 @@ impl Lent {
         }
     }
 
-    /// Is all of this given away now?
+    /// Returns whether all of this range is given away now.
     fn covers(&self, address: u64, bytes: u64) -> bool {
         let within =
             |loan: &Loan| loan.address <= address && address + bytes <= loan.address + loan.length;

@@ -51,11 +51,12 @@ impl Operational {
         }
     }
 
-    /// Do rings and buses run?
+    /// Returns whether rings and buses run.
     pub fn runs(&self) -> bool {
         self.run
     }
 
+    /// Returns whether the controller is ready after its last reset.
     pub fn is_ready(&self) -> bool {
         self.ready == Nanos::FOREVER
     }
@@ -65,6 +66,7 @@ impl Operational {
         self.halted
     }
 
+    /// Returns whether interrupts are enabled.
     pub fn interrupts(&self) -> bool {
         self.enables & command::INTERRUPTS != 0
     }

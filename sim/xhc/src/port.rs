@@ -18,7 +18,7 @@ enum Wait {
 pub(crate) struct Port {
     protocol: Protocol,
     device: Option<Box<dyn Device>>,
-    /// Was the device there when we last looked?
+    /// True if the device was there at the last look.
     there: bool,
     power: bool,
     connected: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Port {
     wait: Wait,
     /// When the wait ends.
     pub due: Nanos,
-    /// Which life of a device this is: it begins anew with each reset.
+    /// The number of lives of the device: each reset begins a new one.
     pub generation: u32,
     /// The device was last let go on at this time.
     advanced: Nanos,
@@ -59,6 +59,7 @@ pub(crate) fn number(of: Speed) -> u32 {
 }
 
 impl Port {
+    /// Returns a port without a device.
     pub fn new(protocol: Protocol, power: bool) -> Port {
         let mut port = Port {
             protocol,
@@ -109,6 +110,7 @@ impl Port {
         }
     }
 
+    /// Attaches a device instead of the one that was there.
     pub fn attach(&mut self, device: Box<dyn Device>, now: Nanos, times: &Times) {
         self.detach();
         self.there = device.is_there();
@@ -116,7 +118,7 @@ impl Port {
         self.look(now, times);
     }
 
-    /// Has its device come or gone by itself?
+    /// Returns whether its device has come or gone by itself.
     pub fn is_news(&self) -> bool {
         self.device.as_ref().is_some_and(|device| device.is_there()) != self.there
     }
@@ -127,7 +129,7 @@ impl Port {
         if self.there { self.look(now, times) } else { self.disconnect() }
     }
 
-    /// Pulls the plug.
+    /// Pulls the plug of its device.
     pub fn detach(&mut self) -> Option<Box<dyn Device>> {
         let device = self.device.take();
         self.there = false;
@@ -214,7 +216,7 @@ impl Port {
         self.changes
     }
 
-    /// Can something happen at it by itself?
+    /// Returns whether something can happen at it by itself.
     pub fn is_busy(&self) -> bool {
         self.device.is_some() || self.due != Nanos::FOREVER
     }
@@ -224,7 +226,8 @@ impl Port {
         self.wish().0
     }
 
-    /// The same, and did the device name an instant that had passed?
+    /// Returns when its device wants to be let go on, and whether it named an instant that had
+    /// passed.
     fn wish(&self) -> (Nanos, bool) {
         let Some(device) = &self.device else { return (Nanos::FOREVER, false) };
         match device.next_change() {
@@ -233,7 +236,7 @@ impl Port {
         }
     }
 
-    /// Does its device want to go on by `now`?
+    /// Returns whether its device wants to go on by `now`.
     pub fn is_due(&mut self, now: Nanos) -> bool {
         let (next, passed) = self.wish();
         if next <= now {
@@ -256,11 +259,12 @@ impl Port {
         self.advances
     }
 
-    /// Will its device never be done with the past?
+    /// Returns whether its device will never be done with the past.
     pub fn is_late(&self) -> bool {
         self.late >= LATE
     }
 
+    /// Reads a word of the port's registers.
     pub fn read(&self, word: u64) -> u32 {
         match word {
             0 => self.status(),
@@ -282,6 +286,7 @@ impl Port {
             | self.stored
     }
 
+    /// Writes a word of the port's registers.
     pub fn write(&mut self, word: u64, value: u32, switched: bool, now: Nanos, times: &Times) {
         match word {
             0 => self.control(value, switched, now, times),

@@ -1,4 +1,4 @@
-//! Transfer events.
+//! Events that report transfers.
 
 use crate::endpoint::Piece;
 use crate::schedule::Place;

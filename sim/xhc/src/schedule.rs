@@ -67,6 +67,7 @@ enum Turn {
 }
 
 impl Bus {
+    /// Returns a bus without endpoints.
     pub fn new(speed: Speed, coding: Coding, is_translator: bool) -> Bus {
         Bus {
             speed,
@@ -102,6 +103,7 @@ impl Bus {
         t.0 / self.speed.slot().0
     }
 
+    /// Returns when a slot begins.
     pub fn start_of(&self, slot: u64) -> Picos {
         self.speed.slot().times(slot)
     }

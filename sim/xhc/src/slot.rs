@@ -17,13 +17,14 @@ pub(crate) struct Slot {
     pub words: context::Slot,
     /// Where the device context is.
     pub contexts: u64,
-    /// Which life of the device at the root port it belongs to.
+    /// The life of the device at the root port that it belongs to.
     pub generation: u32,
     /// By context index; 0 stays empty.
     pub endpoints: Vec<Option<Box<Endpoint>>>,
 }
 
 impl Slot {
+    /// Returns a slot that is disabled.
     pub fn new() -> Slot {
         Slot {
             enabled: false,
@@ -35,10 +36,12 @@ impl Slot {
         }
     }
 
+    /// Returns the number of its root port.
     pub fn port(&self) -> u8 {
         self.words.root_port() as u8
     }
 
+    /// Returns the endpoint with this index, if it is set up.
     pub fn endpoint(&mut self, index: u8) -> Option<&mut Endpoint> {
         self.endpoints.get_mut(usize::from(index))?.as_deref_mut()
     }

@@ -50,7 +50,7 @@ struct Open {
     stage: Option<Kind>,
     wanted: u64,
     data: Vec<u8>,
-    /// Has its beginning been told?
+    /// True if its beginning has been told.
     told: bool,
 }
 

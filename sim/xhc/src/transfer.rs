@@ -286,7 +286,7 @@ impl Xhc {
     }
 }
 
-/// Does the wire carry something for this piece, if only an empty packet?
+/// Returns whether the wire carries something for this piece, if only an empty packet.
 fn needs_packet(piece: &Piece) -> bool {
     piece.has_data() || piece.block.kind() == Some(Kind::Status)
 }
@@ -300,7 +300,7 @@ fn take_up(resume: Option<Resume>, td: &mut Td) {
     }
 }
 
-/// May this block stand here?
+/// Returns whether this block may stand here.
 fn is_sane(endpoint: &Endpoint, td: &Td, block: Trb) -> bool {
     let first = td.kind();
     let place = match (endpoint.kind, block.kind()) {

@@ -181,7 +181,7 @@ impl Xhc {
         interrupter.map_or(0, |it| it.read(offset % runtime::INTERRUPTER_STRIDE, now))
     }
 
-    /// Writes a register.
+    /// Writes the register at `offset`.
     pub fn write(&mut self, offset: u64, value: u32, now: Nanos, memory: &mut dyn Memory) {
         self.advance(now, memory);
         match region(offset) {

@@ -94,7 +94,7 @@ impl Channel {
         message
     }
 
-    /// What came and passes the filters; all that came is measured.
+    /// Returns the next message that passes the filters. All messages that came are measured.
     fn next(&mut self) -> Option<Message> {
         let filters = self.filters.all.get(..self.filters.count).unwrap_or(&[]);
         loop {
@@ -108,7 +108,7 @@ impl Channel {
     }
 }
 
-/// What is measured of a message that was read now.
+/// Returns the measurement of a message that was read now.
 fn passed(arrival: &Arrival, now: Nanos) -> ReadMessage {
     let Arrival { time, taken, flags, moved, inexact, .. } = *arrival;
     let [beyond, inexact] = [moved, inexact].map(|time| Nanos(time.into()));

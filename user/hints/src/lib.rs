@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! What it decides and why is in `lib/hints` and in `docs/hints.md`; here is only the door, because
+//! `lib/hints` decides, and `docs/hints.md` gives the reasons. This crate is only the door, because
 //! a crate with an attribute can export nothing else.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Which mutex a thread locks next: what a blocking call tells the kernel about its wake-up.
+//! The mutex that a thread locks next: with it, a blocking call tells the kernel about its wake-up.
 //!
 //! With a hint the kernel does not wake a thread only to see it stopped by the mutex: the owner
 //! inherits the priority at once, and the thread wakes up when the mutex is free. A hint changes

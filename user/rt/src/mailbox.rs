@@ -9,7 +9,7 @@ use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos, de
 #[derive(Clone, Copy, Debug)]
 pub struct Mailbox(u64);
 
-/// A received message.
+/// One message that was received.
 pub struct Message {
     bytes: [u8; MESSAGE_BYTES],
     length: usize,
@@ -18,7 +18,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns the content.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&[])

@@ -15,7 +15,7 @@ pub fn now() -> Nanos {
     Nanos(now)
 }
 
-/// Blocks until `time`.
+/// Blocks the thread until `time`.
 pub fn sleep_until(time: Nanos) {
     sleep_until_then(time, Hint::NONE);
 }
@@ -25,7 +25,7 @@ pub fn sleep_until_then(time: Nanos, hint: Hint) {
     let _ = call2(CallNumber::SleepUntil, time.0, hint.raw());
 }
 
-/// Blocks for `span`.
+/// Blocks the thread for `span`.
 pub fn sleep(span: Nanos) {
     sleep_then(span, Hint::NONE);
 }

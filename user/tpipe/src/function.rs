@@ -37,7 +37,7 @@ impl<F: Function> Thread<F> {
         &self.function
     }
 
-    /// What it has counted since it began. It reports the same by itself, once a second.
+    /// Returns its counts since it began. It reports the same by itself, once a second.
     pub fn report(&self) -> TunedReport {
         self.reading.report()
     }

@@ -42,7 +42,7 @@ impl<P: Passage> Passer<P> {
         &self.passage
     }
 
-    /// What it has read since it began. It reports the same by itself, once a second.
+    /// Returns its counts of messages read since it began. It reports the same once a second.
     pub fn report(&self) -> TunedReport {
         self.reading.report()
     }

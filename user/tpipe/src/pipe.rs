@@ -14,7 +14,7 @@ const PRIORITY: u8 = 1;
 /// How often a pipe that is being closed is looked at.
 const POLL: Nanos = Nanos::from_millis(5);
 
-/// Which way a pipe goes, and its place in the description.
+/// The direction of a pipe, and its place in the description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     pub place: usize,
@@ -144,7 +144,7 @@ impl Pipe {
         let _ = self.bell.give();
     }
 
-    /// What its thread knows of what it wrote since it began; nothing if it only reads.
+    /// Returns the counts of its thread's writes since it began; nothing if it only reads.
     #[must_use]
     pub fn written(&self) -> Option<WrittenReport> {
         let channel = self.endpoint.route.goes_to()?;

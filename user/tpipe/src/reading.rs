@@ -42,13 +42,14 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Nothing is known.
+    /// Returns a way of which nothing is known.
     pub const fn new() -> Way {
         Way { phase: Phase::Absent }
     }
 }
 
 impl Reading {
+    /// Returns counts of nothing.
     pub const fn new(place: usize) -> Reading {
         let counts = Counts {
             messages: AtomicU64::new(0),
@@ -63,7 +64,7 @@ impl Reading {
         Reading { base: Base::new(place), counts }
     }
 
-    /// What was counted since it began.
+    /// Returns the counts since it began.
     pub fn report(&self) -> TunedReport {
         let [longest, _] = &self.counts.longest;
         let [inexact, _] = &self.counts.inexact;

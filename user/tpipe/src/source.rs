@@ -75,7 +75,7 @@ impl<S: Source> Writer<S> {
                     self.source.fill(&mut Outbox { exit, room });
                 }
             }
-            // What is not written in its period is not made up for.
+            // A message that is not written in its period is not made up for.
             due.wait(ready, next);
             self.look(due);
         }

@@ -1,4 +1,4 @@
-//! What a pipe and its thread, of whatever kind, are to each other.
+//! The relation between a pipe and its thread, of any kind.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use diapason_abi::{Errno, Nanos};
@@ -16,7 +16,7 @@ pub struct Base {
     promised: Promised,
 }
 
-/// What the pipe was promised, for the reports of its thread.
+/// The bounds promised to the pipe, for the reports of its thread.
 struct Promised {
     was_open: AtomicBool,
     from: AtomicU8,
@@ -44,7 +44,7 @@ impl Base {
     /// The pipe has these terms from now on; none if it is closed.
     pub(crate) fn promise(&self, route: Route, granted: Option<&Granted>) {
         let promised = &self.promised;
-        // What is measured leaves out the fastest way there is.
+        // Measured times leave out the fastest way there is.
         let times = granted.map_or([Nanos::ZERO; 2], |granted| {
             [granted.taken, granted.bound].map(|time| time - granted.least)
         });
@@ -99,7 +99,7 @@ impl Base {
 pub(crate) struct Due(Nanos);
 
 impl Due {
-    /// In a while.
+    /// Returns a report that is due in a while.
     pub fn new() -> Due {
         Due(time::now() + REPORT)
     }
@@ -158,7 +158,7 @@ impl Told {
         Some(Terms { version, period: Nanos(period), messages, per })
     }
 
-    /// Was the pipe open once?
+    /// Returns whether the pipe was open once.
     pub(crate) fn was_open(&self) -> bool {
         self.0.reader().published() > 0
     }
@@ -197,15 +197,15 @@ pub trait Work: Task + Sync + 'static {
     /// Returns the common parts.
     fn base(&self) -> &Base;
 
-    /// Can it be of a pipe on this route?
+    /// Returns whether it can serve a pipe on this route.
     fn suits(&self, route: Route) -> bool;
 
-    /// What became of what it wrote, if it writes; the longest times since it began.
+    /// Returns the counts of its writes, if it writes, and their longest times since it began.
     fn written(&self) -> Option<WrittenReport> {
         None
     }
 
-    /// Is nothing that it wrote under way any more?
+    /// Returns whether nothing that it wrote is under way any more.
     fn is_settled(&self) -> bool {
         true
     }

@@ -23,6 +23,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    /// Returns counts of nothing.
     pub const fn new() -> Written {
         Written {
             through: AtomicU64::new(0),
@@ -34,12 +35,12 @@ impl Written {
         }
     }
 
-    /// Is nothing in the pipe or under way?
+    /// Returns whether nothing is in the pipe or under way.
     pub fn is_settled(&self) -> bool {
         self.pending.load(Ordering::Acquire) == 0
     }
 
-    /// What was counted since the thread began.
+    /// Returns the counts since the thread began.
     pub fn report(&self) -> WrittenReport {
         let [taken, _] = &self.taken;
         let [whole, _] = &self.whole;

@@ -10,7 +10,7 @@ use diapason_rt::memory::Dma;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// The client's side.
+/// The client's side of a camera.
 pub struct Inlet {
     /// Pieces from the server.
     pub pieces: Reader<'static, Piece, RECORDS>,

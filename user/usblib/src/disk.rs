@@ -10,7 +10,7 @@ use diapason_rt::memory::Dma;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// A client's side.
+/// The client's side of a disk.
 pub struct Disk {
     asks: Writer<'static, Ask, RECORDS>,
     answers: Reader<'static, Answer, RECORDS>,

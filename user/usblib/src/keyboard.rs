@@ -6,7 +6,7 @@ use diapason_pipe::Reader;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// The client's end.
+/// The client's end of a keyboard.
 pub type Inlet = Reader<'static, Key, RECORDS>;
 
 /// The client's end, and what it takes before it looks.

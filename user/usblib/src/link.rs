@@ -14,10 +14,10 @@ use diapason_rt::memory::Dma;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// A server's side.
+/// The server's side of a link.
 pub struct Counter {
     pub asks: Reader<'static, Ask, RECORDS>,
-    /// What became of it.
+    /// The ends of transfers.
     pub done: Writer<'static, Done, RECORDS>,
     pub data: Dma,
     /// Given after an ask.
@@ -41,7 +41,7 @@ pub fn counter(number: usize) -> Result<Counter, Errno> {
     })
 }
 
-/// A client's side.
+/// The client's side of a link.
 pub struct Link {
     asks: Writer<'static, Ask, RECORDS>,
     done: Reader<'static, Done, RECORDS>,
@@ -110,7 +110,7 @@ impl Link {
         let _ = self.ask.give();
     }
 
-    /// What was done next.
+    /// Returns the end of the next transfer.
     pub fn pop(&mut self) -> Option<Done> {
         self.done.pop()
     }

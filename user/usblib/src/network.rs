@@ -12,7 +12,7 @@ use diapason_rt::memory::Dma;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// A client's side.
+/// The client's side of a network interface.
 pub struct Network {
     asks: Writer<'static, Ask, RECORDS>,
     news: Reader<'static, News, RECORDS>,
@@ -62,7 +62,7 @@ impl Network {
         self.ask(&Ask { what: SEND, slot, bytes })
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn pop(&mut self) -> Option<News> {
         self.news.pop()
     }

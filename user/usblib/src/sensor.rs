@@ -6,7 +6,7 @@ use diapason_pipe::Reader;
 use diapason_rt::pipe;
 use diapason_rt::sync::Semaphore;
 
-/// The client's end.
+/// The client's end of a sensor.
 pub type Inlet = Reader<'static, Packet, RECORDS>;
 
 /// The client's end, and what it takes before it looks.

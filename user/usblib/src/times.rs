@@ -6,7 +6,7 @@ pub use diapason_contract::times::*;
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::pipe;
 
-/// The server's end.
+/// The server's end of the times.
 pub type Outlet = Writer<'static, Times, RECORDS>;
 /// The end of who wants to know.
 pub type Inlet = Reader<'static, Times, RECORDS>;

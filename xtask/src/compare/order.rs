@@ -84,8 +84,8 @@ fn unlocks(marks: &[Mark], thread: u16, nth: usize) -> usize {
     marks[..end].iter().filter(|mark| matches!(mark, Mark::Unlocked(_))).count()
 }
 
-/// Did threads have the mutex in the same order on both machines, from when both were idle before
-/// the release of a job until it ended on both? Earlier events are over.
+/// Returns whether threads had the mutex in the same order on both machines, from when both were
+/// idle before the release of a job until it ended on both. Earlier events are over.
 pub fn same_order(courses: [&Course; 2], thread: u16, job: usize, release: u64) -> bool {
     let instant = common_idle(courses, release);
     let parts = courses.map(|course| course.since(instant));

@@ -10,7 +10,7 @@ pub const TESTS: &[QemuTest] = &[
 
 const SYSTEM: &str = "tests/systems/flood.toml";
 
-/// What the verdict says of the others.
+/// Checks the verdict on the other processes.
 fn kept(boots: &[Observed]) -> Result<(), String> {
     let [boot] = boots else { return Err("one boot is needed".into()) };
     let Err(found) = boot.holds() else { return Err("nothing was found".into()) };

@@ -60,9 +60,9 @@ pub struct QemuTest {
     pub system: &'static str,
     /// How long it runs, in ns of its own time.
     pub horizon_ns: u64,
-    /// Keep the flight record?
+    /// Keeps the flight record.
     pub record: bool,
-    /// Time every kernel path?
+    /// Times every kernel path.
     pub watch: bool,
     /// How often it is booted.
     pub boots: usize,
@@ -70,7 +70,8 @@ pub struct QemuTest {
     pub alter: Option<fn(&mut Vec<u8>)>,
     /// The faults, in words of the command line; only in the simulator.
     pub faults: &'static [&'static str],
-    /// In the simulator: do the description's works take their longest? Else they take no time.
+    /// In the simulator: true if the description's works take their longest. Else they take no
+    /// time.
     pub works: bool,
     pub machine: Machine,
     /// On the simulator: the devices around it, if not those of the description.

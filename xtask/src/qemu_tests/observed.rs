@@ -148,7 +148,7 @@ impl Observed {
         own.map(|(_, text)| text).collect()
     }
 
-    /// What a process reported that it measured, in order.
+    /// Returns the measurements that a process reported, in order.
     pub fn measured(&self, process: &str) -> Vec<Measurement> {
         let words = self.lines.iter().filter_map(|line| match line {
             Line::Record(Record::Measured, words) => words.split_first(),

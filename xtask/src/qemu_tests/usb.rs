@@ -131,7 +131,7 @@ fn at_least(what: &str, found: u64, least: u64) -> Result<(), String> {
     if found >= least { Ok(()) } else { Err(format!("{found} {what}, not {least}")) }
 }
 
-/// Is the last thing a process says its verdict, and a good one?
+/// Checks that the last line of a process is its verdict, and a good one.
 fn verdict(boot: &Observed, process: &str, begins: &str) -> Result<(), String> {
     let log = boot.log(process);
     let good = log.iter().any(|line| line.starts_with(begins));

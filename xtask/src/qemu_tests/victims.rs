@@ -292,7 +292,7 @@ fn observed(boot: &Observed) -> Result<Vec<Deed>, String> {
     Ok(deeds)
 }
 
-/// Is this what had to come of it? `words`: time, process, thread, cause, address, instruction.
+/// Checks the record of a deed. `words`: time, process, thread, cause, address, instruction.
 fn compare(name: &str, expected: &Expected, words: Option<&[u64]>) -> Result<(), String> {
     let Some(words) = words else {
         return if expected.harmless { Ok(()) } else { Err(format!("`{name}` did no harm")) };

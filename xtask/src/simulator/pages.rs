@@ -15,7 +15,7 @@ const OUTSIDE: [&str; 5] = [" src=", " href=", "url(", "@import", "<script"];
 /// Elements that are opened and closed.
 const ELEMENTS: [&str; 7] = ["html", "main", "section", "svg", "table", "title", "p"];
 
-/// Checks the pages.
+/// Checks the pages of reports.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let path = workspace.target().join("tmp").join("page.html");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;

@@ -20,7 +20,7 @@ const DRAWN: [u64; 4] = [1, 2, 4, 100];
 
 type Track = (u64, u64);
 
-/// Checks the sheets.
+/// Checks the sheets of pictures.
 pub fn check(workspace: &Workspace, _: &Built) -> Result<(), String> {
     let path = workspace.target().join("tmp").join("sheet.json");
     std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|bad| bad.to_string())?;

@@ -68,7 +68,7 @@ impl Kept {
         Some(Kept { run, programs, trace, timeline })
     }
 
-    /// Is this run as the one that was kept?
+    /// Returns whether this run is as the one that was kept.
     fn agrees(&self, kept: &Kept) -> bool {
         let same = self.programs == kept.programs;
         self.timeline == kept.timeline && (!same || self.trace == kept.trace)

@@ -1,7 +1,7 @@
-//! A random system as a structure: what was drawn, before it becomes text. What is shrunk is this,
-//! so every smaller one is a description, too.
+//! A random system as a structure, before it becomes text. Shrinking works on this structure, so
+//! every smaller one is a description, too.
 
-/// A whole system.
+/// A whole system that was drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Drawn {
     /// Instructions a second, in MHz.
@@ -14,7 +14,6 @@ pub struct Drawn {
     pub tasks: Vec<DrawnTask>,
     /// CAN channels and who reads them, if there is an interface.
     pub can: Option<Interface>,
-    /// Programs that misbehave.
     pub rude: Vec<Rude>,
     /// Clocks of the devices run so many parts per million faster (or slower) than the host's.
     pub drift_ppm: i64,
@@ -25,9 +24,7 @@ pub struct Drawn {
 /// In which order VCPUs run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Queues {
-    /// By period.
     Periods,
-    /// By deadline.
     Deadlines,
     /// The first ones of the text by deadline, the others by period.
     First(usize),
@@ -55,7 +52,7 @@ pub struct DrawnTask {
 /// A USB-CAN interface, its server, and the pipes from its channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// The server's threads.
+    /// The budget of the server's threads.
     pub manage: Budget,
     /// Percent of the processor that the bottom half has.
     pub share: u64,
@@ -78,7 +75,6 @@ pub struct Interface {
 pub struct Budget {
     /// The time that it may use in every period.
     pub budget: u64,
-    /// The period.
     pub period: u64,
 }
 
@@ -93,7 +89,7 @@ pub struct DrawnPipe {
     pub work: u64,
     /// The time that it really takes.
     pub takes: u64,
-    /// Of its VCPU.
+    /// The budget of its VCPU.
     pub server: Budget,
     /// Length of the VCPU's list.
     pub replenishments: u64,
@@ -151,9 +147,8 @@ pub struct Rude {
     /// Its behaviour and the arguments of it, as the README of `rude` says; or [`STORM`], and a
     /// seed for the program `hostile`.
     pub arguments: [u64; 4],
-    /// Its place.
     pub seat: Perch,
-    /// 0 to 63.
+    /// Its priority, 0 to 63.
     pub priority: u64,
 }
 
@@ -163,7 +158,7 @@ pub const STORM: u64 = 13;
 /// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Perch {
-    /// Without a VCPU.
+    /// Background, without a VCPU.
     Background,
     /// On a VCPU of its own, with a list of this length.
     Own(Budget, u64),

@@ -1,6 +1,6 @@
 //! `cargo xtask attack systems`: random whole systems, with programs that misbehave in some of
-//! their seats. Whatever the planner admits must hold: it is simulated, and judged by what happened
-//! to its messages and jobs. What breaks a promise is made small and written down.
+//! their seats. Every system that the planner admits must hold: it is simulated, and judged by its
+//! messages and jobs. A system that breaks a promise is made small and written down.
 
 pub mod cases;
 mod draw;

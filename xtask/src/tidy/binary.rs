@@ -92,7 +92,7 @@ fn uncleared(disassembly: &str) -> Vec<String> {
     found
 }
 
-/// Is this register, or a part of it, the instruction's destination?
+/// Returns whether this register, or a part of it, is the instruction's destination.
 fn writes(instruction: Instruction<'_>, register: &str) -> bool {
     let reads = ["cmp", "test", "push", "bt"].iter().any(|name| instruction.name.starts_with(name));
     let last = instruction.operands.rsplit([',', ' ']).next().and_then(|op| op.strip_prefix('%'));

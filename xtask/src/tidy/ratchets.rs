@@ -105,7 +105,7 @@ pub struct Ratchets {
 }
 
 impl Ratchets {
-    /// Reads the file.
+    /// Reads the file of ratchets.
     pub fn read(root: &Path) -> Result<Ratchets, String> {
         let text =
             std::fs::read_to_string(root.join(FILE)).map_err(|error| format!("{FILE}: {error}"))?;
@@ -134,7 +134,7 @@ impl Ratchets {
         Ok(ratchets)
     }
 
-    /// Writes the file.
+    /// Writes the file of ratchets.
     pub fn write(&self, root: &Path) -> io::Result<()> {
         std::fs::write(root.join(FILE), self.render())
     }

@@ -90,7 +90,7 @@ fn visit(root: &Path, folder: &Path, files: &mut Vec<Source>) -> io::Result<()> 
     Ok(())
 }
 
-/// Is `byte` part of a word?
+/// Returns whether `byte` is part of a word.
 #[must_use]
 pub const fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
@@ -137,7 +137,7 @@ fn skipped_to(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + end)
 }
 
-/// Does the byte before `at` belong to a word other than a literal's prefix (`b`, `c`)?
+/// Returns whether the byte before `at` belongs to a word other than a literal's prefix (`b`, `c`).
 fn starts_inside_word(bytes: &[u8], at: usize) -> bool {
     let prefix = matches!(bytes[at - 1], b'b' | b'c') && (at < 2 || !in_word(bytes[at - 2]));
     in_word(bytes[at - 1]) && !prefix

@@ -1,4 +1,4 @@
-//! What a run of pipes contradicts, by reports that were written by hand.
+//! Tests of alarms about pipes, on reports that were written by hand.
 
 use super::super::End;
 use super::*;
@@ -172,7 +172,7 @@ fn a_clock_beyond_its_drift_is_named_and_not_taken_for_lateness() {
         rung(&promise, &said(9, (1..9).map(report)), 0)
     };
     assert_eq!(slow(5_000, 10), [("clock-drift", 5_000, 100)]);
-    // What one clock measures is late all the same.
+    // A message that is late by one clock is late all the same.
     let both = slow(5_000, 4_000_000);
     assert_eq!(both, [("clock-drift", 5_000, 100), ("pipe-late", 4_000_000, 3_900_000)]);
     assert_eq!(slow(100, 10), []);

@@ -28,7 +28,7 @@ use life::{Journey, Roads};
 use line::{Line, WORDS};
 use wire::Wire;
 
-/// Which message's life is wanted.
+/// The message whose life is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// The one that took most of what was promised, of all pipes.
@@ -63,10 +63,10 @@ impl Lives {
     }
 }
 
-/// What messages pass around a host.
+/// The surroundings of a host's messages.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
-    /// What is promised of the host.
+    /// The promises of the host.
     pub plan: &'a Plan,
     /// Where one can look.
     pub sights: &'a Sights,
@@ -115,7 +115,7 @@ impl Messages {
         self.lines.iter().flat_map(|line| Line::watched(line.as_ref())).collect()
     }
 
-    /// What is known for certain, by pipe, as of now; nothing of pipes that cannot be followed.
+    /// Returns the certain facts as of now, by pipe; nothing of pipes that cannot be followed.
     #[must_use]
     pub fn truth(&self, now: Nanos) -> Vec<Option<Truth>> {
         let truth = |(line, seen): (&Option<Line>, &Seen)| {

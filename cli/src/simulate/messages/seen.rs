@@ -30,7 +30,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns empty results.
+    /// Returns results without messages.
     #[must_use]
     pub fn new(bill: Option<Bill>) -> Seen {
         let stages = [Longest::default(); What::ALL.len()];

@@ -73,7 +73,7 @@ fn span(packet: &Packet) -> (Nanos, Nanos) {
 }
 
 impl Wire {
-    /// Notes further traffic.
+    /// Notes further traffic of the bus.
     pub fn note(&mut self, passed: &Passed) {
         self.interrupts.extend(&passed.interrupts);
         for packet in &passed.packets {

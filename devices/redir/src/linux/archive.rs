@@ -27,7 +27,7 @@ impl Kind {
 pub struct Archive(Vec<u8>);
 
 impl Archive {
-    /// Adds a file.
+    /// Adds a file with this content.
     pub fn add(&mut self, name: &str, kind: Kind, content: &[u8]) {
         self.entry(name, kind.mode(), kind == Kind::Console, content);
     }

@@ -42,7 +42,8 @@ fn numbers(name: &str) -> Vec<u64> {
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// `6.1.0-1-rt-amd64` of `…/linux-image-6.1.0-1-rt-amd64_6.1.2-3_amd64.deb`.
+/// Returns the release of a package: `6.1.0-1-rt-amd64` of
+/// `…/linux-image-6.1.0-1-rt-amd64_6.1.2-3_amd64.deb`.
 pub fn release(package: &Path) -> Option<String> {
     Some(words(package)?.0.to_string())
 }

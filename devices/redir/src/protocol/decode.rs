@@ -57,7 +57,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Is there the beginning of a packet that is not whole?
+    /// Returns whether the beginning of a packet is there and not the whole packet.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.start < self.bytes.len()

@@ -83,13 +83,13 @@ pub enum Packet {
     /// The endpoints of the active configuration and settings.
     Endpoints(Box<[EndpointInfo; SLOTS]>),
     SetConfiguration(u8),
-    /// Which configuration is it?
+    /// Asks for the number of the configuration.
     GetConfiguration,
     /// The answer to both.
     ConfigurationStatus(Status, u8),
     /// Choose an alternate setting: interface, setting.
     SetAlternate(u8, u8),
-    /// Which setting has this interface?
+    /// Asks for the alternate setting of this interface.
     GetAlternate(u8),
     /// The answer to both.
     AlternateStatus(Status, u8, u8),
@@ -107,7 +107,7 @@ pub enum Packet {
     Cancel,
     /// The guest does not want the device.
     FilterReject,
-    /// Which devices the guest wants.
+    /// The devices that the guest wants.
     Filter(Vec<u8>),
     /// The guest has seen that the device is gone.
     DisconnectAcknowledged,

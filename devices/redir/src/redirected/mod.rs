@@ -104,7 +104,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         Ok(redirected)
     }
 
-    /// Returns the device.
+    /// Returns the device behind the connection.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.device
@@ -137,13 +137,13 @@ impl<D: Device + ?Sized> Redirected<D> {
         }
     }
 
-    /// Has the guest's side said hello?
+    /// Returns whether the guest's side has said hello.
     #[must_use]
     pub fn is_greeted(&self) -> bool {
         self.greeted
     }
 
-    /// Has a packet begun to arrive that is not whole?
+    /// Returns whether a packet has begun to arrive and is not whole.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.decoder.is_partial()
@@ -236,7 +236,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         }
     }
 
-    /// Tries the transfers of an endpoint until one has to wait; did any end?
+    /// Tries the transfers of an endpoint until one has to wait. Returns whether any ended.
     fn go_on_at(&mut self, address: u8) -> bool {
         let mut ended = false;
         while let Some((endpoint, queue)) = self.pipes.get_mut(&address) {

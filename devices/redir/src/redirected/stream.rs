@@ -32,7 +32,7 @@ impl Stream {
         Some(Stream { endpoint, interval, due, waiting: VecDeque::new(), number: 0 })
     }
 
-    /// Returns the endpoint.
+    /// Returns the endpoint that streams.
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
     }

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-/// What the plugin may be told; `plugin/clock.c` has the same letters.
+/// The answers to the plugin; `plugin/clock.c` has the same letters.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     /// Go on to the next slice.
@@ -31,6 +31,7 @@ pub struct Stop {
 pub struct Clock(UnixStream);
 
 impl Clock {
+    /// Accepts the connection of the plugin, which must come within `patience`.
     pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Clock, Failure> {
         let stream = accept(listener, patience)?;
         let ready =
@@ -70,7 +71,7 @@ impl Clock {
     }
 }
 
-/// Has the other side closed its end?
+/// Returns whether the other side has closed its end.
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

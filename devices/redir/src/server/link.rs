@@ -1,4 +1,4 @@
-//! One device's connection.
+//! The connection of one device.
 
 use super::Failure;
 use super::clock::is_gone;
@@ -37,6 +37,7 @@ pub enum ReadFailure {
 }
 
 impl ReadFailure {
+    /// Returns the failure of the server that this is, for the device with this index.
     pub fn at(self, index: usize, now: Nanos) -> Failure {
         match self {
             ReadFailure::Io(error) => Failure::Io("hear QEMU", error),
@@ -49,13 +50,14 @@ impl ReadFailure {
 pub struct Link(UnixStream);
 
 impl Link {
+    /// Accepts the connection of a device, which must come within `patience`.
     pub fn accept(listener: &UnixListener, patience: Duration) -> Result<Link, Failure> {
         let stream = accept(listener, patience)?;
         stream.set_nonblocking(true).map_err(|error| Failure::Io("use a socket", error))?;
         Ok(Link(stream))
     }
 
-    /// Hands all that has come to the device; may QEMU have more to send?
+    /// Hands all that has come to the device. Returns whether QEMU may have more to send.
     pub fn read<D: Device + ?Sized>(
         &mut self,
         device: &mut Redirected<D>,
@@ -77,7 +79,7 @@ impl Link {
         Ok(total >= MANY || device.is_partial())
     }
 
-    /// Sends from the front of `bytes`; did anything go?
+    /// Sends from the front of `bytes`. Returns whether anything went or will go.
     pub fn write(&mut self, bytes: &mut Vec<u8>) -> Result<bool, Failure> {
         if bytes.is_empty() {
             return Ok(false);

@@ -54,7 +54,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// May the guest stop then?
+    /// Returns whether the guest may stop at `now`.
     fn is_punctual(&self, expected: Nanos, now: Nanos) -> bool {
         now >= expected && (now == expected || now - expected < self.instruction)
     }
@@ -269,9 +269,9 @@ impl<D: Device + ?Sized> Server<D> {
         Err(Failure::Endless(now))
     }
 
-    /// Takes in what QEMU has sent and sends what one device has to say; did anything move that
-    /// QEMU may have an answer to? One device at a time, so that QEMU takes their packets in
-    /// an order that does not depend on how fast it reads.
+    /// Takes in what QEMU has sent, and sends what one device has to say. Returns whether anything
+    /// moved that QEMU may have an answer to. It serves one device at a time, so that QEMU takes
+    /// their packets in an order that does not depend on how fast it reads.
     fn exchange_once(&mut self, now: Nanos, links: &mut [Link]) -> Result<bool, Failure> {
         let (mut moved, mut sent) = (false, false);
         for (index, (device, link)) in self.devices.iter_mut().zip(&mut *links).enumerate() {

@@ -129,7 +129,7 @@ fn qemu(guest: &Guest, console: &Path) -> Command {
     guest.command(&format!("rates={} send={SEND} receive={RECEIVE}", rates.join(",")), console)
 }
 
-/// Did every frame of every bus arrive, in order, and every frame of the guest's leave?
+/// Checks that every frame of every bus arrived, in order, and every frame of the guest left.
 fn check(run: &Run) {
     assert_eq!((run.report.ending, run.report.time), (Ending::Planned, END));
     assert!(run.console.contains("guest: done"), "{}", run.console);

@@ -66,7 +66,7 @@ impl<'a> Audit<'a> {
         Audit { stage, drawn, slices: stage.slices(drawn.end) }
     }
 
-    /// Checks all properties.
+    /// Checks all properties of the run.
     pub fn check(&self) {
         self.check_time();
         self.check_payment();

@@ -19,7 +19,7 @@ pub struct Drawn {
     pub by_period: bool,
 }
 
-/// Draws a script.
+/// Draws a script from `seed`.
 pub fn draw(seed: u64) -> Drawn {
     let mut r = Random::new(seed);
     let late = if r.one_in(2) { 0 } else { 2_000 };

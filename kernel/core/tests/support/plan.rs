@@ -95,7 +95,7 @@ impl Plan {
         self.object(name, ObjectKind::Condition, 0, 0)
     }
 
-    /// Adds a mailbox.
+    /// Adds a mailbox with room for `capacity` messages.
     pub fn mailbox(self, name: &str, capacity: u16) -> Plan {
         self.object(name, ObjectKind::Mailbox, 0, capacity)
     }
@@ -239,7 +239,7 @@ impl Plan {
         })
     }
 
-    /// Returns the archive.
+    /// Returns the archive that boots.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut header = Header {
             length: 0,

@@ -53,7 +53,7 @@ pub struct Virtual {
     /// Parts per million of an I/O VCPU, the Main ones it serves, and its cap.
     pub io: (u32, u64, u64),
     pub queue: u8,
-    /// May it run without budget?
+    /// True if it may run without budget.
     pub background: bool,
     /// Length of its list.
     pub list: u8,
@@ -91,7 +91,7 @@ fn time(word: &str) -> u64 {
 }
 
 impl Script {
-    /// Parses a script.
+    /// Parses the text of a script.
     pub fn parse(text: &str) -> Script {
         let mut script = Script::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -210,7 +210,7 @@ pub struct Shell<'a> {
 }
 
 impl<'a> Shell<'a> {
-    /// Boots a kernel.
+    /// Boots a kernel on this memory.
     pub fn boot(mut kernel: Kernel<'a>, mut memory: Memory) -> Shell<'a> {
         let decision = kernel.enter(&mut memory, Nanos::ZERO, Cause::Boot);
         let _ = take_walked();

@@ -47,7 +47,7 @@ pub struct Stage<'a> {
     pub owners: Vec<Option<usize>>,
     /// Time and decision, at each that differs from the one before.
     pub trace: Vec<(u64, View)>,
-    /// Which VCPUs had a ready thread after each step.
+    /// The VCPUs that had a ready thread after each step.
     pub ready: Vec<(u64, u64)>,
     /// Results of calls: how many, and how many of them errors.
     pub results: (u64, u64),
@@ -228,7 +228,7 @@ impl<'a> Stage<'a> {
         self.note();
     }
 
-    /// Does an actor that runs want to call? Else it has something left to run.
+    /// Returns whether a running actor wants to call; if not, it has something left to run.
     fn begin(&mut self, actor: usize) -> bool {
         if self.parts[actor].left > 0 {
             return false;

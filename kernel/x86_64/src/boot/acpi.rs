@@ -1,7 +1,7 @@
 //! The few things ACPI tables say that the kernel needs: processors, interrupt routing, HPET, where
 //! PCI functions are configured.
 
-/// The tables found.
+/// The ACPI tables that boot reads.
 #[derive(Clone, Copy, Default)]
 pub struct Acpi {
     /// Address of the root pointer; 0 if there is none.

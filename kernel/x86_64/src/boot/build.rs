@@ -22,8 +22,8 @@ use diapason_core::{
     Semaphore, Sizes, Thread, Vcpu,
 };
 
-// What the pools are filled with. Named, so that the linker script can tell these constants from
-// those that stay.
+// The first contents of the pools. They have names so that the linker script can tell them from the
+// constants that stay.
 static EMPTY_PROCESS: Process = Process::EMPTY;
 static EMPTY_THREAD: Thread = Thread::EMPTY;
 static EMPTY_SEMAPHORE: Semaphore = Semaphore::EMPTY;

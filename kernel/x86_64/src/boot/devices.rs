@@ -14,7 +14,7 @@ use diapason_abi::archive::{Absence, Archive, DeviceRecord, Location, NONE, PciF
 use diapason_abi::layout::SLOTS_MAX;
 use diapason_abi::record::Record;
 
-/// What setting up knows so far.
+/// The devices that boot has set up so far.
 struct Devices<'a> {
     metal: &'a mut Metal,
     acpi: &'a Acpi,
@@ -24,7 +24,7 @@ struct Devices<'a> {
     messages: [u64; SLOTS_MAX as usize],
     tables: [u64; SLOTS_MAX as usize],
     vectors: usize,
-    /// What the machine lacks, one bit each.
+    /// The devices that the machine lacks, one bit each.
     absent: u64,
 }
 

@@ -4,7 +4,7 @@ use super::refuse;
 use diapason_abi::PAGE;
 use diapason_abi::archive::Refusal;
 
-/// What is left of the region.
+/// The rest of the region.
 pub struct BootMemory {
     next: u64,
     end: u64,
@@ -34,7 +34,7 @@ impl BootMemory {
         Some(start)
     }
 
-    /// A page.
+    /// Takes one page of memory.
     #[inline(never)]
     pub fn page(&mut self) -> Option<u64> {
         self.cut(PAGE as u64)

@@ -47,7 +47,7 @@ unsafe extern "C" {
     static __patches_end: u64;
 }
 
-/// What a PVH loader passes: version 1 of the interface.
+/// The structure that a PVH loader passes: version 1 of the interface.
 #[repr(C)]
 struct StartInfo {
     magic: u32,

@@ -99,7 +99,7 @@ impl Function {
         put(self.0 + register as u64, value);
     }
 
-    /// Its command register.
+    /// Returns where its command register is.
     pub fn command(self) -> *mut u16 {
         (self.0 + COMMAND as u64) as *mut u16
     }
@@ -110,8 +110,8 @@ impl Function {
         [(self.0 - acpi.pci) >> 12, word & 0xffff, word >> 16]
     }
 
-    /// Is there a function at this place of the bus? Only the first function of a device says
-    /// whether it has more.
+    /// Returns whether there is a function at this place of the bus. Only the first function of a
+    /// device says whether it has more.
     fn is_there(self, place: u64) -> bool {
         let first = Function(self.0 & !(7 << 12));
         let exists = |function: Function| function.read(IDENTITY) != NOBODY;

@@ -1,4 +1,4 @@
-//! What the kernel's own time takes from a budget.
+//! The part of a budget that the kernel's own time takes.
 //!
 //! A switch, and an interrupt, ends with a path that is charged to the budget of whoever runs next.
 //! The kernel spares a VCPU so much of it; the rest is lost to the threads. A bill counts useful

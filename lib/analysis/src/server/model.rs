@@ -52,8 +52,8 @@ pub struct Source {
     pub cost: Nanos,
 }
 
-/// What the kernel's own time takes from a budget: the part of a path that is charged to whoever
-/// runs next, beyond what the kernel spares it. All zero for a kernel that charges nobody.
+/// Time that a budget loses to the kernel: the part of a path that is charged to the next thread,
+/// beyond what the kernel spares it. All zero for a kernel that charges nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Losses {
     /// One beginning: a part of the list becomes usable, or a grant does, and its VCPU is chosen.
@@ -88,7 +88,7 @@ pub struct System {
     /// VCPUs may be made while the system runs. They rank by their periods among those described
     /// here, so of no response more is known than the kernel promises: R := T.
     pub open: bool,
-    /// What budgets lose to the kernel: bills count what is left of them.
+    /// Losses of budgets to the kernel. Bills count only the rest.
     pub losses: Losses,
 }
 

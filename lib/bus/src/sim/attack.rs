@@ -14,7 +14,7 @@ use crate::worst::Pattern;
 use alloc::vec::Vec;
 use diapason_random::Random;
 
-/// What a campaign saw.
+/// The results of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     pub sets: u64,

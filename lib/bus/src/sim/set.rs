@@ -1,4 +1,4 @@
-//! Random endpoint sets.
+//! Random sets of endpoints.
 
 use crate::endpoint::{Async, Bus, Criticality, EndpointId, Guarantee, Periodic, Unit};
 use crate::packet::{Coding, Direction, Speed, Transfer};

@@ -18,7 +18,7 @@ struct Request {
     failures: u32,
 }
 
-/// What was seen in a run.
+/// The observations of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// For each asynchronous endpoint the longest time of a transfer, in ps.

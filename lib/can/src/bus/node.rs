@@ -38,7 +38,7 @@ pub struct Setup {
     /// Overload frames it asks for in a row while its inbox is full, to have no more frames
     /// meanwhile. The standard allows two.
     pub overloads: u8,
-    /// Which frames are passed on; none means all.
+    /// Filters for frames that are passed on; with no filter all are.
     pub filters: Vec<Filter>,
 }
 
@@ -120,6 +120,7 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// Returns a node without requests.
     pub fn new(id: NodeId, setup: Setup, phase: Phase) -> Node {
         let capacity = if setup.queue == 0 { 64 } else { setup.queue };
         let queue = Queue::new(capacity, setup.in_order);
@@ -143,10 +144,12 @@ impl Node {
         }
     }
 
+    /// Returns how well the node is.
     pub fn health(&self) -> Health {
         self.health
     }
 
+    /// Returns whether the node wants to send.
     pub fn has_work(&self) -> bool {
         !self.setup.listen_only
             && self.phase != Phase::Off

@@ -13,6 +13,7 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Returns the request of a babbling node, which nobody waits for.
     pub fn babble(frame: Frame) -> Request {
         Request { ticket: None, frame, once: false }
     }
@@ -26,18 +27,22 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Returns an empty queue.
     pub fn new(capacity: usize, in_order: bool) -> Queue {
         Queue { requests: Vec::new(), capacity, in_order }
     }
 
+    /// Returns whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
+    /// Returns how many requests wait.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
+    /// Returns how many requests may wait.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -65,11 +70,13 @@ impl Queue {
         free.max_by_key(|request| (request.frame.priority(), request.ticket)).copied()
     }
 
+    /// Takes the request with this ticket out of the queue, if it is there.
     pub fn remove(&mut self, ticket: Ticket) -> Option<Request> {
         let at = self.requests.iter().position(|request| request.ticket == Some(ticket))?;
         Some(self.requests.remove(at))
     }
 
+    /// Returns the request with this ticket, if it is in the queue.
     pub fn find(&mut self, ticket: Ticket) -> Option<&mut Request> {
         self.requests.iter_mut().find(|request| request.ticket == Some(ticket))
     }

@@ -1,6 +1,6 @@
 //! Where the bits of a signal are.
 
-/// Which byte of a signal comes first.
+/// The order of the bytes of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// The least significant one (Intel); the start is the least significant bit.

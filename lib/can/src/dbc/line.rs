@@ -57,10 +57,12 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// Returns a cursor at the beginning of `rest`. `like` is an example of such a line.
     pub fn new(line: usize, rest: &'a str, like: &'static str) -> Cursor<'a> {
         Cursor { line, rest: rest.trim(), like }
     }
 
+    /// Returns the error `what` at this line.
     pub fn trouble<T>(&self, what: DbcTrouble) -> Result<T, DbcError> {
         Err(DbcError { line: self.line, what })
     }
@@ -82,7 +84,7 @@ impl<'a> Cursor<'a> {
         rest.is_some()
     }
 
-    /// Skips this character.
+    /// Skips this character, or fails if another one comes.
     pub fn pass(&mut self, c: char, what: &'static str) -> Result<(), DbcError> {
         if self.skip(c) { Ok(()) } else { self.expected(what) }
     }

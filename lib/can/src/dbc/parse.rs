@@ -47,6 +47,7 @@ struct Reader {
     keywords: bool,
 }
 
+/// Reads the text of a DBC file. Fails at the first line that makes no sense.
 pub fn parse(text: &str) -> Result<Dbc, DbcError> {
     let mut reader = Reader::default();
     for line in Lines::of(text) {

@@ -30,7 +30,7 @@ pub const LOW_SPEED: u16 = 512;
 /// (the paper says six, and counts 480): 16 of 512 are lost.
 pub const NON_REAL_TIME: u16 = 496;
 
-/// Which of the three kinds an identifier is of.
+/// The three kinds of identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     HighSpeed {

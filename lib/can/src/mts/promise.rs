@@ -75,7 +75,7 @@ pub enum NoPromise {
     TooMany { given: usize, holds: usize },
     /// A period of zero.
     NoPeriod {
-        /// Which message of its class.
+        /// The message's number in its class.
         index: usize,
     },
     /// A deadline that its frame and jitter fill, or beyond the reach of the epochs.

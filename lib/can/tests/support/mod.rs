@@ -6,7 +6,7 @@ use diapason_can::{Frame, Id};
 
 pub use diapason_random::Random;
 
-/// What else is drawn.
+/// Further random values of these tests.
 pub trait Draw {
     /// Any identifier; often a small one, so that some are equal.
     fn id(&mut self) -> Id;

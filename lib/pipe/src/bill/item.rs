@@ -7,6 +7,8 @@ use diapason_abi::Nanos;
 /// A stage that a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum What {
+    /// The writer to tell the driver of what it has written.
+    Written,
     /// The driver to take it out of the ring: for the driver to look, and for room behind the ring.
     Taken,
     /// A transfer to be possible: for one that is in progress, and for requests to come back.
@@ -27,7 +29,8 @@ pub enum What {
 
 impl What {
     /// All of them, in their order.
-    pub const ALL: [What; 10] = [
+    pub const ALL: [What; 11] = [
+        What::Written,
         What::Taken,
         What::Request,
         What::Bus,
@@ -44,6 +47,7 @@ impl What {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            What::Written => "writer's thread",
             What::Taken => "taken by the driver",
             What::Request => "wait for a transfer",
             What::Bus => "bus",
@@ -66,6 +70,7 @@ impl What {
             What::Bus => "transfers are served in the order of the bus's plan; retries are counted",
             What::Moderation => "the controller interrupts within its interval",
             What::TopHalf => "kernel paths and interrupts take no longer than measured",
+            What::Written => "the writer's VCPU serves no other thread",
             What::BottomHalf | What::Driver | What::User => {
                 "the VCPU serves this stream only; work per message is as measured"
             }

@@ -27,6 +27,9 @@ pub struct Look<'a> {
 /// The way from the ring to the device's bus.
 #[derive(Clone, Copy)]
 pub struct Pump<'a> {
+    /// The longest time from `write` until the driver is told. Messages of a chain come late in the
+    /// same way (`docs/pipes-proofs.md`).
+    pub told: Nanos,
     /// The thread that takes the first message.
     pub look: Look<'a>,
     /// Messages of the channel that the ring holds.
@@ -113,6 +116,7 @@ pub fn pump(pump: &Pump<'_>, contract: &[Bucket]) -> Bill {
     let rest = carried + sent - taken;
 
     let mut bill = Bill::new();
+    bill.put(What::Written, pump.told, Basis::Given);
     bill.put(What::Taken, heard + taken, basis);
     bill.put(What::Bus, carried.min(rest), Basis::Given);
     bill.put(What::Drain, rest - carried.min(rest), Basis::Given);

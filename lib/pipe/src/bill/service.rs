@@ -69,7 +69,7 @@ pub struct Promised {
     pub period: Nanos,
     /// Places in its list of replenishments; `u32::MAX` for an I/O VCPU, which needs no list.
     pub chunks: u32,
-    /// What the kernel takes of C in each T.
+    /// Time that the kernel takes of C in each T.
     pub lost: Nanos,
 }
 

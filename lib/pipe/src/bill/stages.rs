@@ -142,7 +142,7 @@ pub struct Stages<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'a> {
     pub channels: &'a [&'a [Bucket]],
-    /// Which of them is the pipe's own.
+    /// The index of the pipe itself among them.
     pub own: usize,
 }
 

@@ -45,7 +45,7 @@ pub struct PipeDelays {
     pub to_device: bool,
     /// The channel of the device.
     pub channel: u8,
-    /// Which of the [`PARTS`] of all sizes.
+    /// The index among the [`PARTS`] of all sizes.
     pub part: u8,
     /// How many messages had each size.
     pub counts: [u32; IN_A_PART],

@@ -12,14 +12,16 @@ impl Search<'_> {
     pub(super) fn written(&self, period: Nanos) -> Result<Terms, Reason> {
         let output = self.output(self.channel)?;
         let written = self.qos.written(period, &self.driver.attributes);
-        let mut bill = self.pumped(&output, &written, self.own())?;
+        // It writes what its budget is for as soon as it has that: the last of it one period later.
+        let mut bill = self.pumped(&output, &written, self.own(), period)?;
         let slots = self.qos.slots(&self.driver.attributes);
         let needed = in_ring(&bill, &written, Nanos::ZERO);
         if needed > slots {
             return Err(Reason::Overflow { slots, needed });
         }
         bill.slots = needed;
-        Ok(Terms { taken: bill.value(What::Taken), ..self.terms_with(period, bill) })
+        let taken = period + bill.value(What::Taken);
+        Ok(Terms { taken, ..self.terms_with(period, bill) })
     }
 
     /// Returns the terms with this period for a pipe that passes on what it reads, in place `own`
@@ -28,7 +30,7 @@ impl Search<'_> {
         let output = self.output(to)?;
         let read = self.read(period)?;
         let arrives = self.qos.contract(&self.driver.attributes);
-        let onward = self.pumped(&output, &arrives, own)?;
+        let onward = self.pumped(&output, &arrives, own, Nanos::ZERO)?;
         let needed = in_ring(&onward, &arrives, read.bill.total - read.bill.least);
         if needed > output.slots {
             return Err(Reason::Overflow { slots: output.slots, needed });
@@ -46,7 +48,13 @@ impl Search<'_> {
 
     /// The bill from the ring on, of what enters by this contract. More than the device sends in
     /// the long run has none.
-    fn pumped(&self, output: &Outward, enters: &Bucket, own: usize) -> Result<Bill, Reason> {
+    fn pumped(
+        &self,
+        output: &Outward,
+        enters: &Bucket,
+        own: usize,
+        told: Nanos,
+    ) -> Result<Bill, Reason> {
         let attributes = &self.driver.attributes;
         let sends = Bucket { per: output.drain.each, messages: 1, ..*enters };
         let [wanted, given] = [*enters, sends].map(|bucket| attributes.bits_of(&bucket));
@@ -59,6 +67,7 @@ impl Search<'_> {
         let service = Promised::io(share, period, rest);
         let (transfer, transfers) = output.transfers;
         let pumped = Pump {
+            told,
             look: Look { rest, work, service: &service },
             slots: output.slots,
             transfers,
@@ -74,5 +83,5 @@ impl Search<'_> {
 
 /// Most messages in the ring, that entered by this contract up to `varies` late.
 fn in_ring(bill: &Bill, enters: &Bucket, varies: Nanos) -> u64 {
-    arrivals(&[*enters], varies + bill.value(What::Taken))
+    arrivals(&[*enters], varies + bill.value(What::Written) + bill.value(What::Taken))
 }

@@ -98,7 +98,7 @@ pub enum WouldFit {
 /// A pipe that is not given. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// Which of the endpoint's pipes it fails for: the new one, or one that is open.
+    /// The endpoint's pipe that it fails for: the new one, or one that is open.
     pub pipe: usize,
     pub reason: Reason,
     /// The nearest request that fits.

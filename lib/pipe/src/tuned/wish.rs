@@ -94,7 +94,7 @@ pub struct Driver {
     pub output: Option<Outward>,
 }
 
-/// Which way messages go, by channels of the device.
+/// The direction of messages, by channels of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     /// From this one to the program.

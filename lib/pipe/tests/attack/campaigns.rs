@@ -5,7 +5,7 @@ use crate::pipe::Outcome;
 use diapason_pipe::bill::{Bill, What, equation_nine};
 use diapason_random::Random;
 
-/// What a campaign saw.
+/// The results of a campaign.
 #[derive(Default)]
 struct Tally {
     sets: u64,
@@ -143,7 +143,7 @@ fn ten_thousand_admitted_sets() {
     campaign("one too slow", 4, 2_000, 20, true);
 }
 
-/// Which wrong bills runs exceed.
+/// The wrong bills that runs exceed.
 #[derive(Default, Debug)]
 struct Caught {
     moderation: u32,

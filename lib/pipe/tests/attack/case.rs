@@ -45,7 +45,7 @@ impl Case {
         Case { setup, contracts }
     }
 
-    /// What shares the core: receiver, readers, others, and an I/O VCPU.
+    /// Returns everything that shares the core: receiver, readers, others, and an I/O VCPU.
     pub fn system(&self) -> System {
         let Setup { receiver, readers, others, chunks, .. } = &self.setup;
         let mains = receiver.iter().map(|(_, vcpu)| *vcpu);

@@ -61,7 +61,7 @@ impl Vcpu {
     }
 }
 
-/// The processor.
+/// The processor and its threads.
 pub struct Machine {
     pub vcpus: Vec<Vcpu>,
     /// Ticks of a kernel section left, and whose it is.
@@ -85,8 +85,8 @@ impl Machine {
         }
     }
 
-    /// One tick of whoever is first; a section of `section` ticks begins if none is going on. Who
-    /// finished its work.
+    /// Runs the first thread for one tick. A section of `section` ticks begins if none is going on.
+    /// Returns the thread that finished its work.
     pub fn tick(&mut self, now: u64, section: u64) -> Option<usize> {
         let now = Nanos(now);
         let held = self.section.filter(|(who, _)| self.vcpus[*who].may_run(now));

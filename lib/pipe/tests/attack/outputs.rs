@@ -77,7 +77,7 @@ impl Case {
     }
 }
 
-/// What the sender is doing.
+/// The work that the sender is doing.
 enum Doing {
     Nothing,
     Ended,
@@ -85,7 +85,7 @@ enum Doing {
     Sends(Vec<(usize, u64)>),
 }
 
-/// What of each channel was longest, and highest in the ring and in the device.
+/// Of each channel, the longest time, and the most messages in the ring and in the device.
 type Seen = Vec<(u64, usize, usize)>;
 
 /// A run of `case`.

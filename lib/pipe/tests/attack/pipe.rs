@@ -107,7 +107,7 @@ fn by_mood(mood: u64, least: u64, most: u64, random: &mut Random) -> u64 {
     }
 }
 
-/// What a driver's thread is doing.
+/// The state of a driver's thread.
 #[derive(Default)]
 struct Thread {
     woken: bool,
@@ -130,7 +130,7 @@ struct Using {
     peak: usize,
 }
 
-/// What happened.
+/// The results of one run.
 pub struct Outcome {
     pub messages: Vec<Message>,
     /// Highest fill of each ring, and of the device.
@@ -204,7 +204,7 @@ impl<'a> Endpoint<'a> {
         let mut coming = arrivals.iter().peekable();
         for now in 0..end {
             if self.mood.block_first {
-                // Who has nothing to do has blocked before anything new comes.
+                // A thread without work has blocked before anything new comes.
                 self.start_threads(now);
                 self.machine.tell(now);
             }

@@ -24,7 +24,7 @@ struct Case {
 /// A message's channel, and when it was written.
 type Message = (usize, u64);
 
-/// What is under way.
+/// The state of a run.
 #[derive(Default)]
 struct World {
     rings: Vec<VecDeque<u64>>,
@@ -74,6 +74,7 @@ impl Case {
 
     fn pump<'a>(&self, service: &'a Promised) -> Pump<'a> {
         Pump {
+            told: Nanos(0),
             look: Look { rest: Nanos(self.rest), work: Nanos(self.work), service },
             slots: self.slots as u64,
             transfers: self.transfers as u64,
@@ -122,7 +123,7 @@ impl Case {
             }
             let mut active = world.settle(now, &mut longest);
             for (ring, written) in world.rings.iter_mut().zip(&mut written) {
-                // Who finds it full writes later.
+                // A writer that finds it full writes later.
                 while ring.len() < self.slots
                     && let Some((time, _)) = written.pop_front_if(|(_, at)| *at <= now)
                 {
@@ -193,7 +194,7 @@ impl World {
         self.rings.iter().all(VecDeque::is_empty) && self.outstanding.iter().all(|n| *n == 0)
     }
 
-    /// What ended by now; true if the driver is woken by any of it.
+    /// Ends everything that is over by now; true if the driver is woken by any of it.
     fn settle(&mut self, now: u64, longest: &mut u64) -> bool {
         let before = (self.places.len(), self.known.len());
         self.places.retain(|free| *free > now);
@@ -249,8 +250,8 @@ fn campaign(seed: u64, sets: u64, runs: u64) {
     }
 }
 
-/// What a chain writes comes up to `held` later than a contract says; that is paid for once. Only
-/// where the ring holds all of it: else the writer would wait for itself.
+/// Messages that a chain writes come up to `held` later than a contract says; that is paid for
+/// once. This holds only where the ring has room for all: else the writer would wait for itself.
 fn held_campaign(seed: u64, sets: u64, runs: u64) {
     let (mut seen, mut index) = (vec![], 0);
     while (seen.len() as u64) < sets {

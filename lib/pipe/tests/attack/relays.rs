@@ -22,7 +22,7 @@ struct Case {
     contract: Vec<Bucket>,
 }
 
-/// What a run showed of each thread.
+/// The observations of each thread.
 struct Seen {
     done: Vec<u64>,
     waiting: Vec<u64>,
@@ -117,7 +117,7 @@ impl Case {
         let mut machine = Machine::new(self.vcpus.iter().map(vcpu).collect());
         let phases: Vec<u64> =
             self.sampled.iter().map(|period| random.below(period.unwrap_or(1))).collect();
-        // What waits for each thread: numbers of messages, each standing for all before it.
+        // For each thread, numbers of messages that wait, each standing for all before it.
         let mut queues: Vec<VecDeque<usize>> = vec![VecDeque::new(); hops];
         let mut newest: Vec<Option<usize>> = vec![None; hops];
         let mut held: Vec<Option<usize>> = vec![None; hops];

@@ -58,15 +58,18 @@ pub(super) struct Notices {
 }
 
 impl Notices {
+    /// Returns the notices of a device, before the first.
     pub fn new(endpoint: Endpoint) -> Notices {
         let inlet = Inlet::new(endpoint.address, endpoint.packet.into(), 1);
         Notices { inlet, bytes: [0; MOST], length: 0 }
     }
 
+    /// Returns the address of the endpoint for notices.
     pub fn endpoint(&self) -> u8 {
         self.inlet.pipe.endpoint()
     }
 
+    /// Returns the transfer that is to be queued next, if any.
     pub fn request(&mut self) -> Option<Request<'static>> {
         self.inlet.request()
     }

@@ -29,7 +29,7 @@ const ADDRESS_TEXT: u16 = 2 + 24;
 /// English, United States: the language every device with texts has.
 const LANGUAGE: u16 = 0x0409;
 const SET_PACKET_FILTER: u8 = 0x43;
-/// Which frames the device lets through: its own, those for all, those for any group.
+/// The frames that the device lets through: its own, those for all, those for any group.
 const FILTER: u16 = 1 << 2 | 1 << 3 | 1 << 1;
 /// Notifications: there is a network, or none; how fast it is.
 const CONNECTION: u8 = 0;

@@ -79,7 +79,7 @@ impl super::Hub {
         }
         let bitmap = usize::from(self.ports.min(HUB_PORTS_MAX)) / 8 + 1;
         body.extend(&self.fixed.to_le_bytes()[..bitmap]);
-        // What USB 1.0 wanted to know; all ones since.
+        // The power control mask of USB 1.0; all ones since.
         body.extend([0xff, 0xff].get(..bitmap).unwrap_or(&[]));
         descriptor(kind::HUB, &body)
     }
@@ -194,7 +194,7 @@ impl Interface {
         Interface { number, alternate: 0, class: [0; 3], text: 0, parts: Vec::new() }
     }
 
-    /// Which setting it is.
+    /// Sets the number of the alternate setting.
     #[must_use]
     pub fn alternate(self, alternate: u8) -> Interface {
         Interface { alternate, ..self }

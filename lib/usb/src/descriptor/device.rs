@@ -1,10 +1,10 @@
-//! The device descriptor.
+//! Reads the device descriptor.
 
 use super::{Raw, Reason, Refusal};
 use crate::Speed;
 use crate::setup::descriptor_type::DEVICE;
 
-/// The device descriptor.
+/// The fields of a device descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Device {
     /// Version of USB, two digits each: 0x0210 is 2.1.

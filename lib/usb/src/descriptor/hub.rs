@@ -4,7 +4,7 @@ use super::{HUB_PORTS_MAX, Raw, Reason, Refusal};
 use crate::setup::descriptor_type::{HUB, SUPERSPEED_HUB};
 use diapason_abi::Nanos;
 
-/// A hub descriptor.
+/// The fields of a hub descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hub {
     pub superspeed: bool,

@@ -23,7 +23,7 @@ use crate::xhci::{Buffer, Dma, Mmio};
 use layout::EVENTS;
 use rings::Ring;
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// To the other computer.

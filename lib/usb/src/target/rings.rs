@@ -29,12 +29,14 @@ pub(super) struct Ring {
 }
 
 impl Ring {
+    /// Returns an empty ring.
     pub const fn new(way: Way) -> Ring {
         let blocks =
             [Waiting { buffer: Buffer { address: 0, length: 0 }, cookie: 0 }; ROOM as usize];
         Ring { way, blocks, first: 0, count: 0, cycle: true, bell: false }
     }
 
+    /// Returns whether no transfer waits.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

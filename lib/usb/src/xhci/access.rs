@@ -62,6 +62,7 @@ pub(super) struct Regions {
 }
 
 impl<M: Mmio, D: Dma> Hardware<M, D> {
+    /// Returns the hardware before its regions are known.
     pub fn new(mmio: M, dma: D) -> Hardware<M, D> {
         Hardware { mmio, dma, regions: Regions::default() }
     }
@@ -85,14 +86,17 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         inside && first >= 0x20 && first.is_multiple_of(4)
     }
 
+    /// Reads an operational register.
     pub fn operational(&mut self, register: u64) -> u32 {
         self.mmio.read32(self.regions.operational + register)
     }
 
+    /// Writes an operational register.
     pub fn set_operational(&mut self, register: u64, value: u32) {
         self.mmio.write32(self.regions.operational + register, value);
     }
 
+    /// Writes an operational register of 64 bits.
     pub fn set_operational_64(&mut self, register: u64, value: u64) {
         write64(&mut self.mmio, self.regions.operational + register, value);
     }
@@ -102,14 +106,17 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         self.operational(port_register(port))
     }
 
+    /// Writes the status register of a port.
     pub fn set_port(&mut self, port: u8, value: u32) {
         self.set_operational(port_register(port), value);
     }
 
+    /// Returns the index of the current microframe.
     pub fn microframe(&mut self) -> u32 {
         self.mmio.read32(self.regions.runtime + runtime::MICROFRAME) & 0x3fff
     }
 
+    /// Writes a register of an interrupter.
     pub fn set_interrupter(&mut self, index: u16, register: u64, value: u32) {
         let at = self.interrupter(index) + register;
         self.mmio.write32(at, value);
@@ -121,6 +128,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         self.set_interrupter_64(index, interrupter::DEQUEUE, address | busy);
     }
 
+    /// Writes a register of an interrupter of 64 bits.
     pub fn set_interrupter_64(&mut self, index: u16, register: u64, value: u64) {
         let at = self.interrupter(index) + register;
         write64(&mut self.mmio, at, value);
@@ -137,12 +145,14 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         self.mmio.write32(self.regions.doorbells + 4 * u64::from(slot), u32::from(target));
     }
 
+    /// Clears `bytes` of the shared memory.
     pub fn zero(&mut self, offset: u64, bytes: u64) {
         for word in (offset..offset + bytes).step_by(4) {
             self.dma.store(word, 0);
         }
     }
 
+    /// Writes 64 bits to the shared memory.
     pub fn store_64(&mut self, offset: u64, value: u64) {
         self.dma.store(offset, value as u32);
         self.dma.store(offset + 4, (value >> 32) as u32);
@@ -165,6 +175,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         Some(Trb::from_words([word(0), word(1), word(2), last]))
     }
 
+    /// Returns the address of this place for the controller.
     pub fn address(&self, offset: u64) -> u64 {
         self.dma.base() + offset
     }

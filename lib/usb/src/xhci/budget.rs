@@ -85,6 +85,7 @@ const fn instance(speed: Speed) -> usize {
 }
 
 impl Budget {
+    /// Returns the budgets of empty buses, or why they are impossible.
     pub fn new(buses: &Buses) -> Result<Budget, Unfit> {
         let [low, full, high, superspeed] =
             [buses.low, buses.full, buses.high, buses.superspeed].map(Scheduler::new);
@@ -92,6 +93,7 @@ impl Budget {
         Ok(Budget { schedulers: [low?, full?, high?, superspeed?], control })
     }
 
+    /// Forgets all endpoints of all buses.
     pub fn clear(&mut self) {
         for scheduler in &mut self.schedulers {
             if let Ok(empty) = Scheduler::new(*scheduler.bus()) {
@@ -100,6 +102,7 @@ impl Budget {
         }
     }
 
+    /// Returns the scheduler of the bus with this speed.
     pub fn scheduler(&self, speed: Speed) -> &Scheduler {
         &self.schedulers[instance(speed)]
     }

@@ -63,10 +63,12 @@ pub(super) struct Commands {
 }
 
 impl Commands {
+    /// Returns a command ring with no command under way.
     pub fn new(ring: Ring) -> Commands {
         Commands { ring, under_way: None }
     }
 
+    /// Clears the ring and forgets the command under way.
     pub fn clear<M: Mmio, D: Dma>(&mut self, hw: &mut Hardware<M, D>) {
         self.ring.clear(hw);
         self.under_way = None;
@@ -77,6 +79,7 @@ impl Commands {
         self.ring.offset_of(0)
     }
 
+    /// Puts a command into the ring and rings its doorbell.
     pub fn issue<M: Mmio, D: Dma>(
         &mut self,
         hw: &mut Hardware<M, D>,

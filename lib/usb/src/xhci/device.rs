@@ -105,7 +105,7 @@ pub(super) struct Device {
     pub packet: u16,
     /// The address is held back at first.
     pub blocked: bool,
-    /// Which configuration is read, from 0.
+    /// The index of the configuration that is read, from 0.
     pub number: u8,
     pub total: u16,
     pub descriptor: [u8; DEVICE_BYTES as usize],
@@ -120,6 +120,7 @@ pub(super) struct Device {
 }
 
 impl Device {
+    /// Returns a place that no device has.
     pub fn new() -> Device {
         Device {
             generation: 0,
@@ -159,15 +160,18 @@ impl Device {
         self.enter(Step::Enable);
     }
 
+    /// Begins a step, with no command or request issued for it.
     pub fn enter(&mut self, step: Step) {
         self.step = step;
         self.issued = false;
     }
 
+    /// Returns whether no device has this place.
     pub fn is_free(&self) -> bool {
         self.step == Step::Free
     }
 
+    /// Returns whether a device has this place and is not leaving.
     pub fn is_here(&self) -> bool {
         !matches!(self.step, Step::Free | Step::Leave)
     }

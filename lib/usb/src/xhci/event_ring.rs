@@ -27,6 +27,7 @@ pub(super) struct EventRing {
 }
 
 impl EventRing {
+    /// Returns the empty event ring of an interrupter.
     pub fn new(interrupter: u16, offset: u64, table: u64, blocks: u16) -> EventRing {
         EventRing { interrupter, offset, table, blocks, index: 0, cycle: true, moderation: 0 }
     }

@@ -177,6 +177,7 @@ impl Carver {
 }
 
 impl Layout {
+    /// Lays out everything that the driver and the controller share, from `base` on.
     pub fn new(limits: &Limits, base: u64) -> Layout {
         let mut carver = Carver { base, end: 0 };
         let many = |n: u16| 0..usize::from(n);

@@ -106,6 +106,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
+    /// Returns a pipe that no endpoint uses.
     pub fn new(ring: Ring, blocks: u16, transfers: usize) -> Pipe {
         Pipe {
             owner: None,
@@ -153,6 +154,7 @@ impl Pipe {
         (self.tell, self.silent, self.tail, self.attempts) = (false, false, None, 0);
     }
 
+    /// Takes over the sizes and the kind of an endpoint.
     pub fn set_plan(&mut self, plan: EndpointPlan) {
         (self.packet, self.burst) = (plan.endpoint.packet, plan.endpoint.burst);
         (self.plan, self.kind) = (Some(plan), plan.endpoint.kind());
@@ -188,6 +190,7 @@ impl Pipe {
         self.ring.release_to(head);
     }
 
+    /// Begins a phase, with no command issued for it.
     pub fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.issued = false;

@@ -51,6 +51,7 @@ pub(super) struct Port {
 }
 
 impl Port {
+    /// Returns a port without a device.
     pub const fn new() -> Port {
         Port {
             usb3: false,

@@ -43,6 +43,7 @@ impl Ring {
         if to >= from { to - from } else { to + self.blocks - from }
     }
 
+    /// Returns the index of the next free block.
     pub fn enqueue(&self) -> u16 {
         self.enqueue
     }
@@ -52,6 +53,7 @@ impl Ring {
         self.dequeue = index;
     }
 
+    /// Returns the index after this one.
     pub fn after(&self, index: u16) -> u16 {
         if index + 1 == self.blocks { 0 } else { index + 1 }
     }
@@ -61,6 +63,7 @@ impl Ring {
         self.cycle == (index <= self.enqueue)
     }
 
+    /// Returns where this block is in the shared memory.
     pub fn offset_of(&self, index: u16) -> u64 {
         self.offset + u64::from(index) * BYTES as u64
     }

@@ -282,7 +282,7 @@ fn whatever_a_camera_says() {
         &mut |event| match event {
             Event::Piece(Piece::Data(data)) => open += data.len() as u32,
             Event::Piece(Piece::End { bytes, whole: good }) => {
-                // What is told is what is counted; the first may have begun in another life.
+                // The bytes told are the bytes counted; the first may have begun in another life.
                 assert!(bytes <= 7680 * 4320 * 2 && bytes <= open);
                 open = 0;
                 *if good { &mut whole } else { &mut broken } += 1;

@@ -29,7 +29,7 @@ fn from(number: u8, source: u8, transaction: u16, body: &[(usize, &[u8])]) -> Ve
     bytes
 }
 
-/// What the device answers to a command; channels keep their parameters.
+/// A device that answers commands; channels keep their parameters.
 struct Far {
     flags: u32,
     slots: u16,

@@ -20,7 +20,7 @@ fn line() -> CdcAcm {
     CdcAcm::find(&set, LineCoding::new(115_200)).unwrap()
 }
 
-/// What a line told, with its bytes kept.
+/// An event of a line, with its bytes kept.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Heard {
     opened: u32,

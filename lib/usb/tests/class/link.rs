@@ -101,7 +101,7 @@ fn a_peer_that_takes_nothing_is_gone_and_comes_back() {
     assert_eq!(shell.class.next_wake(), Nanos::FOREVER);
 }
 
-/// What was lent and given, by place: each comes back once, as what it was.
+/// Buffers lent and given, by place: each comes back once, as what it was.
 #[derive(Default)]
 struct Lent {
     fills: BTreeMap<u32, u32>,

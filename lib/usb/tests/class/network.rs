@@ -138,7 +138,7 @@ fn a_frame_of_full_packets_ends_with_an_empty_one() {
     assert_eq!(end(&mut shell, OUT, Ok(&[1; 60])), [Event::Sent { place: 1 }]);
     assert_eq!(end(&mut shell, OUT, Ok(&[1; 128])), [Event::Sent { place: 2 }]);
     assert_eq!(shell.next(OUT), Some(&Asked::Out(vec![])));
-    // What a fault kept goes again: the empty packet and the frame behind it.
+    // Transfers that a fault kept go again: the empty packet and the frame behind it.
     assert_eq!(end(&mut shell, OUT, Err(Fault::Stall)), []);
     assert_eq!(shell.next(OUT), Some(&Asked::Recover));
     assert_eq!(end(&mut shell, OUT, Ok(&[])), []);
@@ -177,7 +177,7 @@ struct Held {
     next: u32,
 }
 
-/// What a good device says on the way to its first frame.
+/// Returns the answers of a good device on the way to its first frame.
 fn honest(asked: &Asked, _: &[Vec<u8>]) -> Option<Vec<u8>> {
     match asked {
         Asked::Control(setup, _) => Some(if setup.is_in() { text("4054001234ab") } else { vec![] }),

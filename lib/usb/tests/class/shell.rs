@@ -1,5 +1,5 @@
-//! What is around a class in these tests: it keeps the rules of `class/mod.rs` and watches that the
-//! class keeps them, too.
+//! The surroundings of a class in these tests. They keep the rules of `class/mod.rs` and watch that
+//! the class keeps them, too.
 
 use diapason_abi::Nanos;
 use diapason_random::Random;
@@ -27,7 +27,7 @@ pub struct Shell<C: Class> {
     cancelled: BTreeSet<u8>,
     /// Endpoints that do not halt.
     pub isochronous: bool,
-    /// What went out last, the latest first.
+    /// Transfers that went out last, the latest first.
     sent: VecDeque<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl<C: Class> Shell<C> {
         }
     }
 
-    /// Takes all requests.
+    /// Takes all requests of the class.
     pub fn pull(&mut self) {
         for _ in 0..200 {
             let Some(request) = self.class.request(self.now) else { return };
@@ -232,7 +232,7 @@ fn garbage(random: &mut Random, seeds: &[Vec<u8>], most: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a good device answers, from what is asked and what was sent to it, the latest first.
+/// The answers of a good device, from the request and the bytes sent to it, the latest first.
 pub type Honest<'a> = &'a dyn Fn(&Asked, &[Vec<u8>]) -> Option<Vec<u8>>;
 
 /// A device that never answers as it should.

@@ -56,7 +56,7 @@ pub struct Host<D: Device, C: Class> {
 }
 
 impl<D: Device, C: Class> Host<D, C> {
-    /// After [`enumerate`].
+    /// Returns the host of a device that [`enumerate`] has set up.
     pub fn new(device: D, bytes: &[u8], class: C) -> Host<D, C> {
         let speed = device.speed();
         let set = Configuration::parse_once(bytes, speed).expect("a configuration");
@@ -195,7 +195,7 @@ impl<D: Device, C: Class> Host<D, C> {
         progress
     }
 
-    /// Runs to `until`.
+    /// Runs both ends to `until`.
     pub fn run(&mut self, until: Nanos, tell: &mut dyn FnMut(C::Event<'_>)) {
         loop {
             let steps = (0..10_000).take_while(|_| self.step(tell)).count();

@@ -109,7 +109,7 @@ fn the_disk_reads_and_writes_shared_memory() {
     assert!(host.shared[&4096] == data);
     assert_eq!(host.class.read_to(100, 129, 0), Err(Refused::Blocks));
     assert_eq!(host.class.write_from(200, 57, 0), Err(Refused::Blocks));
-    // What is in its own buffer is still read and written there.
+    // Its own buffer can still be read and written.
     host.class.read(100, 1).unwrap();
     assert_eq!(run(&mut host), format!("Read {{ block: 100, data: {:?} }}", &data[..512]));
 }
@@ -223,7 +223,7 @@ fn both_ends_of_the_bridge_talk() {
     const PLACE: usize = 2_048;
     let (here, there) = bridge(8 * 1024);
     let mut ends = [connect(here, Link::find), connect(there, Link::find)];
-    // Who starts resets the pipes: both do before anybody sends.
+    // An end that starts resets the pipes: both do before anybody sends.
     for end in &mut ends {
         end.run(Nanos::from_micros(100), &mut |event| panic!("{event:?}"));
     }

@@ -27,7 +27,7 @@ const PLACES: usize = 10;
 /// Configurations of a device that are looked at.
 const CONFIGURATIONS: u8 = 4;
 
-/// What a campaign saw.
+/// The results of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// Devices plugged in, and those of them that lied at least once.
@@ -65,7 +65,7 @@ impl Seen {
 /// Lanes that devices are given to.
 const LANES: u16 = 4;
 
-/// What is at a port, and until when.
+/// The device at a port, and when it leaves.
 struct Port {
     connector: u8,
     /// Where it is plugged, if it is.

@@ -1,5 +1,5 @@
-//! What is between the driver and a class: memory for transfers, and one change at a time. After
-//! what the server does (`lib/usbd`), with a guard behind the memory of each transfer.
+//! The layer between the driver and a class: memory for transfers, and one change at a time. It is
+//! made after the server (`lib/usbd`), with a guard behind the memory of each transfer.
 
 use crate::machine::Machine;
 use crate::work::Work;
@@ -40,7 +40,7 @@ pub struct Shell {
     set: Vec<u8>,
     pub class: Box<dyn Work>,
     slots: [Option<Slot>; SLOTS],
-    /// What is wanted of its endpoints, and whether the driver has taken it on.
+    /// The wanted change of its endpoints, and whether the driver has taken it on.
     change: Option<(Change, bool)>,
     halted: u32,
     pub works: bool,

@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// A packet within so many microframes, whatever else is on the bus.
 pub const GUARANTEE: Guarantee = Guarantee { bytes: sensor::PACKET as u32, period: 8 };
 
-/// What came of it.
+/// The events that a client heard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Heard {
     pub packets: u64,
@@ -35,7 +35,7 @@ impl Witness {
     }
 }
 
-/// What its endpoints are given.
+/// Returns the plans that its endpoints are given.
 pub fn plans(set: &Configuration<'_>) -> Vec<EndpointPlan> {
     let endpoints = set.interfaces().flat_map(|interface| interface.endpoints());
     let plan = |endpoint: diapason_usb::descriptor::Endpoint| {

@@ -21,7 +21,7 @@ pub trait Work {
     fn landed(&mut self, now: Nanos, done: Landed<'_>);
     fn next_wake(&self) -> Nanos;
     fn wake(&mut self, now: Nanos);
-    /// What its client wants now.
+    /// Makes a random call of the client.
     fn client(&mut self, random: &mut Random, now: Nanos);
 }
 

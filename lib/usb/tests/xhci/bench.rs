@@ -115,7 +115,7 @@ impl Bench {
     }
 }
 
-/// What to ask of these endpoints of [`CONFIGURATION`].
+/// Returns plans for these endpoints of [`CONFIGURATION`].
 pub fn plans(endpoints: &[u8]) -> Vec<EndpointPlan> {
     let configuration = Configuration::parse_once(&CONFIGURATION, Speed::High).unwrap();
     let interface = configuration.interface(0, 0).unwrap();

@@ -1,5 +1,5 @@
 //! A small controller on command: registers, rings and contexts in plain memory, no bus and no
-//! time. What a transfer comes to is decided by the test.
+//! time. The test decides the result of each transfer.
 
 use diapason_usb::context::EndpointKind;
 use diapason_usb::register::{capability, command, command_ring, operational, port, status};
@@ -53,9 +53,9 @@ pub struct Fake {
     pub mute: bool,
     /// A descriptor that is another one when it is read again, by type.
     pub second: BTreeMap<u8, Vec<u8>>,
-    /// What commands come to, in order; then they succeed.
+    /// The results of commands, in order; then they succeed.
     pub verdicts: Vec<Completion>,
-    /// What requests to devices come to, in order; then they succeed.
+    /// The results of requests to devices, in order; then they succeed.
     pub answers: Vec<Completion>,
     /// Bytes a device answers `GET_DESCRIPTOR` with, by type.
     pub descriptors: BTreeMap<u8, Vec<u8>>,
@@ -441,7 +441,7 @@ impl Fake {
         }
     }
 
-    /// Reports a block.
+    /// Reports the end of a block.
     pub fn transfer_event(&mut self, slot: u8, index: u8, at: u64, code: Completion, left: u32) {
         let target = usize::from(self.block(at).interrupter()).min(3);
         let status = Trb::event_status(code, left);

@@ -8,7 +8,7 @@ use diapason_usb::trb::{Completion, Kind, Trb};
 use diapason_usb::xhci::{DeviceId, Limits, Notice, Request};
 use std::collections::BTreeSet;
 
-/// What the client believes.
+/// The state as the client believes it to be.
 #[derive(Default)]
 struct Client {
     queued: BTreeSet<u64>,

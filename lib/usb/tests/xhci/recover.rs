@@ -1,4 +1,4 @@
-//! Halts and cancellations.
+//! Tests of halts and cancellations.
 
 use crate::bench::{Bench, buffer};
 use diapason_usb::trb::{Completion, Kind};
@@ -24,7 +24,7 @@ fn a_halted_endpoint_is_brought_back_and_goes_on_with_the_next_transfer() {
     {
         let mut fake = bench.fake.0.borrow_mut();
         let (at, _) = fake.next_block(1, IN).unwrap();
-        // What was read ahead is read again after the new place in the ring.
+        // Blocks that were read ahead are read again after the new place in the ring.
         fake.next_block(1, IN).unwrap();
         fake.commands.clear();
         fake.transfer_event(1, IN, at, Completion::Stall, 512);
@@ -128,7 +128,8 @@ fn recoveries_go_round_the_ring() {
         assert_eq!(outcomes(&mut bench), [(0, Outcome::Cancelled)]);
         for cookie in 1..1 + round % 4 {
             if cookie == 2 {
-                // Whatever has ended by now, the ring begins to move again where it should.
+                // The ring begins to move again where it should, for any transfer that has ended by
+                // now.
                 let again = queue(&mut bench, device, 1);
                 bench.driver.cancel(device, again[0]).unwrap();
                 bench.run(1);

@@ -1,4 +1,4 @@
-//! Places of devices.
+//! Places where devices are plugged in.
 
 /// Where a device is plugged in.
 #[derive(Clone, Copy, PartialEq, Eq)]

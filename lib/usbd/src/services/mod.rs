@@ -222,7 +222,7 @@ pub trait Kind<P: Platform>: Send + 'static {
         &[]
     }
 
-    /// Which of its bells are to be rung: bit n stands for number n. Asking takes them back.
+    /// Returns the bells that are to be rung, and forgets them: bit n stands for number n.
     fn take_fresh(&mut self) -> u32 {
         0
     }
@@ -303,7 +303,7 @@ pub trait Service<P: Platform>: Send {
     fn asked(&self) -> Option<&'static str>;
 }
 
-/// All services.
+/// All services that are offered.
 pub type Offers<P> = Vec<Offer<P>>;
 
 /// A service as the server takes it on.
@@ -311,7 +311,7 @@ pub struct Offer<P: Platform> {
     pub service: Box<dyn Service<P>>,
     /// Where its bottom half is at home; `None`: with the managing thread.
     pub home: Option<&'static Home>,
-    /// Which devices it serves; `None`: any that fits.
+    /// The devices that it serves; `None`: any that fits.
     pub kind: Option<ServiceKind>,
 }
 

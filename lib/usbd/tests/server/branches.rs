@@ -1,5 +1,5 @@
-//! What happens in one branch is nobody else's matter: its lock is taken by its own threads, and by
-//! the thread that manages when it looks whether something is due.
+//! A branch minds its own business: its lock is taken by its own threads, and by the thread that
+//! manages when it looks whether something is due.
 
 use crate::ground::{attach, detach, take_lines};
 use crate::machine::{Machine, logged};

@@ -81,7 +81,7 @@ pub fn set_up(config: Config) -> Ground {
 /// The platform of the machine of this thread.
 pub struct Ground;
 
-/// Its controller's registers.
+/// The registers of its controller.
 #[derive(Clone)]
 pub struct Bar;
 
@@ -262,7 +262,7 @@ pub fn take_reports() -> Vec<Measurement> {
     with(|inside| std::mem::take(&mut inside.said))
 }
 
-/// What the server has logged since the last call.
+/// Returns the lines that the server has logged since the last call.
 pub fn take_lines() -> Vec<String> {
     with(|inside| std::mem::take(&mut inside.lines))
 }
@@ -291,7 +291,7 @@ pub fn attach(port: u8, device: Box<dyn Device>) {
     with(|inside| inside.xhc.attach(port, device, inside.now, &mut inside.ram));
 }
 
-/// Unplugs it.
+/// Unplugs the device at `port`.
 pub fn detach(port: u8) {
     with(|inside| inside.xhc.detach(port, inside.now, &mut inside.ram));
 }

@@ -33,7 +33,7 @@ impl Share {
         whole.saturating_add(((self.0 & 0xffff_ffff) * 1_000_000 + (1 << 31)) >> 32)
     }
 
-    /// Returns the sum.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Share) -> Share {
         Share(self.0.saturating_add(other.0))

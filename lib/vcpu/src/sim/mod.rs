@@ -166,7 +166,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Returns its length.
+    /// Returns how long it is.
     #[must_use]
     pub fn length(&self) -> Nanos {
         self.to - self.from

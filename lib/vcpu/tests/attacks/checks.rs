@@ -4,7 +4,7 @@ use crate::case::{Case, Ranking};
 use diapason_abi::Nanos;
 use diapason_vcpu::sim::{Run, Slice, Who};
 
-/// Checks all properties.
+/// Checks all properties of `run`.
 pub fn all(case: &Case, run: &Run) {
     time_in_is_time_out(case, run);
     for i in 0..case.system.mains.len() {

@@ -13,9 +13,9 @@ use diapason_rt::sys::count;
 use diapason_rt::{Errno, Nanos};
 
 /// Measurements of one case.
-pub const RUNS: usize = 20;
+pub const RUNS: usize = 10;
 /// Time between two measurements: every VCPU has all its budget again after a few of them.
-pub const PACE: Nanos = Nanos::from_micros(500);
+pub const PACE: Nanos = Nanos::from_millis(2);
 
 /// The action of `high` when it is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +51,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Forgets the samples.
+    /// Forgets the samples so far.
     pub fn clear(&self) {
         self.count.store(0, Relaxed);
     }

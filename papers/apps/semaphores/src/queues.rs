@@ -14,7 +14,7 @@ use diapason_semaphores::stamp;
 
 entry!(main);
 
-/// Which of the others are ready: those whose number is a multiple of it, from the last.
+/// The others that are ready: those whose number is a multiple of it, from the last.
 const STATES: [usize; 3] = [1, 2, TASKS_MAX];
 /// The numbers of tasks.
 const LENGTHS: [usize; 10] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50];

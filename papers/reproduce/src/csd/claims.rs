@@ -56,7 +56,8 @@ const WAYS: [Way; 9] = {
     ]
 };
 
-/// A percentage of the paper: row, divisor, which of the two [`savings`], value, "more than"?
+/// A percentage of the paper: row, divisor, index of one of the two [`savings`], value, and true if
+/// it says "more than".
 const CLAIMS: [(&str, u64, usize, f64, bool); 4] = [
     ("fig4.3.n15.csd4-vs-edf", 1, 0, 17.0, false),
     ("fig4.3.n40.csd4-vs-edf", 1, 1, 40.0, true),
@@ -134,7 +135,7 @@ fn claimed(claim: (&'static str, u64, usize, f64, bool), found: &[[[f64; 2]; 2]]
     ))
 }
 
-/// 17 % and 25 % for n = 15: is there a reading that gives both?
+/// Looks for a reading that gives both 17 % and 25 % for n = 15.
 fn at_once(found: &[[[f64; 2]; 2]]) -> Row {
     let most = found.iter().map(|savings| savings[1][0] - savings[0][0]).fold(0.0, f64::max);
     let both = |savings: &&[[f64; 2]; 2]| {

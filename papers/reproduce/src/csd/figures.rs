@@ -75,7 +75,7 @@ pub fn picture(title: &str, points: &[Point]) -> LineChart {
     }
 }
 
-/// What §4.4 says about every figure, and about this one.
+/// Checks the claims of §4.4 about every figure, and about this one.
 fn claims(name: &str, points: &[Point], report: &mut Report) {
     report.rows.push(best(name, points));
     report.rows.push(crossing(name, points));

@@ -1,4 +1,4 @@
-//! The same question with the counts of this kernel: at which clock rate does which scheduler win?
+//! The same question with the counts of this kernel: the best scheduler at each clock rate.
 
 use super::figures::{picture, table};
 use super::sampling::{EDF, Point, RM, SCHEDULERS, Workloads, point, task_counts};
@@ -96,7 +96,7 @@ fn curves(
         report.pictures.push(Picture::lines(&name, &picture(&title, &points)));
         all.push((megahertz, points));
     }
-    report.sections.push(("Who wins on this kernel".into(), winners.render()));
+    report.sections.push(("Winners on this kernel".into(), winners.render()));
     report.pictures.push(Picture::lines("kernel-clocks", &clocks(&all)));
     report.rows.push(
         Row::numbers("kernel.csd-worse-than-ends", "workloads", None, worse as f64).note(

@@ -165,9 +165,9 @@ fn set_turn(system: &mut System, Speed(shift): Speed, frames: u64) {
     }
 }
 
-/// Is every frame of the contracts promised to be read? The messages that a turn may find came
-/// while a message may be on its way to the reader's ring. If that is no more than what a turn was
-/// taken to find, no turn finds more, one after the other; else it is taken to find so much.
+/// Returns whether every frame of the contracts is promised to be read. The messages that a turn
+/// may find came while a message may be on its way to the reader's ring. If they are no more than
+/// the turn was taken to find, no later turn finds more. Else the turn is taken to find so many.
 fn is_promised(system: &mut System, speed: Speed) -> bool {
     let mut frames = 1;
     loop {
@@ -195,7 +195,7 @@ fn found(system: &System, plan: &Plan) -> u64 {
 /// The results of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
-    /// Was every frame read?
+    /// True if every frame was read.
     pub whole: bool,
     pub messages: u64,
     /// How often the bottom half was woken for them.

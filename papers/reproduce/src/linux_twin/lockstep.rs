@@ -82,7 +82,7 @@ impl Seen {
 /// The setting behind the interface, and its duration.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// The article's traffic, or buses on which nobody talks?
+    /// True for the article's traffic; false for buses on which nobody talks.
     pub traffic: bool,
     /// The window that is looked at.
     pub window: Window,

@@ -62,13 +62,13 @@ impl Scenario {
         }
     }
 
-    /// Does anybody talk on the buses?
+    /// Returns whether anybody talks on the buses.
     #[must_use]
     pub const fn traffic(self) -> bool {
         matches!(self, Scenario::Input | Scenario::Both)
     }
 
-    /// Do the tasks count?
+    /// Returns whether the tasks count.
     #[must_use]
     pub const fn tasks(self) -> bool {
         matches!(self, Scenario::Tasks | Scenario::Both)

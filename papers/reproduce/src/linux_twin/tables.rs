@@ -57,7 +57,7 @@ impl Runs {
     }
 }
 
-/// Which kernel, and how it was run.
+/// Returns the row about the kernel and how it was run.
 fn kernel(runs: &Runs, (version, hz): &(String, String)) -> Row {
     let paper = Some("PREEMPT_RT, version not given");
     let Some(about) = runs.about() else {
@@ -139,7 +139,7 @@ fn price(runs: &Runs, system: System) -> Option<Row> {
     )))
 }
 
-/// Are two runs of a system the same?
+/// Compares two runs of a system, which must be equal.
 fn repeated(runs: &Runs, system: System) -> Option<Row> {
     let [first, second] = runs.both(system, Scenario::Both)[..] else { return None };
     let row = Row::words(

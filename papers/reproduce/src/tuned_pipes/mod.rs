@@ -24,7 +24,7 @@ use diapason_sim::{Costs, Options};
 use diapason_system::{RunOptions, System};
 use written::Second;
 
-/// Which machine something runs on.
+/// The machine that something runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Machine {
     Simulated,

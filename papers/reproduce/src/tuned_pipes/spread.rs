@@ -30,7 +30,7 @@ impl Spread {
         average
     }
 
-    /// Returns the picture.
+    /// Returns the picture with this name and title.
     pub fn figure(self, name: &str, title: &str) -> Picture {
         let names = ["fewest", "average", "most"].map(str::to_owned);
         let bars = names.into_iter().zip(self.heights);

@@ -35,7 +35,7 @@ impl Spoken {
         self.words.iter().skip(1).filter_map(|word| word.parse().ok()).collect()
     }
 
-    /// Does it begin with this word?
+    /// Returns whether it begins with this word.
     pub fn is(&self, word: &str) -> bool {
         self.words.first().is_some_and(|first| first == word)
     }

@@ -107,7 +107,7 @@ impl Seen {
         Some(counted.iter().sum::<u64>() as f64 / counted.len() as f64)
     }
 
-    /// Which cameras ran in the last second.
+    /// Returns the cameras that ran in the last second.
     fn kept(&self) -> [bool; CAMERAS] {
         let seconds = self.bulk[0].len();
         // A camera reports at its own seconds: one report may be out.

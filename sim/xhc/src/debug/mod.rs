@@ -82,6 +82,7 @@ pub(crate) struct Debug {
 }
 
 impl Debug {
+    /// Returns a capability that is switched off.
     pub fn new(config: DebugConfig) -> Debug {
         Debug {
             config,
@@ -170,7 +171,7 @@ impl Xhc {
         Some(Box::new(Partner::new(&debug.cable, delay, debug.face.clone())))
     }
 
-    /// Is the debug capability switched on, so that a host at the other end finds a device?
+    /// Returns whether the debug capability is on, so that a host at the other end finds a device.
     #[must_use]
     pub fn debug_answers(&self) -> bool {
         self.debug.as_ref().is_some_and(|debug| debug.state != State::Off)

@@ -64,6 +64,7 @@ pub(crate) struct Cable {
 }
 
 impl Cable {
+    /// Sends news to the host, which get there after the delay of the cable.
     pub fn tell_host(&mut self, now: Nanos, news: News) {
         self.to_host.push_back((now + self.delay, news));
     }

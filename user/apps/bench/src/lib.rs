@@ -97,7 +97,7 @@ impl Probe {
         self.start.store(stamp(), Relaxed);
     }
 
-    /// Has it begun at least once?
+    /// Returns whether it has begun at least once.
     pub fn begun(&self) -> bool {
         self.start.load(Relaxed) != 0
     }
@@ -133,7 +133,7 @@ impl Probe {
         }
     }
 
-    /// Logs the measurements.
+    /// Logs the measurements under this name.
     pub fn report(&self, name: &str) {
         let Some((median, max, runs)) = self.summary() else {
             log!("BENCH {name} was not measured");
@@ -166,7 +166,7 @@ macro_rules! operations {
                 $(self.$name.overhead.store(least, Relaxed);)*
             }
 
-            /// Logs every measurement.
+            /// Logs every measurement by name.
             pub fn report(&self) {
                 $(self.$name.report(stringify!($name));)*
             }

@@ -63,7 +63,7 @@ impl Tally {
         }
     }
 
-    /// Was everything as it should be, and anything at all?
+    /// Returns whether there was anything, and all of it was as it should be.
     pub fn is_whole(&self) -> bool {
         let Faults { missing, disordered, overruns, unknown } = self.faults;
         self.frames > 0 && missing + disordered + overruns + unknown == 0

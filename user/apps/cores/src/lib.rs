@@ -34,7 +34,7 @@ impl Sample {
         Sample { job, time: time.0, check: job ^ time.0 }
     }
 
-    /// Do its parts belong together?
+    /// Returns whether its parts belong together.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.check == self.job ^ self.time

@@ -51,7 +51,7 @@ impl Pair {
         Pair { first: n, rest: [!n; 7] }
     }
 
-    /// Is it one write's value, or untouched memory?
+    /// Returns whether it is one write's value, or untouched memory.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let untouched = self.first == 0 && self.rest == [0; 7];

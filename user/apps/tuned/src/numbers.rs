@@ -20,7 +20,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Returns empty counts.
+    /// Returns counts of nothing.
     pub const fn new() -> Numbers {
         Numbers {
             ids: [const { AtomicU32::new(NOBODY) }; SENDERS],

@@ -239,7 +239,7 @@ impl Task for Half {
 }
 
 impl Half {
-    /// Is it the one whose times are to be told?
+    /// Returns whether it is the half whose times are to be told.
     fn is_timed(&self) -> bool {
         let first = matches!(self.source, Source::Message(1, _));
         first && self.common.server.enter(|server| server.tells(policy::tell::TIMES))

@@ -50,10 +50,10 @@ impl Budget {
     }
 }
 
-/// Returns the VCPUs of the server's first thread, of readers and of chains. The planner knows of a
-/// writer only what its chain says, so other writers keep what they need.
+/// Returns the VCPUs of the server's first thread, of readers, of writers and of chains.
 fn seats(can: &mut Interface) -> Vec<&mut Budget> {
     let mut all = vec![&mut can.manage];
+    all.extend(can.outputs.iter_mut().map(|output| &mut output.server));
     for pipe in &mut can.pipes {
         all.push(&mut pipe.server);
         match &mut pipe.chain {

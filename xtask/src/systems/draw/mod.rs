@@ -48,9 +48,6 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         drawn.tasks = (0..tasks).map(|_| task(random, tasks, locks, clock_mhz)).collect();
     }
     if family != 0 {
-        // The kernel takes it for 3 us that an interrupt may be late, at any clock: on a slower
-        // processor it holds back a device that keeps its interval (docs/caveats.md).
-        drawn.clock_mhz = drawn.clock_mhz.max(1_000);
         drawn.can = Some(can::interface(random));
         if random.one_in(3) {
             drawn.drift_ppm = random.between(0, 400) as i64 - 200;

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 struct Room {
     /// Its folder. A package belongs to the room with the longest folder above it.
     folder: &'static str,
-    /// What it is for, in the README.
+    /// Its purpose, in the README.
     purpose: &'static str,
     /// Folders whose packages it may use besides its own: rooms, or parts of them.
     uses: &'static [&'static str],
@@ -81,11 +81,11 @@ const ROOMS: [Room; 10] = [
     },
 ];
 
-/// What stands before and after the table in the README.
+/// The lines before and after the table in the README.
 const BEGIN: &str = "<!-- rooms: `cargo xtask tidy` holds this table -->";
 const END: &str = "<!-- end of rooms -->";
 
-/// Is `path` the folder `folder`, or in it?
+/// Returns whether `path` is the folder `folder`, or in it.
 fn below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

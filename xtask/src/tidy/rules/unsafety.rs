@@ -26,7 +26,7 @@ pub fn argued(source: &Source) -> Vec<Problem> {
         .collect()
 }
 
-/// Is there an argument above, or on, the last of these lines?
+/// Returns whether there is an argument above, or on, the last of these lines.
 fn argued_before(lines: &[&str]) -> bool {
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let Some((own, above)) = lines.split_last() else { return false };

@@ -88,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Is there a receiver or room?
+    /// Returns whether a receiver waits or there is room.
     pub(super) fn has_room(&self, id: usize) -> bool {
         let m = &self.mailboxes[id];
         !m.receivers.is_empty() || m.messages.len() < m.capacity

@@ -19,7 +19,7 @@ impl Model {
         })
     }
 
-    /// Does `thread` hold, or wait behind the owners of, this semaphore?
+    /// Returns whether `thread` holds this semaphore, or waits behind its owners.
     fn waits_behind(&self, semaphore: usize, thread: usize) -> bool {
         let owner = self.semaphores[semaphore].owner;
         owner.is_some_and(|owner| self.end_of_chain(owner) == thread)

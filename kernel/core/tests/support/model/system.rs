@@ -220,7 +220,7 @@ impl Model {
         self.threads[self.caller()].process
     }
 
-    /// May the running process access this?
+    /// Returns whether the running process may access this range.
     pub fn accessible(&self, address: u64, length: u64) -> bool {
         let first = u128::from(layout::base(self.process() as u16));
         let (start, end) = (u128::from(address), u128::from(address) + u128::from(length));
@@ -251,12 +251,12 @@ impl Model {
         }
     }
 
-    /// Is something with these grants for the running process?
+    /// Returns whether the running process may use an object with these grants.
     pub fn granted(&self, allowed: u64) -> bool {
         allowed >> self.process() & 1 == 1
     }
 
-    /// May a call wait until then?
+    /// Refuses a call that may not wait until `deadline`.
     pub fn may_wait(&self, deadline: u64) -> Result<(), Outcome> {
         match deadline {
             0 => Err(Outcome::Refused(Errno::WouldBlock)),
@@ -265,7 +265,7 @@ impl Model {
         }
     }
 
-    /// Of these threads, who is first?
+    /// Returns the first of these threads.
     pub fn first(&self, threads: &[usize]) -> Option<usize> {
         let most = threads.iter().map(|t| self.urgency(*t)).max()?;
         threads.iter().copied().find(|t| self.urgency(*t) == most)

@@ -122,7 +122,7 @@ pub enum Event {
     },
     /// Something did not work.
     Failed {
-        /// Which channel; `None`: the device as a whole, which is of no use any more.
+        /// The channel; `None`: the device as a whole, which is of no use any more.
         channel: Option<u8>,
         reason: Reason,
     },

@@ -3,7 +3,7 @@
 use diapason_abi::Nanos;
 use diapason_can::timing::{BitRate, BitTiming, Limits, TimingRefusal};
 
-/// Which of the three kinds a device is.
+/// The three kinds of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Personality {
     /// Clock and time stamps of 80 MHz.

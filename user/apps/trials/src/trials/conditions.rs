@@ -1,4 +1,4 @@
-//! Condition variables.
+//! Trials of condition variables.
 
 use crate::why::{Outcome, Trial};
 use crate::{check, refused};

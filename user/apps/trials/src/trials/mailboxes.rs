@@ -1,4 +1,4 @@
-//! Mailboxes.
+//! Trials of mailboxes: messages in order.
 
 use crate::why::{Outcome, Trial};
 use crate::{check, refused};

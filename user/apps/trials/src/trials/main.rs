@@ -59,7 +59,7 @@ fn main(_: Arguments) {
         }
         failed += 1;
     }
-    // What a terminal could take for commands.
+    // Bytes that a terminal could take for commands.
     log!("shown \u{7f}\u{9b}\u{1b}[m");
     log!("trials: {passed} passed, {failed} failed");
 }
