@@ -5,7 +5,7 @@ use super::super::{Alarm, Outcome};
 use super::devices::{drives, is_camera};
 use crate::duration::human;
 use crate::names::Names;
-use diapason_contract::settings::{PROGRAM, SERVES, STREAMS};
+use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::CameraReport;
 use diapason_system::{Process, System};
@@ -54,6 +54,12 @@ pub struct CameraPromise {
     pub stream: Option<u8>,
 }
 
+/// Returns whether a camera is promised its bandwidth: one that a client watches, or a critical
+/// stream. Any other stream may be refused while the system runs.
+fn is_promised(server: &Process, stream: Option<u8>) -> bool {
+    stream.is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
+}
+
 impl CameraPromise {
     /// Returns the cameras of a description that its servers serve.
     #[must_use]
@@ -64,7 +70,9 @@ impl CameraPromise {
             let seats = watched.then_some(None).into_iter().chain(streams);
             let plugged = system.usb.iter().filter(|plug| drives(system, it, plug));
             let cameras = plugged.filter(|plug| is_camera(plug)).count();
-            seats.take(cameras).map(move |stream| CameraPromise { process, stream })
+            let promise = move |stream| CameraPromise { process, stream };
+            let promised = seats.take(cameras).filter(|seat| is_promised(it, *seat));
+            promised.map(promise).collect::<Vec<_>>()
         };
         let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
         servers.flat_map(of_process).collect()

@@ -3,7 +3,7 @@
 use super::super::unmeasured::EMPTY;
 use super::super::{Alarm, Outcome};
 use crate::names::Names;
-use diapason_contract::settings::{DEVICE, PROGRAM, STREAMS};
+use diapason_contract::settings::{CRITICAL, DEVICE, PROGRAM};
 use diapason_contract::threads::{ServiceKind, services};
 use diapason_pipe::measured::{DeviceReport, Fate};
 use diapason_system::{Process, System, UsbPlug};
@@ -77,13 +77,14 @@ fn kind(plug: &UsbPlug) -> ServiceKind {
     plug.model.service().unwrap_or(ServiceKind::Hubs)
 }
 
-/// Returns how many devices of a kind a server serves at a time.
+/// Returns how many devices of a kind a server serves at a time, whatever else is there. Streams
+/// that are not critical may be refused.
 fn seats(process: &Process, kind: ServiceKind) -> usize {
     let setting = |name: &str| process.setting(name);
     let served = usize::from(services(&setting).any(|served| served == kind));
     match kind {
         ServiceKind::Hubs => served * HUBS,
-        ServiceKind::Cameras => served + setting(STREAMS).len(),
+        ServiceKind::Cameras => served + setting(CRITICAL).len(),
         _ => served,
     }
 }

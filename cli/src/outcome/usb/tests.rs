@@ -9,8 +9,8 @@ use diapason_pipe::measured::{
     CameraReport, DeviceReport, Fate, LinkReport, Measurement, Reported,
 };
 
-/// A server with two links, a disk at a port of a hub, two cameras of which it serves one, and a
-/// stream; and a debug target. Nobody serves the keyboard.
+/// A server with two links, a disk at a port of a hub, a camera, and two streams of which the first
+/// is critical; and a debug target. Nobody serves the keyboard.
 const TEXT: &str = r#"
 [system]
 name = "s"
@@ -26,7 +26,8 @@ uses = ["xhci"]
 [process.settings]
 serves = ["disks", "cameras", "hubs"]
 links = [0, 0]
-streams = [1]
+streams = [1, 1]
+critical = [0]
 [[process]]
 name = "target"
 program = "dbcd"
