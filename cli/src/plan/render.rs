@@ -137,8 +137,10 @@ impl View<'_> {
         };
         let utilization = share(self.utilization_ppm());
         table.row(vec!["exact".into(), utilization, "100.00 %".into(), exact.into()]);
-        let sums =
-            [("eq. 1, without kernel costs", self.equation_one), ("wide closed form", self.wide)];
+        let sums = [
+            ("[USB 2023, eq. 1], no kernel costs", self.equation_one),
+            ("wide closed form", self.wide),
+        ];
         for (name, sum) in sums {
             let (wanted, bound) = sum.form().ppm();
             let word = match sum {

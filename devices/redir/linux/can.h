@@ -93,7 +93,7 @@ static void close_attribute(struct nlmsghdr *message, struct rtattr *at)
     at->rta_len = (char *)message + message->nlmsg_len - (char *)at;
 }
 
-/* What `ip link set canN up type can bitrate R` does. */
+/* Does what `ip link set canN up type can bitrate R` does. */
 static void bring_up(int netlink, unsigned index, unsigned rate)
 {
     struct {

@@ -26,7 +26,7 @@
 #error "the redirection of functions is written for x86-64 hosts"
 #endif
 
-/* What is used of QEMU's plugin interface, version 1. */
+/* The part of QEMU's plugin interface, version 1, that is used. */
 
 typedef struct {
     const char *target_name;
@@ -40,7 +40,7 @@ typedef struct {
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 __attribute__((visibility("default"))) int qemu_plugin_install(uint64_t, const Machine *, int, char **);
 
-/* What is used of QEMU besides: exported by the program, stable within 7.2. */
+/* Other functions of QEMU that are used: exported by the program, stable within 7.2. */
 
 enum { VIRTUAL_CLOCK = 1, INSTRUCTIONS_COUNTED = 1, NANOSECONDS = 1 };
 enum { POLL_FILL = 0 };
@@ -86,7 +86,7 @@ extern void qemu_notify_event(void);
 extern void qemu_mutex_unlock_iothread(void);
 extern void qemu_mutex_lock_iothread_impl(const char *file, int line);
 
-/* What the server may answer. */
+/* The answers of the server. */
 enum { GO = 'g', AGAIN = 'a', END = 'e' };
 /* Rounds of the main loop that must find nothing to do; the second sees what the first left. */
 enum { QUIET_ROUNDS = 2 };

@@ -49,7 +49,8 @@ fn it_is_saved_on_budgets_too() {
     assert_eq!(switches(script, 30), (8, 6));
 }
 
-/// Fig. 5.5: between the wake of `h` and its lock call, somebody more urgent takes the mutex.
+/// [EMERALDS 1998, figure 5.5]: between the wake of `h` and its lock call, a more urgent thread
+/// takes the mutex.
 #[test]
 fn a_mutex_taken_between_wake_and_lock_saves_the_switch_as_well() {
     let script = "

@@ -1,4 +1,4 @@
-//! The numbers that can be checked by hand, and the counter-examples to the papers.
+//! Numbers that can be checked by hand; counter-examples to [USB 2023] and [EMERALDS 1998].
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
@@ -161,7 +161,7 @@ fn edf_may_use_the_whole_processor_and_rate_monotonic_may_not() {
 }
 
 #[test]
-fn the_dissertations_unsafe_csd_3_set_is_refused() {
+fn an_unsafe_csd_3_set_is_refused() {
     // Errata item 1: DP1 (7, 15), (4, 18); DP2 (4, 20), (1, 30) misses at 40.
     let mut mains = dp(0, &[(7, 15), (4, 18)]);
     mains.extend(dp(1, &[(4, 20), (1, 30)]));

@@ -20,7 +20,7 @@ fn no_promise_breaks() {
 }
 
 #[test]
-#[ignore = "twenty thousand systems that eq. 1 accepts: for the figure in docs/analysis.md"]
+#[ignore = "20,000 systems that [USB 2023, eq. 1] accepts: for the figure in docs/analysis.md"]
 fn how_often_the_papers_rules_break_their_own_test() {
     let report = papers(8, 20_000, 8);
     println!("{report:?}");

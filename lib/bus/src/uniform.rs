@@ -5,7 +5,7 @@
 //! were queued at the start of a slot. `docs/bus.md` shows sets that break it. It is here so that
 //! these figures can be printed beside the exact ones, and so that nothing that such a schedule
 //! rightly accepts is refused by [`crate::plan`](fn@crate::plan). The limit for periodic endpoints
-//! is that of the bus, which need not be the paper's 90 %. Endpoints are those that
+//! is that of the bus, which need not be 90 % as there. Endpoints are those that
 //! [`crate::check`] accepts.
 
 use crate::endpoint::{Async, Bus, Criticality, Periodic};

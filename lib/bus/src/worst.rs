@@ -61,7 +61,7 @@ impl Pattern<'_> {
         (1..window).all(|i| self.load((f + i) % self.slots()) == self.load(f))
     }
 
-    /// The worst over the starts at the beginning of a slot only: eq. 6 made exact.
+    /// The worst over the starts at the beginning of a slot only: [USB 2023, eq. 6] made exact.
     #[must_use]
     pub fn worst_at_slot_starts(&self, rotation: &Rotation, limit: Picos) -> Option<Picos> {
         let mut walk = Walk::new(self, rotation, limit);

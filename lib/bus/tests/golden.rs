@@ -10,7 +10,7 @@ use diapason_bus::{
     plan, uniform,
 };
 
-/// Budget, period, and the paper's c.
+/// Budget, period, and the c of [USB 2023].
 const TABLE_2: [(u32, u32, u64); 5] =
     [(1024, 1, 1), (8192, 8, 2), (20_480, 20, 4), (40_960, 40, 8), (88_064, 86, 16)];
 
@@ -34,7 +34,7 @@ fn table_2_in_the_papers_reading() {
         uniform::amortised(&Bus::uncoded(), &cameras_of_table_2(Criticality::High), Picos::ZERO)
             .unwrap();
     assert_eq!(kept, [true, true]);
-    assert_eq!(mean, ns10(398_204), "31.86 %, which the paper rounds up");
+    assert_eq!(mean, ns10(398_204), "31.86 %, which [USB 2023] rounds up");
     // Algorithm 2 itself stops at its first step, 10 %.
     let low = cameras_of_table_2(Criticality::Low);
     for (bytes, period, _) in TABLE_2 {
@@ -70,7 +70,7 @@ fn table_2_exactly() {
         };
         assert_eq!((worst(&pattern) + 50_000) / 100_000, ours);
         assert_eq!((worst(&uniform) + 50_000) / 100_000, literal);
-        assert!(worst(&pattern) <= c * SLOT, "the paper's c holds on the real pattern");
+        assert!(worst(&pattern) <= c * SLOT, "the c of [USB 2023] holds on the real pattern");
     }
     // Equation 6 with that reservation says 49 microframes, 6125 µs: it takes more.
 }
@@ -78,7 +78,7 @@ fn table_2_exactly() {
 #[test]
 fn table_2_is_refused_at_90_percent_and_planned_without_that_limit() {
     for (bytes, _, c) in TABLE_2 {
-        // The guarantee to ask for is the paper's own latency.
+        // The guarantee to ask for is the latency of [USB 2023].
         let asyncs = four(bytes, c as u32);
         let cameras = cameras_of_table_2(Criticality::High);
         let Err(Unfit::Refused(refusal)) = plan(&Bus::uncoded(), &cameras, &asyncs) else {
@@ -236,6 +236,6 @@ fn table_5_exactly_with_the_best_starts() {
     assert_eq!(worst(4096), [870, 2013, 2013, 3725, 3725]);
     assert_eq!(worst(6144), [1012, 2156, 2156, 4442, 5010]);
     assert_eq!(worst(8192), [1155, 2298, 2298, 4585, 7439]);
-    assert_eq!(smallest(&[i1, i4], 8192), 2298, "the paper's verdict on i4 is one on average");
+    assert_eq!(smallest(&[i1, i4], 8192), 2298, "[USB 2023] judges i4 on average");
     assert!(smallest(&[i1, i3, i4], 6144) <= 2500);
 }

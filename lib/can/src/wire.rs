@@ -291,8 +291,8 @@ const fn header(extended: bool) -> u32 {
     if extended { EXTENDED_HEADER } else { STANDARD_HEADER }
 }
 
-// The papers' lengths: 47 and 111 bits with the interframe space, 108 and 128 without; 135 bits at
-// worst.
+// The lengths in the literature: 47 and 111 bits with the interframe space, 108 and 128 without;
+// 135 bits at worst.
 const _: () = {
     assert!(shortest(false, 0) + INTERFRAME_BITS == 47);
     assert!(shortest(false, 8) == 108 && shortest(false, 8) + INTERFRAME_BITS == 111);

@@ -1,4 +1,4 @@
-//! MTS: identifiers, and its promises attacked on the bus, the paper's and ours.
+//! MTS: identifiers, and its promises attacked on the bus, those of [EMERALDS 1998] and ours.
 
 mod support;
 
@@ -311,7 +311,7 @@ fn what_is_promised_is_kept() {
 }
 
 #[test]
-#[ignore = "minutes: 200,000 sets; prints how often the paper's test is wrong"]
+#[ignore = "minutes: 200,000 sets; prints how often the test of [EMERALDS 1998] is wrong"]
 fn a_long_attack() {
     println!("{:?}", campaign(100_000..300_000, 3));
 }

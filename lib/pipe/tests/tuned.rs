@@ -12,7 +12,7 @@ use interface::{MS, US, interface};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
-/// The periods that the papers print, in whole milliseconds.
+/// The periods that [USB 2023] prints, in whole milliseconds.
 #[test]
 fn little_s_law_to_the_digit() {
     let printed = |amount, rate| little(amount, rate, SECOND).0 / 1_000_000;

@@ -46,7 +46,7 @@ pub struct Plan {
     pub costs: KernelTimes,
     /// The result of the exact test.
     pub exact: Result<Admission, Unfit>,
-    /// Eq. 1 of the papers.
+    /// The sum of [USB 2023, eq. 1].
     pub equation_one: Sum,
     /// The wider closed form, with kernel costs.
     pub wide: Sum,

@@ -16,8 +16,8 @@
 //! **Choosing one.** The promise of the first two is easily lost: a server that runs out of budget
 //! in the middle of a job lets less urgent jobs run, and so does a lock held across a write. If in
 //! doubt take [`depth_any_schedule`]: it assumes only that deadlines are met, and costs at most one
-//! slot more per period of `d_w`. [`depth_as_published`] is the paper's formula, one short in some
-//! cases; it is here to be compared, not to be used.
+//! slot more per period of `d_w`. [`depth_as_published`] is the formula of
+//! [EMERALDS 1998, §3.4.2], one short in some cases; it is here to be compared, not to be used.
 //!
 //! ```
 //! use diapason_abi::Nanos;
@@ -147,8 +147,8 @@ pub const fn overlaps_any_schedule(writer: WriterTiming, reader: ReaderTiming) -
     at_least_one(releases_in(window, writer.period.0))
 }
 
-/// The paper's `x_max`, `1 + ⌊(R − (P − d_w)) / P⌋`. It can be one too small: see the crate's
-/// tests for writers and readers that break it.
+/// The `x_max` of [EMERALDS 1998], `1 + ⌊(R − (P − d_w)) / P⌋`. It can be one too small: see the
+/// crate's tests for writers and readers that break it.
 #[must_use]
 pub const fn overlaps_as_published(writer: WriterTiming, reader: ReaderTiming) -> u64 {
     // The floor of a negative number above -1 is -1, which makes x_max zero.
@@ -213,7 +213,7 @@ depth_for_all!(
     overlaps_any_schedule
 );
 depth_for_all!(
-    /// The paper's N, for comparison only: one short for some task sets.
+    /// The N of [EMERALDS 1998], for comparison only: one short for some task sets.
     depth_as_published,
     overlaps_as_published
 );
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_papers_figure_has_five_writes() {
-        // Figure 3.4: four whole periods after the first write.
+        // [EMERALDS 1998, figure 3.4]: four whole periods after the first write.
         assert_eq!(overlaps_as_published(writer(10, 8), reader(42, 5, 5)), 5);
     }
 

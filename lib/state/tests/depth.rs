@@ -25,7 +25,7 @@ struct Tally {
     /// Sets whose reader could not promise a shorter deadline, and those of them that reach it.
     sharp: u32,
     sharp_and_tight: u32,
-    /// Sets beyond the bound for one core, and beyond the paper's.
+    /// Sets beyond the bound for one core, and beyond that of [EMERALDS 1998].
     beyond_one_core: u32,
     beyond_published: u32,
 }
@@ -142,7 +142,7 @@ fn one_core_earliest_deadline_first() {
     }
     println!("one core, EDF: {tally:?}");
     assert!(tally.sets > 1_000 && tally.sharp_and_tight > 0);
-    assert!(tally.beyond_published > 0, "the paper's N should fail for some set");
+    assert!(tally.beyond_published > 0, "the published N should fail for some set");
 }
 
 /// Where slots are short against the periods, the bounds for one core are reached almost always.
@@ -164,7 +164,7 @@ fn one_core_bounds_are_reached() {
     println!("short slots, EDF: {edf:?}");
     for tally in [fixed, edf] {
         assert!(tally.sharp > 50 && tally.sharp_and_tight * 10 > tally.sharp * 8);
-        assert!(tally.beyond_published > 0, "the paper's N should fail here");
+        assert!(tally.beyond_published > 0, "the published N should fail here");
     }
 }
 

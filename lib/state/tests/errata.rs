@@ -1,4 +1,5 @@
-//! The paper's counter-example run with the real code under EDF: its two slots tear, three do not.
+//! The counter-example to [EMERALDS 1998, §3.4.2] run with the real code under EDF: its two slots
+//! tear, three do not.
 //!
 //! Writer: period 5, one slot of work, deadline 1. Reader: six slots of work, all of them the read
 //! of a five-word value, deadline 8. The writer always has the earlier deadline, so each of its

@@ -31,7 +31,7 @@ pub(crate) const KERNEL_DEVICES: [(&str, std::ops::Range<u64>); 2] =
 /// Most VCPUs in a description. The kernel schedules far fewer, `VCPUS_MAX`, which is checked when
 /// a system is admitted: larger sets can still be analysed.
 pub(crate) const DECLARED_VCPUS_MAX: usize = 1024;
-/// Clock rates of an analysis: from the microcontrollers of the dissertation's day to today's PCs.
+/// Clock rates of an analysis: from the microcontrollers of 1998 to today's PCs.
 pub(crate) const CLOCK_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=10_000_000_000;
 /// Shortest times between two interrupts of a device, or two wake-ups of an I/O VCPU, that can be
 /// promised, in ns: from about what one of them costs to an hour.

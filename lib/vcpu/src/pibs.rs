@@ -12,7 +12,7 @@
 //!   the queue's part, this module only asks for the smallest period in it.
 //! - **Overrun** Use beyond `b` counts as used, so it delays the next grant by its `1/U`-fold.
 //!
-//! The papers' server is raised by inheritance and keeps the budget of the longer period. That
+//! The server of [USB 2023] is raised by inheritance and keeps the longer period's budget. That
 //! breaks their own admission test (`tests/attacks/counterexamples.rs`); P3 is what repairs it.
 //!
 //! **Theorem (share).** In a busy period of its level that starts at `s`, the server uses at most
@@ -21,7 +21,7 @@
 //! raise, or because the grant came while it was backlogged. Each use moves `e` by at least
 //! `used/U`, so what was used before the last grant is at most `U·(e − s)`, and the last grant is
 //! at most `q`, used from `e` on; it cannot end before `e + q` and be whole. ∎ For `L = T` and
-//! `q = U·T` this is the papers' `(2 − U)·U·T`. **Under EDF**, with deadline `e + T` for a grant
+//! `q = U·T` it is theirs, `(2 − U)·U·T`. **Under EDF**, with deadline `e + T` for a grant
 //! and `t + T` for a rest gone on with at `t`, the demand in any `L` is at most `U·L`: a rest is at
 //! most `Q(T)`, with what was used before at most one grant, and `t < e`, so a window that begins
 //! by `t` has paid for it before the next grant.

@@ -21,27 +21,11 @@ pub enum Measure {
     FunctionLines,
     /// Packages that declare a public type of a name.
     SharedNames,
-    /// Doc comments of a package with three words or fewer.
-    ShortComments,
-    /// Sentences in doc comments of a package that begin with a relative pronoun.
-    Relatives,
-    /// Sentences in doc comments of a package that ask.
-    Questions,
-    /// Public items of a package without a doc comment.
-    Undocumented,
 }
 
 impl Measure {
-    const ALL: [Measure; 8] = [
-        Measure::Unsafe,
-        Measure::FileLines,
-        Measure::FunctionLines,
-        Measure::SharedNames,
-        Measure::ShortComments,
-        Measure::Relatives,
-        Measure::Questions,
-        Measure::Undocumented,
-    ];
+    const ALL: [Measure; 4] =
+        [Measure::Unsafe, Measure::FileLines, Measure::FunctionLines, Measure::SharedNames];
 
     const fn section(self) -> &'static str {
         match self {
@@ -49,21 +33,13 @@ impl Measure {
             Measure::FileLines => "file_lines",
             Measure::FunctionLines => "function_lines",
             Measure::SharedNames => "shared_names",
-            Measure::ShortComments => "short_comments",
-            Measure::Relatives => "relatives",
-            Measure::Questions => "questions",
-            Measure::Undocumented => "undocumented",
         }
     }
 
     /// The limit of everything that is not listed.
     pub const fn limit(self) -> u64 {
         match self {
-            Measure::Unsafe
-            | Measure::ShortComments
-            | Measure::Relatives
-            | Measure::Questions
-            | Measure::Undocumented => 0,
+            Measure::Unsafe => 0,
             Measure::SharedNames => 1,
             Measure::FileLines => 600,
             Measure::FunctionLines => 70,
@@ -76,10 +52,6 @@ impl Measure {
             Measure::FileLines => "split the file by topic",
             Measure::FunctionLines => "split the function",
             Measure::SharedNames => "give the new type a name that says its room",
-            Measure::ShortComments => "say something that the name does not, or leave it out",
-            Measure::Relatives => "begin the sentence with its subject",
-            Measure::Questions => "say what it returns or does, as in `Returns whether`",
-            Measure::Undocumented => "say what it does, and when it fails",
         }
     }
 }
@@ -205,14 +177,6 @@ mod tests {
 \"a.rs::long\" = 80
 
 [shared_names]
-
-[short_comments]
-
-[relatives]
-
-[questions]
-
-[undocumented]
 ";
 
     fn found(measure: Measure, name: &str, value: u64) -> Measured {
@@ -266,14 +230,6 @@ mod tests {
 [function_lines]
 
 [shared_names]
-
-[short_comments]
-
-[relatives]
-
-[questions]
-
-[undocumented]
 ";
         assert_eq!(ratchets.render(), expected);
     }

@@ -203,7 +203,7 @@ fn a_refused_device_is_told_by_its_name_however_short_the_run() {
         let text = format!("device stick was not served: {why}");
         assert_eq!(ran.alarms(), [("device-unserved", text.clone())]);
         assert_eq!(ran.unmeasured(), [text]);
-        // What worked once was the described one.
+        // A device that worked once was the described one.
         ran.device(1, 3, Fate::Works);
         ran.device(1, 3, fate);
         assert_eq!((ran.alarms(), ran.unmeasured()), (vec![], vec![]));

@@ -222,7 +222,7 @@ fn bulk_table(instance: &UsbBus, bused: &Bused, system: &System) -> String {
         ("B", Align::Right),
         ("T", Align::Right),
         ("c by the mean", Align::Right),
-        ("c by eq. 6 and 8", Align::Right),
+        ("c by [USB 2023, eq. 6, 8]", Align::Right),
         ("worst time", Align::Right),
         ("in any order", Align::Right),
         ("guaranteed", Align::Right),

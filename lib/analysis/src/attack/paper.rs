@@ -1,4 +1,4 @@
-//! The papers' own tests and rules under the same attack: how often they fail, for comparison.
+//! The tests and rules of [USB 2023] under the same attack: how often they fail, for comparison.
 
 use super::generate;
 use crate::server::{IoVcpu, MainVcpu, Share, System, equation_one, first_failure, wide};
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use diapason_abi::Nanos;
 use diapason_vcpu::sim::{self, Arrival, Happening, IoServer, Random};
 
-/// PIBS as the papers have it: inheritance raises the priority, and the budget of a longer period
+/// PIBS as [USB 2023] has it: inheritance raises the priority, and the budget of a longer period
 /// is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperPibs {
@@ -83,11 +83,11 @@ impl IoServer for PaperPibs {
     }
 }
 
-/// How the papers' tests fared.
+/// The results of the tests of [USB 2023].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PaperReport {
     pub drawn: u64,
-    /// Accepted by eq. 1.
+    /// Accepted by [USB 2023, eq. 1].
     pub equation_one: u64,
     /// Accepted by the wider closed form.
     pub wide: u64,
@@ -95,15 +95,15 @@ pub struct PaperReport {
     pub exact: u64,
     /// Accepted by a closed form and not by the exact test, which must not be.
     pub closed_only: u64,
-    /// Systems that eq. 1 accepts in which a budget came later than its period, with the papers'
-    /// PIBS,
+    /// Of those, systems in which a budget came later than its period, with the PIBS of
+    /// [USB 2023], and with ours.
     pub late_with_theirs: u64,
     pub late_with_ours: u64,
     /// The most it came too late with theirs.
     pub latest: Nanos,
 }
 
-/// Draw systems; run those that eq. 1 accepts with the papers' rules and with ours.
+/// Draws systems, and runs those that [USB 2023, eq. 1] accepts with its rules and with ours.
 #[must_use]
 pub fn papers(seed: u64, systems: u64, runs: u32) -> PaperReport {
     let mut random = Random::new(seed);

@@ -85,7 +85,7 @@ pub struct Report {
     /// Jobs of I/O VCPUs with several periods.
     pub shared: Ratios,
     /// Jobs of at most one budget that found their VCPU idle, and how many of them were done later
-    /// than one period after: what the papers' bill for a pipe rules out.
+    /// than one period after: the bill of [USB 2023] for a pipe rules them out.
     pub single: (u64, u64),
     /// How many promises were broken.
     pub broken: u64,

@@ -37,7 +37,7 @@ pub fn liu_layland(n: usize) -> u64 {
     bound.0 << (ONE.trailing_zeros() - admission::Share::ONE.0.trailing_zeros())
 }
 
-/// Eq. 1 of the papers, with the n-th root: Σ C/T + Σ (2 − U)·U ≤ n·(2^(1/n) − 1) over n Main
+/// [USB 2023, eq. 1], with the n-th root: Σ C/T + Σ (2 − U)·U ≤ n·(2^(1/n) − 1) over n Main
 /// VCPUs. Sufficient for fixed priorities, PIBS rules P1–P4, and a kernel that takes no time. Costs
 /// of the kernel are not looked at: [`wide`] and the exact test do.
 #[must_use]

@@ -1,15 +1,15 @@
-//! The mixed traffic scheduler (EMERALDS ch. 7): identifiers of 11 bits that carry deadlines.
+//! The mixed traffic scheduler [EMERALDS 1998, chapter 7]: identifiers of 11 bits with deadlines.
 //!
 //! ```text
 //! high-speed      0 | region of the deadline: 5 | code: 5     earliest deadline first, then code
 //! low-speed       1 0 | priority: 9                           deadline-monotonic
 //! non-real-time   1 1 | number: 9                             below all others
 //! ```
-//! The paper draws the bus as a wired OR; here 0 is dominant, as on the wire, so its bits are
+//! There the bus is drawn as a wired OR; here 0 is dominant, as on the wire, so its bits are
 //! inverted and the smaller number wins. Codes and priorities are ranks: 0 is the most urgent.
 //!
 //! Deadlines are *start-by* times (deadline less the frame) on synchronised clocks, counted in
-//! regions from the start of the epoch. The paper's region `(ℓ + D_max) / 2^m` need not divide the
+//! regions from the start of the epoch. Its region `(ℓ + D_max) / 2^m` need not divide the
 //! epoch ℓ; then the order of two waiting messages changes when the epoch does. Here an epoch is a
 //! whole number of regions, so that regions are the same for all time and the order is one order.
 
@@ -27,7 +27,7 @@ pub const REGIONS: u64 = 32;
 pub const HIGH_SPEED: u16 = 32;
 pub const LOW_SPEED: u16 = 512;
 /// Different non-real-time messages. CAN forbids identifiers that begin with seven recessive bits
-/// (the paper says six, and counts 480): 16 of 512 are lost.
+/// ([EMERALDS 1998] says six, and counts 480): 16 of 512 are lost.
 pub const NON_REAL_TIME: u16 = 496;
 
 /// The three kinds of identifiers.

@@ -10,8 +10,9 @@
 //!
 //! `B + updates(L) + Σ C_j · min(arrivals_j(L), deadlines_j(L)) ≤ L`
 //!
-//! This looks at every window, not only at the first instance after a critical instant as the paper
-//! does; its test is kept in the tests of this crate, with a set that it accepts and that is late.
+//! This looks at every window, not only at the first instance after a critical instant as
+//! [EMERALDS 1998] does. That test is among those of this crate, with a set that it accepts and
+//! that is late.
 //!
 //! **Low-speed.** All high-speed messages are above: the response times of fixed identifiers hold.
 
@@ -23,7 +24,7 @@ use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
 /// Most bits that one renewal of identifiers adds: two frames of one byte more, 11 bits each at
-/// worst with stuffing (the paper counts 8).
+/// worst with stuffing ([EMERALDS 1998] counts 8).
 pub const UPDATE_BITS: u32 = 22;
 const HORIZON: u64 = 3_600_000_000_000;
 

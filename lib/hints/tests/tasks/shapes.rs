@@ -58,7 +58,8 @@ mod loops {
     use crate::common::hints;
 
     shapes! {
-        /// Figure 5.4: the wait at the end of the loop is followed by its beginning.
+        /// [EMERALDS 1998, figure 5.4]: the wait at the end of the loop is followed by its
+        /// beginning.
         the_wait_at_the_end: "loop { a.lock()?; b.lock()?; jobs.wait(); }"
             => ["jobs.wait -> lock `a`"];
         the_wait_at_the_start: "loop { s.take(t)?; m.lock()?; }" => ["s.take -> lock `m`"];

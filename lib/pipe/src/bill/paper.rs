@@ -1,4 +1,4 @@
-//! Equation 9 of the papers, to be shown beside a bill. It is no bound: see `docs/pipes-proofs.md`.
+//! [USB 2023, eq. 9], to be shown beside a bill. It is no bound: see `docs/pipes-proofs.md`.
 
 use super::stages::Stages;
 use diapason_abi::Nanos;

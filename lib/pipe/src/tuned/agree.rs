@@ -21,7 +21,7 @@ pub struct Terms {
     pub budget: Nanos,
     /// T of its thread, for which nothing overflows and no message is late.
     pub period: Nanos,
-    /// The papers' T, by Little's law.
+    /// The T of [USB 2023], by Little's law.
     pub little: Nanos,
     /// Slots of its buffer.
     pub slots: u64,
@@ -31,7 +31,7 @@ pub struct Terms {
     /// the driver has taken a message that goes to the device. Whole bills would be a lot to carry.
     pub onward: Nanos,
     pub taken: Nanos,
-    /// The papers' bound, equation 9, with the same parameters; zero of a pipe to a device.
+    /// The bound of [USB 2023, eq. 9] with the same parameters; zero of a pipe to a device.
     pub equation_nine: Nanos,
 }
 

@@ -45,9 +45,9 @@ pub struct Granted {
     pub taken: Nanos,
     /// The shortest time into the buffer.
     pub least: Nanos,
-    /// The papers' T, by Little's law.
+    /// The T of [USB 2023], by Little's law.
     pub little: Nanos,
-    /// The papers' bound, equation 9.
+    /// The bound of [USB 2023, eq. 9].
     pub equation_nine: Nanos,
     /// Most messages that wait in its buffer.
     pub slots: u16,

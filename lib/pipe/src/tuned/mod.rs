@@ -11,13 +11,13 @@
 //! A pipe goes one way, or through its thread and back to the device ([`Route`]): then it takes two
 //! places, and has one latency from end to end.
 //!
-//! The period of a pipe's thread is the papers' T = B/λ ([`little`]), shortened until the bill of
-//! the pipe says that its buffer cannot overflow and its latency is kept, whatever the phase.
+//! The period of a pipe's thread is T = B/λ as in [USB 2023] ([`little`]), shortened until the bill
+//! of the pipe says that its buffer cannot overflow and its latency is kept, whatever the phase.
 //!
 //! ```
 //! use diapason_abi::Nanos;
 //! use diapason_pipe::tuned::little;
-//! // The worked example of the papers: 128 bytes at 512 kbit/s.
+//! // The worked example of [USB 2023]: 128 bytes at 512 kbit/s.
 //! assert_eq!(little(128 * 8, 512_000, Nanos::from_secs(1)), Nanos::from_millis(2));
 //! ```
 

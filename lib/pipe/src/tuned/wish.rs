@@ -141,8 +141,9 @@ pub struct Qos {
     pub burst: u64,
 }
 
-/// The papers' T: with L = λ·W, a buffer of `amount` is full after this time at `rate` per `per`.
-/// Amount and rate are in the same unit. It sizes nothing: see [`Endpoint`](super::Endpoint).
+/// Returns the T of [USB 2023]: with L = λ·W, a buffer of `amount` is full after this time at
+/// `rate` per `per`. Amount and rate are in the same unit. It sizes nothing: see
+/// [`Endpoint`](super::Endpoint).
 #[must_use]
 pub const fn little(amount: u64, rate: u64, per: Nanos) -> Nanos {
     if rate == 0 {

@@ -95,7 +95,7 @@ fn moderation_is_not_a_grid() {
     let outcome = Endpoint::new(&case.setup, Mood::WORST, Random::new(1)).run(&[(0, 0)], 100);
     // Three ticks of work by bottom half and receiver come after the interrupt.
     let interrupt = outcome.messages[0].in_ring.unwrap() - 3;
-    // The papers round 8 up to a multiple of 8.
+    // [USB 2023] rounds 8 up to a multiple of 8.
     assert_eq!(interrupt, 16);
 }
 

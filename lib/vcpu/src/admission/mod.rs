@@ -7,7 +7,7 @@
 //!
 //! | [`Test`] | admitted if |
 //! |---|---|
-//! | `Paper` | `ΣC/T + Σ(2 − U)U + S + F ≤ LL(n)`: eq. 1, with the kernel's time added |
+//! | `Paper` | `ΣC/T + Σ(2 − U)U + S + F ≤ LL(n)`: [USB 2023, eq. 1] and the kernel's time |
 //! | `Wide` | `ΣC/T + ΣU(1 − U) + F ≤ (1 − ΣU − S)·LL(n)` |
 //! | `Deadline` | `ΣC/T + ΣU + S + F ≤ 1` |
 //!

@@ -1,5 +1,5 @@
-//! Cases a pencil can follow in which the papers' rules break; `n` in the names is theirs in the
-//! notes on bounds.
+//! Cases a pencil can follow in which the rules of [USB 2023] break; `n` in the names is theirs in
+//! the notes on bounds.
 
 use crate::case::{Case, Ranking};
 use crate::rejected::{AddsToTheLast, PaperPibs};
@@ -28,8 +28,8 @@ fn done(jobs: &[Job]) -> Vec<u64> {
     jobs.iter().map(|job| job.done.expect("it is done by the horizon").0).collect()
 }
 
-/// 1: not every stage ends within a period. Eq. 1 holds, `0.771 ≤ 0.828`, and the second VCPU's
-/// message takes 14, which is `T − C + R(C) = 10 − 2 + 6`.
+/// 1: not every stage ends within a period. [USB 2023, eq. 1] holds, `0.771 ≤ 0.828`, and the
+/// second VCPU's message takes 14, which is `T − C + R(C) = 10 − 2 + 6`.
 #[test]
 fn one_a_drained_server_takes_longer_than_a_period() {
     let mut system: System = System::rate_monotonic();
@@ -51,8 +51,9 @@ fn two<I: IoServer>(io: I, fifo: bool) -> u64 {
     done(&run.jobs)[2]
 }
 
-/// 2: a raise that keeps the budget of the longer period. Eq. 1 holds, `0.525 ≤ 0.780`, and the job
-/// of (20, 100) ends at 120. (All times of the notes tenfold, so that no grant is below one unit.)
+/// 2: a raise that keeps the budget of the longer period. [USB 2023, eq. 1] holds, `0.525 ≤ 0.780`,
+/// and the job of (20, 100) ends at 120. (All times of the notes tenfold, so that no grant is below
+/// one unit.)
 #[test]
 fn two_a_raised_server_must_not_keep_its_budget() {
     assert_eq!(two(PaperPibs::new(10), true), 120);
@@ -80,7 +81,7 @@ fn three<I: IoServer + Clone>(io: I, fifo: bool) -> u64 {
     end(&arrivals, 3) - 12
 }
 
-/// 3: one I/O VCPU for several periods. Eq. 9 says 25; without the cap it is 88.
+/// 3: one I/O VCPU for several periods. [USB 2023, eq. 9] says 25; without the cap it is 88.
 #[test]
 fn three_a_shared_server_needs_a_cap() {
     assert_eq!(three(PaperPibs::new(8), false), 88);
@@ -90,7 +91,7 @@ fn three_a_shared_server_needs_a_cap() {
     assert_eq!(three(capped, false), 8);
 }
 
-/// Whether eq. 1 admits all of it, without a kernel.
+/// Returns whether [USB 2023, eq. 1] admits all of it, without a kernel.
 fn eq1_admits(case: &Case) -> bool {
     let mut load = Load::new(Overheads::NONE);
     for Main { server, .. } in &case.system.mains {
@@ -124,7 +125,7 @@ pub fn critical_instant(case: &Case) -> Vec<Arrival> {
     arrivals
 }
 
-/// Random sets that eq. 1 admits: with the papers' server some are late, with ours none.
+/// Random sets that [USB 2023, eq. 1] admits: with its server some are late, with ours none.
 #[test]
 fn two_at_random() {
     let (mut sets, mut broken) = (0, 0);

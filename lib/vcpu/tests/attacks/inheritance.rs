@@ -65,7 +65,7 @@ fn two_parts<I: IoServer + Clone>(io: I, unknown: usize) -> u64 {
     end(&arrivals)
 }
 
-/// One grant for (2, 16) must be done within 16; eq. 1 holds, `0.614 ≤ 0.780`.
+/// One grant for (2, 16) must be done within 16; [USB 2023, eq. 1] holds, `0.614 ≤ 0.780`.
 #[test]
 fn who_follows_the_work_once_it_is_known_is_late() {
     let io = Pibs::new(125_000, Nanos(16), Nanos::ZERO);

@@ -2,7 +2,7 @@
 //!
 //! `campaigns` are random: every set is admitted by a closed form, many filled to the brim, and
 //! then everything the modules promise is checked on the trace. `counterexamples` are cases in
-//! which the papers' rules, or rules we tried and rejected, break; ours hold there.
+//! which the rules of [USB 2023], or rules we tried and rejected, break; ours hold there.
 
 mod campaigns;
 mod case;

@@ -1,10 +1,10 @@
-//! Rules that do not hold: the papers', and one of our own that was tried. Only the tests have
-//! them.
+//! Rules that do not hold: those of [USB 2023], and one of our own that was tried. Only the tests
+//! have them.
 
 use diapason_abi::Nanos;
 use diapason_vcpu::sim::{IoServer, MainServer};
 
-/// The papers' PIBS: inheritance raises the priority, the budget of the longer period stays.
+/// The PIBS of [USB 2023]: inheritance raises the priority, the budget of the longer period stays.
 #[derive(Clone, Debug)]
 pub struct PaperPibs {
     share: u64,

@@ -43,7 +43,7 @@ typedef struct {
     uint64_t number;
 } Frame;
 
-/* What a reader found in the window. */
+/* The findings of a reader in the window. */
 typedef struct {
     int socket;
     uint64_t received, missing, disordered;
@@ -100,7 +100,7 @@ static void take_in(Reader *r, const struct can_frame *raw, uint64_t stamp, uint
     r->seconds[(time - begin) / SECOND % SECONDS]++;
 }
 
-/* What the kernel says beside a frame: the device's time of it, and drops of the socket so far. */
+/* Notes of the kernel beside a frame: the device's time of it, and drops of the socket so far. */
 static uint64_t beside(struct msghdr *message, uint32_t *dropped)
 {
     uint64_t stamp = 0;
@@ -160,7 +160,7 @@ static void listen_well(int socket)
 
 /* The tasks. */
 
-/* What sched_setattr() takes; the C library has it under several names. */
+/* The argument of sched_setattr(); the C library has it under several names. */
 typedef struct {
     uint32_t size, policy;
     uint64_t flags;

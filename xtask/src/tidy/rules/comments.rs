@@ -1,61 +1,122 @@
-//! Rules about doc comments: they say something, in whole sentences with a subject.
-//!
-//! What stands in the tree is counted for each package, and may only become less.
+//! Rules about comments: they say something, in whole sentences with a subject.
 
-use super::super::ratchets::{Measure, Measured};
-use super::super::source::{Source, Tree};
-use std::collections::BTreeMap;
+use super::super::Problem;
+use super::super::source::Source;
 
 /// A doc comment with so few words says nothing that a good name does not.
 const WORDS_MIN: usize = 4;
-/// Sentences that begin with one of these have a riddle for a subject, unless they are questions.
-const RELATIVES: [&str; 7] = ["Who", "Whoever", "Whom", "Whose", "What", "Whatever", "Which"];
+/// Sentences that begin with one of these have a riddle for a subject.
+const RELATIVES: [&str; 8] =
+    ["Who", "Whoever", "Whom", "Whose", "What", "Whatever", "Which", "Whichever"];
 /// Items that need a doc comment if they are public.
 const ITEMS: [&str; 7] = ["fn", "struct", "enum", "trait", "union", "type", "static"];
 
-/// The doc comments of a file: the line of the first, and the text of all lines together.
-fn doc_comments(source: &Source) -> Vec<(usize, String)> {
-    let mut comments: Vec<(usize, String)> = Vec::new();
-    let mut going_on = false;
-    for (number, line) in source.lines() {
-        let line = line.trim_start();
-        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-        match (text.filter(|text| !text.starts_with('/')), comments.last_mut()) {
-            (Some(text), Some((_, whole))) if going_on => *whole += &format!("\n{}", text.trim()),
-            (Some(text), _) => comments.push((number, text.trim().into())),
-            (None, _) => {}
+/// Lines of a comment of one kind, one below the other.
+struct Comment {
+    line: usize,
+    marker: &'static str,
+    text: String,
+}
+
+impl Comment {
+    fn is_doc(&self) -> bool {
+        self.marker != "//"
+    }
+
+    fn problem(&self, source: &Source, text: &str) -> Problem {
+        Problem::new(&source.path, self.line, text)
+    }
+}
+
+/// Returns the comments of a file that have lines of their own.
+fn comments(source: &Source) -> Vec<Comment> {
+    let mut comments: Vec<Comment> = Vec::new();
+    let mut last = 0;
+    for (line, text) in source.lines().filter(|_| source.is_rust()) {
+        let text = text.trim_start();
+        let markers = ["///", "//!", "//"].into_iter();
+        let found = markers.filter_map(|marker| Some((marker, text.strip_prefix(marker)?))).next();
+        let Some((marker, text)) = found.filter(|(_, text)| !text.starts_with('/')) else {
+            continue;
+        };
+        match comments.last_mut() {
+            Some(comment) if last + 1 == line && comment.marker == marker => {
+                comment.text += &format!("\n{}", text.trim());
+            }
+            _ => comments.push(Comment { line, marker, text: text.trim().into() }),
         }
-        going_on = text.is_some();
+        last = line;
     }
     comments
 }
 
-fn is_short(comment: &str) -> bool {
-    comment.split_whitespace().count() < WORDS_MIN
-}
-
-/// How many sentences begin with a relative and are not questions.
-fn relatives(comment: &str) -> usize {
-    let mut count = 0;
-    for paragraph in comment.split("\n\n") {
+/// Returns the sentences of a text: paragraphs, cut where a sign ends a sentence or a part of it.
+fn sentences(text: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for paragraph in text.split("\n\n") {
         let text = paragraph.replace('\n', " ");
         let mut rest = text.as_str();
         while !rest.is_empty() {
-            let end = [". ", ": ", "? ", "! "].iter().filter_map(|end| rest.find(end)).min();
-            let (sentence, more) = rest.split_at(end.map_or(rest.len(), |end| end + 2));
-            let first = sentence.split([' ', ',', '\'']).next().unwrap_or_default();
-            let asks = sentence.trim_end().ends_with('?');
-            count += usize::from(RELATIVES.contains(&first) && !asks);
+            let ends = [". ", ": ", "; ", "? ", "! "].iter().filter_map(|end| rest.find(end)).min();
+            let (sentence, more) = rest.split_at(ends.map_or(rest.len(), |end| end + 2));
+            sentences.push(sentence.trim_matches([' ', '-', '*', '(']).to_owned());
             rest = more;
         }
     }
-    count
+    sentences
 }
 
-/// How many sentences ask. A reader looks for answers.
-fn questions(comment: &str) -> usize {
-    let text = comment.replace('\n', " ") + " ";
-    text.matches("? ").count()
+/// Returns whether a sentence begins with a relative and is no question.
+fn is_relative(sentence: &str) -> bool {
+    let first = sentence.split([' ', ',', '\'']).next().unwrap_or_default();
+    RELATIVES.contains(&first) && !sentence.ends_with('?')
+}
+
+fn asks(text: &str) -> bool {
+    (text.replace('\n', " ") + " ").contains("? ")
+}
+
+/// A doc comment has words enough to say something.
+pub fn short(source: &Source) -> Vec<Problem> {
+    let few = |comment: &&Comment| comment.text.split_whitespace().count() < WORDS_MIN;
+    let docs = comments(source).into_iter().filter(Comment::is_doc).collect::<Vec<Comment>>();
+    let text = "say something that the name does not, or leave the comment out";
+    docs.iter().filter(few).map(|comment| comment.problem(source, text)).collect()
+}
+
+/// No sentence of a comment or a page begins with a relative.
+pub fn relatives(source: &Source) -> Vec<Problem> {
+    const REMEDY: &str = "begin the sentence with its subject";
+    let riddles = comments(source).into_iter().filter_map(|comment| {
+        let sentences = sentences(&comment.text);
+        let sentence = sentences.iter().find(|sentence| is_relative(sentence))?;
+        Some(comment.problem(source, &format!("`{sentence}`: {REMEDY}")))
+    });
+    let prose = sentences(&prose(source)).into_iter().filter(|sentence| is_relative(sentence));
+    let pages =
+        prose.map(|sentence| Problem::new(&source.path, 1, format!("`{sentence}`: {REMEDY}")));
+    riddles.chain(pages).collect()
+}
+
+/// No comment asks. A reader looks for answers.
+pub fn questions(source: &Source) -> Vec<Problem> {
+    let text = "say what it returns or does, as in `Returns whether`";
+    let all = comments(source).into_iter().filter(|comment| asks(&comment.text));
+    all.map(|comment| comment.problem(source, text)).collect()
+}
+
+/// Every public item has a doc comment.
+pub fn documented(source: &Source) -> Vec<Problem> {
+    let is_test = source.path.contains("/tests/") || source.path.contains("/examples/");
+    if !source.is_rust() || is_test {
+        return Vec::new();
+    }
+    let (lines, code): (Vec<&str>, Vec<&str>) =
+        source.text.lines().zip(source.code.lines()).unzip();
+    let silent = (0..lines.len()).filter(|at| is_undocumented(&lines, &code, *at));
+    silent
+        .map(|at| Problem::new(&source.path, at + 1, "say what it does, and when it fails"))
+        .collect()
 }
 
 /// Returns whether the item at this line is public and has no doc comment. Attributes may stand
@@ -75,111 +136,72 @@ fn is_undocumented(lines: &[&str], code: &[&str], at: usize) -> bool {
     !above.find(|line| !attribute(line)).is_some_and(|line| line.starts_with("///"))
 }
 
-/// The text of a page without its blocks and tables, or nothing if it is no page.
+/// Returns the text of a page without its blocks, headings and tables; nothing if it is no page.
 fn prose(source: &Source) -> String {
-    let is_page = source.path.starts_with("docs/") || source.path == "README.md";
-    if !is_page || !source.path.ends_with(".md") {
+    if !source.path.ends_with(".md") {
         return String::new();
     }
     let outside = source.text.split("```").step_by(2).collect::<Vec<&str>>().join("\n\n");
-    let kept = outside.lines().map(|line| line.trim().trim_start_matches("- "));
-    let kept = kept.map(|line| if line.starts_with(['|', '#']) { "" } else { line });
-    kept.collect::<Vec<&str>>().join("\n")
-}
-
-/// All counts of every package, and those of pages.
-pub fn count(tree: &Tree) -> Vec<Measured> {
-    let mut found: BTreeMap<(Measure, &str), (&str, usize, u64)> = BTreeMap::new();
-    for file in tree.files.iter().filter(|file| file.is_rust()) {
-        let package = tree.package(&file.path).unwrap_or("");
-        let mut add = |measure, line, number: usize| {
-            if number > 0 {
-                let entry = found.entry((measure, package)).or_insert((&file.path, line, 0));
-                entry.2 += number as u64;
-            }
-        };
-        for (line, comment) in doc_comments(file) {
-            add(Measure::ShortComments, line, usize::from(is_short(&comment)));
-            add(Measure::Relatives, line, relatives(&comment));
-            add(Measure::Questions, line, questions(&comment));
-        }
-        if file.path.contains("/tests/") || file.path.contains("/examples/") {
-            continue;
-        }
-        let (lines, code): (Vec<&str>, Vec<&str>) =
-            file.text.lines().zip(file.code.lines()).unzip();
-        let silent = (0..lines.len()).filter(|at| is_undocumented(&lines, &code, *at));
-        for at in silent {
-            add(Measure::Undocumented, at + 1, 1);
-        }
+    let mut kept = String::new();
+    for line in outside.lines().map(str::trim) {
+        let is_item = line.starts_with("- ");
+        kept += if is_item { "\n\n" } else { "\n" };
+        kept += if line.starts_with(['|', '#']) { "" } else { line };
     }
-    for file in &tree.files {
-        let number = relatives(&prose(file)) as u64;
-        if number > 0 {
-            found.insert((Measure::Relatives, &file.path), (&file.path, 1, number));
-        }
-    }
-    let measured = found.into_iter().map(|((measure, name), (file, line, value))| Measured {
-        measure,
-        name: name.into(),
-        file: file.into(),
-        line,
-        value,
-    });
-    measured.collect()
+    kept
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::fires;
     use super::*;
 
-    fn counts(text: &str) -> Vec<(Measure, u64)> {
-        let files = vec![Source::new("a/Cargo.toml", ""), Source::new("a/src/lib.rs", text)];
-        let tree = Tree { files, root: "/some/checkout".into() };
-        count(&tree).iter().map(|found| (found.measure, found.value)).collect()
-    }
-
     #[test]
-    fn comments_of_three_words_are_counted_whole() {
+    fn comments_of_three_words_are_found() {
         let text = "/// Is it?\nfn a() {}\n/// The same for\n/// another thread.\nfn b() {}\n";
-        assert_eq!(counts(text), [(Measure::ShortComments, 1), (Measure::Questions, 1)]);
-        assert_eq!(counts("//// A rule.\n// no doc\n"), []);
+        assert_eq!(fires(short, "a.rs", text), [1]);
+        assert_eq!(fires(short, "a.rs", "//// A rule.\n// no doc\n"), [0; 0]);
     }
 
     #[test]
-    fn sentences_that_begin_with_a_relative_are_counted_and_questions_are_not() {
-        let text = "/// Who waits is asked first. What it gets is\n/// a turn: whose turn is \
-                    known.\n\
-                    ///\n/// What does it cost? Nothing that counts. Whatever\n/// comes, goes.\n";
-        assert_eq!(counts(text), [(Measure::Relatives, 3), (Measure::Questions, 1)]);
-        assert_eq!(counts("/// Returns what is left of it.\nfn a() {}\n"), []);
+    fn sentences_that_begin_with_a_relative_are_found_and_questions_are_not() {
+        for text in [
+            "/// Who waits is asked first.\n",
+            "// It waits. What it gets is\n// a turn.\n",
+            "//! Nothing counts; Whatever\n//! comes, goes.\n",
+            "/// A list.\n///\n/// - Whose turn is known.\n",
+        ] {
+            assert_eq!(fires(relatives, "a.rs", text), [1], "{text}");
+        }
+        let text =
+            "/// Returns what is left of it.\nfn a() {}\n\n/// What does it cost? Nothing.\n";
+        assert_eq!(fires(relatives, "a.rs", text), [0; 0]);
     }
 
     #[test]
-    fn pages_are_read_without_blocks_and_tables() {
+    fn pages_are_read_without_blocks_headings_and_tables() {
         let page = "# Which page\n\nA page. What it says\nis this.\n\n- Who reads, learns.\n\n\
-                    ```toml\nWhat = 1\n```\n\n| a |\n|---|\n| Whose row |\n\nWhat for? This.\n";
-        let files = vec![Source::new("docs/a.md", page), Source::new("lib/README.md", page)];
-        let tree = Tree { files, root: "/some/checkout".into() };
-        let found = count(&tree);
-        let found: Vec<(&str, u64)> =
-            found.iter().map(|found| (found.name.as_str(), found.value)).collect();
-        assert_eq!(found, [("docs/a.md", 2)]);
+                    ```toml\nWhat = 1\n```\n\n| a |\n|---|\n| Whose row |\n\nWhat for? This.\n\n\
+                    **What stands in bold.**\n";
+        assert_eq!(fires(relatives, "docs/a.md", page), [1; 3]);
+        assert_eq!(fires(relatives, "docs/a.txt", page), [0; 0]);
     }
 
     #[test]
-    fn sentences_that_ask_are_counted() {
-        let text = "/// May it go on? Only\n/// if it is ready. Is\n/// it ready?\nfn a() {}\n\
+    fn sentences_that_ask_are_found() {
+        let text = "/// May it go on? Only\n/// if it is ready.\nfn a() {}\n\
+                    // Is\n// it ready?\n\
                     /// Returns the `?` of an expression, as in `f()?`.\nfn b() {}\n";
-        assert_eq!(counts(text), [(Measure::Questions, 2)]);
+        assert_eq!(fires(questions, "a.rs", text), [1, 4]);
     }
 
     #[test]
-    fn public_items_without_a_comment_are_counted() {
+    fn public_items_without_a_comment_are_found() {
         let text = "#[must_use]\npub const fn a() {}\npub struct B {\n    pub field: u8,\n}\n\
                     /// Does what it must do.\n#[must_use]\n#[expect(\n    x,\n)]\npub fn c() {}\n\
                     pub(crate) fn d() {}\nfn e() {}\npub mod f;\npub use g::h;\n\
                     pub const I: u8 = 1;\n";
-        assert_eq!(counts(text), [(Measure::Undocumented, 2)]);
+        assert_eq!(fires(documented, "a/src/lib.rs", text), [2, 3]);
+        assert_eq!(fires(documented, "a/tests/b.rs", text), [0; 0]);
     }
 }

@@ -16,13 +16,17 @@ use super::ratchets::Measured;
 use super::source::{Source, Tree};
 
 /// Rules that look at one file.
-const FILE_RULES: [fn(&Source) -> Vec<Problem>; 10] = [
+const FILE_RULES: [fn(&Source) -> Vec<Problem>; 14] = [
     calls::unfinished,
     calls::printing,
     calls::wall_clock,
     calls::floating_point,
     calls::assembly,
     calls::permits,
+    comments::short,
+    comments::relatives,
+    comments::questions,
+    comments::documented,
     unsafety::argued,
     documents::module_header,
     documents::reasons,
@@ -59,6 +63,6 @@ pub fn measure(tree: &Tree) -> Vec<Measured> {
         measured.push(lengths::file(file));
         measured
     });
-    let counts = [unsafety::count(tree), names::shared(tree), comments::count(tree)];
+    let counts = [unsafety::count(tree), names::shared(tree)];
     lengths.chain(counts.into_iter().flatten()).collect()
 }
