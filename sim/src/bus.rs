@@ -198,7 +198,7 @@ impl Bus {
         Some(())
     }
 
-    /// When a device does something by itself.
+    /// Returns when a device does something by itself.
     pub fn next_change(&self) -> Nanos {
         self.next
     }

@@ -20,7 +20,7 @@ pub trait Function {
     /// Write a register of 4 or 8 bytes.
     fn write(&mut self, now: Nanos, offset: u64, bytes: u8, value: u64, memory: &mut dyn Memory);
 
-    /// When something changes by itself, or an interrupt waits to be taken.
+    /// Returns when something changes by itself, or an interrupt waits to be taken.
     fn next_change(&self) -> Nanos;
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory);

@@ -369,7 +369,7 @@ impl Plug {
         self.bus.advance(now);
     }
 
-    /// When something may happen to it by itself: never while it is switched off.
+    /// Returns when something may happen to it by itself: never while it is switched off.
     #[must_use]
     pub fn next_change(&self) -> Nanos {
         self.alarm.time()

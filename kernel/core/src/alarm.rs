@@ -89,7 +89,7 @@ impl Alarms {
         Alarms { roots: [Id::NONE; GROUPS], wakes: Wakes::NEVER, next: Nanos::FOREVER }
     }
 
-    /// When the next one is due if nobody with a VCPU runs.
+    /// Returns when the next one is due if nobody with a VCPU runs.
     #[inline(always)]
     pub fn next_due(&self) -> Nanos {
         self.next
@@ -106,7 +106,7 @@ impl Alarms {
         self.roots[usize::from(group) % GROUPS]
     }
 
-    /// When that is due.
+    /// Returns when that is due.
     #[inline(always)]
     pub fn first_due(&self, threads: &Threads<'_>, group: Group) -> Nanos {
         let first = self.first(group);
@@ -159,7 +159,7 @@ impl Alarms {
         mend(threads, above, false);
     }
 
-    /// When the VCPU of this rank may run next, if it cannot now.
+    /// Sets when the VCPU of this rank may run next, if it cannot now.
     #[inline(always)]
     pub fn wake(&mut self, threads: &Threads<'_>, rank: u8, at: Nanos) {
         if self.wakes.set(rank, at) {

@@ -232,8 +232,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// When an event rings by itself: a timer that expires, and a device whose line is held. Then
-    /// its thread asks again, and the line is let through.
+    /// Returns when an event rings by itself: a timer that expires, and a device whose line is
+    /// held. Then its thread asks again, and the line is let through.
     pub(crate) fn rings_at(&self, id: EventId) -> Nanos {
         match self.events[id].source {
             Source::Plain => Nanos::FOREVER,

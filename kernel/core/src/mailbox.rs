@@ -335,8 +335,8 @@ impl Kernel<'_> {
         self.wake(sender, 0);
     }
 
-    /// Where the next message for a mailbox belongs: to whoever waits for it, else into a free
-    /// slot, if there is one.
+    /// Returns where the next message for a mailbox belongs: to whoever waits for it, else into a
+    /// free slot, if there is one.
     #[inline(always)]
     pub(crate) fn incoming(&mut self, id: MailboxId) -> Option<&mut [u8; MESSAGE_BYTES]> {
         let (receiver, free) = (self.mailboxes[id].receivers.head, self.mailboxes[id].free);

@@ -100,7 +100,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, rank, at);
     }
 
-    /// When a VCPU of which nothing is ready wants to be woken, and can be; none if it is ready.
+    /// Returns when a VCPU without a ready thread can and wants to be woken; else none.
     pub(crate) fn wake_of(&self, vcpu: VcpuId) -> Option<Nanos> {
         let v = &self.vcpus[vcpu];
         if !v.ready.is_empty() {
@@ -173,7 +173,7 @@ impl Kernel<'_> {
         self.threads[place].vcpu
     }
 
-    /// When the next alarm is due that may interrupt the chosen place.
+    /// Returns when the next alarm is due that may interrupt the chosen place.
     #[inline(always)]
     fn next_ring(&self) -> Nanos {
         let vcpu = self.funded();

@@ -141,7 +141,7 @@ impl Vcpu {
         }
     }
 
-    /// When there will be budget. An archive may have a share so small that there never is.
+    /// Returns when there will be budget. An archive may have a share so small that there never is.
     pub(crate) fn eligible_at(&self) -> Nanos {
         match &self.server {
             Server::Main(server) => server.eligible_at(),

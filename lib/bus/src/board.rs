@@ -190,7 +190,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Why `index` has no place beside those that have one.
+    /// Returns why `index` has no place beside those that have one.
     pub fn explain(&self, index: usize) -> Refusal {
         let endpoint = &self.periodic[index];
         let item = self.item(index, endpoint.period);
@@ -210,7 +210,7 @@ impl<'a> Board<'a> {
         self.ground(&fixed).bins(&[Item::new(0, period)])
     }
 
-    /// Whether so much time every `period` slots would fit at the emptiest start.
+    /// Returns whether so much time every `period` slots would fit at the emptiest start.
     fn has_room(&self, item: &Item) -> bool {
         let mut bins = self.grown(item.period);
         let (start, ..) = bins.emptiest(item.period);

@@ -87,7 +87,7 @@ impl Bins {
         }
     }
 
-    /// Whether `item` fits at `start`.
+    /// Returns whether `item` fits at `start`.
     #[must_use]
     pub fn fits(&self, item: &Item, start: u32) -> bool {
         self.peak(item.period, start).1.saturating_add(item.cost) <= self.capacity

@@ -245,7 +245,7 @@ pub fn encode(frame: &Frame) -> Wire {
     wire
 }
 
-/// Where the first five equal bits in a row end among the `left` low bits of `rest`.
+/// Returns where the first five equal bits in a row end among the `left` low bits of `rest`.
 fn end_of_run(rest: u128, left: u32) -> Option<u32> {
     let same = !(rest ^ rest >> 1);
     let two = same & same >> 1;

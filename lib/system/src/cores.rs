@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// Most cores of a host.
 const CORES_MAX: u16 = 8;
 
-/// How many cores there are.
+/// Returns how many cores there are.
 pub(crate) fn count(table: &mut Table<'_, '_>) -> At<u16> {
     small(table.number("cores", 1..=CORES_MAX.into(), ""), 1, table.place())
 }

@@ -224,7 +224,7 @@ fn unique<'a>(noun: &str, names: impl Iterator<Item = &'a At<String>>, report: &
     }
 }
 
-/// Where every cable is plugged in; what cannot be is reported.
+/// Returns where every cable is plugged in; what cannot be is reported.
 fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable> {
     let mut cables = Vec::new();
     let mut taken: Vec<(End, &Span)> = Vec::new();

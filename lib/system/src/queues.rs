@@ -78,7 +78,8 @@ fn coverage(declared: &Declared, seen: &BTreeMap<&str, &Span>, report: &mut Repo
     report.push(problem.with(&first.name.span, "in no queue"));
 }
 
-/// Where everybody stands. A name that cannot be resolved has been reported, and counts as last.
+/// Returns where everybody stands. A name that cannot be resolved has been reported, and counts as
+/// last.
 pub(crate) fn assign(declared: &Declared, names: &Names<'_>) -> Queues {
     let vcpus = &declared.vcpus;
     let (dynamic, mut of) = match &declared.scheduling.dynamic {

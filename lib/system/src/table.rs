@@ -39,7 +39,7 @@ impl<'t, 'r> Table<'t, 'r> {
         Table { header, noun, raw, asked: Vec::new(), report }
     }
 
-    /// Where the table is.
+    /// Returns where the table is.
     pub fn place(&self) -> Span {
         match self.raw.entries.get("name") {
             Some(name) => name.span(),

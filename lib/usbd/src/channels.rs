@@ -170,7 +170,7 @@ impl<P: Platform> Channels<P> {
         }
     }
 
-    /// When one is to be looked at.
+    /// Returns when one is to be looked at.
     pub fn next_wake(&self) -> Nanos {
         let times = self.all.iter().map(|channel| channel.look_at);
         times.fold(Nanos::FOREVER, Nanos::min)
@@ -299,7 +299,7 @@ impl<P: Platform> Channel<P> {
         self.outlet.is_some() && self.client.is_none()
     }
 
-    /// Where those who listen are told that it is; `None` on the way.
+    /// Returns where those who listen are told that it is; `None` on the way.
     const fn told(&self) -> Option<Phase> {
         match self.phase {
             Phase::Changing => None,

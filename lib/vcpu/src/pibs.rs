@@ -117,7 +117,7 @@ impl Pibs {
         self.counters
     }
 
-    /// Whether there is work, as last told.
+    /// Returns whether there is work, as last told.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.active

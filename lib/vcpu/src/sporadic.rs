@@ -132,7 +132,7 @@ impl SporadicServer {
         self.counters
     }
 
-    /// Whether the queue is not empty, as last told.
+    /// Returns whether the queue is not empty, as last told.
     #[must_use]
     pub const fn is_backlogged(&self) -> bool {
         self.backlogged

@@ -107,7 +107,7 @@ impl Interrupter {
         self.enqueue().is_none_or(|address| address == self.dequeue & !0xf)
     }
 
-    /// Where the next event goes and its cycle; the place after it becomes the next.
+    /// Returns where the next event goes and its cycle; the place after it becomes the next.
     fn take_place(&mut self) -> Option<(u64, bool)> {
         let place = (self.enqueue()?, self.cycle);
         self.index += 1;
@@ -122,7 +122,7 @@ impl Interrupter {
         Some(place)
     }
 
-    /// Where a ring without an interrupter of its own stands.
+    /// Places a ring that has no interrupter of its own.
     pub fn place(&mut self, table: u64, size: u32, dequeue: u64) {
         (self.table, self.table_size, self.dequeue) = (table, size, dequeue);
     }
@@ -143,7 +143,7 @@ impl Interrupter {
         room
     }
 
-    /// When it wants to interrupt next.
+    /// Returns when it wants to interrupt next.
     pub fn next(&self) -> Nanos {
         let ready = self.wanted && self.dequeue & u64::from(BUSY) == 0;
         if ready { self.moderated } else { Nanos::FOREVER }

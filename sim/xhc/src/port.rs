@@ -221,7 +221,7 @@ impl Port {
         self.device.is_some() || self.due != Nanos::FOREVER
     }
 
-    /// When its device wants to be let go on.
+    /// Returns when its device wants to be let go on.
     pub fn next_change(&self) -> Nanos {
         self.wish().0
     }
@@ -254,7 +254,7 @@ impl Port {
         }
     }
 
-    /// How often its device was let go on.
+    /// Returns how often its device was let go on.
     pub fn advances(&self) -> u64 {
         self.advances
     }

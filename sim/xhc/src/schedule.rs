@@ -88,7 +88,7 @@ impl Bus {
         Picos(self.speed.slot().0 / 100 * u64::from(percent))
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     pub fn next(&self) -> Picos {
         self.flight.as_ref().map_or(self.wake, |flight| flight.end)
     }
@@ -284,7 +284,7 @@ impl Xhc {
         }
     }
 
-    /// How long a packet of this endpoint takes.
+    /// Returns how long a packet of this endpoint takes.
     fn time_of(&mut self, place: Place, bytes: u32) -> Picos {
         let coding = self.config.coding;
         self.endpoint(place.0, place.1).map_or(NEVER, |e| e.packet_time(coding, bytes))

@@ -215,7 +215,7 @@ impl Xhc {
         }
     }
 
-    /// When something happens next by itself.
+    /// Returns when something happens next by itself.
     #[must_use]
     pub fn next_event(&self) -> Nanos {
         let fixed = [
@@ -307,7 +307,7 @@ impl Xhc {
         self.set_wrap();
     }
 
-    /// When the microframe counter wraps next, if anybody wants to know.
+    /// Sets when the microframe counter wraps next, if anybody wants to know.
     pub(crate) fn set_wrap(&mut self) {
         self.wrap = self.operational.next_wrap(self.now);
     }

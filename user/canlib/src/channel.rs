@@ -198,7 +198,7 @@ impl Channel {
         })
     }
 
-    /// How the channel is, as far as the server has said.
+    /// Returns how the channel is, as far as the server has said.
     ///
     /// # Errors
     /// The channel is to be read only.

@@ -87,7 +87,7 @@ impl Registers {
         Ok(Registers { address, bytes: pages as usize * PAGE })
     }
 
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -170,13 +170,14 @@ impl Dma {
         Ok(Dma { segment, bytes: pages as usize * PAGE, bus })
     }
 
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Where devices find the byte at `offset`: below 4 GiB, and the first at the start of a page.
+    /// Returns where devices find the byte at `offset`: below 4 GiB, and the first at the start of
+    /// a page.
     ///
     /// # Panics
     /// If there is none at this offset.

@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         (0..self.parts.len()).filter(ready).map(on).fold(0, |all, one| all | one)
     }
 
-    /// When the timer interrupts: the alarm, and as late as it happens to be this time.
+    /// Returns when the timer interrupts: the alarm, and as late as it happens to be this time.
     fn ring(&mut self) -> u64 {
         let alarm = self.host.kernel.next_alarm();
         if self.ring.0 != alarm {
@@ -321,7 +321,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// How often somebody else came to run.
+    /// Returns how often somebody else came to run.
     pub fn switches(&self) -> usize {
         let pairs = self.trace.iter().zip(self.trace.iter().skip(1));
         pairs.filter(|((_, a), (_, b))| a.runs != b.runs).count()

@@ -72,8 +72,8 @@ impl Sys<'_> {
         self.host.kernel.urgency(thread)
     }
 
-    /// Where it is in its life; one that waits for a mutex counts as blocked, though it keeps its
-    /// place.
+    /// Returns where it is in its life; one that waits for a mutex counts as blocked, though it
+    /// keeps its place.
     pub fn state(&self, thread: ThreadId) -> State {
         let t = &self.host.kernel.threads[thread];
         if let Wait::Mutex(_) = t.wait { State::Blocked } else { t.state }

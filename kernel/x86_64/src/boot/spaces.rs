@@ -62,7 +62,7 @@ pub fn uncache(start: u64, length: u64) {
     }
 }
 
-/// Where the kernel ends.
+/// Returns where the kernel ends.
 pub fn kernel_end() -> u64 {
     &raw const __kernel_end as u64
 }

@@ -85,8 +85,8 @@ pub unsafe fn load() {
     }
 }
 
-/// Where `entry.s` keeps the caller's instruction pointer during a system call: the second word
-/// that it pushes onto the empty kernel stack.
+/// Returns where `entry.s` keeps the caller's instruction pointer during a system call: the second
+/// word that it pushes onto the empty kernel stack.
 pub fn caller() -> *const u64 {
     (&raw const KERNEL_STACK_TOP).cast::<u64>().wrapping_sub(2)
 }

@@ -129,7 +129,7 @@ impl<'a> Wire<'a> {
         at
     }
 
-    /// Whether the endpoint has something to send at this time.
+    /// Returns whether the endpoint has something to send at this time.
     fn has_work(&mut self, index: usize, at: u64) -> bool {
         if self.requests[index].is_none() && self.arrivals[index] <= at {
             self.ask(index, self.arrivals[index]);

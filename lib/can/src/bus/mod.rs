@@ -279,7 +279,8 @@ impl Bus {
         })
     }
 
-    /// When to call [`Bus::advance`] again; nothing is to be seen before. None: not by itself.
+    /// Returns when to call [`Bus::advance`] again; nothing is to be seen before. None: not by
+    /// itself.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
         let at_rest = |node: &Node| {

@@ -73,7 +73,7 @@ impl Machine {
         Machine { vcpus, section: None }
     }
 
-    /// Whether interrupts are off.
+    /// Returns whether interrupts are off.
     pub fn in_section(&self) -> bool {
         self.section.is_some()
     }

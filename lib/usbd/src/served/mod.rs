@@ -94,7 +94,7 @@ impl<P: Platform> Served<P> {
         self.slots
     }
 
-    /// When it wants to be asked anew.
+    /// Returns when it wants to be asked anew.
     pub fn next_wake(&self) -> Nanos {
         if let Stage::Resting(until) = self.stage { until } else { Nanos::FOREVER }
     }

@@ -103,7 +103,7 @@ impl Debug {
         }
     }
 
-    /// When there is something to look at.
+    /// Returns when there is something to look at.
     pub fn next(&self) -> Nanos {
         let happening = self.cable.borrow().next_happening();
         if self.state == State::Resetting { self.due } else { happening }
