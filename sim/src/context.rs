@@ -103,7 +103,7 @@ impl Context {
         self.words = [result, 0, 0, 0, 0, 0];
     }
 
-    /// Run it until it traps. It may consume time without a trap as long as some of `spare` is
+    /// Runs it until it traps. It may consume time without a trap as long as some of `spare` is
     /// left; what it consumed so is returned, too.
     ///
     /// # Safety

@@ -260,7 +260,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// End an event that exists and that no mailbox raises, and whatever else raises it.
+    /// Ends an event that exists and that no mailbox raises, and whatever else raises it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         if let Source::Irq(device) = self.events[id].source {

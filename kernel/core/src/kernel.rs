@@ -201,7 +201,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Complete a call that changes nothing about who runs, or return `None` having done nothing.
+    /// Completes a call that changes nothing about who runs, or returns `None` having done nothing.
     /// Needs no clock.
     #[inline(always)]
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {

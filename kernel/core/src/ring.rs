@@ -66,7 +66,7 @@ impl Kernel<'_> {
         if vcpu.is_some() { vcpu.index() as Group } else { PLAIN }
     }
 
-    /// Wake a thread that has no alarm at `due`. A due time of for ever sets nothing.
+    /// Wakes a thread that has no alarm at `due`. A due time of for ever sets nothing.
     #[inline(always)]
     pub(crate) fn set_alarm(&mut self, thread: ThreadId, due: Nanos) {
         if due < Nanos::FOREVER {
@@ -76,7 +76,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Forget the alarm of a thread, if it has one.
+    /// Forgets the alarm of a thread, if it has one.
     #[inline(always)]
     pub(crate) fn cancel_alarm(&mut self, thread: ThreadId) {
         if self.threads[thread].alarm.is_set() {
@@ -110,7 +110,7 @@ impl Kernel<'_> {
         Some(due.max(v.eligible_at()))
     }
 
-    /// Give a VCPU a rank. When it wants to be woken is found next.
+    /// Gives a VCPU a rank. When it wants to be woken is found next.
     #[inline(never)]
     pub(crate) fn rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -120,7 +120,7 @@ impl Kernel<'_> {
         self.alarms.wakes.insert(rank, ranks);
     }
 
-    /// Give a VCPU another rank.
+    /// Gives a VCPU another rank.
     #[inline(never)]
     pub(crate) fn move_rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -131,7 +131,7 @@ impl Kernel<'_> {
         self.alarms.wakes.shift(from, self.vcpus[vcpu].rank);
     }
 
-    /// Take the rank of a VCPU away.
+    /// Takes the rank of a VCPU away.
     #[inline(never)]
     pub(crate) fn unrank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -142,7 +142,7 @@ impl Kernel<'_> {
         self.alarms.note(&self.threads);
     }
 
-    /// Ring what may ring now, and let whoever runs then be paid for.
+    /// Rings what may ring now, and lets whoever runs then be paid for.
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
         let (mut next, mut rung) = (self.next_ring(), 0u64);
@@ -185,7 +185,7 @@ impl Kernel<'_> {
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))
     }
 
-    /// Ring one alarm that is due and may ring. Returns the bit of the VCPU that was woken.
+    /// Rings one alarm that is due and may ring. Returns the bit of the VCPU that was woken.
     #[inline(never)]
     fn ring_next(&mut self) -> u64 {
         let funded = self.funded();

@@ -291,7 +291,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
-    /// Charge whoever paid up to now.
+    /// Charges whoever paid up to now.
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
         let (vcpu, now) = (self.scheduler.payer, self.now);

@@ -68,7 +68,7 @@ pub(crate) fn without_periodic(bus: &Bus, asyncs: &[Async], judge: &Judge) -> Re
     judge.broken(&[]).map_or(Ok(()), |broken| Err(refuse_alone(bus, asyncs, broken)))
 }
 
-/// Fill an empty board.
+/// Fills an empty board.
 pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), Refusal> {
     let movable = vec![true; board.periodic.len()];
     let outcomes = board.uniform(asyncs);

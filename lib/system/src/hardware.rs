@@ -97,7 +97,7 @@ fn same_function(earlier: &Device, device: &Device, report: &mut Report) {
     }
 }
 
-/// Report names that programs would take for those of the device's messages.
+/// Reports names that programs would take for those of the device's messages.
 fn messages(device: &Device, names: &Names<'_>, report: &mut Report) {
     for number in 0..device.what.messages() {
         let message = message_of(&device.name.value, number);

@@ -86,7 +86,7 @@ pub enum Description {
     Several(Hosts),
 }
 
-/// Read and check `text`, whether it describes one host or lists several. `find` finds the
+/// Reads and checks `text`, whether it describes one host or lists several. `find` finds the
 /// description that a host's `system` names: the name that messages use, and its text; or why not.
 ///
 /// # Errors

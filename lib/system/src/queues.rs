@@ -16,7 +16,7 @@ pub(crate) struct Queues {
     pub of: Vec<u8>,
 }
 
-/// Report what is wrong with the lists of `[scheduling]`.
+/// Reports what is wrong with the lists of `[scheduling]`.
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     let scheduling = &declared.scheduling;
     let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();

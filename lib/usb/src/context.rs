@@ -113,7 +113,7 @@ impl Words {
         self.0[word] >> low & mask(width)
     }
 
-    /// Change these bits; bits of `value` beyond `width` are dropped.
+    /// Changes these bits; bits of `value` beyond `width` are dropped.
     pub const fn set(&mut self, word: usize, low: u32, width: u32, value: u32) {
         let mask = mask(width);
         self.0[word] = self.0[word] & !(mask << low) | (value & mask) << low;

@@ -120,7 +120,7 @@ impl<P: Platform> Slots<P> {
         Buffer { address: self.memory.base() + at as u64, length: bytes as u32 }
     }
 
-    /// Put in what is sent.
+    /// Puts in what is sent.
     pub fn fill(&mut self, slot: usize, bytes: &[u8]) {
         let (at, _) = self.place(slot);
         self.memory.write(at as u64, bytes);

@@ -206,7 +206,7 @@ impl Pibs {
         }
     }
 
-    /// Take `amount` as used without the processor being used: for work done in advance or by
+    /// Takes `amount` as used without the processor being used: for work done in advance or by
     /// others. It delays the next grant as any use does.
     pub fn levy(&mut self, amount: Nanos) {
         self.used += amount;

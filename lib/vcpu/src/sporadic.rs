@@ -250,7 +250,7 @@ impl SporadicServer {
         left
     }
 
-    /// Take `amount` of the budget as used, as soon as it is eligible, without the processor being
+    /// Takes `amount` of the budget as used, as soon as it is eligible, without the processor being
     /// used: for work done in advance or by others. It returns as S3 has it.
     pub fn levy(&mut self, amount: Nanos) {
         let mut left = amount.min(self.budget);

@@ -219,7 +219,7 @@ impl Endpoint {
         words.set_dequeue(at.pointer, at.cycle);
     }
 
-    /// Forget the transfer in progress, not where it stands.
+    /// Forgets the transfer in progress, not where it stands.
     pub fn drop_td(&mut self) {
         if let Some(piece) = self.td.as_ref().and_then(Td::piece) {
             self.cursor = piece.at;

@@ -149,7 +149,7 @@ impl Xhc {
         Some(())
     }
 
-    /// Give the device what was sent to it.
+    /// Gives the device what was sent to it.
     fn hand_over(&mut self, place: Place, data: &[u8]) -> Outcome {
         let now = self.now;
         let kind = self.endpoint(place.0, place.1).map(|endpoint| endpoint.kind);

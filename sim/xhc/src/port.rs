@@ -95,7 +95,7 @@ impl Port {
         self.look(now, times);
     }
 
-    /// Look for a partner.
+    /// Looks for a partner.
     fn look(&mut self, now: Nanos, times: &Times) {
         if !self.power || !self.there {
             return;
@@ -245,7 +245,7 @@ impl Port {
         next <= now
     }
 
-    /// Let the device go on.
+    /// Lets the device go on.
     pub fn advance(&mut self, now: Nanos) {
         self.advanced = now;
         self.advances += 1;

@@ -227,7 +227,7 @@ impl Line {
         oldest.map_or(Nanos::ZERO, |record| now - record.put.0)
     }
 
-    /// Forget what is too old to come; the earliest instant that is still of interest.
+    /// Forgets what is too old to come; the earliest instant that is still of interest.
     pub fn forget(&mut self, now: Nanos) -> Nanos {
         let oldest = Nanos(now.0.saturating_sub(PATIENCE.0));
         while self.heard.pop_front_if(|heard| heard.time < oldest).is_some() {}

@@ -176,7 +176,7 @@ impl Wire {
         found
     }
 
-    /// Forget what was over before `oldest`.
+    /// Forgets what was over before `oldest`.
     pub fn forget(&mut self, oldest: Nanos) {
         while self.packets.pop_front_if(|packet| span(packet).1 < oldest).is_some() {}
         while self.interrupts.pop_front_if(|interrupt| interrupt.at < oldest).is_some() {}

@@ -60,7 +60,7 @@ pub struct Stage<'a> {
     ring: (Nanos, u64),
 }
 
-/// Run a script until `end`, with the timer up to `late` ns late; then `body` looks at it.
+/// Runs a script until `end`, with the timer up to `late` ns late; then `body` looks at it.
 pub fn play<R>(script: &Script, end: u64, late: u64, body: impl FnOnce(&mut Stage<'_>) -> R) -> R {
     play_with(script, end, (late, 1), |_| {}, body)
 }
@@ -357,7 +357,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Run a script for so many microseconds and compare its trace with `expected`; what follows `--`
+/// Runs a script for so many microseconds and compares its trace with `expected`; what follows `--`
 /// in a line is a remark.
 #[track_caller]
 pub fn golden(script: &str, micros: u64, expected: &str) {

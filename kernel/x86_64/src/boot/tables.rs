@@ -55,7 +55,7 @@ fn gate(target: u64, stack: u64) -> Gate {
     Gate { low, high: target >> 32 }
 }
 
-/// Load all tables of the boot core.
+/// Loads all tables of the boot core.
 ///
 /// # Safety
 /// Called once, at boot, with interrupts off.

@@ -97,7 +97,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Send for `slots` slots.
+    /// Sends for `slots` slots.
     #[must_use]
     pub fn run(mut self, slots: u32, random: &mut Random) -> Observed {
         let slot = self.bus.speed.slot().0;

@@ -78,7 +78,7 @@ impl Machine {
         self.section.is_some()
     }
 
-    /// Tell the servers who has work.
+    /// Tells the servers who has work.
     pub fn tell(&mut self, now: u64) {
         for vcpu in &mut self.vcpus {
             if vcpu.left > 0 { vcpu.wake(Nanos(now)) } else { vcpu.block(Nanos(now)) }

@@ -202,7 +202,7 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    /// Do what its class wants.
+    /// Does what its class wants.
     pub fn drive(
         &mut self,
         service: &mut dyn Service<P>,

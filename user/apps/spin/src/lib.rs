@@ -47,7 +47,7 @@ impl Progress {
         (at(&self.counts), at(&self.units))
     }
 
-    /// Work for ever on behalf of `task`, counting units.
+    /// Works for ever on behalf of `task`, counting units.
     pub fn spin(&self, task: usize) -> ! {
         let (count, unit) = (&self.counts[task % TASKS], &self.units[task % TASKS]);
         // A unit is the work and the counting; what counting takes is measured, not guessed.
