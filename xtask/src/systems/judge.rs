@@ -16,7 +16,9 @@ use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
 /// The length of each run: the ends of chains report a second after the interface is there.
-pub const HORIZON_NS: u64 = 2_000_000_000;
+const HORIZON_NS: u64 = 2_000_000_000;
+/// An end of a pipe opens its channel within so many of its periods.
+const PERIODS: u64 = 8;
 /// Before that, devices are being found.
 const SETTLED: &str = "100ms";
 
@@ -52,7 +54,11 @@ pub struct Breach {
 /// Plans and simulates the description at `path`.
 pub fn judge_file(built: &Built, path: &Path) -> Judged {
     match describe(path) {
-        Ok(system) => runs(built, system, &Conditions { drift: None, faults: false, seed: 0 }),
+        Ok(system) => runs(
+            built,
+            system,
+            &Conditions { drift: None, faults: false, seed: 0, horizon: HORIZON_NS },
+        ),
         Err(failure) => Judged::Unread(failure.to_string()),
     }
 }
@@ -65,6 +71,19 @@ struct Conditions {
     faults: bool,
     /// It draws what may vary.
     seed: u64,
+    /// How long the system runs, in nanoseconds.
+    horizon: u64,
+}
+
+/// Returns how long a drawn system runs: longer if its server has so little of the processor that
+/// it needs much of that time to find its devices, or if ends of pipes have long periods.
+pub fn horizon(drawn: &Drawn) -> u64 {
+    let Some(can) = &drawn.can else { return HORIZON_NS };
+    let share = can.manage.period / (100 * can.manage.budget).max(1);
+    let readers = can.pipes.iter().map(|pipe| pipe.server.period);
+    let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
+    let longest = ends.max().unwrap_or_default();
+    HORIZON_NS * share.max(1) + PERIODS * longest
 }
 
 /// Returns why the planner refuses a drawn system, or nothing.
@@ -82,7 +101,8 @@ pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
         Ok(system) => system,
         Err(why) => return Judged::Unread(why.plain()),
     };
-    runs(built, system, &Conditions { drift: drift(drawn), faults: drawn.faults, seed })
+    let horizon = horizon(drawn);
+    runs(built, system, &Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon })
 }
 
 fn ours(text: String) -> Judged {
@@ -91,8 +111,8 @@ fn ours(text: String) -> Judged {
 }
 
 fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
-    let Conditions { drift, faults: of_seed, seed } = conditions;
-    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let Conditions { drift, faults: of_seed, seed, horizon } = conditions;
+    let options = RunOptions { horizon_ns: *horizon, record_bytes: 0, watch: false };
     let session = match Session::assemble(system, built.clone(), options) {
         Ok(session) => session,
         Err(Failure::NotAdmitted(why)) => return Judged::Refused(why),
@@ -123,7 +143,7 @@ fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
         one(Some(*seed), &faults, false, drift.clone());
     }
     if *of_seed {
-        let mut faults = faults_of(&session.system, *seed, HORIZON_NS);
+        let mut faults = faults_of(&session.system, *seed, *horizon);
         // Tasks are released at absolute times, so after a reboot they are late by themselves.
         faults.retain(|fault| fault.kind != FaultKind::Reboot);
         one(Some(*seed), &faults, true, Some(format!("--faults --seed {seed}")));
@@ -246,7 +266,7 @@ pub fn boot(workspace: &Workspace, built: &Built, drawn: &Drawn) -> Result<Vec<B
     let text = description(drawn, "drawn");
     let system =
         diapason_system::parse("drawn.toml", &text).map_err(|why| Failure::Input(why.plain()))?;
-    let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
+    let options = RunOptions { horizon_ns: horizon(drawn), record_bytes: 0, watch: false };
     let session = Session::assemble(system, built.clone(), options)?;
     let run = session.run(workspace, &mut |_| {})?;
     let mut found = findings(&session.system, &session.judge(&run), false);

@@ -268,7 +268,7 @@ fn write_down(
          # cargo xtask attack systems --seed {seed} --from {number} --count 1\n\
          # diapason sim {} --for {}ms --stages{fault}\n\n",
         path.display(),
-        judge::HORIZON_NS / 1_000_000
+        judge::horizon(drawn) / 1_000_000
     );
     let failure = |error| Failure::io(format!("write {}", path.display()), &error);
     std::fs::create_dir_all(&folder).map_err(failure)?;

@@ -192,8 +192,8 @@ impl Line {
         let (frame, taken) = record.frame.zip(record.taken)?;
         let heard = found(&mut self.heard, |heard| heard.frame == frame && !heard.own);
         let load = Load::Arrival(frame);
-        let carried = found(&mut self.carried, |carried| carried.what.load == load);
-        let (heard, carried) = heard.zip(carried)?;
+        let is_it = |carried: &Carried| carried.what.load == load && carried.over <= record.put.0;
+        let (heard, carried) = heard.zip(found(&mut self.carried, is_it))?;
         let from = heard.time.min(carried.from);
         Some((from, taken.0, Road::FromDevice { carried, put: record.put, reader: taken.1 }))
     }
@@ -201,9 +201,13 @@ impl Line {
     fn sent(&mut self, record: &Record) -> Option<(Nanos, Nanos, Road)> {
         let (frame, (taken, known)) = record.frame.zip(record.taken.zip(record.known))?;
         let load = Load::Departure(frame);
-        let carried = found(&mut self.carried, |carried| carried.what.load == load)?;
+        let before = |carried: &Carried| carried.over <= known.0;
+        let is_it = |carried: &Carried| carried.what.load == load && before(carried);
+        let carried = found(&mut self.carried, is_it)?;
         let transaction = carried.what.transaction;
-        let back = found(&mut self.acknowledged, |back| back.what.transaction == transaction)?;
+        // A message that was given up has no acknowledgement; that of a later one has its number.
+        let is_it = |back: &Carried| back.what.transaction == transaction && before(back);
+        let back = found(&mut self.acknowledged, is_it)?;
         let mut bus_free = self.bus_free;
         while let Some(heard) = self.heard.pop_front() {
             if heard.own && heard.frame == frame {
