@@ -80,7 +80,7 @@ fn u64_at(file: &[u8], at: u64) -> Option<u64> {
 }
 
 impl<'a> Program<'a> {
-    /// Check the headers of `file`.
+    /// Checks the headers of `file`.
     ///
     /// # Errors
     /// The [`Refusal`] that applies.

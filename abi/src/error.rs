@@ -46,7 +46,7 @@ impl Errno {
     ];
 }
 
-/// How a call's outcome travels in one register: errors are small negative numbers.
+/// Returns the register that carries a call's outcome: errors are small negative numbers.
 #[must_use]
 pub const fn encode_result(result: Result<u64, Errno>) -> u64 {
     match result {

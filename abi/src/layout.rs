@@ -69,25 +69,25 @@ pub const fn stack_top(process: u16, slot: u16) -> u64 {
     base(process) + stack_offset(slot)
 }
 
-/// Where in a window a declared segment appears.
+/// Returns where in a window a declared segment appears.
 #[must_use]
 pub const fn segment_offset(segment: u16) -> u64 {
     SEGMENTS + segment as u64 * SLOT
 }
 
-/// Where a declared segment appears in a process.
+/// Returns where a declared segment appears in a process.
 #[must_use]
 pub const fn segment(process: u16, segment: u16) -> u64 {
     base(process) + segment_offset(segment)
 }
 
-/// Where in a window a declared device appears.
+/// Returns where in a window a declared device appears.
 #[must_use]
 pub const fn device_offset(device: u16) -> u64 {
     DEVICES + device as u64 * SLOT
 }
 
-/// Where a declared device appears in a process.
+/// Returns where a declared device appears in a process.
 #[must_use]
 pub const fn device(process: u16, device: u16) -> u64 {
     base(process) + device_offset(device)

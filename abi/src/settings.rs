@@ -56,7 +56,7 @@ impl Settings {
         self.get(name).first().copied()
     }
 
-    /// Put numbers under a name that has none yet.
+    /// Puts numbers under a name that has none yet.
     ///
     /// # Errors
     /// There is no room for them.

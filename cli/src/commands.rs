@@ -97,7 +97,7 @@ pub(crate) fn report(
     code(session, run, judged)
 }
 
-/// How a run went, for people: tables, then what is broken, then the verdict.
+/// Returns the report of a run for people: tables, broken promises, the verdict.
 pub(crate) fn as_tables(
     session: &Session,
     run: &Run,
@@ -121,7 +121,7 @@ pub(crate) fn as_tables(
     text + &sentence(session, verdict, run)
 }
 
-/// How a run went, for programs.
+/// Returns the report of a run for programs.
 pub(crate) fn as_json(
     session: &Session,
     run: &Run,

@@ -120,7 +120,7 @@ impl Image {
         hash
     }
 
-    /// Where a PVH boot enters the kernel: the note "Xen", type 18.
+    /// Returns where a PVH boot enters the kernel: the note "Xen", type 18.
     #[must_use]
     pub fn pvh_entry(&self) -> Option<u64> {
         const PHYS32_ENTRY: u32 = 18;

@@ -244,7 +244,7 @@ fn serve(folder: &Path, plugs: Vec<Plug>, plan: Plan, wanted: Request) -> Result
     }
 }
 
-/// Serve the devices until QEMU has ended, and capture what they say if that is wanted.
+/// Serves the devices until QEMU has ended, and captures what they say if that is wanted.
 fn follow(server: Server<dyn Device>, log: Option<Log>) -> Result<Report, String> {
     let Some(mut log) = log else {
         let (report, _) = server.run(|_, _| {}).map_err(|failure| failure.to_string())?;
@@ -268,7 +268,7 @@ impl Log {
         Ok(Log { captures: Captures::begin(wanted, 1, buses)?, devices: Vec::new() })
     }
 
-    /// Write what was said up to `now`.
+    /// Writes what was said up to `now`.
     fn look(&mut self, now: Nanos, devices: &mut [Redirected<dyn Device>]) {
         if self.devices.is_empty() {
             // The guest stands still for the first time: nothing but hello was said.

@@ -153,7 +153,7 @@ pub fn clock_of(faults: &[Fault], number: usize) -> OwnClock {
     OwnClock::new(of_device(faults, number).into_iter().filter_map(drift).collect())
 }
 
-/// How many parts per million a clock goes faster from then on.
+/// Returns how many parts per million a clock goes faster from then on.
 fn drift(fault: &Fault) -> Option<(Nanos, i32)> {
     let ppm = i32::try_from(fault.arguments[0]).ok()?;
     match fault.kind {

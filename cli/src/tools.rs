@@ -29,7 +29,7 @@ pub enum Missing {
 }
 
 impl Tool {
-    /// Where it is, if it is installed.
+    /// Returns where it is, if it is installed.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         find_in(&env::var_os("PATH")?, self.program)
@@ -106,7 +106,7 @@ fn sudo() -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Whether this process is root's: its own entry in /proc belongs to its user.
+/// Returns whether this process is root's: its own entry in /proc belongs to its user.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)

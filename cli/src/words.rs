@@ -109,7 +109,7 @@ fn pci_place(place: u64) -> String {
     format!("{:02x}:{:02x}.{}", place >> 8, place >> 3 & 31, place & 7)
 }
 
-/// Why a device is absent.
+/// Returns why a device is absent.
 fn absence(reason: u64) -> String {
     Absence::decode(reason).map_or_else(|| format!("reason {reason}"), |known| known.text().into())
 }
@@ -292,7 +292,7 @@ fn cause_text(cause: FaultCause) -> String {
     cause.text().into()
 }
 
-/// Why the kernel was entered, for the longest path.
+/// Returns why the kernel was entered, for the longest path.
 #[must_use]
 pub fn path_cause(cause: u64) -> String {
     // A program can call any number, so what is no vector is a call again.
@@ -320,7 +320,7 @@ pub fn panic_text(file: u64, line: u64) -> String {
     format!("KERNEL PANIC in the source file with hash {file:#x}, line {line}")
 }
 
-/// Why a program or an archive was refused.
+/// Returns why a program or an archive was refused.
 #[must_use]
 pub fn refusal(number: u64) -> String {
     let known = Refusal::ALL.iter().find(|reason| **reason as u64 == number);

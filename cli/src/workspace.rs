@@ -44,7 +44,7 @@ impl Workspace {
         &self.root
     }
 
-    /// Where build results go: cargo's own setting, or `target`.
+    /// Returns where build results go: cargo's own setting, or `target`.
     #[must_use]
     pub fn target(&self) -> PathBuf {
         let chosen = env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());

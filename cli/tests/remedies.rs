@@ -85,7 +85,7 @@ fn remedies(help: &str) -> impl Iterator<Item = &str> {
     help.split('`').skip(1).step_by(2).filter(|text| text.contains(" = "))
 }
 
-/// How many systems were refused, and how many remedies tried.
+/// Returns how many systems were refused, and how many remedies tried.
 fn campaign(seed: u64, systems: usize) -> (usize, usize) {
     let mut random = Random(seed);
     let (mut refused, mut tried) = (0, 0);

@@ -118,7 +118,7 @@ impl Bridge {
         }
     }
 
-    /// Forget what waits for the host.
+    /// Forgets what waits for the host.
     fn discard(&mut self, now: Nanos) {
         let room = self.received.drain(..).map(|packet| bytes(&packet)).sum();
         if room > 0 {

@@ -51,7 +51,7 @@ impl Answer {
 /// that share something (a CAN bus, a cable) may bring each other's next change forward, so it is
 /// asked for again after each call.
 pub trait Device {
-    /// How fast its link is.
+    /// Returns how fast its link is.
     fn speed(&self) -> Speed;
 
     /// A reset of its port: the state of a device that was just plugged in.
@@ -70,8 +70,8 @@ pub trait Device {
     /// A packet is wanted from the endpoint with this address, as long as `packet` at most.
     fn send(&mut self, now: Nanos, endpoint: u8, packet: &mut [u8]) -> Answer;
 
-    /// When something changes by itself: an endpoint that said [`Answer::Nak`] may have data from
-    /// then on. [`Nanos::FOREVER`] if nothing will.
+    /// Returns when something changes by itself: an endpoint that said [`Answer::Nak`] may have
+    /// data from then on. [`Nanos::FOREVER`] if nothing will.
     fn next_change(&self) -> Nanos;
 
     fn advance(&mut self, now: Nanos);

@@ -41,7 +41,7 @@ fn log_of(frames: &[(u64, Frame)]) -> std::collections::VecDeque<(Nanos, Frame)>
     frames.iter().map(|(micros, frame)| (Nanos::from_micros(*micros), *frame)).collect()
 }
 
-/// How long `frame` is on the bus.
+/// Returns how long `frame` is on the bus.
 fn length(frame: &Frame) -> Nanos {
     Nanos(2_000 * u64::from(wire::encode(frame).bits.len()))
 }

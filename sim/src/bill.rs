@@ -95,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// Compare every thread's jobs with what they were.
+    /// Compares every thread's jobs with what they were.
     fn look(&mut self, read: Nanos, kernel: &Kernel<'_>) {
         self.jobs.resize(kernel.threads.ids().count(), None);
         for id in kernel.threads.ids() {
@@ -111,7 +111,7 @@ impl Ledger {
         }
     }
 
-    /// Forget what no job under way needs.
+    /// Forgets what no job under way needs.
     fn prune(&mut self, now: Nanos) {
         let releases = self.jobs.iter().flatten().map(|(_, release)| *release);
         let oldest = releases.min().unwrap_or(now).min(now);

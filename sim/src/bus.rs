@@ -77,7 +77,7 @@ impl Bus {
         bus
     }
 
-    /// Ask every device when it does something: what it shares with somebody else was touched.
+    /// Asks every device when it does something: what it shares with somebody else was touched.
     pub fn ask_again(&mut self) {
         (0..self.slots.len()).for_each(|device| self.ask(device));
     }
@@ -126,7 +126,7 @@ impl Bus {
         slots.fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
-    /// Show or hide a device's registers in a process.
+    /// Shows or hides a device's registers in a process.
     pub fn attach(&mut self, process: u16, device: u16, visible: bool) {
         if visible {
             self.mapped.insert((process, device));
@@ -135,12 +135,12 @@ impl Bus {
         }
     }
 
-    /// Let a device reach memory, or not.
+    /// Lets a device reach memory, or not.
     pub fn set_master(&mut self, device: u16, enabled: bool) {
         self.slots[usize::from(device)].master = enabled;
     }
 
-    /// Let an interrupt through, or hold it back. A message that came meanwhile comes now.
+    /// Lets an interrupt through, or holds it back. A message that came meanwhile comes now.
     pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
             slot.enabled = enabled || is_bell(record);
@@ -171,14 +171,15 @@ impl Bus {
         (inside && mapped).then_some((usize::from(device), offset))
     }
 
-    /// Read a register; `None` if the process has none there. Where no device is, all bits are set.
+    /// Reads a register; `None` if the process has none there. Where no device is, all bits are
+    /// set.
     pub fn read(&mut self, process: u16, address: u64, bytes: u8, now: Nanos) -> Option<u64> {
         let (device, offset) = self.decode(process, address)?;
         let function = self.slots[device].function.as_mut();
         Some(function.map_or(u64::MAX, |function| function.read(now, offset, bytes)))
     }
 
-    /// Write a register; `None` if the process has none there.
+    /// Writes a register; `None` if the process has none there.
     pub fn write(
         &mut self,
         process: u16,
@@ -198,7 +199,7 @@ impl Bus {
         Some(())
     }
 
-    /// When a device does something by itself.
+    /// Returns when a device does something by itself.
     pub fn next_change(&self) -> Nanos {
         self.next
     }

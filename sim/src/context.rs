@@ -103,7 +103,7 @@ impl Context {
         self.words = [result, 0, 0, 0, 0, 0];
     }
 
-    /// Run it until it traps. It may consume time without a trap as long as some of `spare` is
+    /// Runs it until it traps. It may consume time without a trap as long as some of `spare` is
     /// left; what it consumed so is returned, too.
     ///
     /// # Safety
@@ -122,7 +122,7 @@ impl Context {
         (self.trap(), spare - left)
     }
 
-    /// Why it came back.
+    /// Returns why it came back.
     fn trap(&self) -> Trap {
         let [number, a, b, c, d, e] = self.words;
         match self.trap {
@@ -184,7 +184,7 @@ pub(crate) unsafe fn intercept(machine: &libc::mcontext_t) -> u64 {
     dia_sim_leave as *const () as u64
 }
 
-/// Where each stub of a program leads, in the order of its header.
+/// Returns where each stub of a program leads, in the order of its header.
 pub(crate) fn entries() -> [u64; 10] {
     [
         dia_sim_call as *const () as u64,

@@ -99,7 +99,7 @@ impl Controller {
         }
     }
 
-    /// Plug a device into a connector, from 1, before anything runs.
+    /// Plugs a device into a connector, from 1, before anything runs.
     pub fn plug(&mut self, connector: u8, device: Box<dyn Device>) {
         let super_speed = device.speed() == Speed::Super;
         let port = if super_speed { connector + CONNECTORS } else { connector };
@@ -114,7 +114,7 @@ impl Controller {
         self.xhc.debug_partner(delay)
     }
 
-    /// Look at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
+    /// Looks at its buses from now on: at packets, and at what they carry if `transfers`. Nothing
     /// else changes.
     pub fn tap(&mut self, transfers: bool) -> Tap {
         let (tap, _) = self.tap.insert((Tap::default(), transfers));

@@ -59,7 +59,7 @@ impl<F> Plan<F> {
         self.0.insert(place, fault);
     }
 
-    /// When the next one comes.
+    /// Returns when the next one comes.
     pub fn next(&self) -> Nanos {
         self.0.front().map_or(Nanos::FOREVER, |(at, ..)| *at)
     }
@@ -85,7 +85,7 @@ impl Upsets {
         Upsets { plan: Plan::new(upsets), crashes: Vec::new(), overruns: Vec::new() }
     }
 
-    /// When the next one comes.
+    /// Returns when the next one comes.
     pub fn next(&self) -> Nanos {
         self.plan.next()
     }
@@ -112,7 +112,7 @@ impl Upsets {
         found.map(|index| self.crashes.swap_remove(index)).is_some()
     }
 
-    /// How long a process takes for what should take it `span`.
+    /// Returns how long a process takes for what should take it `span`.
     pub fn stretch(&self, process: u16, span: Nanos, now: Nanos) -> Nanos {
         let is_it = |(who, _, until): &&(u16, u64, Nanos)| *who == process && now < *until;
         let times = self.overruns.iter().filter(is_it).map(|(_, times, _)| *times).max();

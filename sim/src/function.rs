@@ -14,13 +14,13 @@ pub enum Note {
 /// A device of a host. Between calls nothing happens: the machine calls [`Function::advance`] no
 /// later than [`Function::next_change`] says, which it asks for after each write and advance.
 pub trait Function {
-    /// Read a register of 4 or 8 bytes. That does not change what happens by itself.
+    /// Reads a register of 4 or 8 bytes. That does not change what happens by itself.
     fn read(&mut self, now: Nanos, offset: u64, bytes: u8) -> u64;
 
-    /// Write a register of 4 or 8 bytes.
+    /// Writes a register of 4 or 8 bytes.
     fn write(&mut self, now: Nanos, offset: u64, bytes: u8, value: u64, memory: &mut dyn Memory);
 
-    /// When something changes by itself, or an interrupt waits to be taken.
+    /// Returns when something changes by itself, or an interrupt waits to be taken.
     fn next_change(&self) -> Nanos;
 
     fn advance(&mut self, now: Nanos, memory: &mut dyn Memory);

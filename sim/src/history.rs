@@ -95,7 +95,7 @@ impl History {
         Some(end)
     }
 
-    /// Forget what ended before `oldest`.
+    /// Forgets what ended before `oldest`.
     pub fn forget(&mut self, oldest: Nanos) {
         while self.stretches.len() > 1 && self.stretches[0].to <= oldest {
             self.stretches.pop_front();

@@ -38,7 +38,7 @@ impl Hpet {
         self.counted + running
     }
 
-    /// When the counter reaches the comparator.
+    /// Returns when the counter reaches the comparator.
     fn due(&self) -> Nanos {
         let will_ring = self.on && self.armed && self.configuration & INTERRUPT != 0;
         match self.comparator.checked_sub(self.counted) {

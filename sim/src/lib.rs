@@ -144,7 +144,7 @@ pub struct Host<'a, O> {
 /// The windows of programs have fixed addresses, so one simulation runs at a time in a process.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Run the system in `archive` up to its horizon. `functions` are the PCI functions of the host,
+/// Runs the system in `archive` up to its horizon. `functions` are the PCI functions of the host,
 /// each with its class.
 ///
 /// # Errors
@@ -212,7 +212,7 @@ fn live(
     })
 }
 
-/// Run hosts beside each other, each up to its horizon or its end; how each ended, in their order.
+/// Runs hosts beside each other, each up to its horizon or its end; how each ended, in their order.
 /// One that loses its power stays off. The effect of one host on another takes at least `delay`,
 /// which is longer than nothing.
 ///
@@ -225,7 +225,7 @@ pub fn run_together<O: Observer>(
     together(hosts, Turns::Hosts(delay.max(Nanos(1))))
 }
 
-/// Run the cores of one host, each like a host of its own with its part of the devices; how each
+/// Runs the cores of one host, each like a host of its own with its part of the devices; how each
 /// ended, in their order. They share the segments that their archives have in common, and ring each
 /// other's doorbells, which are heard [`RING`] later. At every instant the core with the lowest
 /// number goes first.
@@ -254,8 +254,8 @@ fn together<O: Observer>(hosts: Vec<Host<'_, O>>, turns: Turns) -> Result<Vec<En
     boot(hosts.into_iter().enumerate(), Vec::new(), turns)
 }
 
-/// Load the hosts that wait, one inside the other because each kernel lives in the memory of its
-/// caller, then run all.
+/// Loads the hosts that wait, one inside the other because each kernel lives in the memory of its
+/// caller, then runs all.
 fn boot<'k, O: Observer>(
     mut waiting: Enumerate<IntoIter<Host<'_, O>>>,
     mut loaded: Vec<Processor<'k, O>>,

@@ -50,7 +50,7 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// Load every program of `archive`. Also returns which were refused, one bit each.
+    /// Loads every program of `archive`. Also returns which were refused, one bit each.
     pub fn load(
         archive: &Archive<'_>,
         bus: Bus,
@@ -91,7 +91,7 @@ impl Simulated {
         Ok((machine, refused))
     }
 
-    /// Make a process's memory visible to the kernel.
+    /// Makes a process's memory visible to the kernel.
     pub fn enter_space(&mut self, process: u16) {
         if process == self.current {
             return;

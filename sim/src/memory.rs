@@ -60,7 +60,7 @@ impl Window {
         Ok(Window { base, rights, parts: BTreeMap::new(), sealed: false })
     }
 
-    /// Take everything away, until it is unsealed: another process runs.
+    /// Takes everything away, until it is unsealed: another process runs.
     pub fn seal(&mut self) {
         self.sealed = true;
         self.apply(0, layout::WINDOW / PAGE as u64, Rights::Nothing);
@@ -79,7 +79,7 @@ impl Window {
         self.base
     }
 
-    /// Give the program rights to `pages` pages from `offset`.
+    /// Gives the program rights to `pages` pages from `offset`.
     pub fn protect(&mut self, offset: u64, pages: u64, rights: Rights) {
         self.note(offset, pages, rights);
         if !self.sealed {
@@ -107,7 +107,7 @@ impl Window {
         }
     }
 
-    /// Take `pages` pages from `offset` away; when they come back they are zero.
+    /// Takes `pages` pages from `offset` away; when they come back they are zero.
     pub fn clear(&mut self, offset: u64, pages: u64) {
         if pages == 0 {
             return;
@@ -118,7 +118,7 @@ impl Window {
         unsafe { libc::madvise(at, bytes, libc::MADV_DONTNEED) };
     }
 
-    /// Show the first `pages` pages of `shared` at `offset`.
+    /// Shows the first `pages` pages of `shared` at `offset`.
     pub fn show(&mut self, offset: u64, shared: &Shared, pages: u64) {
         if pages == 0 {
             return;
@@ -142,7 +142,7 @@ impl Window {
         self.note(offset, pages, Rights::Write);
     }
 
-    /// Hide what was shown at `offset`.
+    /// Hides what was shown at `offset`.
     pub fn hide(&mut self, offset: u64, pages: u64) {
         if pages == 0 {
             return;

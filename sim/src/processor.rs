@@ -337,7 +337,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         self.fault(cause, address);
     }
 
-    /// Enter the core and follow what it decides.
+    /// Enters the core and follows what it decides.
     fn enter(&mut self, mut cause: Cause) {
         loop {
             let (begun, before) = (self.now, self.run);

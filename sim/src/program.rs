@@ -21,7 +21,7 @@ pub(crate) struct Program {
     pub arguments: [u64; 4],
 }
 
-/// Load the program of `record` into the window that begins at `base`.
+/// Loads the program of `record` into the window that begins at `base`.
 pub(crate) fn load(
     archive: &Archive<'_>,
     record: &ProcessRecord,
@@ -61,7 +61,7 @@ fn count(range: &Range<u64>) -> u64 {
     (range.end - range.start) / PAGE as u64
 }
 
-/// Copy a segment: code and constants where they belong, data to its pristine copy.
+/// Copies a segment: code and constants where they belong, data to its pristine copy.
 fn place(
     window: &mut Window,
     program: &elf::Program<'_>,
@@ -98,7 +98,7 @@ fn protect(window: &mut Window, segment: &Segment) {
     }
 }
 
-/// Write a jump to the simulator over each stub that the header names.
+/// Writes a jump to the simulator over each stub that the header names.
 fn patch(window: &mut Window, program: &elf::Program<'_>) -> Result<(), Refusal> {
     let code = program.segments().next().filter(|s| s.flags & elf::EXECUTE != 0 && s.address == 0);
     let bytes = program.bytes(&code.ok_or(Refusal::ElfRange)?);

@@ -25,7 +25,7 @@ impl Works {
         self.known.insert(Key::new(name).0, (best, worst));
     }
 
-    /// How long the work with this key takes this time.
+    /// Returns how long the work with this key takes this time.
     pub(crate) fn time(&mut self, key: u64) -> Nanos {
         let (best, worst) = self.known.get(&key).copied().unwrap_or_default();
         match &mut self.random {

@@ -65,7 +65,7 @@ pub fn command(workspace: &Workspace) -> Result<u8, Failure> {
     Ok(diapason::failure::HOLDS)
 }
 
-/// Whether both tables were counted on this kernel.
+/// Checks whether both tables were counted on this kernel.
 pub fn check(kernel: &Path) -> Result<(), String> {
     let built = Image::read(kernel).map_err(|failure| failure.to_string())?.hash();
     let of = |name: &str, table: &Table| {

@@ -143,7 +143,7 @@ impl Debugged {
         files.collect()
     }
 
-    /// Where the kernel and the first process begin.
+    /// Returns where the kernel and the first process begin.
     fn entries(&self) -> Result<[u64; 2], Failure> {
         let kernel = Image::read(&self.session.built.kernel)?;
         let entry = kernel.pvh_entry().unwrap_or_else(|| kernel.entry());

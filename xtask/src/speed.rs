@@ -130,7 +130,7 @@ fn processor_time() -> Result<u64, Failure> {
     first.ok_or_else(|| Failure::World(format!("{FILE} does not begin with a number")))
 }
 
-/// Measure the systems, each for `horizon_ns` of its time, and keep the fastest of `runs`.
+/// Measures the systems, each for `horizon_ns` of its time, and keeps the fastest of `runs`.
 pub fn command(workspace: &Workspace, horizon_ns: u64, runs: u64) -> Result<u8, Failure> {
     let built = metal::build(workspace)?;
     let heads = ["system", "rate", "entries", "switches", "stretches", "registers", "devices"];

@@ -124,7 +124,7 @@ pub struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    /// Check `bytes` as far as the tables go; images are checked one by one by [`Archive::image`].
+    /// Checks `bytes` as far as the tables go; images are checked one by one by [`Archive::image`].
     ///
     /// # Errors
     /// The [`Refusal`] that applies.

@@ -99,7 +99,7 @@ impl Captures {
         }
     }
 
-    /// Write the frames that went over the buses since the last call.
+    /// Writes the frames that went over the buses since the last call.
     pub fn frames(&mut self) {
         for frames in &mut self.can {
             for sent in frames.bus.take_record() {

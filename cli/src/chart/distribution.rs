@@ -53,7 +53,7 @@ impl Distribution {
         self.values.get(rank - 1).copied().unwrap_or(0)
     }
 
-    /// How many are longer than the bound.
+    /// Returns how many are longer than the bound.
     #[must_use]
     pub fn beyond(&self) -> usize {
         let within = |bound| self.values.partition_point(|value| *value <= bound);

@@ -258,7 +258,8 @@ impl Outcome {
         }
     }
 
-    /// When a process was there for the last time: the end of the run, unless it ended before.
+    /// Returns when a process was there for the last time: the end of the run, unless it ended
+    /// before.
     #[must_use]
     pub fn last_of(&self, process: u64) -> Option<u64> {
         let end = self.end?.time_ns;

@@ -380,7 +380,7 @@ pub const fn parts(way: Way) -> &'static [&'static str] {
     }
 }
 
-/// When the server has taken a message at the latest.
+/// Returns when the server has taken a message at the latest.
 fn taken(bill: &Bill, way: Way) -> u64 {
     match way {
         Way::FromDevice => bill.before(What::User).0,

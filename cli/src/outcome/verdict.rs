@@ -37,7 +37,7 @@ impl fmt::Display for Finding {
 }
 
 impl Verdict {
-    /// Why it does not hold, as sentences.
+    /// Returns why it does not hold, as sentences.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         match self {

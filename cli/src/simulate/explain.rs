@@ -167,7 +167,7 @@ pub(super) fn doing(item: &Item, cast: &Cast, names: &Names) -> String {
     }
 }
 
-/// Why the kernel ran.
+/// Returns why the kernel ran.
 pub(super) fn cause(cause: Cause, names: &Names) -> String {
     match cause {
         Cause::Boot => String::from("kernel: boot"),
@@ -181,7 +181,7 @@ pub(super) fn cause(cause: Cause, names: &Names) -> String {
     }
 }
 
-/// Where a thread stood.
+/// Returns where a thread stood.
 pub(super) fn standing(item: &Item, thread: ThreadId, cast: &Cast, names: &Names) -> String {
     if item.doing == Doing::Thread(thread) {
         return String::from(RUNS);

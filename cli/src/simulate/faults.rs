@@ -13,7 +13,7 @@ const FIRST: u64 = 800_000_000;
 /// The shortest and the longest time between two faults.
 const DISTANCE: (u64, u64) = (20_000_000, 600_000_000);
 
-/// How often a kind is drawn, among the others.
+/// Returns how often a kind is drawn, among the others.
 const fn weight(kind: FaultKind) -> u32 {
     match kind {
         FaultKind::LostInterrupt | FaultKind::LateInterrupt | FaultKind::DoubleInterrupt => 3,

@@ -75,7 +75,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Take in what one process printed.
+    /// Takes in what one process printed.
     fn note(&mut self, text: &str) {
         let pairs = |prefix: &'static str| {
             let pair = move |line: &str| {
@@ -90,7 +90,7 @@ impl Found {
         self.faults.extend(pairs(FAULT));
     }
 
-    /// Say it; the exit code. Seeds behind the first that broke a promise are not told of: how far
+    /// Says it; the exit code. Seeds behind the first that broke a promise are not told of: how far
     /// each process came is chance.
     #[must_use]
     pub fn tell(&self, system: &Path, arguments: &[String], traces: bool) -> u8 {

@@ -21,7 +21,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Look at these from now on, with captures if there is a request for some.
+    /// Looks at these from now on, with captures if there is a request for some.
     ///
     /// # Errors
     /// If a capture's file cannot be made.

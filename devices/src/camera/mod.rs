@@ -133,7 +133,7 @@ impl Camera {
         self.negotiation.committed()
     }
 
-    /// Begin or end streaming, as the alternate setting says.
+    /// Begins or ends streaming, as the alternate setting says.
     fn note_alternate(&mut self, now: Nanos, before: u8) {
         let alternate = self.standard.alternate(1);
         if alternate == before {

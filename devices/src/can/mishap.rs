@@ -51,7 +51,7 @@ impl Plan {
         self.0.insert(place, (at, deed));
     }
 
-    /// When the next one comes.
+    /// Returns when the next one comes.
     pub fn next(&self) -> Nanos {
         self.0.front().map_or(Nanos::FOREVER, |(time, _)| *time)
     }

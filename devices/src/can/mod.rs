@@ -177,7 +177,7 @@ impl CanBus {
         node
     }
 
-    /// Let time pass, also for a bus whose devices are all switched off.
+    /// Lets time pass, also for a bus whose devices are all switched off.
     pub fn advance(&self, now: Nanos) {
         self.change(|segment| segment.advance(now));
     }
@@ -201,7 +201,7 @@ impl CanBus {
         })
     }
 
-    /// Keep up to `limit` frames that are through, whoever sent them; later ones are not kept.
+    /// Keeps up to `limit` frames that are through, whoever sent them; later ones are not kept.
     pub fn record(&self, limit: usize) {
         self.0.borrow_mut().record_limit = limit;
     }
@@ -212,7 +212,7 @@ impl CanBus {
         self.0.borrow_mut().record.drain(..).collect()
     }
 
-    /// Keep from now on what devices get and send.
+    /// Keeps from now on what devices get and send.
     pub fn listen(&self) {
         self.0.borrow_mut().heard.get_or_insert_default();
     }
@@ -364,12 +364,12 @@ impl Plug {
         if self.listens { self.listener } else { self.talker }
     }
 
-    /// Let time pass on the bus.
+    /// Lets time pass on the bus.
     pub fn advance(&self, now: Nanos) {
         self.bus.advance(now);
     }
 
-    /// When something may happen to it by itself: never while it is switched off.
+    /// Returns when something may happen to it by itself: never while it is switched off.
     #[must_use]
     pub fn next_change(&self) -> Nanos {
         self.alarm.time()
@@ -385,7 +385,7 @@ impl Plug {
         event
     }
 
-    /// Take part from now on: counters start again, old requests and events are forgotten.
+    /// Takes part from now on: counters start again, old requests and events are forgotten.
     pub fn switch_on(&mut self, now: Nanos, listens: bool) {
         self.switch_off(now);
         self.listens = listens;
@@ -412,7 +412,7 @@ impl Plug {
         });
     }
 
-    /// Queue a frame, for one attempt only if `once`.
+    /// Queues a frame, for one attempt only if `once`.
     ///
     /// # Errors
     /// The queue is full, or the controller does not talk.
@@ -427,7 +427,7 @@ impl Plug {
         })
     }
 
-    /// Forget what waits, but not what is being sent.
+    /// Forgets what waits, but not what is being sent.
     pub fn flush(&self, now: Nanos) {
         self.bus.change(|segment| {
             segment.advance(now);

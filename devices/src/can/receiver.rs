@@ -26,7 +26,7 @@ const OVERLOADS: u8 = 4;
 /// Buffers of its controller.
 const BUFFERS: usize = 2;
 
-/// How its controller is set up.
+/// Returns the settings of its controller.
 pub(super) fn setup() -> Setup {
     Setup { inbox: BUFFERS, overloads: OVERLOADS, ..Setup::default() }
 }
@@ -56,7 +56,7 @@ impl Receiver {
         Receiver { node, turn, random, look_at, idle, expected: 0, read: 0, wrong: 0, told: 0 }
     }
 
-    /// When it does something.
+    /// Returns when it does something.
     pub fn next(&self) -> Nanos {
         self.look_at
     }

@@ -58,7 +58,7 @@ impl Unsteady {
 }
 
 impl Traffic {
-    /// When it has a frame.
+    /// Returns when it has a frame.
     pub fn next(&self) -> Nanos {
         match self {
             Traffic::Periodic { message, sent } => {

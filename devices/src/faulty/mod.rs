@@ -160,7 +160,7 @@ impl<D: Device> Faulty<D> {
         Some(rule.fault)
     }
 
-    /// How often this kind of descriptor was read before.
+    /// Returns how often this kind of descriptor was read before.
     fn count_read(&mut self, kind: u8) -> u32 {
         match self.reads.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => {

@@ -56,7 +56,7 @@ impl Hub {
         self.ports.get_mut(usize::from(number.checked_sub(1)?))
     }
 
-    /// Put a device into a port, numbered from 1.
+    /// Puts a device into a port, numbered from 1.
     ///
     /// # Errors
     /// It does not fit; the device is given back.
@@ -81,7 +81,7 @@ impl Hub {
         }
     }
 
-    /// Pull out what is in a port.
+    /// Pulls out what is in a port.
     pub fn unplug(&mut self, now: Nanos, port: u8) -> Option<Box<dyn Device>> {
         self.advance(now);
         self.port(port)?.unplug()

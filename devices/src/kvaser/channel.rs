@@ -97,12 +97,12 @@ impl Channel {
         if of_data { &mut self.data } else { &mut self.nominal }
     }
 
-    /// Talk or only listen from the next start on.
+    /// Talks or only listens from the next start on.
     pub fn set_mode(&mut self, mode: u8) {
         self.listens = mode == LISTEN_ONLY;
     }
 
-    /// Take part in the bus. At another bit rate than its own it understands nothing that it
+    /// Takes part in the bus. At another bit rate than its own it understands nothing that it
     /// hears, and nobody understands what it sends.
     pub fn start(&mut self, now: Nanos) {
         let [r0, r1, r2, r3, ..] = self.nominal;
@@ -123,7 +123,7 @@ impl Channel {
         Some(before < PASSIVE_FROM && *errors == PASSIVE_FROM)
     }
 
-    /// Leave the bus; frames under way are forgotten.
+    /// Leaves the bus; frames under way are forgotten.
     pub fn stop(&mut self, now: Nanos) {
         self.started = false;
         self.outstanding.clear();
@@ -132,14 +132,14 @@ impl Channel {
         }
     }
 
-    /// Forget the frames that wait, but not the one on the bus.
+    /// Forgets the frames that wait, but not the one on the bus.
     pub fn flush(&mut self, now: Nanos) {
         if let Some(plug) = self.plug.as_ref() {
             plug.flush(now);
         }
     }
 
-    /// Send the frame in a command.
+    /// Sends the frame in a command.
     pub fn transmit(&mut self, now: Nanos, command: &Command) -> Result<(), NotSent> {
         let extended = command.is_extended();
         let parsed = if extended { from_extended(command) } else { from_normal(command) };

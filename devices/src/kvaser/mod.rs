@@ -124,7 +124,7 @@ impl Hydra {
         self.alarms.first()
     }
 
-    /// Fetch what happened on all buses until `time`, the earliest instant at which anything did:
+    /// Fetches what happened on all buses until `time`, the earliest instant at which anything did:
     /// so it comes in order of time, and then of channels.
     fn collect(&mut self, time: Nanos) {
         for index in 0..self.channels.len() {

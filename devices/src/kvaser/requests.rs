@@ -21,7 +21,7 @@ const FIRMWARE: u32 = 0x0102_0003;
 const PRODUCT_NUMBER: [u8; 8] = [0x97, 0x07, 0x01, 0x13, 0x30, 0x73, 0x00, 0x00];
 
 impl Hydra {
-    /// Do what a command says, and reply.
+    /// Does what a command says, and replies.
     pub(super) fn perform(&mut self, now: Nanos, command: &Command) {
         let header = command.header();
         if command.is_extended() != (header.number == number::EXTENDED_TRANSMIT) {

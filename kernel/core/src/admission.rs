@@ -294,7 +294,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Give back what was promised to one of the abandoned VCPUs.
+    /// Gives back what was promised to one of the abandoned VCPUs.
     #[inline(never)]
     pub(crate) fn reclaim_vcpu(&mut self) {
         match self.vcpus.find(|v| v.abandoned) {
@@ -303,7 +303,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// End a VCPU that exists and has no threads.
+    /// Ends a VCPU that exists and has no threads.
     pub(crate) fn destroy_vcpu(&mut self, id: VcpuId) {
         self.refresh(id);
         self.unrank(id);

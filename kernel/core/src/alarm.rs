@@ -89,7 +89,7 @@ impl Alarms {
         Alarms { roots: [Id::NONE; GROUPS], wakes: Wakes::NEVER, next: Nanos::FOREVER }
     }
 
-    /// When the next one is due if nobody with a VCPU runs.
+    /// Returns when the next one is due if nobody with a VCPU runs.
     #[inline(always)]
     pub fn next_due(&self) -> Nanos {
         self.next
@@ -106,14 +106,14 @@ impl Alarms {
         self.roots[usize::from(group) % GROUPS]
     }
 
-    /// When that is due.
+    /// Returns when that is due.
     #[inline(always)]
     pub fn first_due(&self, threads: &Threads<'_>, group: Group) -> Nanos {
         let first = self.first(group);
         if first.is_some() { threads[first].alarm.due } else { Nanos::FOREVER }
     }
 
-    /// Wake `thread`, which has no alarm, at `due`.
+    /// Wakes `thread`, which has no alarm, at `due`.
     #[inline(never)]
     pub fn set(&mut self, threads: &mut Threads<'_>, thread: ThreadId, due: Nanos, group: Group) {
         threads[thread].alarm = Alarm { due, depth: 1, group, ..Alarm::UNSET };
@@ -134,7 +134,7 @@ impl Alarms {
         }
     }
 
-    /// Forget the alarm of `thread`, which is set.
+    /// Forgets the alarm of `thread`, which is set.
     #[inline(never)]
     pub fn cancel(&mut self, threads: &mut Threads<'_>, thread: ThreadId) {
         let Alarm { left, right, above, group, .. } = threads[thread].alarm;
@@ -159,7 +159,7 @@ impl Alarms {
         mend(threads, above, false);
     }
 
-    /// When the VCPU of this rank may run next, if it cannot now.
+    /// Sets when the VCPU of this rank may run next, if it cannot now.
     #[inline(always)]
     pub fn wake(&mut self, threads: &Threads<'_>, rank: u8, at: Nanos) {
         if self.wakes.set(rank, at) {
@@ -167,7 +167,7 @@ impl Alarms {
         }
     }
 
-    /// Keep when the next one is due.
+    /// Keeps when the next one is due.
     #[inline(always)]
     pub fn note(&mut self, threads: &Threads<'_>) {
         let bare = self.first_due(threads, PLAIN).min(self.first_due(threads, URGENT));
@@ -209,7 +209,7 @@ impl Default for Alarms {
     }
 }
 
-/// Make one heap of two. Its first has nothing above it.
+/// Makes one heap of two. Its first has nothing above it.
 fn meld(threads: &mut Threads<'_>, mut one: ThreadId, mut other: ThreadId) -> ThreadId {
     let (mut above, mut root) = (ThreadId::NONE, ThreadId::NONE);
     while one.is_some() && other.is_some() {

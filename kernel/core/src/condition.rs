@@ -81,7 +81,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// End a condition that exists: its waiters get `Gone`, with their mutex.
+    /// Ends a condition that exists: its waiters get `Gone`, with their mutex.
     pub(crate) fn destroy_condition(&mut self, id: ConditionId) {
         self.conditions[id].handle = FREE;
         let gone = encode_result(Err(Errno::Gone));

@@ -209,7 +209,7 @@ impl Pools<'_> {
         }
     }
 
-    /// Put in what the archive declares. `refused` says which programs cannot be used. Returns how
+    /// Puts in what the archive declares. `refused` says which programs cannot be used. Returns how
     /// many frames, from the first on, are given away for ever.
     fn fill(&mut self, archive: &Archive<'_>, refused: u64) -> u16 {
         let mut given = Given::default();

@@ -232,8 +232,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// When an event rings by itself: a timer that expires, and a device whose line is held. Then
-    /// its thread asks again, and the line is let through.
+    /// Returns when an event rings by itself: a timer that expires, and a device whose line is
+    /// held. Then its thread asks again, and the line is let through.
     pub(crate) fn rings_at(&self, id: EventId) -> Nanos {
         match self.events[id].source {
             Source::Plain => Nanos::FOREVER,
@@ -260,7 +260,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// End an event that exists and that no mailbox raises, and whatever else raises it.
+    /// Ends an event that exists and that no mailbox raises, and whatever else raises it.
     pub(crate) fn destroy_event<M: Machine>(&mut self, m: &mut M, id: EventId) {
         self.events[id].handle = FREE;
         if let Source::Irq(device) = self.events[id].source {

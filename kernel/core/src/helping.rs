@@ -310,8 +310,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// How urgent a thread is among all that wait for one thing: its VCPU's queue and period first,
-    /// then its priority.
+    /// Returns how urgent a thread is among all that wait for one thing: its VCPU's queue and
+    /// period first, then its priority.
     #[inline(always)]
     pub(crate) fn own_urgency(&self, thread: ThreadId) -> u64 {
         let t = &self.threads[thread];
@@ -331,8 +331,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// How urgent the most urgent place is that `thread` can run in: its own priority, or that of
-    /// somebody who waits for it. For tests; the kernel itself never needs it.
+    /// Returns how urgent the most urgent place is that `thread` can run in: its own priority, or
+    /// that of somebody who waits for it. For tests; the kernel itself never needs it.
     #[must_use]
     pub fn urgency(&self, thread: ThreadId) -> u8 {
         let helped = |waiter: &ThreadId| {

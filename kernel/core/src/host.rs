@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Where devices of [`HostMachine`] find the first frame.
 pub const HOST_BUS: u64 = 0x10_0000;
 
-/// Run `body` with a kernel for `archive`, all programs taken as loaded.
+/// Runs `body` with a kernel for `archive`, all programs taken as loaded.
 ///
 /// # Panics
 /// If the archive needs pools larger than their ids.
@@ -271,13 +271,13 @@ impl<'a> Host<'a> {
         self.kernel.scheduler.running
     }
 
-    /// Enter with a cause, check every invariant, and deliver what is to be delivered.
+    /// Enters with a cause, checks every invariant, and delivers what is to be delivered.
     pub fn enter(&mut self, cause: Cause) {
         let decision = self.kernel.enter(&mut self.machine, self.now, cause);
         self.follow(decision.run, decision);
     }
 
-    /// Act on a decision, whose message is in the buffer of `sender`, and what follows from it.
+    /// Acts on a decision, whose message is in the buffer of `sender`, and what follows from it.
     fn follow(&mut self, mut sender: ThreadId, mut decision: Decision) {
         loop {
             self.kernel.check_invariants();
@@ -288,7 +288,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Act on a decision; a message that cannot be delivered is a fault of its receiver.
+    /// Acts on a decision; a message that cannot be delivered is a fault of its receiver.
     fn settle(&mut self, sender: ThreadId, decision: Decision) -> Option<(Fault, ThreadId)> {
         self.decision = decision;
         let run = decision.run;
@@ -372,7 +372,7 @@ impl<'a> Host<'a> {
         decode_result(self.results[at].1)
     }
 
-    /// Let the clock reach `time`, entering for each alarm on the way.
+    /// Lets the clock reach `time`, entering for each alarm on the way.
     pub fn advance(&mut self, time: Nanos) {
         while self.kernel.next_alarm() <= time {
             self.now = self.now.max(self.kernel.next_alarm());
@@ -381,7 +381,7 @@ impl<'a> Host<'a> {
         self.now = self.now.max(time);
     }
 
-    /// Drop results of earlier calls.
+    /// Drops results of earlier calls.
     pub fn forget_results(&mut self) {
         self.results.clear();
     }
@@ -500,7 +500,7 @@ impl Machine for ReplayMachine {
     fn supervisor_died(&mut self, _process: ProcessId) {}
 }
 
-/// Feed a recording through the core. Returns how many entries were equal.
+/// Feeds a recording through the core. Returns how many entries were equal.
 ///
 /// # Errors
 /// The first entry at which the core here decides otherwise.

@@ -201,7 +201,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Complete a call that changes nothing about who runs, or return `None` having done nothing.
+    /// Completes a call that changes nothing about who runs, or returns `None` having done nothing.
     /// Needs no clock.
     #[inline(always)]
     pub fn quick<M: Machine>(&mut self, m: &mut M, number: u64, a: Arguments) -> Option<u64> {
@@ -352,7 +352,7 @@ impl Kernel<'_> {
         Decision { run, result, deliver_to, alarm }
     }
 
-    /// When the next alarm may ring, or the budget of the VCPU that pays ends.
+    /// Returns when the next alarm may ring, or the budget of the VCPU that pays ends.
     #[inline(always)]
     #[must_use]
     pub fn next_alarm(&self) -> Nanos {
@@ -360,14 +360,14 @@ impl Kernel<'_> {
         if reserved == Nanos::FOREVER { self.alarms.next_due() } else { reserved }
     }
 
-    /// When the kernel was entered last.
+    /// Returns when the kernel was entered last.
     #[inline(always)]
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// How often the kernel was entered, calls that changed no schedule apart.
+    /// Returns how often the kernel was entered, calls that changed no schedule apart.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries

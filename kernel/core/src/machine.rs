@@ -13,19 +13,19 @@ pub struct BadAddress;
 
 /// The memory of the running thread's process.
 pub trait UserMemory {
-    /// Copy from the running process.
+    /// Copies from the running process.
     ///
     /// # Errors
     /// `BadAddress` if any byte is not readable memory of the process.
     fn copy_in(&mut self, address: u64, to: &mut [u8]) -> Result<(), BadAddress>;
 
-    /// Copy to the running process.
+    /// Copies to the running process.
     ///
     /// # Errors
     /// `BadAddress` if any byte is not writable memory of the process.
     fn copy_out(&mut self, address: u64, from: &[u8]) -> Result<(), BadAddress>;
 
-    /// Copy within the running process, in one piece.
+    /// Copies within the running process, in one piece.
     ///
     /// # Errors
     /// `BadAddress` as above.
@@ -47,29 +47,29 @@ pub trait Machine: UserMemory {
     /// The running thread's instruction pointer.
     fn instruction(&self) -> u64;
 
-    /// Prepare a thread: when it first runs it enters `entry` with `argument` on its own stack.
+    /// Prepares a thread: when it first runs it enters `entry` with `argument` on its own stack.
     /// `None` means the program's entry point, with the arguments of the description.
     fn start_thread(&mut self, thread: ThreadId, entry: Option<(u64, u64)>);
 
-    /// Map `frame`, zeroed, as page `page` of the process's heap.
+    /// Maps `frame`, zeroed, as page `page` of the process's heap.
     fn map_heap(&mut self, process: ProcessId, page: u32, frame: FrameId);
 
-    /// Unmap the first `pages` pages of the process's heap.
+    /// Unmaps the first `pages` pages of the process's heap.
     fn clear_heap(&mut self, process: ProcessId, pages: u32);
 
-    /// Make `frame`, zeroed, page `page` of a shared segment.
+    /// Makes `frame`, zeroed, page `page` of a shared segment.
     fn map_segment(&mut self, segment: u16, page: u32, frame: FrameId);
 
-    /// Forget the pages of a shared segment that nobody has attached.
+    /// Forgets the pages of a shared segment that nobody has attached.
     fn clear_segment(&mut self, segment: u16, pages: u32);
 
-    /// Show or hide a segment in a process.
+    /// Shows or hides a segment in a process.
     fn attach_segment(&mut self, process: ProcessId, segment: u16, visible: bool);
 
-    /// Show or hide a device's registers in a process.
+    /// Shows or hides a device's registers in a process.
     fn attach_device(&mut self, process: ProcessId, device: u16, visible: bool);
 
-    /// Let a device read and write memory by itself, or not: only while some process has its
+    /// Lets a device read and write memory by itself, or not: only while some process has its
     /// registers. Nothing happens for a device that cannot.
     fn set_bus_master(&mut self, device: u16, enabled: bool);
 
@@ -77,10 +77,10 @@ pub trait Machine: UserMemory {
     /// the other. Below 4 GiB.
     fn bus_address(&mut self, segment: u16, first: FrameId) -> u64;
 
-    /// Let a device's interrupt through, or hold it back.
+    /// Lets a device's interrupt through, or holds it back.
     fn set_irq(&mut self, device: &DeviceRecord, enabled: bool);
 
-    /// Ring doorbell `number` on another core. The writes of the ringing core before are visible
+    /// Rings doorbell `number` on another core. The writes of the ringing core before are visible
     /// where the bell is heard.
     fn ring(&mut self, core: u16, number: u16);
 

@@ -75,7 +75,7 @@ pub(crate) fn receipt(length: u8, priority: u32) -> u64 {
 }
 
 impl Mailbox {
-    /// Sort the first free slot, which now holds a message, in behind those at least as urgent.
+    /// Sorts the first free slot, which now holds a message, in behind those at least as urgent.
     fn deposit(&mut self, messages: &mut Pool<'_, Message>, priority: u32) {
         let slot = self.free;
         let (mut before, mut next) = (Id::NONE, self.first);
@@ -124,7 +124,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(self.mailboxes[id].handle))
     }
 
-    /// Bring a declared mailbox to life, empty.
+    /// Brings a declared mailbox to life, empty.
     pub(crate) fn open_mailbox(&mut self, id: MailboxId) {
         let mut free = Id::NONE;
         for slot in self.mailboxes[id].slots.ids() {
@@ -259,7 +259,7 @@ impl Kernel<'_> {
         self.fetch(m, id, address).ok_or(Longer::BadAddress(address))
     }
 
-    /// Copy the first message out and free its slot; nothing happens if the address is bad.
+    /// Copies the first message out and frees its slot; nothing happens if the address is bad.
     #[inline(always)]
     pub(crate) fn fetch(
         &mut self,
@@ -335,8 +335,8 @@ impl Kernel<'_> {
         self.wake(sender, 0);
     }
 
-    /// Where the next message for a mailbox belongs: to whoever waits for it, else into a free
-    /// slot, if there is one.
+    /// Returns where the next message for a mailbox belongs: to whoever waits for it, else into a
+    /// free slot, if there is one.
     #[inline(always)]
     pub(crate) fn incoming(&mut self, id: MailboxId) -> Option<&mut [u8; MESSAGE_BYTES]> {
         let (receiver, free) = (self.mailboxes[id].receivers.head, self.mailboxes[id].free);

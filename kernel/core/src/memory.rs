@@ -79,7 +79,7 @@ impl Chain {
         chain
     }
 
-    /// Walk it, for the invariants.
+    /// Walks it, for the invariants.
     pub fn visit(&self, frames: &Pool<'_, Frame>, mut visit: impl FnMut(FrameId)) {
         let mut frame = self.first;
         for _ in 0..self.count {

@@ -108,7 +108,7 @@ impl<'a, T> Pool<'a, T> {
         at.map(|at| Id::new(range.first + at as u16))
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> u16 {
         self.0.len() as u16

@@ -163,7 +163,7 @@ impl Kernel<'_> {
         id.filter(|id| may(&self.processes[*id])).ok_or(Refused::Misuse(FaultCause::BadGrant, key))
     }
 
-    /// Run a process's first thread. Nothing of an earlier life is left by now.
+    /// Runs a process's first thread. Nothing of an earlier life is left by now.
     pub(crate) fn process_start<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         let p = &mut self.processes[id];
         p.state = ProcessState::Running;
@@ -176,7 +176,7 @@ impl Kernel<'_> {
         self.thread_start(m, thread, None, priority, 0);
     }
 
-    /// Stop every thread of a process, then end it.
+    /// Stops every thread of a process, then ends it.
     #[inline(always)]
     fn process_stop<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         self.quiet = true;
@@ -215,7 +215,7 @@ impl Kernel<'_> {
         p
     }
 
-    /// End whatever a process without threads made for itself.
+    /// Ends whatever a process without threads made for itself.
     #[inline(never)]
     fn destroy_made<M: Machine>(&mut self, m: &mut M, id: ProcessId) {
         let p = &self.processes[id];

@@ -35,7 +35,7 @@ impl ThreadQueue {
         }
     }
 
-    /// Add behind the last thread that is at least as urgent. Walks from the less urgent end.
+    /// Adds behind the last thread that is at least as urgent. Walks from the less urgent end.
     #[inline(never)]
     pub fn insert_by_urgency(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         if self.head.is_none() {
@@ -58,13 +58,13 @@ impl ThreadQueue {
         }
     }
 
-    /// Send the first behind everybody.
+    /// Sends the first behind everybody.
     #[inline(always)]
     pub fn rotate(&mut self, threads: &Pool<'_, Thread>) {
         self.head = threads[self.head].next;
     }
 
-    /// Take out a thread that is in this list.
+    /// Takes out a thread that is in this list.
     #[inline(never)]
     pub fn remove(&mut self, threads: &mut Pool<'_, Thread>, thread: ThreadId) {
         let (previous, next) = (threads[thread].previous, threads[thread].next);
@@ -80,7 +80,7 @@ impl ThreadQueue {
     }
 }
 
-/// Link `thread` in between `behind` and the one before it.
+/// Links `thread` in between `behind` and the one before it.
 fn insert_before(threads: &mut Pool<'_, Thread>, behind: ThreadId, thread: ThreadId) {
     let b = &mut threads[behind];
     let before = b.previous;

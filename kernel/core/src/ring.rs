@@ -66,7 +66,7 @@ impl Kernel<'_> {
         if vcpu.is_some() { vcpu.index() as Group } else { PLAIN }
     }
 
-    /// Wake a thread that has no alarm at `due`. A due time of for ever sets nothing.
+    /// Wakes a thread that has no alarm at `due`. A due time of for ever sets nothing.
     #[inline(always)]
     pub(crate) fn set_alarm(&mut self, thread: ThreadId, due: Nanos) {
         if due < Nanos::FOREVER {
@@ -76,7 +76,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Forget the alarm of a thread, if it has one.
+    /// Forgets the alarm of a thread, if it has one.
     #[inline(always)]
     pub(crate) fn cancel_alarm(&mut self, thread: ThreadId) {
         if self.threads[thread].alarm.is_set() {
@@ -100,7 +100,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, rank, at);
     }
 
-    /// When a VCPU of which nothing is ready wants to be woken, and can be; none if it is ready.
+    /// Returns when a VCPU without a ready thread can and wants to be woken; else none.
     pub(crate) fn wake_of(&self, vcpu: VcpuId) -> Option<Nanos> {
         let v = &self.vcpus[vcpu];
         if !v.ready.is_empty() {
@@ -110,7 +110,7 @@ impl Kernel<'_> {
         Some(due.max(v.eligible_at()))
     }
 
-    /// Give a VCPU a rank. When it wants to be woken is found next.
+    /// Gives a VCPU a rank. When it wants to be woken is found next.
     #[inline(never)]
     pub(crate) fn rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -120,7 +120,7 @@ impl Kernel<'_> {
         self.alarms.wakes.insert(rank, ranks);
     }
 
-    /// Give a VCPU another rank.
+    /// Gives a VCPU another rank.
     #[inline(never)]
     pub(crate) fn move_rank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -131,7 +131,7 @@ impl Kernel<'_> {
         self.alarms.wakes.shift(from, self.vcpus[vcpu].rank);
     }
 
-    /// Take the rank of a VCPU away.
+    /// Takes the rank of a VCPU away.
     #[inline(never)]
     pub(crate) fn unrank(&mut self, vcpu: VcpuId) {
         self.quiet = true;
@@ -142,7 +142,7 @@ impl Kernel<'_> {
         self.alarms.note(&self.threads);
     }
 
-    /// Ring what may ring now, and let whoever runs then be paid for.
+    /// Rings what may ring now, and lets whoever runs then be paid for.
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
         let (mut next, mut rung) = (self.next_ring(), 0u64);
@@ -173,7 +173,7 @@ impl Kernel<'_> {
         self.threads[place].vcpu
     }
 
-    /// When the next alarm is due that may interrupt the chosen place.
+    /// Returns when the next alarm is due that may interrupt the chosen place.
     #[inline(always)]
     fn next_ring(&self) -> Nanos {
         let vcpu = self.funded();
@@ -185,7 +185,7 @@ impl Kernel<'_> {
         above.min(own).min(self.alarms.first_due(&self.threads, URGENT))
     }
 
-    /// Ring one alarm that is due and may ring. Returns the bit of the VCPU that was woken.
+    /// Rings one alarm that is due and may ring. Returns the bit of the VCPU that was woken.
     #[inline(never)]
     fn ring_next(&mut self) -> u64 {
         let funded = self.funded();

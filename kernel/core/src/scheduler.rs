@@ -235,7 +235,7 @@ impl Scheduler {
         best
     }
 
-    /// Put a VCPU among the ranked, before those that are less urgent. Of equals the one declared
+    /// Puts a VCPU among the ranked, before those that are less urgent. Of equals the one declared
     /// first is the more urgent, as the analysis has it.
     pub(crate) fn rank(&mut self, vcpus: &mut Pool<'_, Vcpu>, vcpu: VcpuId) {
         let mut at = self.ranks as usize % RANKS;
@@ -249,7 +249,7 @@ impl Scheduler {
         self.renumber(vcpus);
     }
 
-    /// Take a VCPU out of the ranked.
+    /// Takes a VCPU out of the ranked.
     pub(crate) fn unrank(&mut self, vcpus: &mut Pool<'_, Vcpu>, vcpu: VcpuId) {
         self.ranks = self.ranks.saturating_sub(1);
         for at in vcpus[vcpu].rank as usize..self.ranks as usize {
@@ -287,7 +287,7 @@ impl Scheduler {
         if lowest == rank { rank + 1 } else { lowest }
     }
 
-    /// Charge the time since the last change to whoever ran, and let `next` run.
+    /// Charges the time since the last change to whoever ran, and lets `next` run.
     #[inline(always)]
     pub fn switch(&mut self, threads: &mut Pool<'_, Thread>, next: ThreadId, now: Nanos) {
         // The clock does not run backwards, and no run lasts five centuries.

@@ -123,7 +123,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(0))
     }
 
-    /// End a semaphore that exists: its waiters learn that it is gone, those of a mutex when their
+    /// Ends a semaphore that exists: its waiters learn that it is gone, those of a mutex when their
     /// turn comes.
     pub(crate) fn destroy_semaphore(&mut self, id: SemaphoreId) {
         self.semaphores[id].handle = FREE;

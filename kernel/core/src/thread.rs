@@ -249,7 +249,7 @@ impl Thread {
 }
 
 impl Kernel<'_> {
-    /// Take the running thread's place away; the caller puts it where it waits.
+    /// Takes the running thread's place away; the caller puts it where it waits.
     pub(crate) fn block(&mut self, thread: ThreadId, wait: Wait, after: Wait, deadline: Nanos) {
         self.threads[thread].state = State::Blocked;
         self.wait_in_place(thread, wait, after, deadline);
@@ -274,8 +274,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Make a blocked thread ready; its call returns `result`. It is in no list any more.
-    /// The common case calls nothing.
+    /// Makes a blocked thread ready; its call returns `result`. It is in no list any more. The
+    /// common case calls nothing.
     pub(crate) fn wake(&mut self, thread: ThreadId, result: u64) {
         let t = &mut self.threads[thread];
         if t.alarm.is_set() || t.vcpu.is_some() || !t.parked.is_empty() {
@@ -294,7 +294,7 @@ impl Kernel<'_> {
         self.give_place(thread);
     }
 
-    /// Wake with an error.
+    /// Wakes with an error.
     pub(crate) fn wake_with(&mut self, thread: ThreadId, errno: Errno) {
         self.threads[thread].deliver_to = 0;
         self.wake(thread, diapason_abi::encode_result(Err(errno)));
@@ -323,7 +323,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Take a blocked thread out of the list it waits in. It stays blocked.
+    /// Takes a blocked thread out of the list it waits in. It stays blocked.
     pub(crate) fn leave_queue(&mut self, thread: ThreadId) {
         match self.threads[thread].wait {
             Wait::Nothing | Wait::Hint(_) | Wait::Mutex(_) | Wait::Time => {}
@@ -363,7 +363,7 @@ impl Kernel<'_> {
         Ok(Flow::Done(self.threads[thread].handle))
     }
 
-    /// Bring a free slot to life.
+    /// Brings a free slot to life.
     pub(crate) fn thread_start<M: Machine>(
         &mut self,
         m: &mut M,
@@ -394,7 +394,7 @@ impl Kernel<'_> {
         m.start_thread(thread, entry);
     }
 
-    /// End a thread that is not running on any list but the one its state says; its slot is free
+    /// Ends a thread that is not running on any list but the one its state says; its slot is free
     /// afterwards unless somebody may still join it.
     pub(crate) fn thread_stop(&mut self, thread: ThreadId, ended: State) {
         self.leave_chain(thread);

@@ -141,7 +141,7 @@ impl Vcpu {
         }
     }
 
-    /// When there will be budget. An archive may have a share so small that there never is.
+    /// Returns when there will be budget. An archive may have a share so small that there never is.
     pub(crate) fn eligible_at(&self) -> Nanos {
         match &self.server {
             Server::Main(server) => server.eligible_at(),
@@ -291,7 +291,7 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
-    /// Charge whoever paid up to now.
+    /// Charges whoever paid up to now.
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
         let (vcpu, now) = (self.scheduler.payer, self.now);

@@ -102,7 +102,7 @@ fn an_io_vcpu_is_spared_a_switch_for_each_wake_up_of_the_plan() {
     assert!(seen[1] > seen[0], "more of them where it may be woken more often: {seen:?}");
 }
 
-/// When switches to the VCPU of a thread that naps at random were not charged, in 20 periods.
+/// Returns when switches to the VCPU of a thread that naps were not charged, in 20 periods.
 fn spares(sys: &mut Sys<'_>, random: &mut Random) -> Vec<u64> {
     let (u, mut spares, mut seen) = (sys.thread(0, 0), Vec::new(), 0);
     while sys.host.now.0 < 200 * MS {

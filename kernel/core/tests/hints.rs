@@ -6,7 +6,7 @@ use support::script::Script;
 use support::stage::{golden, play};
 use support::*;
 
-/// How often somebody else came to run, without the hints in a script and with them.
+/// Returns how often somebody else came to run, without the hints in a script and with them.
 fn switches(script: &str, micros: u64) -> (usize, usize) {
     let plain = script.replace("sleep 5 hint m", "sleep 5").replace("lock m hint n", "lock m");
     assert_ne!(plain, script);

@@ -90,7 +90,7 @@ fn one_process_exhausting_its_quota_takes_nothing_from_another() {
     });
 }
 
-/// Attach as the runtime does, calling again while pages are being prepared.
+/// Attaches as the runtime does, calling again while pages are being prepared.
 fn attach(sys: &mut Sys<'_>, name: &str) -> u64 {
     loop {
         let result = sys.ok(Call::ShmAttach, &[key(name)]);

@@ -11,7 +11,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Check after every entry if that is affordable, else now and then.
+/// Checks after every entry if that is affordable, else now and then.
 fn check_every(calls: u64) -> u64 {
     if calls <= 1_000_000 { 1 } else { 997 }
 }

@@ -12,20 +12,20 @@ pub struct LocalApic {
     pub deadline_mode: bool,
 }
 
-/// Write a register of the local APIC.
+/// Writes a register of the local APIC.
 pub fn write(register: usize, value: u32) {
     // SAFETY: a register of the local APIC, at its architectural address, mapped uncached.
     unsafe { LOCAL.byte_add(register).write_volatile(value) }
 }
 
 impl LocalApic {
-    /// Interrupt once, `ticks` from now; 0 stops it.
+    /// Interrupts once, `ticks` from now; 0 stops it.
     #[inline(always)]
     pub fn count_down(&self, ticks: u32) {
         write(0x380, ticks);
     }
 
-    /// Interrupt once, when the counter reaches `value`; 0 stops it.
+    /// Interrupts once, when the counter reaches `value`; 0 stops it.
     #[inline(always)]
     pub fn set_deadline(&self, value: u64) {
         // SAFETY: only called when the processor has the register.
@@ -39,7 +39,7 @@ impl LocalApic {
     }
 }
 
-/// Let a message through, or hold it back: what comes meanwhile is sent later. `mask` is the last
+/// Lets a message through, or holds it back: what comes meanwhile is sent later. `mask` is the last
 /// word of its entry in the device's table.
 pub fn set_message(mask: *mut u32, enabled: bool) {
     // SAFETY: boot found the table and hides it from programs.

@@ -24,7 +24,7 @@ impl Clock {
         Nanos(((u128::from(ticks) * u128::from(self.multiplier)) >> 32) as u64)
     }
 
-    /// How far the timer must count for `span`, at least one tick and at most what it can count.
+    /// Returns the ticks of the timer for `span`: at least one, at most what it can count.
     #[inline(always)]
     pub fn timer_ticks(&self, span: Nanos) -> u32 {
         let ticks = (u128::from(span.0) * u128::from(self.timer_multiplier)) >> 32;

@@ -127,7 +127,7 @@ impl Console {
         self.entry(first | OWNED | u64::from(process) << OWNER, words)
     }
 
-    /// Say a record. A measurement is what a process says, and takes of its share.
+    /// Says a record. A measurement is what a process says, and takes of its share.
     #[inline(always)]
     pub fn record(&mut self, record: Record, words: &[u64]) {
         let first = record as u64 | (words.len() as u64) << 16;
@@ -140,7 +140,7 @@ impl Console {
         }
     }
 
-    /// Say a line of a process. If its share is used up, the line is lost and counted.
+    /// Says a line of a process. If its share is used up, the line is lost and counted.
     pub fn line(&mut self, process: u16, text: &[u8]) {
         let text = &text[..text.len().min(LINE_BYTES)];
         let first = LINE | u64::from(process) | (text.len() as u64) << 16;
@@ -176,7 +176,7 @@ impl Console {
         }
     }
 
-    /// Make the next entry the text that is leaving; false if there is none.
+    /// Makes the next entry the text that is leaving; false if there is none.
     fn next_entry(&mut self) -> bool {
         if self.tail == self.head {
             return false;
@@ -211,7 +211,7 @@ impl Console {
         true
     }
 
-    /// Write a little of what waits; false if nothing is left.
+    /// Writes a little of what waits; false if nothing is left.
     pub fn drain(&mut self) -> bool {
         for _ in 0..CHUNK {
             let Some(byte) = self.text[..].get(self.sent).filter(|_| self.sent < self.length)
@@ -249,7 +249,7 @@ impl Console {
     }
 }
 
-/// Say a record and write it out at once: for boot, the end, and panics. Waiting entries go out
+/// Says a record and writes it out at once: for boot, the end, and panics. Waiting entries go out
 /// first, so there is room for it.
 #[inline(never)]
 pub fn announce(record: Record, words: &[u64]) {

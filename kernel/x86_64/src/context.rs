@@ -56,8 +56,8 @@ const USER_DATA: u64 = 0x23;
 const USER_FLAGS: u64 = 0x202;
 
 impl Context {
-    /// How `entry.s` names it: by the end of the processor's frame, which is where the processor
-    /// finds a stack when the thread is interrupted.
+    /// Returns its name for `entry.s`: the end of the processor's frame, where the processor finds
+    /// a stack when the thread is interrupted.
     #[inline(always)]
     pub fn place(&self) -> usize {
         core::ptr::from_ref(self) as usize + FRAME_END

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use diapason_abi::PAGE;
 
-/// Write a byte to an I/O port.
+/// Writes a byte to an I/O port.
 ///
 /// # Safety
 /// The caller knows the device behind the port and may command it.
@@ -13,7 +13,7 @@ pub unsafe fn out8(port: u16, value: u8) {
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack)) }
 }
 
-/// Read a byte from an I/O port.
+/// Reads a byte from an I/O port.
 ///
 /// # Safety
 /// As for [`out8`]: reading may have effects.
@@ -25,7 +25,7 @@ pub unsafe fn in8(port: u16) -> u8 {
     value
 }
 
-/// Write a block of bytes to an I/O port.
+/// Writes a block of bytes to an I/O port.
 ///
 /// # Safety
 /// As for [`out8`].
@@ -37,7 +37,7 @@ pub unsafe fn out_block(port: u16, bytes: &[u8]) {
     }
 }
 
-/// Write a model-specific register.
+/// Writes a model-specific register.
 ///
 /// # Safety
 /// The register exists and the value keeps what the compiler and the other code rely on.
@@ -49,7 +49,7 @@ pub unsafe fn write_msr(register: u32, value: u64) {
     }
 }
 
-/// Read a model-specific register.
+/// Reads a model-specific register.
 ///
 /// # Safety
 /// The register exists.
@@ -72,7 +72,7 @@ pub fn counter() -> u64 {
     high << 32 | low
 }
 
-/// Load the top of an address space.
+/// Loads the top of an address space.
 ///
 /// # Safety
 /// `root` is the physical address of a level-4 table that maps the kernel.
@@ -82,7 +82,7 @@ pub unsafe fn load_address_space(root: u64) {
     unsafe { asm!("mov cr3, {}", in(reg) root, options(nostack)) }
 }
 
-/// Forget the translation of the page at `address`, even if it is global.
+/// Forgets the translation of the page at `address`, even if it is global.
 ///
 /// # Safety
 /// Nobody relies on the page being where it was.
@@ -99,7 +99,7 @@ pub fn fault_address() -> u64 {
     address
 }
 
-/// Fill a page with zeros, a word at a time.
+/// Fills a page with zeros, a word at a time.
 ///
 /// # Safety
 /// The page at `address` is mapped one to one, and nobody uses it.
@@ -111,7 +111,7 @@ pub unsafe fn clear_page(address: u64) {
     }
 }
 
-/// Set bits of CR4.
+/// Sets bits of CR4.
 ///
 /// # Safety
 /// The processor has the features the bits name.

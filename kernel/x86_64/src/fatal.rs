@@ -12,7 +12,7 @@ const EXIT_PORT: u16 = 0xf4;
 /// The vector by which a processor says that hardware is broken.
 const MACHINE_CHECK: u64 = 18;
 
-/// Say what the banks of the processor know about a machine check.
+/// Says what the banks of the processor know about a machine check.
 fn tell_banks() {
     const CAPABILITIES: u32 = 0x179;
     const FIRST_BANK: u32 = 0x400;
@@ -32,7 +32,7 @@ fn tell_banks() {
     }
 }
 
-/// Write out what is left and stop the machine.
+/// Writes out what is left and stops the machine.
 pub fn leave(status: u8) -> ! {
     // SAFETY: nothing runs on the core after this; a PC has nothing at the exit port.
     unsafe {

@@ -97,7 +97,7 @@ impl Metal {
         length <= layout::COPYABLE && (address & 0xffff_ffff) <= layout::COPYABLE - length
     }
 
-    /// Copy between visible user memory and the kernel, or within the former.
+    /// Copies between visible user memory and the kernel, or within the former.
     #[inline(always)]
     fn copy(&self, to: u64, from: u64, length: u64) -> Result<(), BadAddress> {
         let failed: u32;
@@ -119,7 +119,7 @@ impl Metal {
         self.visible(address, length) && self.copy(address, message.as_ptr() as u64, length).is_ok()
     }
 
-    /// Make a process's window visible.
+    /// Makes a process's window visible.
     #[inline(always)]
     pub fn enter_space(&mut self, process: u16) {
         if process == self.current {
@@ -131,7 +131,7 @@ impl Metal {
         unsafe { cpu::load_address_space(self.spaces[process as usize].root) }
     }
 
-    /// Show a whole table in a process's window; 0: hide the one that is there.
+    /// Shows a whole table in a process's window; 0 hides the one that is there.
     fn attach(&mut self, process: ProcessId, offset: u64, table: u64) {
         self.space(process).show(offset, table);
         if table == 0 {

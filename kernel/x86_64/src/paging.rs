@@ -38,7 +38,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Map a heap page whose table was reserved at boot. If that was hidden meanwhile, what it
+    /// Maps a heap page whose table was reserved at boot. If that was hidden meanwhile, what it
     /// mapped is forgotten first.
     pub fn show_heap(&self, page: u32, frame: u64) {
         let offset = layout::HEAP + u64::from(page) * PAGE as u64;
@@ -54,7 +54,7 @@ impl Space {
         }
     }
 
-    /// Hide the first `pages` of the heap, a table at a time: however large it was, ending its
+    /// Hides the first `pages` of the heap, a table at a time: however large it was, ending its
     /// process stays a short path.
     pub fn hide_heap(&self, pages: u32) {
         let mut left = u64::from(pages);
@@ -66,7 +66,7 @@ impl Space {
         }
     }
 
-    /// Show a whole table in the window; 0: hide the one that is there.
+    /// Shows a whole table in the window; 0 hides the one that is there.
     pub fn show(&self, offset: u64, table: u64) {
         let value = if table != 0 { table | PRESENT | WRITE | USER } else { 0 };
         // SAFETY: our directory; `table` was made for this.
@@ -74,7 +74,7 @@ impl Space {
     }
 }
 
-/// Set an entry of a table that several processes may see.
+/// Sets an entry of a table that several processes may see.
 pub fn set_shared(table: u64, page: u32, frame: u64) {
     // SAFETY: a table made at boot for a segment.
     unsafe { *entry(table, u64::from(page)) = frame | PRESENT | WRITE | USER | NO_EXECUTE }

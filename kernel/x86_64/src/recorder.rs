@@ -35,12 +35,12 @@ impl Recorder {
         self.push(entry.to_words());
     }
 
-    /// Keep user bytes the core read; `None` stands for an access that failed.
+    /// Keeps user bytes the core read; `None` stands for an access that failed.
     pub fn bytes(&mut self, bytes: Option<&[u8]>) {
         access_words(bytes, |words| self.push(words));
     }
 
-    /// Hand everything to the emulator. Returns entries written and lost.
+    /// Hands everything to the emulator. Returns entries written and lost.
     pub fn dump(&self) -> (u64, u64) {
         let bytes = self.used * ENTRY_BYTES;
         // SAFETY: the used part of the slice, as bytes; the port takes any byte.

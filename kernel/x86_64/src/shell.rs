@@ -118,7 +118,7 @@ fn forget_registers() {
     }
 }
 
-/// Say how many records found no room on the console, and how many lines of each process.
+/// Says how many records found no room on the console, and how many lines of each process.
 #[inline(never)]
 fn tell_losses() {
     for process in 0..PROCESSES_MAX {
@@ -176,7 +176,7 @@ impl Shell {
         Ok(Exit { value: 0, next })
     }
 
-    /// Start a process, if nothing has to be decided for it.
+    /// Starts a process, if nothing has to be decided for it.
     #[inline(always)]
     pub fn start(&mut self, key: u64) -> bool {
         let clock = &self.clock;
@@ -238,7 +238,7 @@ impl Shell {
         Exit { value: 0, next }
     }
 
-    /// Enter the core with any cause but a call or a fault; returns the context to continue with.
+    /// Enters the core with any cause but a call or a fault; returns the context to continue with.
     #[inline(never)]
     pub fn enter(&mut self, cause: Cause) -> usize {
         if self.metal.observe.record {
@@ -264,7 +264,7 @@ impl Shell {
         self.conclude()
     }
 
-    /// Decide who runs. Timer, address space, result, message: then that thread can go on.
+    /// Decides who runs. Timer, address space, result, message: then that thread can go on.
     #[inline(never)]
     fn conclude(&mut self) -> usize {
         let decision = self.kernel.decide();
@@ -282,7 +282,7 @@ impl Shell {
         if decision.deliver_to != 0 { self.deliver(decision) } else { next }
     }
 
-    /// Make the chosen thread's memory visible and give its call what it returns.
+    /// Makes the chosen thread's memory visible and gives its call what it returns.
     #[inline(always)]
     fn put_on(&mut self, decision: &Decision) -> usize {
         self.metal.enter_space(self.kernel.process().index());
@@ -403,7 +403,7 @@ impl Shell {
         }
     }
 
-    /// Keep a call that changed no schedule.
+    /// Keeps a call that changed no schedule.
     fn record_quick(&mut self, number: u64, arguments: Arguments, result: u64) {
         if self.metal.observe.record {
             self.metal.recorder.entry(&Entry::quick(number, arguments, result));

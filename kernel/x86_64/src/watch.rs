@@ -57,7 +57,7 @@ impl Paths {
         }
     }
 
-    /// Say all of it.
+    /// Says all of it.
     pub fn announce(&self) {
         for (cause, spent) in (0..).zip(&self.spent) {
             let [leaving, staying] = spent.longest;

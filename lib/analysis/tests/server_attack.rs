@@ -61,7 +61,7 @@ fn named(name: &str) -> &'static Campaign {
     CAMPAIGNS.iter().find(|campaign| campaign.name == name).unwrap()
 }
 
-/// Whether the attack notices what a bound forgets.
+/// Returns whether the attack notices what a bound forgets.
 fn notices(name: &str, forget: impl Fn(&mut System)) -> bool {
     attack_as_if(named(name), 11, 150, 4, forget).broken > 0
 }

@@ -168,7 +168,7 @@ impl Core<'_> {
         }
     }
 
-    /// Take the locks that come next; whether the thread now waits.
+    /// Takes the locks that come next; whether the thread now waits.
     fn locks(&mut self, thread: usize) -> bool {
         while let Some(Step::Lock(mutex)) = self.next(thread) {
             if self.owner[mutex].is_some() {
@@ -181,7 +181,7 @@ impl Core<'_> {
         false
     }
 
-    /// Give back what comes next; the most urgent waiter gets it.
+    /// Gives back what comes next; the most urgent waiter gets it.
     fn unlocks(&mut self, thread: usize) {
         while let Some(Step::Unlock(mutex)) = self.next(thread) {
             self.at[thread] = self.at[thread].map(|at| at + 1);

@@ -111,8 +111,8 @@ impl Ground<'_> {
         found
     }
 
-    /// Move single items, or exchange two, as long as that lowers the ratio or the highest slot at
-    /// the same ratio. Ends when the ratio is at most `enough`; returns it.
+    /// Moves single items, or exchanges two, as long as that lowers the ratio or the highest slot
+    /// at the same ratio. Ends when the ratio is at most `enough`; returns it.
     pub fn descend(&self, items: &[Item], starts: &mut [u32], enough: u64) -> u64 {
         let mut bins = self.bins(items);
         items.iter().zip(starts.iter()).for_each(|(item, start)| bins.put(item, *start));
@@ -139,9 +139,9 @@ impl Ground<'_> {
         }
     }
 
-    /// Move item `index` to `start` if it fits there and the ratio falls below `best`; if it does
-    /// not fit, exchange it with an item of the same period there. Returns the ratio afterwards, or
-    /// `None` if nothing had to be judged.
+    /// Moves item `index` to `start` if it fits there and the ratio falls below `best`; if it does
+    /// not fit, exchanges it with an item of the same period there. Returns the ratio afterwards,
+    /// or `None` if nothing had to be judged.
     fn change(
         &self,
         bins: &mut Bins,

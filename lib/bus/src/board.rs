@@ -60,7 +60,7 @@ impl<'a> Board<'a> {
         self.at.iter().flatten().count()
     }
 
-    /// Find places for `group` beside all others that are placed.
+    /// Finds places for `group` beside all others that are placed.
     fn settle(&mut self, group: &[(usize, u32)]) -> bool {
         let fixed = self.others(|index| group.iter().any(|(member, _)| *member == index));
         let items: Vec<Item> = group.iter().map(|&(i, period)| self.item(i, period)).collect();
@@ -71,7 +71,7 @@ impl<'a> Board<'a> {
         true
     }
 
-    /// Give `index` a place at `period`: beside the others, or by moving those that may be moved.
+    /// Gives `index` a place at `period`: beside the others, or by moving those that may be moved.
     fn add(&mut self, index: usize, period: u32, movable: &[bool]) -> bool {
         if self.settle(&[(index, period)]) {
             return true;
@@ -138,7 +138,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Put `index` where it was, if that is still possible.
+    /// Puts `index` where it was, if that is still possible.
     pub fn put_back(&mut self, index: usize, place: Place) {
         self.at[index] = Some(place);
         let bins = self.bins();
@@ -173,7 +173,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Move what may be moved so that the largest worst time becomes small.
+    /// Moves what may be moved so that the largest worst time becomes small.
     pub fn polish(&mut self, movable: &[bool]) {
         let (mut group, mut items, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for (index, at) in self.at.iter().enumerate() {
@@ -190,7 +190,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Why `index` has no place beside those that have one.
+    /// Returns why `index` has no place beside those that have one.
     pub fn explain(&self, index: usize) -> Refusal {
         let endpoint = &self.periodic[index];
         let item = self.item(index, endpoint.period);
@@ -210,7 +210,7 @@ impl<'a> Board<'a> {
         self.ground(&fixed).bins(&[Item::new(0, period)])
     }
 
-    /// Whether so much time every `period` slots would fit at the emptiest start.
+    /// Returns whether so much time every `period` slots would fit at the emptiest start.
     fn has_room(&self, item: &Item) -> bool {
         let mut bins = self.grown(item.period);
         let (start, ..) = bins.emptiest(item.period);

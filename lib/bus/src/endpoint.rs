@@ -160,7 +160,7 @@ impl Periodic {
         packet_time(bus.speed, bus.coding, self.transfer, self.direction, self.packet)
     }
 
-    /// How long its transfer takes: all its packets, whether the device uses them or not.
+    /// Returns how long its transfer takes: all its packets, whether the device uses them or not.
     #[must_use]
     pub const fn cost(&self, bus: &Bus) -> Picos {
         self.packet_time(bus).times(self.packets() as u64)

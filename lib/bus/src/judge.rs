@@ -65,15 +65,16 @@ impl Judge {
         slots.max().unwrap_or(1) as usize
     }
 
-    /// Whether every guarantee holds.
+    /// Returns whether every guarantee holds.
     #[must_use]
     pub fn holds(&self, load: &[Picos]) -> bool {
         let pattern = Pattern { load, slot: self.slot };
         self.demands.iter().all(|d| pattern.worst_time(&d.rotation, d.limit).is_some())
     }
 
-    /// Whether the guarantees could hold on some pattern with this mean: the work of a transfer is
-    /// not more than what all slots of its period have on average. `sum` is over `slots` slots.
+    /// Returns whether the guarantees could hold on some pattern with this mean: the work of a
+    /// transfer is not more than what all slots of its period have on average. `sum` is over
+    /// `slots` slots.
     #[must_use]
     pub fn is_possible(&self, sum: u128, slots: usize) -> bool {
         let slots = slots.max(1) as u128;

@@ -73,27 +73,27 @@ impl Bins {
         peaks.min_by_key(|(_, _, load)| *load).unwrap_or((0, 0, 0))
     }
 
-    /// Take the time of `item` from `start` on; the caller has looked whether it fits.
+    /// Takes the time of `item` from `start` on; the caller has looked whether it fits.
     pub fn put(&mut self, item: &Item, start: u32) {
         for f in (start as usize..self.load.len()).step_by(item.period as usize) {
             self.load[f] += item.cost;
         }
     }
 
-    /// Give back what [`Bins::put`] took.
+    /// Gives back what [`Bins::put`] took.
     pub fn take(&mut self, item: &Item, start: u32) {
         for f in (start as usize..self.load.len()).step_by(item.period as usize) {
             self.load[f] -= item.cost;
         }
     }
 
-    /// Whether `item` fits at `start`.
+    /// Returns whether `item` fits at `start`.
     #[must_use]
     pub fn fits(&self, item: &Item, start: u32) -> bool {
         self.peak(item.period, start).1.saturating_add(item.cost) <= self.capacity
     }
 
-    /// Find a start for `item` and take it.
+    /// Finds a start for `item` and takes it.
     pub fn place(&mut self, item: &Item, fit: Fit) -> Option<u32> {
         let mut found: Option<(u32, u64)> = None;
         for start in 0..item.period.min(self.load.len() as u32) {
@@ -120,7 +120,7 @@ impl Bins {
     }
 }
 
-/// Place `items` in `order` into `bins`. `Err`: the first that does not fit.
+/// Places `items` in `order` into `bins`. `Err`: the first that does not fit.
 ///
 /// # Errors
 /// The index of the first item without room.

@@ -63,12 +63,12 @@ pub fn plan(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> Result<Plan, 
     Ok(Plan::of(&board, asyncs))
 }
 
-/// Whether the guarantees hold on an empty bus.
+/// Checks whether the guarantees hold on an empty bus.
 pub(crate) fn without_periodic(bus: &Bus, asyncs: &[Async], judge: &Judge) -> Result<(), Refusal> {
     judge.broken(&[]).map_or(Ok(()), |broken| Err(refuse_alone(bus, asyncs, broken)))
 }
 
-/// Fill an empty board.
+/// Fills an empty board.
 pub(crate) fn from_scratch(board: &mut Board<'_>, asyncs: &[Async]) -> Result<(), Refusal> {
     let movable = vec![true; board.periodic.len()];
     let outcomes = board.uniform(asyncs);

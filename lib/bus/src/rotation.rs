@@ -117,8 +117,8 @@ impl Rotation {
         self.ends.len() as u64 - 1
     }
 
-    /// How many items fit into `room` without a gap from place `at` of a pass on, if the sequence
-    /// never ended.
+    /// Returns how many items fit into `room` without a gap from place `at` of a pass on, if the
+    /// sequence never ended.
     #[must_use]
     pub fn advance(&self, at: u64, room: u64) -> u64 {
         let target = self.ends[at as usize] + room;

@@ -86,7 +86,7 @@ impl Search {
         found
     }
 
-    /// Decide for one item after the other on which side it is.
+    /// Decides for one item after the other on which side it is.
     fn divide(
         &mut self,
         items: &[Entry],

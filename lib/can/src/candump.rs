@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Read one line, without its end.
+/// Reads one line, without its end.
 ///
 /// # Errors
 /// Returns the mistake and its position.

@@ -178,7 +178,7 @@ impl Report {
         }
     }
 
-    /// How far the controller trusts itself.
+    /// Returns how far the controller trusts itself.
     #[must_use]
     pub fn health(&self) -> Health {
         match self.transmit_errors.max(self.receive_errors) {
@@ -226,7 +226,7 @@ impl Arrival {
         Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
     }
 
-    /// Where the channel is now, if these are news.
+    /// Returns where the channel is now, if these are news.
     #[must_use]
     pub fn phase(&self) -> Option<Phase> {
         if self.flags & NEWS == 0 { None } else { Phase::ALL.get(usize::from(self.code)).copied() }

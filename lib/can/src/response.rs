@@ -196,7 +196,7 @@ impl Level {
         }
     }
 
-    /// When instance `instance` begins at the latest, from the beginning of the busy period.
+    /// Returns when `instance` begins at the latest, from the beginning of the busy period.
     fn start(&self, instance: u64, from: Nanos) -> Option<Nanos> {
         let before = self.blocking + Nanos(self.own.cost.0.saturating_mul(instance));
         let bit = self.rate.time(1);

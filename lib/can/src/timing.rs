@@ -34,7 +34,7 @@ impl BitRate {
         self.0
     }
 
-    /// How long `bits` bits take, rounded up to a whole nanosecond.
+    /// Returns how long `bits` bits take, rounded up to a whole nanosecond.
     #[must_use]
     pub fn time(self, bits: u64) -> Nanos {
         let (whole, rest) = (bits / u64::from(self.0), bits % u64::from(self.0));
@@ -135,7 +135,7 @@ impl BitTiming {
         self.prescaler * self.quanta()
     }
 
-    /// Where the sample is taken, in tenths of a per cent of the bit.
+    /// Returns where the sample is taken, in tenths of a per cent of the bit.
     #[must_use]
     pub const fn sample_point(&self) -> u32 {
         (1 + self.propagation + self.phase1) * 1000 / self.quanta()
@@ -179,7 +179,8 @@ impl BitTiming {
         if segment < needed { Err(TimingRefusal::Propagation { segment, needed }) } else { Ok(()) }
     }
 
-    /// How much each oscillator may be off, in parts per million: both rules of the standard.
+    /// Returns how much each oscillator may be off, in parts per million: both rules of the
+    /// standard.
     #[must_use]
     pub fn tolerance_ppm(&self) -> u32 {
         let quanta = u64::from(self.quanta());

@@ -37,7 +37,7 @@ const POLYNOMIAL: u16 = 0x4599;
 pub struct Crc15(u16);
 
 impl Crc15 {
-    /// Take one more bit in.
+    /// Takes one more bit in.
     pub fn push(&mut self, bit: bool) {
         let feedback = bit != (self.0 & 0x4000 != 0);
         self.0 = (self.0 << 1) & 0x7fff;
@@ -67,7 +67,7 @@ impl Bits {
         Bits::default()
     }
 
-    /// Add one at the end.
+    /// Adds one at the end.
     ///
     /// # Panics
     /// Beyond 192 bits, which no frame has.
@@ -150,7 +150,7 @@ impl Wire {
         self.stuffed + 1
     }
 
-    /// Add the bits `from..to` of `bits`, the lowest first.
+    /// Adds the bits `from..to` of `bits`, the lowest first.
     fn extend(&mut self, bits: u128, to: u32, from: u32) {
         let (bits, width) = ((bits & ((1 << to) - 1)) >> from, to - from);
         self.bits.append(bits as u64, width.min(64));
@@ -159,7 +159,7 @@ impl Wire {
         }
     }
 
-    /// Add a stuff bit.
+    /// Adds a stuff bit.
     fn stuff(&mut self, bit: bool) {
         self.stuff.len = self.bits.len;
         self.stuff.push(true);
@@ -245,7 +245,7 @@ pub fn encode(frame: &Frame) -> Wire {
     wire
 }
 
-/// Where the first five equal bits in a row end among the `left` low bits of `rest`.
+/// Returns where the first five equal bits in a row end among the `left` low bits of `rest`.
 fn end_of_run(rest: u128, left: u32) -> Option<u32> {
     let same = !(rest ^ rest >> 1);
     let two = same & same >> 1;

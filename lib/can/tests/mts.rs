@@ -179,8 +179,8 @@ struct Pending {
     node: NodeId,
 }
 
-/// When a high-speed message comes first so that one of its instances must be started together
-/// with one of `target`: in the same region, but after it if of higher rank.
+/// Returns when a high-speed message comes first so that one of its instances must be started
+/// together with one of `target`: in the same region, but after it if of higher rank.
 fn aligned(set: &MtsSet, index: usize, target: usize, critical: u64) -> Option<u64> {
     let start_by = |m: &HighSpeed| m.deadline.0 - set.rate.time(m.bits.into()).0;
     let region = set.epochs.region().0;

@@ -137,7 +137,7 @@ fn note(bus: &mut Bus, came: &mut BTreeMap<Ticket, (u64, usize)>, worst: &mut [N
     }
 }
 
-/// How many bounds were compared, and how many were met to within one bit.
+/// Returns how many bounds were compared, and how many were met to within one bit.
 fn campaign(seeds: std::ops::Range<u64>, faulty: bool) -> (u64, u64) {
     let (mut compared, mut met) = (0, 0);
     for seed in seeds {

@@ -18,7 +18,7 @@ const VERSION: (u16, u16) = (2, 4);
 /// Most bytes of a packet that are kept: readers refuse more.
 pub const KEPT_MAX: usize = 262_144;
 
-/// How a file begins.
+/// Returns the beginning of a file.
 #[must_use]
 pub fn header(link: Link) -> [u8; 24] {
     let mut bytes = [0; 24];

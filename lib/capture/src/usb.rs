@@ -82,7 +82,7 @@ impl Event<'_> {
         }
     }
 
-    /// Why there are no data, as a letter; 0 if there are, or if there could be.
+    /// Returns why there are no data, as a letter; 0 if there are, or if there could be.
     fn data_flag(&self) -> u8 {
         match (self.data.is_empty(), self.step, self.is_in()) {
             (true, Step::Submitted, true) => b'<',

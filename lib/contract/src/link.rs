@@ -76,8 +76,8 @@ plain! {
 }
 
 impl Ask {
-    /// Whether it names memory that exists, and that one block of a controller can describe. The
-    /// memory has `length` bytes from `base` on, as devices count.
+    /// Returns whether it names memory that exists, and that one block of a controller can
+    /// describe. The memory has `length` bytes from `base` on, as devices count.
     #[must_use]
     pub fn is_sane(&self, base: u64, length: u64) -> bool {
         let (at, bytes) = (u64::from(self.place) * UNIT as u64, u64::from(self.bytes));

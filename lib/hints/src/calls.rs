@@ -102,7 +102,7 @@ fn owner(path: &Path) -> Option<String> {
     path.segments.get(at).map(|segment| segment.ident.to_string())
 }
 
-/// How a listing calls it: `jobs.wait`, `time::sleep`.
+/// Returns its name in a listing: `jobs.wait`, `time::sleep`.
 pub fn label(expr: &Expr) -> String {
     match expr {
         Expr::MethodCall(call) => format!("{}.{}", text(&call.receiver), call.method),

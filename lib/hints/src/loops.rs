@@ -201,7 +201,7 @@ impl Flow {
         }
     }
 
-    /// Where a jump goes. A jump to nowhere is left to the compiler.
+    /// Returns where a jump goes. A jump to nowhere is left to the compiler.
     fn target(&self, label: Option<&Lifetime>) -> Option<&Frame> {
         let mut inner_first = self.frames.iter().rev();
         match label {

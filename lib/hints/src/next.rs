@@ -165,7 +165,7 @@ impl Next {
         }
     }
 
-    /// Why there is no decision, if there is none.
+    /// Returns why there is no decision, if there is none.
     pub fn doubt(&self) -> Option<Rc<str>> {
         match self {
             Next::Undecided(why) => Some(why.clone()),

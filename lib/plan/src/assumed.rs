@@ -83,8 +83,8 @@ impl Plan {
         }
     }
 
-    /// Whether what is promised of a Main VCPU relies on its list never being full: the bill of a
-    /// pipe or of a chain whose thread it is says so.
+    /// Returns whether what is promised of a Main VCPU relies on its list never being full: the
+    /// bill of a pipe or of a chain whose thread it is says so.
     fn relies(&self, vcpu: u16) -> bool {
         let system = self.system();
         let own = |process: u16| system.processes[usize::from(process)].vcpu == Some(vcpu);

@@ -165,7 +165,7 @@ impl Beside {
     }
 }
 
-/// Why a bus has no schedule, and the remedy.
+/// Returns why a bus has no schedule, and the remedy.
 fn words(unfit: &Unfit, system: &System) -> (String, String) {
     let name = |id: EndpointId| match id.0 {
         own if OWN.contains(&own) => "the transfers of its own device".to_owned(),

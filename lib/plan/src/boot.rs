@@ -57,7 +57,7 @@ impl Cleared {
         &self.system
     }
 
-    /// Whether its plan holds.
+    /// Returns whether its plan holds.
     #[must_use]
     pub const fn is_proved(&self) -> bool {
         self.proved

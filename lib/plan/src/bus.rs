@@ -89,7 +89,7 @@ pub(crate) fn refusals<'a>(
     })
 }
 
-/// Why an endpoint has no place, and what would have fit.
+/// Returns why an endpoint has no place, and what would have fit.
 #[must_use]
 pub fn why(refusal: &Refusal, system: &System) -> [String; 2] {
     let reason = refusal.why(|id| called(system, id));

@@ -170,7 +170,7 @@ fn step(handover: Handover) -> Step {
     }
 }
 
-/// How often the thread at this place takes a value, if it does.
+/// Returns how often the thread at this place takes a value, if it does.
 fn sampled(chain: &Chain, place: usize) -> Option<Nanos> {
     match chain.links.get(place.checked_sub(1)?)?.handover {
         Handover::State { every_ns } => Some(Nanos(every_ns)),

@@ -90,7 +90,7 @@ impl Asked<'_> {
         numbered.filter(move |(_, it)| it.vcpu == Some(number)).map(|(process, _)| process)
     }
 
-    /// Whether one thread has the VCPU for itself.
+    /// Returns whether one thread has the VCPU for itself.
     fn is_alone(&self, number: u16) -> bool {
         let mut on = self.on(number);
         on.next().is_some_and(|process| is_alone(process, self.system).is_ok())

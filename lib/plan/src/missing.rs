@@ -23,7 +23,7 @@ impl Plant<'_> {
     }
 }
 
-/// How long each of these threads takes is not said.
+/// Returns the refusal of a bill for threads whose work is not declared.
 pub(crate) fn works(names: &[&str]) -> Missing {
     let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
     let verb = if names.len() == 1 { "takes" } else { "take" };

@@ -75,7 +75,7 @@ impl<'a> Mutexes<'a> {
         (0..self.system.processes.len()).filter(move |process| allowed >> process & 1 == 1)
     }
 
-    /// Whether threads that lock a mutex may be on different VCPUs.
+    /// Returns whether threads that lock a mutex may be on different VCPUs.
     fn is_shared(&self, mutex: usize) -> bool {
         let mut seats = self.users(mutex).map(|process| &self.seats[process]);
         let Some(first) = seats.next() else { return false };

@@ -146,7 +146,7 @@ fn acknowledgements(shortest: Nanos) -> Bucket {
     Bucket::periodic(shortest).with_burst(AT_ONCE)
 }
 
-/// How the device sends to a node that takes a message in this time at most.
+/// Returns how the device sends to a node that takes a message in this time at most.
 fn drain(turn: Nanos) -> Drain {
     let holds = Identity::default().outstanding.into();
     Drain { first: Nanos(BEFORE * turn.0), each: turn, holds }

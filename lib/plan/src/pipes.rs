@@ -228,7 +228,7 @@ impl Plant<'_> {
         })
     }
 
-    /// Whether anything is, or may be, written to a server.
+    /// Returns whether anything is, or may be, written to a server.
     pub(crate) fn writes(&self, server: u16) -> bool {
         let pipes = self.system.pipes.iter();
         let places = self.system.tpipes.iter().filter(|tpipe| tpipe.envelope.to != 0);

@@ -139,7 +139,7 @@ impl Plan {
         self.cheapest.get_or_init(found).as_deref()
     }
 
-    /// Whether every VCPU gets what it was promised.
+    /// Returns whether every VCPU gets what it was promised.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.findings.is_empty()
@@ -162,7 +162,7 @@ impl Plan {
         }
     }
 
-    /// Whether the test that the description asks for admits it.
+    /// Returns whether the test that the description asks for admits it.
     fn is_admitted(&self, system: &System) -> bool {
         if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
     }

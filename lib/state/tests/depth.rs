@@ -54,8 +54,8 @@ impl Tally {
     }
 }
 
-/// Whether the reader misses a deadline one slot shorter. With a slack deadline no bound that is
-/// computed from it can be reached.
+/// Returns whether the reader misses a deadline one slot shorter. With a slack deadline no bound
+/// that is computed from it can be reached.
 fn is_sharp(tasks: &[Task; 3], policy: Policy) -> bool {
     let mut shorter = *tasks;
     shorter[1].deadline -= 1;

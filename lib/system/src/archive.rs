@@ -126,7 +126,7 @@ fn header(system: &System, options: &RunOptions) -> Header {
     }
 }
 
-/// Fetch and check every program once. Offsets count from the start of the archive.
+/// Fetches and checks every program once. Offsets count from the start of the archive.
 fn images(
     system: &System,
     tables_end: usize,
@@ -201,8 +201,8 @@ fn unusable(process: &Process, refusal: Refusal, span: &Span) -> Problem {
     Problem::new(span, title, help)
 }
 
-/// Refuse what does not fit. The flight recorder is not counted: it belongs to the run, which gives
-/// the machine that much more RAM.
+/// Refuses what does not fit. The flight recorder is not counted: it belongs to the run, which
+/// gives the machine that much more RAM.
 fn check_memory(system: &System, images: &Images, tables_end: usize, report: &mut Report) {
     let loaded = |process: &Process| {
         images.by_name.get(&image_name(process)).map_or(0, |image| image.loaded)
@@ -387,7 +387,7 @@ pub(crate) fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
     }
 }
 
-/// Read the archive back as the kernel will. A refusal can only mean that the system was changed
+/// Reads the archive back as the kernel will. A refusal can only mean that the system was changed
 /// after it was parsed, or a bug here.
 fn verify(system: &System, bytes: &[u8]) -> Result<(), Diagnostics> {
     let read = Archive::parse(bytes).and_then(|archive| {

@@ -14,14 +14,14 @@ use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
 use std::collections::BTreeMap;
 
-/// Report everything that is wrong between the declarations.
+/// Reports everything that is wrong between the declarations.
 pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
     let names = Names::collect(declared, report);
     cores::check(declared, &names, report);
     between(declared, &names, report);
 }
 
-/// Report what is wrong with one core of several, which are right as a whole.
+/// Reports what is wrong with one core of several, which are right as a whole.
 pub(crate) fn declarations_of_core(declared: &Declared, report: &mut Report) {
     between(declared, &Names::collect(declared, report), report);
 }
@@ -91,7 +91,7 @@ fn too_many<'s>(
     }
 }
 
-/// Report the second and further occurrences of a word in a list.
+/// Reports the second and further occurrences of a word in a list.
 pub(crate) fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
     let mut first: BTreeMap<&str, &Span> = BTreeMap::new();
     for At { value, span } in list {
@@ -152,7 +152,7 @@ fn starts(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
     }
 }
 
-/// Report `name` unless it is that of a process.
+/// Reports `name` unless it is that of a process.
 pub(crate) fn is_process(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
     let At { value, span } = name;
     let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
@@ -174,7 +174,7 @@ pub(crate) fn is_process(name: &At<String>, names: &Names<'_>, report: &mut Repo
     false
 }
 
-/// Report processes that nothing can ever start.
+/// Reports processes that nothing can ever start.
 fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     let processes = &declared.processes;
     if !processes.is_empty() && processes.iter().all(|process| !process.start_at_boot.value) {

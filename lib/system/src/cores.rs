@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// Most cores of a host.
 const CORES_MAX: u16 = 8;
 
-/// How many cores there are.
+/// Returns how many cores there are.
 pub(crate) fn count(table: &mut Table<'_, '_>) -> At<u16> {
     small(table.number("cores", 1..=CORES_MAX.into(), ""), 1, table.place())
 }
@@ -80,7 +80,7 @@ fn home(declared: &Declared, name: &str) -> u16 {
     users(declared, name).first().copied().unwrap_or(0)
 }
 
-/// Report what cannot be where it is.
+/// Reports what cannot be where it is.
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for bell in &declared.doorbells {
         if let Some(name) = &bell.what.answered_by {
@@ -107,7 +107,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-/// Report a doorbell that would take any amount of time from the VCPUs of its core.
+/// Reports a doorbell that would take any amount of time from the VCPUs of its core.
 fn unbounded(declared: &Declared, bell: &Named<DeclaredBell>, report: &mut Report) {
     if declared.vcpus.is_empty() || bell.what.interval.is_some() {
         return;
@@ -127,7 +127,7 @@ fn idle_cores(declared: &Declared, report: &mut Report) {
     }
 }
 
-/// Report what is used on several cores and cannot be.
+/// Reports what is used on several cores and cannot be.
 fn shared(declared: &Declared, report: &mut Report) {
     let d = declared;
     let mut look = |noun: &str, name: &At<String>| {
@@ -149,7 +149,7 @@ fn shared(declared: &Declared, report: &mut Report) {
     for_devices.for_each(|segment| look("segment for devices", &segment.name));
 }
 
-/// Report processes that a process cannot start, or that cannot supervise it.
+/// Reports processes that a process cannot start, or that cannot supervise it.
 fn relations(declared: &Declared, of: &DeclaredProcess, report: &mut Report) {
     let supervisor = match &of.supervisor {
         Supervision::By(name) => Some(name),
@@ -168,7 +168,7 @@ fn relations(declared: &Declared, of: &DeclaredProcess, report: &mut Report) {
     }
 }
 
-/// Report VCPUs of other cores that an I/O VCPU would serve.
+/// Reports VCPUs of other cores that an I/O VCPU would serve.
 fn served(declared: &Declared, vcpu: &Named<DeclaredVcpu>, report: &mut Report) {
     let DeclaredVcpu::Io { serves, .. } = &vcpu.what else { return };
     let own = home(declared, &vcpu.name.value);

@@ -81,12 +81,12 @@ pub(crate) struct DeclaredDevice {
 }
 
 impl DeclaredDevice {
-    /// How often it can interrupt: by its line, or by each of its messages.
+    /// Returns how often it can interrupt: by its line, or by each of its messages.
     pub fn interrupts(&self) -> u16 {
         u16::from(self.irq.is_some()) + self.messages()
     }
 
-    /// How many messages it sends.
+    /// Returns how many messages it sends.
     pub fn messages(&self) -> u16 {
         self.irqs.as_ref().map_or(0, |irqs| irqs.value)
     }

@@ -96,7 +96,7 @@ fn vendor(text: &str) -> Option<(u16, u16)> {
     }
 }
 
-/// Report keys that the other kind of device has.
+/// Reports keys that the other kind of device has.
 fn strangers(table: &mut Table<'_, '_>, is_pci: bool) {
     for key in if is_pci { &OF_ADDRESS[..] } else { &OF_PCI[..] } {
         let Some(entry) = table.get(key) else { continue };
@@ -111,7 +111,7 @@ fn strangers(table: &mut Table<'_, '_>, is_pci: bool) {
     }
 }
 
-/// Report what is said of an interrupt that there is not.
+/// Reports what is said of an interrupt that there is not.
 fn without_interrupt(table: &mut Table<'_, '_>, is_pci: bool) {
     let (needed, what) = match is_pci {
         true => ("irqs", "the number of messages it sends"),
@@ -129,7 +129,7 @@ fn without_interrupt(table: &mut Table<'_, '_>, is_pci: bool) {
     }
 }
 
-/// Report a list of intervals that is not as long as there are interrupts.
+/// Reports a list of intervals that is not as long as there are interrupts.
 fn number_of_intervals(table: &mut Table<'_, '_>, intervals: &[At<u64>], irqs: Option<&At<u64>>) {
     let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return };
     let needed = irqs.map_or(1, |irqs| irqs.value);

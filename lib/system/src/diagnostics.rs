@@ -41,13 +41,13 @@ impl Problem {
         }
     }
 
-    /// Say more beside the underlined place.
+    /// Says more beside the underlined place.
     pub fn label(mut self, label: impl Into<String>) -> Problem {
         self.label = label.into();
         self
     }
 
-    /// Show a second place.
+    /// Shows a second place.
     pub fn with(mut self, span: &Span, label: impl Into<String>) -> Problem {
         self.context.push((span.clone(), label.into()));
         self
@@ -137,7 +137,7 @@ impl Report {
         self.0.is_empty()
     }
 
-    /// Drop what may only follow from the syntax errors: absences, whatever stands in their lines,
+    /// Drops what may only follow from the syntax errors: absences, whatever stands in their lines,
     /// and all that follows what swallows the rest.
     pub fn keep_what_syntax_cannot_have_caused(&mut self, text: &str) {
         let lines = Lines::of(text);

@@ -26,7 +26,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-/// Where the registers of a device with an address are, and what says so.
+/// Returns where the registers of a device with an address are, and the key that says so.
 fn registers(device: &Device) -> Option<(Range<u64>, &Span)> {
     let DeclaredPlace::Address(At { value: start, span }) = &device.what.place else {
         return None;
@@ -97,7 +97,7 @@ fn same_function(earlier: &Device, device: &Device, report: &mut Report) {
     }
 }
 
-/// Report names that programs would take for those of the device's messages.
+/// Reports names that programs would take for those of the device's messages.
 fn messages(device: &Device, names: &Names<'_>, report: &mut Report) {
     for number in 0..device.what.messages() {
         let message = message_of(&device.name.value, number);

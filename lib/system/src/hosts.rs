@@ -86,7 +86,7 @@ pub enum Description {
     Several(Hosts),
 }
 
-/// Read and check `text`, whether it describes one host or lists several. `find` finds the
+/// Reads and checks `text`, whether it describes one host or lists several. `find` finds the
 /// description that a host's `system` names: the name that messages use, and its text; or why not.
 ///
 /// # Errors
@@ -224,7 +224,7 @@ fn unique<'a>(noun: &str, names: impl Iterator<Item = &'a At<String>>, report: &
     }
 }
 
-/// Where every cable is plugged in; what cannot be is reported.
+/// Returns where every cable is plugged in; what cannot be is reported.
 fn cables(declared: &Declared, hosts: &[Host], report: &mut Report) -> Vec<Cable> {
     let mut cables = Vec::new();
     let mut taken: Vec<(End, &Span)> = Vec::new();

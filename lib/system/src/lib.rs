@@ -67,7 +67,7 @@ pub use tpipe::Tpipe;
 use diagnostics::Report;
 use source::Source;
 
-/// Read and check the description `text` of a host with one core; `file_name` is only shown in
+/// Reads and checks the description `text` of a host with one core; `file_name` is only shown in
 /// messages.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
     Ok(system)
 }
 
-/// Read and check the description `text` of a host; what each of its cores has, in their order.
+/// Reads and checks the description `text` of a host; what each of its cores has, in their order.
 ///
 /// # Errors
 /// Everything that is wrong with it, in the order of the text.
@@ -115,7 +115,7 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
     if report.is_empty() { Ok(systems) } else { Err(Diagnostics::new(source, report)) }
 }
 
-/// Read a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.
+/// Reads a fault as a command line says it, of things in `system`: `2s unplug interface 100ms`.
 ///
 /// # Errors
 /// Returns the mistake and its place.

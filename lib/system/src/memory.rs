@@ -87,7 +87,7 @@ impl Budget {
     }
 }
 
-/// Refuse what cannot fit whatever the programs are.
+/// Refuses what cannot fit whatever the programs are.
 pub(crate) fn check_without_programs(system: &System, report: &mut Report) {
     if let Some(problem) = Budget::of(system).problem(system) {
         report.push(problem);

@@ -99,7 +99,7 @@ pub(crate) fn required(
     text
 }
 
-/// Declare what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
+/// Declares what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];

@@ -16,7 +16,7 @@ pub(crate) struct Queues {
     pub of: Vec<u8>,
 }
 
-/// Report what is wrong with the lists of `[scheduling]`.
+/// Reports what is wrong with the lists of `[scheduling]`.
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     let scheduling = &declared.scheduling;
     let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
@@ -78,7 +78,8 @@ fn coverage(declared: &Declared, seen: &BTreeMap<&str, &Span>, report: &mut Repo
     report.push(problem.with(&first.name.span, "in no queue"));
 }
 
-/// Where everybody stands. A name that cannot be resolved has been reported, and counts as last.
+/// Returns where everybody stands. A name that cannot be resolved has been reported, and counts as
+/// last.
 pub(crate) fn assign(declared: &Declared, names: &Names<'_>) -> Queues {
     let vcpus = &declared.vcpus;
     let (dynamic, mut of) = match &declared.scheduling.dynamic {

@@ -127,7 +127,7 @@ fn granted(
     }
 }
 
-/// Whether two sections are of the same process.
+/// Returns whether two sections are of the same process.
 fn is_of_same(one: &DeclaredSection, other: &DeclaredSection) -> bool {
     matches!((&one.process, &other.process), (Some(one), Some(other)) if one.value == other.value)
 }

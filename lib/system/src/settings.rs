@@ -38,7 +38,7 @@ impl Process {
         told.map_or(&[], |setting| &setting.numbers)
     }
 
-    /// Tell its program these numbers under a name, instead of what it was told.
+    /// Tells its program these numbers under a name, instead of what it was told.
     pub fn set(&mut self, name: &str, numbers: &[u64]) {
         self.settings.retain(|setting| setting.name != name);
         self.settings.push(Setting::new(name, numbers));
@@ -290,7 +290,7 @@ fn contracts<'p>(pipes: impl Iterator<Item = &'p Pipe>) -> Contracts {
     contracts
 }
 
-/// Write the settings of `process` into the image of its program.
+/// Writes the settings of `process` into the image of its program.
 ///
 /// # Errors
 /// It has no room for them: what is wrong, and the remedy.

@@ -60,7 +60,7 @@ fn unsupervised(process: &DeclaredProcess) -> Problem {
     }
 }
 
-/// Report each cycle of processes supervising each other once, at its first explicit link.
+/// Reports each cycle of processes supervising each other once, at its first explicit link.
 fn cycles(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     let processes = &declared.processes;
     let next = |index: usize| of(&processes[index], index, names);

@@ -580,7 +580,7 @@ impl System {
         Some(self.problem(place, [&title, "", &note, &help]))
     }
 
-    /// How many processes `supervisor` supervises.
+    /// Returns how many processes `supervisor` supervises.
     #[must_use]
     pub fn supervised_by(&self, supervisor: u16) -> usize {
         self.processes.iter().filter(|process| process.supervisor == Some(supervisor)).count()

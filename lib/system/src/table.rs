@@ -39,7 +39,7 @@ impl<'t, 'r> Table<'t, 'r> {
         Table { header, noun, raw, asked: Vec::new(), report }
     }
 
-    /// Where the table is.
+    /// Returns where the table is.
     pub fn place(&self) -> Span {
         match self.raw.entries.get("name") {
             Some(name) => name.span(),
@@ -85,8 +85,8 @@ impl<'t, 'r> Table<'t, 'r> {
         }
     }
 
-    /// Report what is missing from this table, unless it is there misspelt, which
-    /// `report_unknown` will say.
+    /// Reports what is missing from this table, unless it is there misspelt, which `report_unknown`
+    /// will say.
     pub fn missing(&mut self, key: &str, help: &str) {
         let mut written = self.raw.entries.iter().map(|(written, _)| written.get_ref());
         if written.any(|written| nearest(written, [key]).is_some()) {
@@ -388,7 +388,7 @@ impl<'t, 'r> Table<'t, 'r> {
         None
     }
 
-    /// Report every key nobody asked for.
+    /// Reports every key nobody asked for.
     pub fn report_unknown(&mut self) {
         let entries = self.raw.entries;
         for (key, _) in

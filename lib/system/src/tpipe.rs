@@ -89,7 +89,7 @@ const NEEDED: [(&str, &str); 3] = [
     ("period", "add `period = \"4ms\"`: the shortest that its thread may have"),
 ];
 
-/// Declare what the places need, and that both ends use it.
+/// Declares what the places need, and that both ends use it.
 pub(crate) fn expand(declared: &mut Declared) {
     for place in 0..declared.tpipes.len() {
         let tpipe = &declared.tpipes[place];

@@ -130,7 +130,7 @@ fn possible(table: &mut Table<'_, '_>, share: At<u32>) -> Option<At<u32>> {
     None
 }
 
-/// Report keys that belong to the other kind.
+/// Reports keys that belong to the other kind.
 fn foreign(table: &mut Table<'_, '_>, what: &str, keys: &[&'static str], help: &str) {
     for key in keys {
         if let Some(entry) = table.get(key) {

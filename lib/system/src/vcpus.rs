@@ -39,7 +39,7 @@ fn main(vcpu: &Named<DeclaredVcpu>, budget: &At<u64>, period: &At<u64>, report: 
     report.push(problem.with(&period.span, "the period"));
 }
 
-/// Report whom an I/O VCPU cannot serve.
+/// Reports whom an I/O VCPU cannot serve.
 fn served(
     serves: &[At<String>],
     declared: &Declared,
@@ -51,7 +51,7 @@ fn served(
     strangers.count() == 0
 }
 
-/// Report a share that is too small for one grant to be of use.
+/// Reports a share that is too small for one grant to be of use.
 fn grant(
     vcpu: &Named<DeclaredVcpu>,
     share: &At<u32>,
@@ -89,7 +89,7 @@ fn grant(
     report.push(Problem::new(&share.span, title, help).note(note));
 }
 
-/// Report a device whose interrupts would take any amount of time from the VCPUs.
+/// Reports a device whose interrupts would take any amount of time from the VCPUs.
 fn interrupts(device: &Named<DeclaredDevice>, report: &mut Report) {
     let d = &device.what;
     let place = d.irq.as_ref().or(d.irqs.as_ref()).filter(|_| d.intervals.is_empty());
@@ -100,7 +100,7 @@ fn interrupts(device: &Named<DeclaredDevice>, report: &mut Report) {
     report.push(Problem::new(&irq.span, title, help).note(note));
 }
 
-/// Report `name` unless it is that of a VCPU.
+/// Reports `name` unless it is that of a VCPU.
 fn is_vcpu(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
     let At { value, span } = name;
     let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
@@ -122,7 +122,7 @@ fn is_vcpu(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
     false
 }
 
-/// Report `name` unless it is that of a Main VCPU.
+/// Reports `name` unless it is that of a Main VCPU.
 pub(crate) fn is_main(
     name: &At<String>,
     declared: &Declared,

@@ -24,7 +24,7 @@ fn is_presentable(found: &Diagnostics, text: &str) {
     assert!(found.coloured().contains('\u{1b}'));
 }
 
-/// Parse `text`, show what is wrong or build and read back.
+/// Parses `text`, shows what is wrong, or builds and reads back.
 fn survives(text: &str) {
     match parse("random.toml", text) {
         Err(found) => is_presentable(&found, text),

@@ -113,7 +113,7 @@ impl Words {
         self.0[word] >> low & mask(width)
     }
 
-    /// Change these bits; bits of `value` beyond `width` are dropped.
+    /// Changes these bits; bits of `value` beyond `width` are dropped.
     pub const fn set(&mut self, word: usize, low: u32, width: u32, value: u32) {
         let mask = mask(width);
         self.0[word] = self.0[word] & !(mask << low) | (value & mask) << low;
@@ -236,14 +236,14 @@ impl Endpoint {
         EndpointKind::decode(self.kind_number())
     }
 
-    /// Where the ring goes on, and the cycle state there.
+    /// Returns where the ring goes on, and the cycle state there.
     #[must_use]
     pub const fn dequeue(&self) -> (u64, bool) {
         let pointer = (self.0.0[3] as u64) << 32 | self.0.0[2] as u64;
         (pointer & !0xf, pointer & 1 != 0)
     }
 
-    /// Where the ring goes on, and the cycle state there.
+    /// Sets where the ring goes on, and the cycle state there.
     pub const fn set_dequeue(&mut self, pointer: u64, cycle: bool) {
         let pointer = pointer & !0xf | cycle as u64;
         self.0.0[2] = pointer as u32;

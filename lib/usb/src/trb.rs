@@ -253,7 +253,7 @@ impl Trb {
         (self.control >> 16 & 0x1f) as u8
     }
 
-    /// How it ended, in an event; `None` if the number is reserved.
+    /// Returns how it ended, in an event; `None` if the number is reserved.
     #[must_use]
     pub const fn completion(self) -> Option<Completion> {
         Completion::decode((self.status >> 24) as u8)

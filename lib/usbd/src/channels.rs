@@ -170,13 +170,13 @@ impl<P: Platform> Channels<P> {
         }
     }
 
-    /// When one is to be looked at.
+    /// Returns when one is to be looked at.
     pub fn next_wake(&self) -> Nanos {
         let times = self.all.iter().map(|channel| channel.look_at);
         times.fold(Nanos::FOREVER, Nanos::min)
     }
 
-    /// Hear what clients want.
+    /// Hears what clients want.
     pub fn listen(&mut self, now: Nanos) {
         for channel in &mut self.all {
             while let Some(request) = channel.client.as_mut().and_then(Client::hear) {
@@ -185,7 +185,7 @@ impl<P: Platform> Channels<P> {
         }
     }
 
-    /// Open and close what is due, and send what the interface takes.
+    /// Opens and closes what is due, and sends what the interface takes.
     pub fn drive(&mut self, class: &mut Kvaser, now: Nanos) {
         if let Some(identity) = class.identity() {
             for (number, channel) in self.all.iter_mut().enumerate() {
@@ -299,7 +299,7 @@ impl<P: Platform> Channel<P> {
         self.outlet.is_some() && self.client.is_none()
     }
 
-    /// Where those who listen are told that it is; `None` on the way.
+    /// Returns where those who listen are told that it is; `None` on the way.
     const fn told(&self) -> Option<Phase> {
         match self.phase {
             Phase::Changing => None,
@@ -336,7 +336,7 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    /// Make of it what it is to be.
+    /// Makes of it what it is to be.
     fn settle(&mut self, number: u8, class: &mut Kvaser, identity: &Identity, now: Nanos) {
         self.look_at = Nanos::FOREVER;
         let done = match (self.phase, self.wish) {
@@ -377,7 +377,7 @@ impl<P: Platform> Channel<P> {
         class.open(now, number, set, mode)
     }
 
-    /// Ask how its controller is, if its client wants to know.
+    /// Asks how its controller is, if its client wants to know.
     fn ask(&mut self, number: u8, class: &mut Kvaser) {
         if let Some(client) = &mut self.client
             && client.must_ask()
@@ -390,7 +390,7 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    /// Send one frame; false if there is none, or none can go.
+    /// Sends one frame; false if there is none, or none can go.
     fn send(&mut self, number: u8, class: &mut Kvaser, now: Nanos) -> bool {
         let Some(client) = &mut self.client else { return false };
         match self.wish {

@@ -219,7 +219,7 @@ impl<P: Platform> Client<P> {
         self.due = true;
     }
 
-    /// Write a report if one is due and there is room; true if the client must be woken. Some of
+    /// Writes a report if one is due and there is room; true if the client must be woken. Some of
     /// the room is for what it may wait for; what finds none stays due, and its reader, once awake,
     /// asks again when it has read.
     pub fn report(&mut self, phase: Phase) -> bool {

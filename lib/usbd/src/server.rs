@@ -173,7 +173,7 @@ impl<P: Platform> Server<P> {
         self.bells.clone()
     }
 
-    /// Do whatever is due but in branches: those with news are due then, which their
+    /// Does whatever is due but in branches: those with news are due then, which their
     /// [`is_due`](Branch::is_due) says.
     pub fn attend(&mut self, cause: Cause, now: Nanos) {
         let own = cause == Cause::Interrupt(policy::MANAGING);

@@ -43,7 +43,7 @@ impl<P: Platform> Pool<P> {
         Window { base: self.memory.base(), length: self.memory.length() }
     }
 
-    /// How many pieces are taken.
+    /// Returns how many pieces are taken.
     pub fn taken(&self) -> usize {
         self.taken.len()
     }
@@ -120,7 +120,7 @@ impl<P: Platform> Slots<P> {
         Buffer { address: self.memory.base() + at as u64, length: bytes as u32 }
     }
 
-    /// Put in what is sent.
+    /// Puts in what is sent.
     pub fn fill(&mut self, slot: usize, bytes: &[u8]) {
         let (at, _) = self.place(slot);
         self.memory.write(at as u64, bytes);
@@ -135,7 +135,7 @@ impl<P: Platform> Slots<P> {
         into
     }
 
-    /// Where a place begins, and its bytes.
+    /// Returns where a place begins, and its bytes.
     fn place(&self, slot: usize) -> (usize, usize) {
         let (mut at, mut left) = (self.base, slot);
         for shape in self.shapes {

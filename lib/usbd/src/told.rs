@@ -82,7 +82,7 @@ fn buses(words: &[u64]) -> Buses {
     buses
 }
 
-/// How channels take part in their buses, as the description says it of the interface.
+/// Returns how channels take part in their buses, as the description says it of the interface.
 fn usual(settings: &Settings) -> [Parameters; CHANNELS] {
     let rates = settings.get(usbd::BIT_RATES);
     let known = |number: usize| rates.get(number).and_then(|rate| u32::try_from(*rate).ok());
@@ -157,7 +157,7 @@ impl Pipes {
         channel < 64 && self.opens >> channel & 1 != 0
     }
 
-    /// How a channel without a client takes part in its bus.
+    /// Returns how a channel without a client takes part in its bus.
     pub fn usual(&self, channel: usize) -> Option<Parameters> {
         self.usual.get(channel).copied()
     }

@@ -117,7 +117,7 @@ impl Pibs {
         self.counters
     }
 
-    /// Whether there is work, as last told.
+    /// Returns whether there is work, as last told.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.active
@@ -206,7 +206,7 @@ impl Pibs {
         }
     }
 
-    /// Take `amount` as used without the processor being used: for work done in advance or by
+    /// Takes `amount` as used without the processor being used: for work done in advance or by
     /// others. It delays the next grant as any use does.
     pub fn levy(&mut self, amount: Nanos) {
         self.used += amount;

@@ -132,7 +132,7 @@ impl SporadicServer {
         self.counters
     }
 
-    /// Whether the queue is not empty, as last told.
+    /// Returns whether the queue is not empty, as last told.
     #[must_use]
     pub const fn is_backlogged(&self) -> bool {
         self.backlogged
@@ -250,7 +250,7 @@ impl SporadicServer {
         left
     }
 
-    /// Take `amount` of the budget as used, as soon as it is eligible, without the processor being
+    /// Takes `amount` of the budget as used, as soon as it is eligible, without the processor being
     /// used: for work done in advance or by others. It returns as S3 has it.
     pub fn levy(&mut self, amount: Nanos) {
         let mut left = amount.min(self.budget);

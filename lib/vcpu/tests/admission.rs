@@ -46,7 +46,7 @@ impl Big {
     }
 }
 
-/// Whether `v · 2⁻³² ≤ n(2^(1/n) − 1)`, that is `(n·2³² + v)ⁿ ≤ 2·(n·2³²)ⁿ`.
+/// Returns whether `v · 2⁻³² ≤ n(2^(1/n) − 1)`, that is `(n·2³² + v)ⁿ ≤ 2·(n·2³²)ⁿ`.
 fn is_below_the_bound(v: u64, n: u32) -> bool {
     let whole = u64::from(n) << 32;
     let left = Big::of(whole + v).power(n);

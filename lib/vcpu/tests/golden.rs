@@ -3,8 +3,8 @@
 use diapason_abi::Nanos;
 use diapason_vcpu::{Pibs, SporadicServer};
 
-/// Run the lines of `text`, each `TIME OPERATION [ARGUMENTS] => STATE [-- REMARK]`, and
-/// compare the states.
+/// Runs the lines of `text`, each `TIME OPERATION [ARGUMENTS] => STATE [-- REMARK]`, and compares
+/// the states.
 fn check<S>(server: &mut S, text: &str, operate: fn(&mut S, Nanos, &str, &[u64]) -> String) {
     let mut lines = 0;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -86,7 +86,7 @@ impl TaskSet {
         &self.tasks
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tasks.len()

@@ -240,7 +240,7 @@ fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Op
 /// Most rounds of the search for the end of a busy period of a fully used processor.
 const ROUNDS_MAX: usize = 100_000;
 
-/// When a fully used processor is first idle after all were released at once, if that is found.
+/// Returns when a fully used processor is first idle after a simultaneous release, if ever.
 fn busy_period(tasks: &[Task]) -> Option<u64> {
     let mut t: u64 = tasks.iter().map(|task| task.cost.0).sum();
     for _ in 0..ROUNDS_MAX {

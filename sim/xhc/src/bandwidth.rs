@@ -97,7 +97,7 @@ impl Xhc {
         self.write_slot(memory, slot).map_or(Completion::Trb, |()| Completion::Success)
     }
 
-    /// Find a phase for each periodic endpoint, the least loaded one; nothing changes if there is
+    /// Finds a phase for each periodic endpoint, the least loaded one; nothing changes if there is
     /// none for one of them.
     fn admit(&self, slot: u8, dropped: u32, added: &mut [Added]) -> Result<(), Completion> {
         for i in 0..added.len() {

@@ -59,7 +59,7 @@ impl Xhc {
         }
     }
 
-    /// Stop now: the command in progress is done or, if aborted, is not.
+    /// Stops now: the command in progress is done or, if aborted, is not.
     fn stop_commands(&mut self, memory: &mut dyn Memory, abort: bool) {
         if let Some((at, block)) = self.command.current.take() {
             let reply = match abort {
@@ -85,7 +85,7 @@ impl Xhc {
         self.next_command(memory);
     }
 
-    /// Begin the next command, if there is one and nothing waits for room.
+    /// Begins the next command, if there is one and nothing waits for room.
     pub(crate) fn next_command(&mut self, memory: &mut dyn Memory) {
         if !self.command.running || self.command.current.is_some() || self.is_blocked() {
             return;

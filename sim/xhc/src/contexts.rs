@@ -53,7 +53,7 @@ impl Xhc {
         words.map(context::Endpoint).ok_or(Completion::Trb)
     }
 
-    /// Show the slot context to the driver.
+    /// Shows the slot context to the driver.
     pub(crate) fn write_slot(&mut self, memory: &mut dyn Memory, slot: u8) -> Option<()> {
         let known = &mut self.slots[usize::from(slot)];
         known.words.set_state_number(number(known.state));
@@ -61,7 +61,7 @@ impl Xhc {
         self.store_words(memory, address, &words)
     }
 
-    /// Show an endpoint's whole context to the driver; `None` clears it.
+    /// Shows an endpoint's whole context to the driver; `None` clears it.
     pub(crate) fn write_endpoint(
         &mut self,
         memory: &mut dyn Memory,
@@ -78,7 +78,7 @@ impl Xhc {
         self.store_words(memory, address, &words.0.0)
     }
 
-    /// Show state and dequeue pointer of an endpoint to the driver.
+    /// Shows state and dequeue pointer of an endpoint to the driver.
     pub(crate) fn update_endpoint(&mut self, memory: &mut dyn Memory, slot: u8, index: u8) {
         let base = self.slots[usize::from(slot)].contexts;
         if let Some(words) = self.load_context(memory, base, u64::from(index)) {

@@ -63,7 +63,7 @@ impl Td {
         self.pieces.first().and_then(|piece| piece.block.kind())
     }
 
-    /// Where `length` bytes from `done` on are, piece by piece: index, offset in it, length.
+    /// Returns where `length` bytes from `done` on are: index of the piece, offset, length.
     pub fn spread(&self, length: u64) -> Vec<(usize, u64, u64)> {
         let (from, to) = (self.done, self.done + length);
         let part = |(index, piece): (usize, &Piece)| {
@@ -179,7 +179,7 @@ impl Endpoint {
         }
     }
 
-    /// Where the data of its present stage goes.
+    /// Returns where the data of its present stage goes.
     pub fn direction(&self) -> Direction {
         let input = match self.td.as_ref().and_then(|td| td.pieces.first()) {
             Some(first) if self.kind == EndpointKind::Control => {
@@ -190,7 +190,7 @@ impl Endpoint {
         if input { Direction::In } else { Direction::Out }
     }
 
-    /// How long a packet of it takes.
+    /// Returns how long a packet of it takes.
     pub fn packet_time(&self, coding: Coding, bytes: u32) -> Picos {
         packet_time(self.speed, coding, transfer(self.kind), self.direction(), bytes)
     }
@@ -219,7 +219,7 @@ impl Endpoint {
         words.set_dequeue(at.pointer, at.cycle);
     }
 
-    /// Forget the transfer in progress, not where it stands.
+    /// Forgets the transfer in progress, not where it stands.
     pub fn drop_td(&mut self) {
         if let Some(piece) = self.td.as_ref().and_then(Td::piece) {
             self.cursor = piece.at;

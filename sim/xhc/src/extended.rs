@@ -78,7 +78,7 @@ impl Extended {
         Extended { words, release: Nanos::FOREVER }
     }
 
-    /// How far a word is behind the last of them, where the debug capability stands.
+    /// Returns how far a word is behind the last of them, where the debug capability stands.
     pub fn beyond(&self, word: u64) -> Option<u64> {
         word.checked_sub(self.words.len() as u64).filter(|&word| word < debug::WORDS)
     }

@@ -107,7 +107,7 @@ impl Interrupter {
         self.enqueue().is_none_or(|address| address == self.dequeue & !0xf)
     }
 
-    /// Where the next event goes and its cycle; the place after it becomes the next.
+    /// Returns where the next event goes and its cycle; the place after it becomes the next.
     fn take_place(&mut self) -> Option<(u64, bool)> {
         let place = (self.enqueue()?, self.cycle);
         self.index += 1;
@@ -122,7 +122,7 @@ impl Interrupter {
         Some(place)
     }
 
-    /// Where a ring without an interrupter of its own stands.
+    /// Places a ring that has no interrupter of its own.
     pub fn place(&mut self, table: u64, size: u32, dequeue: u64) {
         (self.table, self.table_size, self.dequeue) = (table, size, dequeue);
     }
@@ -134,7 +134,7 @@ impl Interrupter {
         }
     }
 
-    /// Keep an event until it is written; false if there are too many.
+    /// Keeps an event until it is written; false if there are too many.
     pub fn hold(&mut self, event: Trb) -> bool {
         let room = self.held.len() < HELD_MAX;
         if room {
@@ -143,7 +143,7 @@ impl Interrupter {
         room
     }
 
-    /// When it wants to interrupt next.
+    /// Returns when it wants to interrupt next.
     pub fn next(&self) -> Nanos {
         let ready = self.wanted && self.dequeue & u64::from(BUSY) == 0;
         if ready { self.moderated } else { Nanos::FOREVER }
@@ -224,7 +224,7 @@ impl Xhc {
         }
     }
 
-    /// Read the segment table: the ring begins anew.
+    /// Reads the segment table: the ring begins anew.
     pub(crate) fn load_table(&mut self, memory: &mut dyn Memory, which: usize) {
         let it = &mut self.interrupters[which];
         let (table, size) = (it.table, it.table_size);
@@ -307,7 +307,7 @@ impl Xhc {
         let _ = self.store_words(memory, address, &event.with_cycle(cycle).words());
     }
 
-    /// Interrupt if it is time.
+    /// Interrupts if it is time.
     pub(crate) fn announce(&mut self, which: usize) {
         let it = &mut self.interrupters[which];
         if it.next() > self.now {
@@ -321,7 +321,7 @@ impl Xhc {
         self.deliver(which);
     }
 
-    /// Send the message of a pending interrupt if that is enabled; sending clears "pending".
+    /// Sends the message of a pending interrupt if that is enabled; sending clears "pending".
     pub(crate) fn deliver(&mut self, which: usize) {
         let it = &mut self.interrupters[which];
         let enabled = it.management == PENDING | ENABLE && self.operational.interrupts();

@@ -25,7 +25,7 @@ impl Endpoint {
 }
 
 impl Xhc {
-    /// Take a transfer in hand that can still be in time and decide its slot.
+    /// Takes a transfer in hand that can still be in time and decides its slot.
     pub(crate) fn arm(&mut self, memory: &mut dyn Memory, place: Place) -> bool {
         for _ in 0..BLOCKS_MAX {
             if !self.read_td(memory, place) {

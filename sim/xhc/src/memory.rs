@@ -9,13 +9,13 @@ pub struct Denied;
 
 /// Memory by bus address.
 pub trait Memory {
-    /// Fill `bytes` from `address` on.
+    /// Fills `bytes` from `address` on.
     ///
     /// # Errors
     /// Some of it is not the controller's to read.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), Denied>;
 
-    /// Store `bytes` from `address` on.
+    /// Stores `bytes` from `address` on.
     ///
     /// # Errors
     /// Some of it is not the controller's to write.
@@ -33,7 +33,7 @@ pub struct Denial {
 }
 
 impl crate::Xhc {
-    /// Read memory; `None` if that was refused, which halts the controller.
+    /// Reads memory; `None` if that was refused, which halts the controller.
     pub(crate) fn load(
         &mut self,
         memory: &mut dyn Memory,
@@ -46,7 +46,7 @@ impl crate::Xhc {
         }
     }
 
-    /// Write memory; `None` if that was refused, which halts the controller.
+    /// Writes memory; `None` if that was refused, which halts the controller.
     pub(crate) fn store(
         &mut self,
         memory: &mut dyn Memory,

@@ -71,7 +71,7 @@ impl Operational {
         self.enables & command::INTERRUPTS != 0
     }
 
-    /// When the microframe counter wraps, if that is to be reported.
+    /// Returns when the microframe counter wraps, if that is to be reported.
     pub fn next_wrap(&self, now: Nanos) -> Nanos {
         if !self.run || self.enables & command::WRAP_EVENTS == 0 {
             return Nanos::FOREVER;

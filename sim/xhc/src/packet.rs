@@ -123,7 +123,7 @@ impl Xhc {
         }
     }
 
-    /// How often the device of a slot was let go on.
+    /// Returns how often the device of a slot was let go on.
     pub(crate) fn advances(&self, slot: u8) -> u64 {
         let port = self.slots.get(usize::from(slot)).map_or(0, Slot::port);
         let port = self.ports.get(usize::from(port).wrapping_sub(1));
@@ -149,7 +149,7 @@ impl Xhc {
         Some(())
     }
 
-    /// Give the device what was sent to it.
+    /// Gives the device what was sent to it.
     fn hand_over(&mut self, place: Place, data: &[u8]) -> Outcome {
         let now = self.now;
         let kind = self.endpoint(place.0, place.1).map(|endpoint| endpoint.kind);
@@ -252,7 +252,7 @@ impl Xhc {
         self.rotate(place);
     }
 
-    /// Where the endpoint stands in the schedule after its packet.
+    /// Moves the endpoint to its place in the schedule after its packet.
     fn rotate(&mut self, place: Place) {
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
         let bus = endpoint.bus;

@@ -95,7 +95,7 @@ impl Port {
         self.look(now, times);
     }
 
-    /// Look for a partner.
+    /// Looks for a partner.
     fn look(&mut self, now: Nanos, times: &Times) {
         if !self.power || !self.there {
             return;
@@ -221,7 +221,7 @@ impl Port {
         self.device.is_some() || self.due != Nanos::FOREVER
     }
 
-    /// When its device wants to be let go on.
+    /// Returns when its device wants to be let go on.
     pub fn next_change(&self) -> Nanos {
         self.wish().0
     }
@@ -245,7 +245,7 @@ impl Port {
         next <= now
     }
 
-    /// Let the device go on.
+    /// Lets the device go on.
     pub fn advance(&mut self, now: Nanos) {
         self.advanced = now;
         self.advances += 1;
@@ -254,7 +254,7 @@ impl Port {
         }
     }
 
-    /// How often its device was let go on.
+    /// Returns how often its device was let go on.
     pub fn advances(&self) -> u64 {
         self.advances
     }

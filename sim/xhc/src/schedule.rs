@@ -88,7 +88,7 @@ impl Bus {
         Picos(self.speed.slot().0 / 100 * u64::from(percent))
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     pub fn next(&self) -> Picos {
         self.flight.as_ref().map_or(self.wake, |flight| flight.end)
     }
@@ -169,7 +169,7 @@ impl Xhc {
         self.choose(memory, bus, t);
     }
 
-    /// Go on after a pause.
+    /// Goes on after a pause.
     pub(crate) fn resume(&mut self, memory: &mut dyn Memory) {
         self.next_command(memory);
         for bus in 0..self.buses.len() {
@@ -190,7 +190,7 @@ impl Xhc {
         }
     }
 
-    /// Begin a packet of a periodic endpoint that is due. If none begins, the bus knows when to
+    /// Begins a packet of a periodic endpoint that is due. If none begins, the bus knows when to
     /// look again.
     fn serve_periodic(&mut self, memory: &mut dyn Memory, bus: usize, t: Picos) -> bool {
         let mut i = 0;
@@ -262,7 +262,7 @@ impl Xhc {
         Turn::Later(self.buses[bus].start_of(due))
     }
 
-    /// Begin a packet of the round, or know when there is room for it.
+    /// Begins a packet of the round, or finds out when there is room for it.
     fn serve_round(&mut self, memory: &mut dyn Memory, bus: usize, t: Picos) {
         while let Some(&place) = self.buses[bus].round.front() {
             let bytes = self.endpoint(place.0, place.1).and_then(|e| e.next_packet());
@@ -284,13 +284,13 @@ impl Xhc {
         }
     }
 
-    /// How long a packet of this endpoint takes.
+    /// Returns how long a packet of this endpoint takes.
     fn time_of(&mut self, place: Place, bytes: u32) -> Picos {
         let coding = self.config.coding;
         self.endpoint(place.0, place.1).map_or(NEVER, |e| e.packet_time(coding, bytes))
     }
 
-    /// Put a packet on the bus. Data for the device is read now; the device says now what it
+    /// Puts a packet on the bus. Data for the device is read now; the device says now what it
     /// sends, so how long that takes is known.
     fn start(
         &mut self,

@@ -88,7 +88,7 @@ impl Xhc {
         Completion::Success
     }
 
-    /// Remove endpoints from an index on, with what is in flight.
+    /// Removes endpoints from an index on, with what is in flight.
     pub(crate) fn remove_endpoints(&mut self, slot: u8, from: u8) {
         for index in from..32 {
             self.leave(slot, index);
@@ -240,7 +240,7 @@ impl Xhc {
         self.write_slot(memory, slot).map_or(Completion::Trb, |()| Completion::Success)
     }
 
-    /// Remove an endpoint and show that.
+    /// Removes an endpoint and shows that.
     pub(crate) fn clear_endpoint(&mut self, memory: &mut dyn Memory, slot: u8, index: u8) {
         self.leave(slot, index);
         if self.slots[usize::from(slot)].endpoints[usize::from(index)].take().is_some() {

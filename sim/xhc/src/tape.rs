@@ -164,7 +164,7 @@ impl Tape {
 }
 
 impl Xhc {
-    /// Record what transfers carry from now on, or no longer.
+    /// Records what transfers carry from now on, or no longer.
     pub fn record_transfers(&mut self, on: bool) {
         self.tape = on.then(Tape::default);
     }

@@ -39,7 +39,7 @@ impl Xhc {
         self.kick(memory, bus);
     }
 
-    /// Take part in the schedule if there is something to do.
+    /// Takes part in the schedule if there is something to do.
     pub(crate) fn activate(&mut self, memory: &mut dyn Memory, place: Place) {
         let now = Picos::from_nanos(self.now.0);
         let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
@@ -76,7 +76,7 @@ impl Xhc {
         }
     }
 
-    /// Make sure that the endpoint has a transfer in hand whose next packet is known.
+    /// Makes sure that the endpoint has a transfer in hand whose next packet is known.
     pub(crate) fn read_td(&mut self, memory: &mut dyn Memory, place: Place) -> bool {
         for _ in 0..BLOCKS_MAX {
             let Some(endpoint) = self.endpoint(place.0, place.1) else { return false };
@@ -110,7 +110,7 @@ impl Xhc {
         false
     }
 
-    /// Add the blocks that are there to a transfer. The error is where the ring makes no sense.
+    /// Adds the blocks that are there to a transfer. The error is where the ring makes no sense.
     fn extend(&mut self, memory: &mut dyn Memory, place: Place, td: &mut Td) -> Result<(), Cursor> {
         while td.open {
             let mut cursor = td.tail;
@@ -155,8 +155,8 @@ impl Xhc {
         }
     }
 
-    /// Report the pieces that are through, and the one that was cut short; if nothing is left,
-    /// the transfer is over.
+    /// Reports the pieces that are through, and the one that was cut short; if nothing is left, the
+    /// transfer is over.
     fn complete(&mut self, memory: &mut dyn Memory, place: Place, mut cut: bool) {
         loop {
             let Some(endpoint) = self.endpoint(place.0, place.1) else { return };
@@ -210,7 +210,7 @@ impl Xhc {
         self.interrupt_td(memory, place, Some(code), EndpointState::Halted);
     }
 
-    /// Stop within a transfer: report, remember how far it came, show the state.
+    /// Stops within a transfer: reports it, remembers how far it came, shows the state.
     fn interrupt_td(
         &mut self,
         memory: &mut dyn Memory,
@@ -291,7 +291,7 @@ fn needs_packet(piece: &Piece) -> bool {
     piece.has_data() || piece.block.kind() == Some(Kind::Status)
 }
 
-/// Go on with a stopped transfer where it was, if it still begins there.
+/// Goes on with a stopped transfer where it was, if it still begins there.
 fn take_up(resume: Option<Resume>, td: &mut Td) {
     let Some(resume) = resume else { return };
     let same = |piece: &Piece| piece.at.pointer == resume.pointer && piece.length() > resume.moved;

@@ -156,7 +156,7 @@ impl Xhc {
         self.begin_anew();
     }
 
-    /// Read a register as of the last call; counters as of `now`.
+    /// Reads a register as of the last call; counters as of `now`.
     #[must_use]
     pub fn read(&self, offset: u64, now: Nanos) -> u32 {
         match region(offset) {
@@ -215,7 +215,7 @@ impl Xhc {
         }
     }
 
-    /// When something happens next by itself.
+    /// Returns when something happens next by itself.
     #[must_use]
     pub fn next_event(&self) -> Nanos {
         let fixed = [
@@ -246,7 +246,7 @@ impl Xhc {
         self.busy.iter().copied().find(|port| self.ports[usize::from(*port) - 1].is_late())
     }
 
-    /// Let time pass, up to `now`.
+    /// Lets time pass, up to `now`.
     pub fn advance(&mut self, now: Nanos, memory: &mut dyn Memory) {
         loop {
             let next = self.next_event();
@@ -307,7 +307,7 @@ impl Xhc {
         self.set_wrap();
     }
 
-    /// When the microframe counter wraps next, if anybody wants to know.
+    /// Sets when the microframe counter wraps next, if anybody wants to know.
     pub(crate) fn set_wrap(&mut self) {
         self.wrap = self.operational.next_wrap(self.now);
     }
@@ -342,7 +342,7 @@ impl Xhc {
         }
     }
 
-    /// Change a port; the driver is told of changes.
+    /// Changes a port; the driver is told of changes.
     pub(crate) fn change_port(
         &mut self,
         memory: &mut dyn Memory,
@@ -373,7 +373,7 @@ impl Xhc {
         self.busy.extend(ports.filter(|(_, port)| port.is_busy()).map(|(number, _)| number));
     }
 
-    /// Plug a device into a port, from 1. The device that was there is pulled.
+    /// Plugs a device into a port, from 1. The device that was there is pulled.
     pub fn attach(
         &mut self,
         port: u8,
@@ -385,7 +385,7 @@ impl Xhc {
         self.change_port(memory, port, |port, now, times| port.attach(device, now, times));
     }
 
-    /// Pull what is plugged into a port.
+    /// Pulls what is plugged into a port.
     pub fn detach(
         &mut self,
         port: u8,
@@ -403,7 +403,7 @@ impl Xhc {
         core::mem::take(&mut self.interrupts)
     }
 
-    /// Record every packet from now on, or no longer.
+    /// Records every packet from now on, or no longer.
     pub fn record(&mut self, on: bool) {
         self.records = on.then(Vec::new);
     }

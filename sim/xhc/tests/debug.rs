@@ -143,7 +143,7 @@ impl Cable {
         self.target.run_to(end);
     }
 
-    /// Queue a block on a ring of the target.
+    /// Queues a block on a ring of the target.
     fn post(&mut self, which: u32, address: u64, length: u32) -> u64 {
         let mut ring = self.rings[which as usize];
         let block = Trb::new(Kind::Normal, address, length, bit::COMPLETION);

@@ -152,7 +152,7 @@ fn random_rings_never_hang_it() {
     assert!(seen >= 12, "only {seen} ways to end: {ends:?}");
 }
 
-/// Bring an endpoint back by the book; false if the controller halted on the way.
+/// Brings an endpoint back by the book; false if the controller halted on the way.
 fn recover(driver: &mut Driver, random: &mut Random, slot: u8, index: u8) -> bool {
     let ring = driver.rings[&(slot, index)].base;
     let place = Trb::place(slot, index);

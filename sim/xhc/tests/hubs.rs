@@ -48,7 +48,7 @@ impl Device for Hub {
     }
 }
 
-/// Enable a slot and address the full-speed device at a port of the hub.
+/// Enables a slot and addresses the full-speed device at a port of the hub.
 fn address(driver: &mut Driver, hub: u8, port: u32) -> u8 {
     let (_, _, slot) = driver.command_with(Trb::new(Kind::EnableSlot, 0, 0, 0));
     let output = driver.ram.take(1024, 64);

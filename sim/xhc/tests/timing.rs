@@ -35,7 +35,7 @@ fn isoch(index: u8, burst: u32, mult: u32, interval: u32) -> Plan {
     Plan { kind, burst, mult, interval, payload, ..bulk(index, 1024, 0) }
 }
 
-/// Queue isochronous transfers of `bytes` each, as soon as possible, and ring.
+/// Queues isochronous transfers of `bytes` each, as soon as possible, and rings.
 fn stream(driver: &mut Driver, slot: u8, index: u8, bytes: u32, count: usize) {
     let buffer = 0x7f_0000;
     for _ in 0..count {

@@ -147,7 +147,7 @@ impl Channel {
         if writing.on_bus { Err(Error::OnBus) } else { Ok(&mut writing.parameters) }
     }
 
-    /// Take part in the bus.
+    /// Takes part in the bus.
     ///
     /// # Errors
     /// The interface has no such bit rate, or is not there in time: then the channel takes part as
@@ -180,7 +180,7 @@ impl Channel {
         opened
     }
 
-    /// Leave the bus; frames that are under way are given up.
+    /// Leaves the bus; frames that are under way are given up.
     ///
     /// # Errors
     /// The channel is to be read only, or has not left in time.
@@ -198,7 +198,7 @@ impl Channel {
         })
     }
 
-    /// How the channel is, as far as the server has said.
+    /// Returns how the channel is, as far as the server has said.
     ///
     /// # Errors
     /// The channel is to be read only.

@@ -36,7 +36,7 @@ impl Default for Filters {
 }
 
 impl Channel {
-    /// Read only what one of these filters passes; without any, everything.
+    /// Reads only what one of these filters passes; without any, everything.
     ///
     /// # Errors
     /// They are more than [`FILTERS`].

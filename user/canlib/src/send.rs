@@ -9,7 +9,7 @@ use diapason_can::Frame;
 use diapason_rt::time;
 
 impl Channel {
-    /// Put a frame into the pipe. It goes out in its turn, and again until somebody acknowledges
+    /// Puts a frame into the pipe. It goes out in its turn, and again until somebody acknowledges
     /// it. Does not wait.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Channel {
         }
     }
 
-    /// Wait until all that was written is through on the bus.
+    /// Waits until all that was written is through on the bus.
     ///
     /// # Errors
     /// The time is up; or frames were given up since the channel was put on its bus.

@@ -38,7 +38,7 @@ impl Event {
         call1(CallNumber::SetIsr, Key::message(device, number).0).map(Event)
     }
 
-    /// Wait until it has occurred; how often since the last wait. Waiting again is what lets a
+    /// Waits until it has occurred; how often since the last wait. Waiting again is what lets a
     /// level-triggered interrupt through again.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Doorbell {
         Doorbell(Key::new(name))
     }
 
-    /// Ring it. A thread that is woken sees everything that was written to shared memory before.
+    /// Rings it. A thread that is woken sees everything that was written to shared memory before.
     /// Rings that nobody has heard yet may be heard as one.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Timer {
         call3(CallNumber::TimerStart, self.0.0, first.0, period.0).map(|_| ())
     }
 
-    /// Do not expire any more.
+    /// Does not expire any more.
     ///
     /// # Errors
     /// None for a timer that exists.
@@ -128,7 +128,7 @@ impl Timer {
         self.start(Nanos::ZERO, Nanos::ZERO)
     }
 
-    /// Wait for an expiry; how many there were since the last wait.
+    /// Waits for an expiry; how many there were since the last wait.
     ///
     /// # Errors
     /// As for [`Event::wait`].
@@ -171,7 +171,7 @@ impl<R: Routine> Body for Running<R> {
 }
 
 impl Event {
-    /// Run `R` at each occurrence from now on: an interrupt's bottom half, or a mailbox's
+    /// Runs `R` at each occurrence from now on: an interrupt's bottom half, or a mailbox's
     /// notification routine. The thread owns the event.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Event {
 }
 
 impl Timer {
-    /// Run `R` at `first`, then every `period` (zero: never again).
+    /// Runs `R` at `first`, then every `period` (zero: never again).
     ///
     /// # Errors
     /// `Exhausted` if the process has no free thread.

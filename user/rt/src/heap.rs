@@ -55,7 +55,7 @@ impl ProgramHeap {
         Ok(())
     }
 
-    /// Take the pages, if that has not been done.
+    /// Takes the pages, if that has not been done.
     fn fill(&self, heap: &mut Heap) {
         if heap.size() > 0 {
             return;

@@ -27,7 +27,7 @@ impl Write for Line {
     }
 }
 
-/// Log a line; see [`crate::log!`].
+/// Logs a line; see [`crate::log!`].
 pub fn write(text: fmt::Arguments<'_>) {
     let mut line = Line { bytes: [0; LINE_BYTES], length: 0 };
     let _ = line.write_fmt(text);

@@ -43,7 +43,7 @@ impl Mailbox {
         call2(CallNumber::MboxCreate, Key::new(name).0, event.raw()).map(Mailbox)
     }
 
-    /// Send up to `MESSAGE_BYTES`, waiting until `deadline` while it is full.
+    /// Sends up to `MESSAGE_BYTES`, waiting until `deadline` while it is full.
     ///
     /// # Errors
     /// `Full` (deadline zero), `TimedOut` or `Gone`.
@@ -56,7 +56,7 @@ impl Mailbox {
         decode_result(sent).map(|_| ())
     }
 
-    /// Receive the message with the highest priority into `buffer`: its length and priority.
+    /// Receives the message with the highest priority into `buffer`: its length and priority.
     ///
     /// # Errors
     /// `WouldBlock` (deadline zero), `TimedOut` or `Gone`.
@@ -87,7 +87,7 @@ impl Mailbox {
         Ok(((receipt >> 32) as usize, receipt as u32))
     }
 
-    /// Send the first `length` bytes of `buffer` without waiting, then wait at `answers` for a
+    /// Sends the first `length` bytes of `buffer` without waiting, then waits at `answers` for a
     /// message into the same buffer: its length and priority. One entry into the kernel instead of
     /// two. A client calls so; a server answers so and waits for the next request.
     ///
@@ -112,7 +112,7 @@ impl Mailbox {
         receipt.map(|receipt| ((receipt >> 32) as usize, receipt as u32))
     }
 
-    /// Receive the message with the highest priority.
+    /// Receives the message with the highest priority.
     ///
     /// # Errors
     /// As for [`Mailbox::receive_into`].
@@ -134,7 +134,7 @@ impl Mailbox {
         self.0
     }
 
-    /// End it: everybody who waits gets `Gone`.
+    /// Ends it: everybody who waits gets `Gone`.
     ///
     /// # Errors
     /// `Gone` if it was deleted before, `Busy` if fault reports arrive here.
@@ -156,7 +156,7 @@ pub(crate) fn with_buffer(
     decode_result(unsafe { sys::raw5(call as u64, a, b, c, d, e) })
 }
 
-/// Wait for the next fault report of a supervised process. The mailbox is `NAME.faults`, where
+/// Waits for the next fault report of a supervised process. The mailbox is `NAME.faults`, where
 /// NAME is the supervisor's.
 ///
 /// # Errors

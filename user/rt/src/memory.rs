@@ -38,7 +38,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Attach the declared segment of this name. The first to attach finds it zeroed; the last to
+    /// Attaches the declared segment of this name. The first to attach finds it zeroed; the last to
     /// detach frees it.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Map the registers of the device of this name. The pages with the message table of a PCI
+    /// Maps the registers of the device of this name. The pages with the message table of a PCI
     /// device are the kernel's: they are missing from the map.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Registers {
         Ok(Registers { address, bytes: pages as usize * PAGE })
     }
 
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -101,7 +101,7 @@ impl Registers {
         end.map(|_| Registers { address: self.address + offset as u64, bytes })
     }
 
-    /// Read a 32-bit register.
+    /// Reads a 32-bit register.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -111,7 +111,7 @@ impl Registers {
         sys::read32(at::<u32>(self.address, self.bytes, offset))
     }
 
-    /// Write a 32-bit register.
+    /// Writes a 32-bit register.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -120,7 +120,7 @@ impl Registers {
         sys::write32(at::<u32>(self.address, self.bytes, offset), value);
     }
 
-    /// Read a 64-bit register.
+    /// Reads a 64-bit register.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -130,7 +130,7 @@ impl Registers {
         sys::read64(at::<u64>(self.address, self.bytes, offset))
     }
 
-    /// Write a 64-bit register.
+    /// Writes a 64-bit register.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -160,7 +160,7 @@ pub struct Dma {
 }
 
 impl Dma {
-    /// Attach the segment of this name. The first to attach finds it zeroed.
+    /// Attaches the segment of this name. The first to attach finds it zeroed.
     ///
     /// # Errors
     /// None for a segment the description grants and declares for devices; else the process ends.
@@ -170,13 +170,14 @@ impl Dma {
         Ok(Dma { segment, bytes: pages as usize * PAGE, bus })
     }
 
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Where devices find the byte at `offset`: below 4 GiB, and the first at the start of a page.
+    /// Returns where devices find the byte at `offset`: below 4 GiB, and the first at the start of
+    /// a page.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -200,7 +201,7 @@ impl Dma {
         unsafe { place.write_volatile(value) }
     }
 
-    /// Read a word.
+    /// Reads a word.
     ///
     /// # Panics
     /// If there is none at this offset.
@@ -219,7 +220,7 @@ impl Dma {
         self.write(offset, value);
     }
 
-    /// Read a byte.
+    /// Reads a byte.
     ///
     /// # Panics
     /// If there is none at this offset.

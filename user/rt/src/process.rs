@@ -4,7 +4,7 @@ use crate::mailbox::{Mailbox, with_buffer};
 use crate::sys::{call1, call2};
 use diapason_abi::{CallNumber, Errno, FaultReport, Key, MESSAGE_BYTES, Nanos};
 
-/// Start a declared process that is not running: one this process may start, or supervises.
+/// Starts a declared process that is not running: one this process may start, or supervises.
 ///
 /// # Errors
 /// `Busy` if it runs, `Gone` if its program was refused at boot.
@@ -12,7 +12,7 @@ pub fn create(key: Key) -> Result<(), Errno> {
     call2(CallNumber::ProcCreate, key.0, 0).map(|_| ())
 }
 
-/// Start a process as [`create`] does, then wait for a fault report as
+/// Starts a process as [`create`] does, then waits for a fault report as
 /// [`crate::mailbox::receive_fault`] does: one entry into the kernel instead of two.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub fn create_and_receive(
     FaultReport::from_bytes(&bytes).ok_or(Errno::Gone)
 }
 
-/// End a process this one supervises.
+/// Ends a process this one supervises.
 ///
 /// # Errors
 /// `Gone` if it does not run.

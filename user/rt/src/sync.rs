@@ -46,7 +46,7 @@ impl Mutex {
         Hint::handle(self.0)
     }
 
-    /// Hold it, waiting at most until `deadline`.
+    /// Holds it, waiting at most until `deadline`.
     ///
     /// # Errors
     /// `TimedOut`, `Gone`, or `Deadlock` if its owner waits for the caller.
@@ -65,7 +65,7 @@ impl Mutex {
         self.lock_until(Nanos::FOREVER)
     }
 
-    /// Hold it if it is free.
+    /// Holds it if it is free.
     ///
     /// # Errors
     /// `WouldBlock` if it is not.
@@ -74,7 +74,7 @@ impl Mutex {
         Ok(Guard { mutex: self, owner_died: state == OWNER_DIED })
     }
 
-    /// End it: everybody who waits gets `Gone`.
+    /// Ends it: everybody who waits gets `Gone`.
     ///
     /// # Errors
     /// `Gone` if it was deleted before.
@@ -111,7 +111,7 @@ impl Semaphore {
         call2(CallNumber::SemCreate, Key::PRIVATE.0, u64::from(initial)).map(Semaphore)
     }
 
-    /// Take one, waiting at most until `deadline`.
+    /// Takes one, waiting at most until `deadline`.
     ///
     /// # Errors
     /// `TimedOut`, `WouldBlock` (deadline zero) or `Gone`.
@@ -129,7 +129,7 @@ impl Semaphore {
         call3(CallNumber::SemLock, self.0, deadline.0, hint.raw()).map(|_| ())
     }
 
-    /// Give one: the most urgent waiter has it, or it lasts.
+    /// Gives one: the most urgent waiter has it, or it lasts.
     ///
     /// # Errors
     /// `Full` at the limit of the count, or `Gone`.
@@ -138,7 +138,7 @@ impl Semaphore {
         call1(CallNumber::SemUnlock, self.0).map(|_| ())
     }
 
-    /// End it: everybody who waits gets `Gone`.
+    /// Ends it: everybody who waits gets `Gone`.
     ///
     /// # Errors
     /// `Gone` if it was deleted before.
@@ -168,7 +168,7 @@ impl Condition {
         call1(CallNumber::CvCreate, Key::PRIVATE.0).map(Condition)
     }
 
-    /// Let the mutex go, wait for a signal, hold the mutex again.
+    /// Lets the mutex go, waits for a signal, and holds the mutex again.
     ///
     /// # Errors
     /// `TimedOut` or, if the condition was deleted, `Gone`: the mutex is held again. `Gone` or
@@ -177,7 +177,7 @@ impl Condition {
         call3(CallNumber::CvWait, self.0, guard.mutex.0, deadline.0).map(|_| ())
     }
 
-    /// Wake the most urgent waiter, if there is one.
+    /// Wakes the most urgent waiter, if there is one.
     ///
     /// # Errors
     /// `Gone` if it was deleted.
@@ -186,7 +186,7 @@ impl Condition {
         call2(CallNumber::CvSignal, self.0, 1).map(|woken| woken > 0)
     }
 
-    /// Wake everybody who waits, the most urgent first, a few at a time.
+    /// Wakes everybody who waits, the most urgent first, a few at a time.
     ///
     /// # Errors
     /// `Gone` if it was deleted.

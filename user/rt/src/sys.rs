@@ -58,7 +58,7 @@ checked!(call5, raw5(a, b, c, d, e));
 
 macro_rules! registers {
     ($read:ident $read_stub:literal, $write:ident $write_stub:literal: $word:ty, $a:tt, $b:tt) => {
-        /// Read a register that is mapped.
+        /// Reads a register that is mapped.
         #[inline(always)]
         pub(crate) fn $read(address: u64) -> $word {
             let value: $word;
@@ -71,7 +71,7 @@ macro_rules! registers {
             value
         }
 
-        /// Write a register that is mapped.
+        /// Writes a register that is mapped.
         #[inline(always)]
         pub(crate) fn $write(address: u64, value: $word) {
             // SAFETY: as above.

@@ -22,7 +22,7 @@ extern "C" fn enter<B: Body>(argument: u64) -> ! {
     exit(B::run(argument))
 }
 
-/// Start `B::run(argument)` on a stack of its own. `priority` is at most that of the process.
+/// Starts `B::run(argument)` on a stack of its own. `priority` is at most that of the process.
 ///
 /// # Errors
 /// `Exhausted` if the process has no free thread.
@@ -64,7 +64,7 @@ impl<T: Task> Body for Running<T> {
     }
 }
 
-/// Start `task` on a thread of its own, as [`spawn_on`] does.
+/// Starts `task` on a thread of its own, as [`spawn_on`] does.
 ///
 /// # Errors
 /// As of [`spawn_on`].
@@ -92,7 +92,7 @@ macro_rules! body {
 }
 
 impl JoinHandle {
-    /// Wait for the thread's end; its exit code.
+    /// Waits for the thread's end; its exit code.
     ///
     /// # Errors
     /// `TimedOut` or `WouldBlock` at the deadline: the handle is gone with the call then, and the
@@ -126,13 +126,13 @@ impl Drop for JoinHandle {
     }
 }
 
-/// End the calling thread.
+/// Ends the calling thread.
 pub fn exit(code: u64) -> ! {
     let _ = call1(CallNumber::ThreadExit, code);
     sys::fail(0)
 }
 
-/// Let the next thread of the same priority run.
+/// Lets the next thread of the same priority run.
 #[inline(always)]
 pub fn yield_now() {
     let _ = call0(CallNumber::Yield);

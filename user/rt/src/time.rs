@@ -35,14 +35,14 @@ pub fn sleep_then(span: Nanos, hint: Hint) {
     sleep_until_then(now() + span, hint);
 }
 
-/// Use processor time: synthetic work, one instruction per nanosecond.
+/// Uses processor time: synthetic work, one instruction per nanosecond.
 #[inline(always)]
 pub fn burn(span: Nanos) {
     // SAFETY: the stub counts.
     unsafe { asm!("call __dia_consume", inout("rdi") span.0 => _, clobber_abi("C")) }
 }
 
-/// Declare that what follows is work the description knows by name. Real machines do the work by
+/// Declares that what follows is work the description knows by name. Real machines do the work by
 /// doing it; the simulator charges the time the description gives.
 #[inline(always)]
 pub fn work<R>(name: &str, body: impl FnOnce() -> R) -> R {

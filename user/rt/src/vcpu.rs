@@ -38,7 +38,7 @@ impl Vcpu {
         call3(CallNumber::VcpuSet, self.0, budget.0, period.0).map(drop)
     }
 
-    /// Give a VCPU made by [`Vcpu::create`] back.
+    /// Gives a VCPU made by [`Vcpu::create`] back.
     ///
     /// # Errors
     /// `Busy` while a thread lives on it, and for declared ones.

@@ -110,7 +110,7 @@ impl Pipe {
         }
     }
 
-    /// Close it. Messages in its buffer are still handled, when no other thread wants to run.
+    /// Closes it. Messages in its buffer are still handled, when no other thread wants to run.
     ///
     /// # Errors
     /// The server has not answered in time.

@@ -35,7 +35,7 @@ impl Outbox<'_> {
         self.room
     }
 
-    /// Write one; false if this is more than the pipe's terms, or its ring, have room for.
+    /// Writes one; false if this is more than the pipe's terms, or its ring, have room for.
     pub fn send(&mut self, frame: &Frame) -> bool {
         let Some(left) = self.room.checked_sub(1) else { return false };
         self.room = left;

@@ -165,7 +165,7 @@ impl Told {
 }
 
 impl Terms {
-    /// How many of all messages may be written in so many periods.
+    /// Returns how many of all messages may be written in so many periods.
     pub fn owed(&self, periods: u64) -> u64 {
         let time = u128::from(self.period.0) * u128::from(periods) * u128::from(self.messages);
         time.div_ceil(u128::from(self.per.max(1))) as u64
@@ -210,7 +210,7 @@ pub trait Work: Task + Sync + 'static {
         true
     }
 
-    /// Where it looks up the terms of its pipe, if it does.
+    /// Returns where it looks up the terms of its pipe, if it does.
     fn told(&'static self) -> Option<&'static Told> {
         None
     }

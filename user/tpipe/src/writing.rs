@@ -86,7 +86,7 @@ impl Exit {
         Ok(Exit { counter, books, phase, counts, refused: 0 })
     }
 
-    /// Where the channel is.
+    /// Returns where the channel is.
     pub const fn phase(&self) -> Phase {
         self.phase
     }

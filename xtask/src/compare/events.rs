@@ -14,7 +14,7 @@ pub struct Life {
     pub ends: Vec<u64>,
 }
 
-/// How often the kernel was entered from one instant to another.
+/// Returns how often the kernel was entered from one instant to another.
 pub fn entered(entries: &[Entry], from: u64, to: u64) -> i64 {
     let timed = entries.iter().filter(|e| !matches!(e.kind, EntryKind::Bytes | EntryKind::Quick));
     timed.filter(|entry| (from..=to).contains(&entry.now)).count() as i64

@@ -121,7 +121,7 @@ pub fn systems(count: u64) -> Result<Vec<System>, Failure> {
     (0..count).map(system).collect()
 }
 
-/// Compare `count` sets; `from` seeds them.
+/// Compares `count` sets; `from` seeds them.
 pub fn sets(workspace: &Workspace, built: &Built, count: u64, from: u64) -> Result<Spread, String> {
     let (mut random, mut all) = (Random::new(from), Spread::EMPTY);
     for number in 0..count {
@@ -136,7 +136,7 @@ pub fn sets(workspace: &Workspace, built: &Built, count: u64, from: u64) -> Resu
     Ok(all)
 }
 
-/// Compare one set; `None` if its description cannot hold.
+/// Compares one set; `None` if its description cannot hold.
 fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread>, String> {
     let system = diapason_system::parse("set", text).map_err(|bad| bad.plain())?;
     let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: RECORD_BYTES, watch: false };

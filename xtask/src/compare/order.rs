@@ -61,7 +61,7 @@ impl Course {
         })
     }
 
-    /// When everything was done that there was to do.
+    /// Returns when everything was done that there was to do.
     pub fn rests(&self) -> impl Iterator<Item = u64> {
         self.idle().map(|(from, _)| from)
     }
@@ -77,7 +77,7 @@ fn common_idle(courses: [&Course; 2], until: u64) -> u64 {
     one.idle().filter_map(overlap).max().unwrap_or(0)
 }
 
-/// How often the mutex was unlocked before the `nth` end of a job of this thread.
+/// Returns how often the mutex was unlocked before the `nth` end of a job of this thread.
 fn unlocks(marks: &[Mark], thread: u16, nth: usize) -> usize {
     let ends = marks.iter().enumerate().filter(|(_, mark)| **mark == Mark::Ended(thread));
     let end = ends.map(|(at, _)| at).nth(nth).unwrap_or(marks.len());

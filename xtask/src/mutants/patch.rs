@@ -52,7 +52,7 @@ impl Patch {
         })
     }
 
-    /// Change the sources in `tree` by it; or with `check`, only see whether that can be done.
+    /// Changes the sources in `tree` by it; or with `check`, only looks whether that can be done.
     pub fn apply(&self, tree: &Path, check: bool) -> Result<(), String> {
         let mut command = Command::new("git");
         command.current_dir(tree).arg("apply");

@@ -58,7 +58,7 @@ fn one(boots: &[Observed]) -> Result<&Observed, String> {
     }
 }
 
-/// How often the server said this.
+/// Returns how often the server said this.
 fn said(boot: &Observed, text: &str) -> usize {
     boot.log("usbd").into_iter().filter(|line| line.contains(text)).count()
 }

@@ -158,7 +158,7 @@ impl Observed {
         own.filter_map(|(_, words)| Some(Reported::of(words)?.said)).collect()
     }
 
-    /// How the pipe of a process did, in order.
+    /// Returns how the pipe of a process did, in order.
     pub fn pipe_reports(&self, process: &str) -> Vec<PipeReport> {
         let pipe = |measured| match measured {
             Measurement::Pipe(report) if !report.to_device => Some(report),

@@ -96,7 +96,7 @@ pub const fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Where `word` stands in `code` as a whole word (or call, if it ends in `!` or `(`).
+/// Returns where `word` stands in `code` as a whole word (or call, if it ends in `!` or `(`).
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     let open_end = !in_word(word.as_bytes()[word.len() - 1]);
@@ -123,7 +123,7 @@ fn blank(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where the comment or literal that begins at `at` ends; `None` if none begins there.
+/// Returns where the comment or literal that begins at `at` ends; `None` if none begins there.
 fn skipped_to(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let end = match rest {

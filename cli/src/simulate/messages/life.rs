@@ -139,7 +139,7 @@ impl Life {
         self.to - self.from
     }
 
-    /// How long it was at a stage.
+    /// Returns how long it was at a stage.
     #[must_use]
     pub fn took(&self, stage: What) -> Nanos {
         let of_it = self.items.iter().filter(|item| item.stage == stage);
@@ -249,7 +249,7 @@ impl Story<'_> {
     }
 }
 
-/// When the reader could go on with what was put in.
+/// Returns when the reader could go on with what was put in.
 fn woken(history: &History, reader: ThreadId, put: Nanos, taken: Nanos) -> Nanos {
     let items = history.items(reader, put, taken);
     let waits = |item: &sim::Item| matches!(item.standing, Standing::Waiting(_));

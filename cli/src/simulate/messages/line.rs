@@ -120,7 +120,7 @@ impl Line {
         }
     }
 
-    /// Where it is: the place of its controller, and its channel.
+    /// Returns where it is: the place of its controller, and its channel.
     pub fn place(&self) -> (usize, usize) {
         (self.tap, self.channel)
     }
@@ -225,13 +225,13 @@ impl Line {
         None
     }
 
-    /// How long the oldest message has been in the pipe that nobody has taken out.
+    /// Returns how long the oldest message has been in the pipe that nobody has taken out.
     pub fn waiting(&self, now: Nanos) -> Nanos {
         let oldest = self.records.iter().find(|record| record.taken.is_none());
         oldest.map_or(Nanos::ZERO, |record| now - record.put.0)
     }
 
-    /// Forget what is too old to come; the earliest instant that is still of interest.
+    /// Forgets what is too old to come; the earliest instant that is still of interest.
     pub fn forget(&mut self, now: Nanos) -> Nanos {
         let oldest = Nanos(now.0.saturating_sub(PATIENCE.0));
         while self.heard.pop_front_if(|heard| heard.time < oldest).is_some() {}
@@ -284,7 +284,7 @@ fn departure(memory: &[u8], place: usize) -> Option<Frame> {
     departure.frame()
 }
 
-/// How many messages are through, by the last of so many reports.
+/// Returns how many messages are through, by the last of so many reports.
 fn through(memory: &[u8], reports: u64) -> Option<u64> {
     let place = (reports.checked_sub(1)? % REPORTS) as usize;
     let report = record(memory, place, REPORT)?;

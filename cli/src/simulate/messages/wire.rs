@@ -136,14 +136,14 @@ impl Wire {
         std::mem::take(&mut self.carried)
     }
 
-    /// When the first interrupt of this number came between two instants.
+    /// Returns when the first interrupt of this number came between two instants.
     pub fn interrupt(&self, vector: u16, from: Nanos, to: Nanos) -> Option<Nanos> {
         let of_it = self.interrupts.iter().filter(|interrupt| interrupt.vector == vector);
         let times = of_it.map(|interrupt| interrupt.at);
         times.filter(|at| (from..=to).contains(at)).min()
     }
 
-    /// Why a message that is in its device was not asked for, from one instant to another.
+    /// Returns why a message that is in its device was not asked for, from one instant to another.
     pub fn waits(&self, place: Place, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos, Waits)> {
         let within = |(begun, ended): (Nanos, Nanos)| begun < to && ended > from;
         let hands = self.hands.get(&place).into_iter().flatten().copied();
@@ -176,7 +176,7 @@ impl Wire {
         found
     }
 
-    /// Forget what was over before `oldest`.
+    /// Forgets what was over before `oldest`.
     pub fn forget(&mut self, oldest: Nanos) {
         while self.packets.pop_front_if(|packet| span(packet).1 < oldest).is_some() {}
         while self.interrupts.pop_front_if(|interrupt| interrupt.at < oldest).is_some() {}
@@ -195,7 +195,7 @@ fn is_of(packet: &Packet, place: Place) -> bool {
 }
 
 impl Flow {
-    /// When the next bytes came.
+    /// Returns when the next bytes came.
     fn take(&mut self, mut bytes: usize) -> Option<(Nanos, Nanos)> {
         while self.parts.pop_front_if(|(left, ..)| *left == 0).is_some() {}
         let begun = self.parts.front()?.1;

@@ -5,7 +5,7 @@ use super::decode::{Fields, Malformed};
 /// Endpoints that can be described: OUT 0 to 15, then IN 0 to 15.
 pub const SLOTS: usize = 32;
 
-/// Where the endpoint with this address is described.
+/// Returns where the endpoint with this address is described.
 #[must_use]
 pub const fn slot(address: u8) -> usize {
     (((address & 0x80) >> 3) | (address & 0x0f)) as usize

@@ -121,7 +121,7 @@ impl<D: Device + ?Sized> Redirected<D> {
         &self.journal
     }
 
-    /// Keep every message from now on, or no longer.
+    /// Keeps every message from now on, or no longer.
     pub fn record(&mut self, on: bool) {
         self.spoken = on.then(Vec::new);
     }

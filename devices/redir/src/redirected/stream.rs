@@ -37,7 +37,7 @@ impl Stream {
         self.endpoint
     }
 
-    /// When something is to be done.
+    /// Returns when something is to be done.
     pub fn due(&self) -> Nanos {
         self.due
     }

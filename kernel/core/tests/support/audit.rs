@@ -6,7 +6,7 @@ use super::stage::{Stage, View};
 use super::{Nanos, State, ThreadId};
 use diapason_core::{Server, VcpuId};
 
-/// How urgent a VCPU is, smaller first: queue, deadline or period, I/O before Main, order.
+/// Returns how urgent a VCPU is, smaller first: queue, deadline or period, I/O before Main, order.
 fn rank(stage: &Stage<'_>, v: usize) -> (u8, u64, u64, usize) {
     let declared = &stage.script.vcpus[v];
     let io = declared.main.is_none();
@@ -188,7 +188,7 @@ impl<'a> Audit<'a> {
         }
     }
 
-    /// When a VCPU was ready. A pause is one even if it takes no time.
+    /// Returns when a VCPU was ready. A pause is one even if it takes no time.
     fn ready(&self, v: usize) -> Vec<(u64, u64)> {
         let mut found: Vec<(u64, u64)> = Vec::new();
         let mut paused = true;

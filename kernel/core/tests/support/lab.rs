@@ -12,7 +12,7 @@ pub fn plan() -> Plan {
     plan.device("bell", 5, false, EVERYBODY).mutex("m1").mutex("m2").mutex("m3").mutex("m4")
 }
 
-/// Boot it: `control` waits for its bell, and the first thread of `lab` runs.
+/// Boots it: `control` waits for its bell, and the first thread of `lab` runs.
 pub fn with<R>(plan: &Plan, experiment: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     run(plan, |sys| {
         assert_eq!(sys.running_process(), 1);

@@ -62,7 +62,7 @@ impl Plan {
         self
     }
 
-    /// Change the process declared last.
+    /// Changes the process declared last.
     pub fn with(mut self, change: impl FnOnce(&mut ProcessRecord)) -> Plan {
         change(self.processes.last_mut().expect("a process was declared"));
         self
@@ -216,7 +216,7 @@ impl Plan {
         })
     }
 
-    /// Change the VCPU declared last.
+    /// Changes the VCPU declared last.
     pub fn with_vcpu(mut self, change: impl FnOnce(&mut VcpuRecord)) -> Plan {
         change(self.vcpus.last_mut().expect("a VCPU was declared"));
         self

@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Keep an access to user memory: the bytes read, or that it failed.
+    /// Keeps an access to user memory: the bytes read, or that it failed.
     fn keep_access(&mut self, bytes: Option<&[u8]>) {
         if self.recording.is_none() {
             return;
@@ -93,12 +93,12 @@ impl Memory {
         assert_eq!(taken, pages, "all pages of {owner:?}");
     }
 
-    /// Write into a process's memory.
+    /// Writes into a process's memory.
     pub fn fill(&mut self, process: u16, at: usize, bytes: &[u8]) {
         self.user[process as usize][at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Read a process's memory.
+    /// Reads a process's memory.
     pub fn user(&self, process: u16) -> &[u8] {
         &self.user[process as usize]
     }
@@ -268,7 +268,7 @@ impl<'a> Shell<'a> {
         self.memory.keep(entry.to_words());
     }
 
-    /// Enter the core and act on what it decides.
+    /// Enters the core and acts on what it decides.
     pub fn enter(&mut self, cause: Cause) -> Decision {
         let decision = self.kernel.enter(&mut self.memory, self.now, cause);
         self.note_entry(cause, decision);

@@ -60,7 +60,7 @@ pub struct Stage<'a> {
     ring: (Nanos, u64),
 }
 
-/// Run a script until `end`, with the timer up to `late` ns late; then `body` looks at it.
+/// Runs a script until `end`, with the timer up to `late` ns late; then `body` looks at it.
 pub fn play<R>(script: &Script, end: u64, late: u64, body: impl FnOnce(&mut Stage<'_>) -> R) -> R {
     play_with(script, end, (late, 1), |_| {}, body)
 }
@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         (0..self.parts.len()).filter(ready).map(on).fold(0, |all, one| all | one)
     }
 
-    /// When the timer interrupts: the alarm, and as late as it happens to be this time.
+    /// Returns when the timer interrupts: the alarm, and as late as it happens to be this time.
     fn ring(&mut self) -> u64 {
         let alarm = self.host.kernel.next_alarm();
         if self.ring.0 != alarm {
@@ -321,7 +321,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// How often somebody else came to run.
+    /// Returns how often somebody else came to run.
     pub fn switches(&self) -> usize {
         let pairs = self.trace.iter().zip(self.trace.iter().skip(1));
         pairs.filter(|((_, a), (_, b))| a.runs != b.runs).count()
@@ -357,7 +357,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Run a script for so many microseconds and compare its trace with `expected`; what follows `--`
+/// Runs a script for so many microseconds and compares its trace with `expected`; what follows `--`
 /// in a line is a remark.
 #[track_caller]
 pub fn golden(script: &str, micros: u64, expected: &str) {

@@ -151,7 +151,7 @@ pub struct Storm<'a> {
     boss_next: u16,
 }
 
-/// Boot the storm's system and run `body` on it.
+/// Boots the storm's system and runs `body` on it.
 pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) -> R) -> R {
     let (plan, bytes) = (plan(), plan().to_bytes());
     let archive = Archive::parse(&bytes).expect("a possible plan");
@@ -185,7 +185,7 @@ pub fn with_storm<R>(seed: u64, record: bool, body: impl FnOnce(&mut Storm<'_>) 
 }
 
 impl Storm<'_> {
-    /// Make `calls` calls, then end everything and check that nothing leaked.
+    /// Makes `calls` calls, then ends everything and checks that nothing leaked.
     pub fn rage(&mut self, calls: u64) -> Tally {
         while self.tally.calls < calls {
             self.step();
@@ -321,7 +321,7 @@ impl Storm<'_> {
         }
     }
 
-    /// Note what was delivered to hostile threads, at once or after a wait.
+    /// Notes what was delivered to hostile threads, at once or after a wait.
     fn note_delivered(&mut self) {
         for (thread, result) in std::mem::take(&mut self.shell.delivered) {
             self.note(thread.index(), self.last_calls[thread.index() as usize], result);
@@ -526,7 +526,7 @@ impl Storm<'_> {
         key(if refused && !self.random.one_in(400) { names[0] } else { name })
     }
 
-    /// Learn from a result.
+    /// Learns from a result.
     fn note(&mut self, thread: u16, number: u64, result: u64) {
         let process = self.shell.kernel.threads[Id::new(thread)].process.index();
         if !HOSTILE.contains(&process) {

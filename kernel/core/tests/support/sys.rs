@@ -9,7 +9,7 @@ use diapason_core::host::{Host, with_kernel_refusing};
 use diapason_core::{Cause, Fault, State, ThreadId, Wait};
 use std::collections::BTreeMap;
 
-/// Boot `plan` and run `body` on it.
+/// Boots `plan` and runs `body` on it.
 pub fn run<R>(plan: &Plan, body: impl FnOnce(&mut Sys<'_>) -> R) -> R {
     let bytes = plan.to_bytes();
     let archive = Archive::parse(&bytes).expect("a possible plan");
@@ -72,8 +72,8 @@ impl Sys<'_> {
         self.host.kernel.urgency(thread)
     }
 
-    /// Where it is in its life; one that waits for a mutex counts as blocked, though it keeps its
-    /// place.
+    /// Returns where it is in its life; one that waits for a mutex counts as blocked, though it
+    /// keeps its place.
     pub fn state(&self, thread: ThreadId) -> State {
         let t = &self.host.kernel.threads[thread];
         if let Wait::Mutex(_) = t.wait { State::Blocked } else { t.state }
@@ -94,14 +94,14 @@ impl Sys<'_> {
         layout::base(self.running_process()) + offset
     }
 
-    /// Write bytes into a process's memory.
+    /// Writes bytes into a process's memory.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             self.host.machine.memory.insert(address + i as u64, *byte);
         }
     }
 
-    /// Read bytes of a process's memory.
+    /// Reads bytes of a process's memory.
     pub fn peek(&self, address: u64, length: usize) -> Vec<u8> {
         let byte = |at| self.host.machine.memory.get(&at).copied().unwrap_or(0);
         (address..address + length as u64).map(byte).collect()
@@ -117,7 +117,7 @@ impl Sys<'_> {
         self.host.machine.records.iter().filter(|(record, _)| *record == Record::Fault).count()
     }
 
-    /// Do something to the host as the running thread, and say what became of that.
+    /// Does something to the host as the running thread, and says what became of that.
     pub fn act(&mut self, act: impl FnOnce(&mut diapason_core::host::Host<'_>)) -> Outcome {
         let (caller, faults) = (self.running(), self.faults());
         self.got.remove(&caller.index());

@@ -48,7 +48,7 @@ fn table(address: u64) -> &'static [u8] {
 }
 
 impl Acpi {
-    /// Walk the tables from the root pointer at `rsdp`.
+    /// Walks the tables from the root pointer at `rsdp`.
     pub fn read(rsdp: u64) -> Acpi {
         let mut acpi = Acpi { rsdp, ..Acpi::default() };
         let root = bytes(rsdp, 36);

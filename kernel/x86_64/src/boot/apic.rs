@@ -16,7 +16,7 @@ fn read(register: usize) -> u32 {
 }
 
 impl LocalApic {
-    /// Switch it on, everything masked; silence the PC's old controllers.
+    /// Switches it on, everything masked; silences the PC's old controllers.
     pub fn enable() -> LocalApic {
         // SAFETY: masks the two legacy controllers, then enables the APIC at its default address.
         unsafe {
@@ -31,7 +31,7 @@ impl LocalApic {
         LocalApic { deadline_mode: false }
     }
 
-    /// Count down from the top with the interrupt masked, for calibration.
+    /// Counts down from the top with the interrupt masked, for calibration.
     pub fn free_run(&mut self) {
         write(0x380, u32::MAX);
     }
@@ -46,7 +46,7 @@ impl LocalApic {
         read(0x20) >> 24
     }
 
-    /// Let the timer interrupt.
+    /// Lets the timer interrupt.
     pub fn open_timer(&mut self, deadline_mode: bool) {
         self.deadline_mode = deadline_mode;
         write(0x380, 0);

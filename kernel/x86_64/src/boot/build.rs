@@ -37,7 +37,7 @@ static EMPTY_FRAME: Frame = Frame::UNLINKED;
 
 static EMPTY_VCPU: Vcpu = Vcpu::EMPTY;
 
-/// Make the shell; returns whether the run is observed.
+/// Makes the shell; returns whether the run is observed.
 #[inline(never)]
 pub fn build(
     bytes: &'static [u8],
@@ -80,7 +80,7 @@ pub fn build(
     Ok(observed)
 }
 
-/// Say what the archive has.
+/// Says what the archive has.
 #[inline(never)]
 fn tell(archive: &Archive<'_>, sizes: &Sizes) {
     let h = archive.header;
@@ -135,7 +135,7 @@ fn metal(archive: &Archive<'_>, memory: &mut BootMemory, acpi: &Acpi, sizes: &Si
     }
 }
 
-/// Load every program; returns which were refused, one bit each.
+/// Loads every program; returns which were refused, one bit each.
 #[inline(never)]
 fn load_programs(
     archive: &Archive<'_>,

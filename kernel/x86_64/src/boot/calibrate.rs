@@ -34,7 +34,7 @@ impl Reference {
         }
     }
 
-    /// Wait for the next tick; returns it.
+    /// Waits for the next tick; returns it.
     fn edge(&self) -> u64 {
         let before = self.read();
         loop {
@@ -75,7 +75,7 @@ impl Reference {
     }
 }
 
-/// Compare the counter and the timer with the reference. Returns the clock, and both speeds in
+/// Compares the counter and the timer with the reference. Returns the clock, and both speeds in
 /// kHz: finer than that is beyond the reading error.
 pub fn calibrate(hpet: u64, timer: &mut LocalApic) -> (Clock, u64, u64) {
     let reference = Reference::find(hpet);
@@ -110,7 +110,7 @@ fn ratio(a: u64, b: u64) -> u64 {
     (a << 32) / b.max(1)
 }
 
-/// Let the counter advance without asking the (slow) reference.
+/// Lets the counter advance without asking the (slow) reference.
 fn wait_ticks(ticks: u64) {
     let start = cpu::counter();
     while cpu::counter() - start < ticks {

@@ -28,7 +28,7 @@ struct Devices<'a> {
     absent: u64,
 }
 
-/// Fill the tables of segments and devices; returns which devices the machine lacks, one bit each,
+/// Fills the tables of segments and devices; returns which devices the machine lacks, one bit each,
 /// their messages apart. `None`: memory does not suffice.
 pub fn set_up(
     archive: &Archive<'_>,

@@ -17,7 +17,7 @@ pub struct Loaded {
     pub program: Program,
 }
 
-/// Load the program of `record` as process `process`.
+/// Loads the program of `record` as process `process`.
 #[inline(never)]
 pub fn load(
     archive: &Archive<'_>,
@@ -60,7 +60,7 @@ fn copy(segment: &Segment, bytes: &[u8], memory: &mut BootMemory) -> Option<u64>
     Some(start)
 }
 
-/// Check every relocation; write those that lie in a segment, of which there is a copy, for a
+/// Checks every relocation; writes those that lie in a segment, of which there is a copy, for a
 /// program at a base.
 #[inline(never)]
 fn relocate(

@@ -134,7 +134,7 @@ fn say_boot() {
     announce(Record::Boot, &[u64::from(VERSION), sizes[0], sizes[1], sizes[2], sizes[3]]);
 }
 
-/// Switch on every protection the processor has; returns what it has.
+/// Switches on every protection the processor has; returns what it has.
 fn protect() -> u64 {
     let [_, _, basic, basic_edx] = cpu::identify(1);
     let [_, extended, more, _] = cpu::identify(7);

@@ -215,7 +215,7 @@ impl Function {
         None
     }
 
-    /// Let it send messages, each held back by its own entry; where the table is.
+    /// Lets it send messages, each held back by its own entry; where the table is.
     fn begin_messages(self, found: &Messages, registers: u64) -> Result<u64, Absence> {
         let (table, length) = (registers + found.offset, found.entries * ENTRY);
         if table + length > REACH {

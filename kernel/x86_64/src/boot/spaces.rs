@@ -62,7 +62,7 @@ pub fn uncache(start: u64, length: u64) {
     }
 }
 
-/// Where the kernel ends.
+/// Returns where the kernel ends.
 pub fn kernel_end() -> u64 {
     &raw const __kernel_end as u64
 }
@@ -91,7 +91,7 @@ impl Space {
         Some(*slot & ADDRESS)
     }
 
-    /// Map a page at an offset in the window, at boot.
+    /// Maps a page at an offset in the window, at boot.
     #[inline(never)]
     pub fn map(&self, memory: &mut BootMemory, offset: u64, page: u64, rights: u64) -> Option<()> {
         let table = self.table(memory, offset)?;
@@ -100,7 +100,7 @@ impl Space {
         Some(())
     }
 
-    /// Make the tables for a range that is filled later.
+    /// Makes the tables for a range that is filled later.
     pub fn reserve(&self, memory: &mut BootMemory, offset: u64, pages: u64) -> Option<()> {
         let end = offset + pages * PAGE as u64;
         let mut at = offset;
@@ -112,7 +112,7 @@ impl Space {
     }
 }
 
-/// Set an entry for a page of device registers.
+/// Sets an entry for a page of device registers.
 pub fn set_device(table: u64, page: u32, address: u64) {
     // SAFETY: as above.
     unsafe {
@@ -121,7 +121,7 @@ pub fn set_device(table: u64, page: u32, address: u64) {
     }
 }
 
-/// Set the entry of a page that everybody may read.
+/// Sets the entry of a page that everybody may read.
 pub fn set_read_only(table: u64, page: u32, address: u64) {
     // SAFETY: as above.
     unsafe { *entry(table, u64::from(page)) = address | PRESENT | USER | NO_EXECUTE }

@@ -55,7 +55,7 @@ fn gate(target: u64, stack: u64) -> Gate {
     Gate { low, high: target >> 32 }
 }
 
-/// Load all tables of the boot core.
+/// Loads all tables of the boot core.
 ///
 /// # Safety
 /// Called once, at boot, with interrupts off.
@@ -85,8 +85,8 @@ pub unsafe fn load() {
     }
 }
 
-/// Where `entry.s` keeps the caller's instruction pointer during a system call: the second word
-/// that it pushes onto the empty kernel stack.
+/// Returns where `entry.s` keeps the caller's instruction pointer during a system call: the second
+/// word that it pushes onto the empty kernel stack.
 pub fn caller() -> *const u64 {
     (&raw const KERNEL_STACK_TOP).cast::<u64>().wrapping_sub(2)
 }

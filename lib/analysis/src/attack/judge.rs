@@ -69,7 +69,7 @@ impl Bounds {
     }
 }
 
-/// Compare everything that happened in `run` with what was promised.
+/// Compares everything that happened in `run` with what was promised.
 pub fn judge(system: &System, bounds: &Bounds, run: &Run, report: &mut Report) {
     for (vcpu, table) in bounds.mains.iter().enumerate() {
         let counters = run.system.mains[vcpu].server.counters();

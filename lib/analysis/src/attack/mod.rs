@@ -70,7 +70,7 @@ pub const CAMPAIGNS: [Campaign; 16] = [
     Campaign { name: "csd-3-shared-io", dp_queues: 2, shared: true, ..RMS },
 ];
 
-/// Draw admitted systems until there are `systems`, run each under `runs` worlds, and judge all.
+/// Draws admitted systems until there are `systems`, runs each under `runs` worlds, and judges all.
 #[must_use]
 pub fn attack(campaign: &Campaign, seed: u64, systems: u64, runs: u32) -> Report {
     attack_as_if(campaign, seed, systems, runs, |_| ())

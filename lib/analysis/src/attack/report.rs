@@ -47,7 +47,7 @@ impl Ratios {
         self.0[ratio.min(1000) as usize] += 1;
     }
 
-    /// How many were compared.
+    /// Returns how many were compared.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().sum()

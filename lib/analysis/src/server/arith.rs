@@ -118,8 +118,8 @@ fn saturated(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Whether Σ cost/period ≤ 1, decided without rounding. `false` also if the exact sum cannot be
-/// represented, which a sum that is not exactly one never needs.
+/// Returns whether Σ cost/period ≤ 1, decided without rounding. `false` also if the exact sum
+/// cannot be represented, which a sum that is not exactly one never needs.
 pub(super) fn fits_exactly(parts: &[(u64, u64)]) -> bool {
     let (mut low, mut high) = (0u64, 0u64);
     for &(cost, period) in parts {

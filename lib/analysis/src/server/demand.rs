@@ -23,7 +23,7 @@ pub(super) enum Overfull {
     Undecided,
 }
 
-/// Whether `demand(t)` ≤ t for all t in `least..=most`. `demand` must not fall.
+/// Checks whether `demand(t)` ≤ t for all t in `least..=most`. `demand` must not fall.
 pub(super) fn fits(least: u64, most: u64, demand: impl Fn(u64) -> u64) -> Result<(), Overfull> {
     let mut window = most;
     for _ in 0..STEPS_MAX {
@@ -128,7 +128,7 @@ fn spill(system: &System) -> u64 {
     system.overrun.max(system.kernel_section).0
 }
 
-/// Whether every VCPU of a DP queue gets its budget in every period, under the queues above.
+/// Checks whether every VCPU of a DP queue gets its budget in every period, under the queues above.
 pub(super) fn of_queue(system: &System, queue: Queue) -> Result<(), Overfull> {
     let members = Members::of(system, queue);
     let Some(least) = members.mains.iter().map(|(_, period)| *period).min() else {

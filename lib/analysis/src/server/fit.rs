@@ -8,14 +8,14 @@ use diapason_abi::Nanos;
 /// Most factor that [`breakdown`] looks for, in per mille.
 const FACTOR_MAX: u64 = 1_000_000;
 
-/// Whether a system that makes sense holds; of an order known to hold up to `place`, only the rest
-/// is looked at.
+/// Returns whether a system that makes sense holds; of an order known to hold up to `place`, only
+/// the rest is looked at.
 fn holds(system: &System, place: usize) -> bool {
     system.check_numbers().is_ok() && test(system, &system.precedence(), place, |_| ()).is_ok()
 }
 
-/// Whether everything above `vcpu` holds, and where it stands. Its own budget and period change
-/// nothing above it, as long as it does not move up.
+/// Returns whether everything above `vcpu` holds, and where it stands. Its own budget and period
+/// change nothing above it, as long as it does not move up.
 fn place_if_above_holds(system: &System, vcpu: usize) -> Option<usize> {
     system.check_numbers().ok()?;
     let order = system.precedence();

@@ -126,7 +126,7 @@ fn check(system: &System, sections: &[Section]) -> Result<(), Unbounded> {
     Ok(())
 }
 
-/// How often a section is run per job.
+/// Returns how often a section is run per job.
 fn runs(sections: &[Section], index: usize) -> u64 {
     let mut times = u64::from(sections[index].times);
     let mut outer = sections[index].inside;
@@ -234,7 +234,7 @@ impl<'a> Help<'a> {
     }
 }
 
-/// Whether one section lies in another, at whatever depth.
+/// Returns whether one section lies in another, at whatever depth.
 fn inside(sections: &[Section], inner: usize, outer: usize) -> bool {
     let mut at = sections[inner].inside;
     while let Some(next) = at {

@@ -100,7 +100,7 @@ impl Interference {
         self.grants.push(grants);
     }
 
-    /// Take the I/O VCPUs away, to put those of the next level.
+    /// Takes the I/O VCPUs away, to put those of the next level.
     pub(super) fn clear_grants(&mut self) {
         for grants in self.grants.drain(..) {
             // Saturated sums stay saturated: a full processor is full at every level below.

@@ -44,7 +44,7 @@ impl System {
         self.lost(cycle, self.begins_of(server, cycle), mains, ios)
     }
 
-    /// Whether a Main VCPU may be chosen before one of this queue, period and index.
+    /// Returns whether a Main VCPU may be chosen before one of this queue, period and index.
     fn goes_before(&self, other: usize, (queue, period, index): (Queue, Nanos, usize)) -> bool {
         let main = &self.mains[other];
         match queue {
@@ -54,7 +54,7 @@ impl System {
         }
     }
 
-    /// Whether an I/O VCPU works for somebody of this queue and period or above.
+    /// Returns whether an I/O VCPU works for somebody of this queue and period or above.
     fn reaches(&self, io: usize, queue: Queue, period: Nanos) -> bool {
         self.ios[io].serves.iter().filter_map(|main| self.mains.get(*main)).any(|main| {
             let level = queue != Queue::Fp || main.period <= period;
@@ -96,7 +96,7 @@ impl System {
         )
     }
 
-    /// Whether every budget is worth having: the kernel takes no more than half of it.
+    /// Checks whether every budget is worth having: the kernel takes no more than half of it.
     pub(super) fn check_losses(&self) -> Result<(), Nonsense> {
         if self.losses == Losses::default() {
             return Ok(());

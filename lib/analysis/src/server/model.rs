@@ -187,7 +187,7 @@ impl System {
         System { mains, ios, ..System::default() }
     }
 
-    /// Whether the description makes sense; every test asks this first.
+    /// Checks whether the description makes sense; every test asks this first.
     ///
     /// # Errors
     /// The first thing that does not.

@@ -76,7 +76,7 @@ impl System {
         }
     }
 
-    /// Put the I/O VCPUs that can preempt `vcpu`, each with its longest grant at that level.
+    /// Puts the I/O VCPUs that can preempt `vcpu`, each with its longest grant at that level.
     pub(super) fn set_grants(&self, level: &mut Interference, vcpu: usize) {
         let main = &self.mains[vcpu];
         let (queue, period) = (main.queue, main.period);
@@ -84,7 +84,7 @@ impl System {
         self.grants_where(level, |other, its| other < queue || other == queue && its <= period);
     }
 
-    /// Put the I/O VCPUs with a beneficiary of which `counts` is true.
+    /// Puts the I/O VCPUs with a beneficiary of which `counts` is true.
     pub(super) fn grants_where(
         &self,
         level: &mut Interference,

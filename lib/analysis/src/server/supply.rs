@@ -78,9 +78,9 @@ pub trait Server {
         Nanos(u64::try_from(budget * since / period).unwrap_or(u64::MAX))
     }
 
-    /// Whether whatever wakes up the server finds budget for all that comes until it blocks, and
-    /// the list has places for all parts of it: then nothing ever waits for budget, and each piece
-    /// of work is done after R(C), within one period.
+    /// Returns whether whatever wakes up the server finds budget for all that comes until it
+    /// blocks, and the list has places for all parts of it: then nothing ever waits for budget, and
+    /// each piece of work is done after R(C), within one period.
     fn conforms(&self, stream: &Stream) -> bool
     where
         Self: Service + Sized,

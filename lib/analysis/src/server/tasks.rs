@@ -108,8 +108,8 @@ fn response(above: &Interference, task: &Task) -> Result<Nanos, Late> {
     Err(Late::Undecided)
 }
 
-/// Whether EDF meets every deadline, exactly (for tasks that may all be released together). A
-/// section of length `blocking` that cannot be preempted may delay once; then it is sufficient.
+/// Checks whether EDF meets every deadline, exactly (for tasks that may all be released together).
+/// A section of length `blocking` that cannot be preempted may delay once; then it is sufficient.
 ///
 /// # Errors
 /// A window in which more is due than fits, or too much work in the long run.

@@ -5,8 +5,8 @@ use crate::judge::Judge;
 use crate::place::{Bins, Item};
 use alloc::vec::Vec;
 
-/// Whether some choice of starts fits all of `periodic` at their own periods and keeps every
-/// guarantee. Only for small sets: the time grows with the product of the periods.
+/// Returns whether some choice of starts fits all of `periodic` at their own periods and keeps
+/// every guarantee. Only for small sets: the time grows with the product of the periods.
 #[must_use]
 pub fn exhaustive(bus: &Bus, periodic: &[Periodic], asyncs: &[Async]) -> bool {
     let judge = Judge::new(bus, asyncs);

@@ -97,7 +97,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Send for `slots` slots.
+    /// Sends for `slots` slots.
     #[must_use]
     pub fn run(mut self, slots: u32, random: &mut Random) -> Observed {
         let slot = self.bus.speed.slot().0;
@@ -129,7 +129,7 @@ impl<'a> Wire<'a> {
         at
     }
 
-    /// Whether the endpoint has something to send at this time.
+    /// Returns whether the endpoint has something to send at this time.
     fn has_work(&mut self, index: usize, at: u64) -> bool {
         if self.requests[index].is_none() && self.arrivals[index] <= at {
             self.ask(index, self.arrivals[index]);

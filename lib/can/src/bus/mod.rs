@@ -138,7 +138,7 @@ impl Bus {
         self.now
     }
 
-    /// Ask `node` to send `frame`; it goes on until it succeeds.
+    /// Asks `node` to send `frame`; it goes on until it succeeds.
     ///
     /// # Errors
     /// The queue is full, or the node cannot send.
@@ -181,7 +181,7 @@ impl Bus {
         Ok(ticket)
     }
 
-    /// Take a request back; false if it is being sent or gone.
+    /// Takes a request back; false if it is being sent or gone.
     pub fn cancel(&mut self, now: Nanos, node: NodeId, ticket: Ticket) -> bool {
         self.advance(now);
         self.land_or_walk();
@@ -190,7 +190,7 @@ impl Bus {
         busy != Some(ticket) && node.queue.remove(ticket).is_some()
     }
 
-    /// Give a request another identifier from its next attempt on; false if it is gone.
+    /// Gives a request another identifier from its next attempt on; false if it is gone.
     pub fn rename(&mut self, now: Nanos, node: NodeId, ticket: Ticket, id: Id) -> bool {
         self.advance(now);
         let Some(node) = self.nodes.get_mut(node.0) else { return false };
@@ -199,7 +199,7 @@ impl Bus {
         true
     }
 
-    /// Take all requests back but the one being sent; how many they were.
+    /// Takes all requests back but the one being sent; how many they were.
     pub fn flush(&mut self, now: Nanos, node: NodeId) -> usize {
         self.advance(now);
         self.land_or_walk();
@@ -214,8 +214,8 @@ impl Bus {
         self.nodes.get(node.0).map_or(0, |node| node.queue.len())
     }
 
-    /// Switch a node's controller on or off. Off forgets its requests and breaks what it sends; on
-    /// starts with counters at 0 and eleven recessive bits.
+    /// Switches a node's controller on or off. Off forgets its requests and breaks what it sends;
+    /// on starts with counters at 0 and eleven recessive bits.
     pub fn switch(&mut self, now: Nanos, node: NodeId, on: bool) {
         self.advance(now);
         self.land_or_walk();
@@ -252,7 +252,7 @@ impl Bus {
         self.armed.push_back(fault);
     }
 
-    /// Hold the bus dominant for `bits` bits, from the next one on.
+    /// Holds the bus dominant for `bits` bits, from the next one on.
     pub fn jam(&mut self, now: Nanos, bits: u64) {
         self.advance(now);
         self.land_or_walk();
@@ -279,7 +279,8 @@ impl Bus {
         })
     }
 
-    /// When to call [`Bus::advance`] again; nothing is to be seen before. None: not by itself.
+    /// Returns when to call [`Bus::advance`] again; nothing is to be seen before. None: not by
+    /// itself.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
         let at_rest = |node: &Node| {

@@ -297,7 +297,7 @@ impl Node {
         self.phase = Phase::Intermission { bits: 0 };
     }
 
-    /// Stop sending: the request waits for the next chance, unless it has only one.
+    /// Stops sending: the request waits for the next chance, unless it has only one.
     fn give_up(&mut self, error: Option<WireError>, out: &mut Out) {
         let Some(Sending { request, .. }) = self.sending.take() else { return };
         if let (true, Some(ticket)) = (request.once, request.ticket) {

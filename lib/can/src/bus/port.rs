@@ -37,7 +37,7 @@ impl Bus {
         Port { bus: self, node, now }
     }
 
-    /// Make room for `frame` at the cost of the least urgent request, if that is less urgent.
+    /// Makes room for `frame` at the cost of the least urgent request, if that is less urgent.
     fn displace(&mut self, node: NodeId, frame: &Frame) -> Option<Request> {
         self.land_or_walk();
         let node = self.nodes.get_mut(node.0)?;

@@ -104,7 +104,7 @@ impl Decimal {
         self.plus(Decimal { digits: other.digits.checked_neg()?, ..other })
     }
 
-    /// How often `other` is in this; `None` if that is no whole number, or does not fit.
+    /// Returns how often `other` is in this; `None` if that is no whole number, or does not fit.
     #[must_use]
     pub fn over(self, other: Decimal) -> Option<i128> {
         let places = self.places.max(other.places);

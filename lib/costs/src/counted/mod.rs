@@ -102,7 +102,7 @@ impl Table {
         self.interrupt.staying + AROUND
     }
 
-    /// Why limits do not cover this table, and the limit to raise.
+    /// Returns why limits do not cover this table, and the limit to raise.
     #[must_use]
     pub const fn objection(&self, limits: &Counts) -> Option<&'static str> {
         let mut path = longer(self.fault);

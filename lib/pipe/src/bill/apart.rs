@@ -20,9 +20,9 @@ pub struct Coming<W, D> {
     pub least: Nanos,
 }
 
-/// Whether `service` never merges replenishments, and whoever wakes it up never waits for budget:
-/// it wakes up no more often in a period than its list has places for, and each time with enough
-/// budget for all it does until it blocks.
+/// Returns whether `service` never merges replenishments, and whoever wakes it up never waits for
+/// budget: it wakes up no more often in a period than its list has places for, and each time with
+/// enough budget for all it does until it blocks.
 pub fn keeps_apart<W, D>(service: &dyn Service, coming: &Coming<W, D>) -> bool
 where
     W: Fn(Nanos) -> u64,

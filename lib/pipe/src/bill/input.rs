@@ -12,7 +12,7 @@ use diapason_abi::Nanos;
 /// Steps to a fixed point before it is given up.
 pub(super) const STEPS_MAX: u32 = 256;
 
-/// How long a message of the pipe takes at most, and what its buffers must hold.
+/// Returns how long a message of the pipe takes at most, and what its buffers must hold.
 ///
 /// # Errors
 /// Why there is no bound.
@@ -183,7 +183,7 @@ impl<'a> Input<'a> {
         self.handle(&handling).map_err(|overload| Refusal::of(What::Driver, overload))
     }
 
-    /// How often a bottom half passes on what it handled, if it does so once per interrupt.
+    /// Returns how often a bottom half passes on what it handled, if it does so once per interrupt.
     fn told(&self, bottom_half: Nanos) -> Spaced {
         let interrupts = self.stages.interrupts;
         Spaced { gap: interrupts.gap, ahead: interrupts.top_half + bottom_half }

@@ -171,19 +171,19 @@ impl Bill {
         self.items().iter().find(|item| item.what == what).copied()
     }
 
-    /// How long it is at a stage at most; nothing if the pipe has no such stage.
+    /// Returns how long it is at a stage at most; nothing if the pipe has no such stage.
     #[must_use]
     pub fn value(&self, what: What) -> Nanos {
         self.item(what).map_or(Nanos::ZERO, |item| item.value)
     }
 
-    /// How long all takes that comes before its last stage, which is this one.
+    /// Returns how long all takes that comes before its last stage, which is this one.
     #[must_use]
     pub fn before(&self, last: What) -> Nanos {
         self.total - self.value(last)
     }
 
-    /// Whether no stage ever waits for budget.
+    /// Returns whether no stage ever waits for budget.
     #[must_use]
     pub fn conforms(&self) -> bool {
         let waits = |basis| matches!(basis, Basis::Backlog | Basis::Outstanding | Basis::Merged);

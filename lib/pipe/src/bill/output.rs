@@ -44,7 +44,7 @@ pub struct OutputStages<'a> {
     pub drain: Drain,
 }
 
-/// How long a message takes from `write` at most; what is written keeps `traffic`.
+/// Returns how long a message takes from `write` at most; what is written keeps `traffic`.
 ///
 /// # Errors
 /// Why there is no bound.

@@ -95,8 +95,8 @@ impl Pump<'_> {
     }
 }
 
-/// How long a message takes from `write` at most: as far as what is written keeps `contract`, or as
-/// the pipe may be full, whichever is less.
+/// Returns how long a message takes from `write` at most: as far as what is written keeps
+/// `contract`, or as the pipe may be full, whichever is less.
 #[must_use]
 pub fn pump(pump: &Pump<'_>, contract: &[Bucket]) -> Bill {
     let Pump { drain, slots, back, .. } = *pump;

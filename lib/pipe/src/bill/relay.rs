@@ -102,8 +102,8 @@ impl Leg {
     }
 }
 
-/// How far a message has come when, at most, that is there for the first of `hops` as `before`
-/// says; messages arrive by `contract`.
+/// Returns how far a message has come when, at most, that is there for the first of `hops` as
+/// `before` says; messages arrive by `contract`.
 ///
 /// # Errors
 /// The first thread without a bound.

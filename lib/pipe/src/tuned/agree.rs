@@ -83,7 +83,7 @@ pub(super) fn agree<const N: usize>(
     Ok(Agreement { pipes, ..agreement })
 }
 
-/// Whether no thread of the driver waits for budget.
+/// Returns whether no thread of the driver waits for budget.
 fn drivers_conform<const N: usize>(
     driver: &Driver,
     agreement: &Agreement<N>,
@@ -115,7 +115,7 @@ fn grow<const N: usize>(driver: &Driver, agreement: &mut Agreement<N>) -> bool {
     before != (agreement.share, agreement.receiver)
 }
 
-/// Whether each wish makes sense, and the device can do them all.
+/// Checks whether each wish makes sense, and the device can do them all.
 fn check<const N: usize>(
     driver: &Driver,
     wishes: &[Option<Wish>; N],
@@ -153,7 +153,7 @@ fn check<const N: usize>(
     }
 }
 
-/// Whether each wish is within what is declared of it.
+/// Checks whether each wish is within what is declared of it.
 fn check_envelopes<const N: usize>(
     driver: &Driver,
     wishes: &[Option<Wish>; N],

@@ -166,7 +166,7 @@ impl<const N: usize> Endpoint<N> {
         true
     }
 
-    /// Whether every reservation is at most what it is now.
+    /// Returns whether every reservation is at most what it is now.
     fn is_no_more(&self, other: &Agreement<N>) -> bool {
         let (now, next) = (&self.agreement, other);
         let threads = now.pipes.iter().zip(&next.pipes);

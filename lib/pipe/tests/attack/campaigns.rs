@@ -35,7 +35,7 @@ impl Tally {
     }
 }
 
-/// Hold a run against the bills; of the pipe whose thread is too `slow`, only up to its ring.
+/// Holds a run against the bills; of the pipe whose thread is too `slow`, only up to its ring.
 fn judge(
     case: &Case,
     bills: &[Bill],

@@ -73,12 +73,12 @@ impl Machine {
         Machine { vcpus, section: None }
     }
 
-    /// Whether interrupts are off.
+    /// Returns whether interrupts are off.
     pub fn in_section(&self) -> bool {
         self.section.is_some()
     }
 
-    /// Tell the servers who has work.
+    /// Tells the servers who has work.
     pub fn tell(&mut self, now: u64) {
         for vcpu in &mut self.vcpus {
             if vcpu.left > 0 { vcpu.wake(Nanos(now)) } else { vcpu.block(Nanos(now)) }

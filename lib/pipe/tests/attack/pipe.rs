@@ -199,7 +199,7 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// Run with arrivals (time, channel), sorted, until `end`.
+    /// Runs with arrivals (time, channel), sorted, until `end`.
     pub fn run(mut self, arrivals: &[(u64, usize)], end: u64) -> Outcome {
         let mut coming = arrivals.iter().peekable();
         for now in 0..end {

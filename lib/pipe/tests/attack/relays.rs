@@ -80,7 +80,7 @@ impl Case {
         Some(relay(&hops.collect::<Vec<_>>(), &self.contract, before))
     }
 
-    /// When each message arrives at the device, and when it is there for the first thread.
+    /// Returns when each message is at the device, and when it is there for the first thread.
     fn come(&self, random: &mut Random) -> VecDeque<(u64, u64)> {
         let greedy = !random.one_in(4);
         let times = within(&self.contract, random.below(30), END, greedy, random);

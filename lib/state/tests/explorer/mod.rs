@@ -169,7 +169,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Whether exactly the tasks of the set `running` may run now.
+    /// Returns whether exactly the tasks of the set `running` may run now.
     fn may_run(&self, state: &State, running: u8) -> bool {
         let is_ready =
             |who: usize| state.jobs[who].arrived && state.jobs[who].done < self.tasks[who].work;

@@ -312,7 +312,7 @@ impl Hub {
         }
     }
 
-    /// When all changes of a port were taken back, its status counts.
+    /// Judges the status of a port, which counts once all changes were taken back.
     fn judge(&mut self, now: Nanos, tell: &mut dyn FnMut(Event)) {
         let Step::Clear { port, status, changes: 0 } = self.step else { return };
         self.step = Step::Watch;

@@ -56,7 +56,7 @@ pub trait Class: 'static {
         let _ = (now, done, tell);
     }
 
-    /// When it wants to be woken; [`Nanos::FOREVER`] if never.
+    /// Returns when it wants to be woken; [`Nanos::FOREVER`] if never.
     fn next_wake(&self) -> Nanos;
 
     /// It is so late. Calling it early or often does no harm.

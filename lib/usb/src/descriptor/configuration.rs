@@ -93,7 +93,7 @@ impl<'a> Configuration<'a> {
         self.header
     }
 
-    /// How fast its device is.
+    /// Returns how fast its device is.
     #[must_use]
     pub const fn speed(&self) -> Speed {
         self.speed

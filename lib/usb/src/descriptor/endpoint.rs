@@ -106,7 +106,7 @@ impl Endpoint {
         Ok(Endpoint { burst, mult, streams, interval_bytes, ..self })
     }
 
-    /// Where its data goes.
+    /// Returns where its data goes.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         if self.is_in() { Direction::In } else { Direction::Out }

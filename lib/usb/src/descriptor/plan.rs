@@ -33,7 +33,7 @@ impl Endpoint {
         }
     }
 
-    /// Where its context stands among the device's.
+    /// Returns where its context stands among the device's.
     #[must_use]
     pub const fn index(&self) -> u8 {
         crate::trb::context_index(self.address)

@@ -21,7 +21,7 @@ pub(super) const EVENTS_AT: u64 = 0x1000;
 /// Bytes of memory it takes.
 pub const BYTES: u64 = EVENTS_AT + EVENTS as u64 * BLOCK as u64;
 
-/// Where the blocks of a ring begin.
+/// Returns where the blocks of a ring begin.
 pub(super) const fn ring_at(way: Way) -> u64 {
     RINGS + way as u64 * BLOCKS as u64 * BLOCK as u64
 }

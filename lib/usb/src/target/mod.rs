@@ -248,7 +248,7 @@ impl<M: Mmio, D: Dma> Target<M, D> {
     }
 }
 
-/// Where the capability is.
+/// Returns where the capability is.
 fn find<M: Mmio>(mmio: &mut M) -> Option<u64> {
     let mut at = u64::from(mmio.read32(capability::CAPABILITIES_1) >> 16) * 4;
     for _ in 0..WALK {

@@ -122,7 +122,7 @@ impl<M: Mmio, D: Dma> Hardware<M, D> {
         self.mmio.write32(at, value);
     }
 
-    /// Where an interrupter's consumer stands; `done` lets it interrupt again.
+    /// Sets where an interrupter's consumer stands; `done` lets it interrupt again.
     pub fn set_event_dequeue(&mut self, index: u16, address: u64, done: bool) {
         let busy = if done { u64::from(interrupter::BUSY) } else { 0 };
         self.set_interrupter_64(index, interrupter::DEQUEUE, address | busy);

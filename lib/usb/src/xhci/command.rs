@@ -74,7 +74,7 @@ impl Commands {
         self.under_way = None;
     }
 
-    /// Where the ring begins.
+    /// Returns where the ring begins.
     pub fn start(&self) -> u64 {
         self.ring.offset_of(0)
     }

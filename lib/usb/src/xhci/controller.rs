@@ -216,7 +216,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.next_wake()
     }
 
-    /// When [`Controller::poll`] has something to do if nothing else happens.
+    /// Returns when [`Controller::poll`] has something to do if nothing else happens.
     #[must_use]
     pub fn next_wake(&self) -> Nanos {
         if self.state != State::Running {

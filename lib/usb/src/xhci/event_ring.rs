@@ -68,7 +68,7 @@ impl EventRing {
         }
     }
 
-    /// Tell the controller how far the driver got; `done` lets it interrupt again.
+    /// Tells the controller how far the driver got; `done` lets it interrupt again.
     pub fn acknowledge<M: Mmio, D: Dma>(&self, hw: &mut Hardware<M, D>, done: bool) {
         let at = hw.address(self.offset + u64::from(self.index) * BYTES as u64);
         hw.set_event_dequeue(self.interrupter, at, done);

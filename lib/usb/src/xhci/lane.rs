@@ -209,7 +209,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         pipe.configured = false;
     }
 
-    /// Tell whoever waits for it. Its blocks are the caller's matter.
+    /// Tells whoever waits for it. Its blocks are the caller's matter.
     pub(super) fn report(
         &mut self,
         number: usize,

@@ -245,7 +245,7 @@ fn gather<M, D>(lane: &mut Lane<M, D>, devices: &mut [Device]) -> bool {
     found
 }
 
-/// Whether a transfer leaves the ring when the controller gets a new place, and how.
+/// Returns whether a transfer leaves the ring when the controller gets a new place, and how.
 const fn goes(cancelled: Option<Outcome>, owner: Owner) -> Option<Outcome> {
     match (cancelled, owner) {
         (Some(outcome), _) => Some(outcome),

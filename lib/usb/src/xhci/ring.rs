@@ -38,7 +38,7 @@ impl Ring {
         self.blocks - 1
     }
 
-    /// How far `to` is after `from`.
+    /// Returns how far `to` is after `from`.
     pub fn distance(&self, from: u16, to: u16) -> u16 {
         if to >= from { to - from } else { to + self.blocks - from }
     }

@@ -160,7 +160,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
         self.state = State::Starting(waiting, now + patience(waiting));
     }
 
-    /// When a start wants to be looked at again.
+    /// Returns when a start wants to be looked at again.
     pub(super) fn start_wake(&self) -> Nanos {
         match self.state {
             State::Starting(_, until) | State::Dying(_, until) => until.min(self.glance),

@@ -174,7 +174,7 @@ impl<M: Mmio, D: Dma> Lane<M, D> {
         true
     }
 
-    /// Why there is no such endpoint.
+    /// Returns why there is no such endpoint.
     fn absent(&self, device: DeviceId) -> Refused {
         let is_its = |pipe: &Pipe| pipe.owner.is_some() && pipe.device == device && !pipe.leaves;
         if self.pipes.iter().any(is_its) { Refused::NoEndpoint } else { Refused::NoDevice }

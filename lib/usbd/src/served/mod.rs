@@ -98,7 +98,7 @@ impl<P: Platform> Served<P> {
         self.slots
     }
 
-    /// When it wants to be asked anew.
+    /// Returns when it wants to be asked anew.
     pub fn next_wake(&self) -> Nanos {
         if let Stage::Resting(until) = self.stage { until } else { Nanos::FOREVER }
     }
@@ -206,7 +206,7 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    /// Do what its class wants.
+    /// Does what its class wants.
     pub fn drive(
         &mut self,
         service: &mut dyn Service<P>,

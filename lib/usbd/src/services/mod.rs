@@ -207,7 +207,7 @@ pub trait Kind<P: Platform>: Send + 'static {
         let _ = now;
     }
 
-    /// When clients' wishes are due.
+    /// Returns when clients' wishes are due.
     fn next_wake(&self) -> Nanos {
         Nanos::FOREVER
     }
@@ -271,10 +271,10 @@ pub trait Service<P: Platform>: Send {
 
     fn returned(&mut self, place: u32, now: Nanos);
 
-    /// How it went with shared memory.
+    /// Takes the end of a transfer with shared memory.
     fn landed(&mut self, done: Landed<'_>, now: Nanos);
 
-    /// When it wants to be woken.
+    /// Returns when it wants to be woken.
     fn next_wake(&self) -> Nanos;
 
     /// Clients have put something into a mailbox.

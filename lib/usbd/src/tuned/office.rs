@@ -190,7 +190,7 @@ impl<P: Platform> Office<P> {
         Ok(Ok(granted))
     }
 
-    /// Change the endpoint and all reservations, or nothing.
+    /// Changes the endpoint and all reservations, or nothing.
     fn change(
         &mut self,
         number: usize,
@@ -209,7 +209,7 @@ impl<P: Platform> Office<P> {
         Ok(pipe)
     }
 
-    /// Make the reservations those of another endpoint, which is the endpoint then.
+    /// Makes the reservations those of another endpoint, which is the endpoint then.
     fn settle(
         &mut self,
         number: usize,

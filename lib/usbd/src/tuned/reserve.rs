@@ -41,7 +41,7 @@ impl Terms {
         fits.then_some(Terms { budget, period })
     }
 
-    /// How much of `period` this is, rounded up.
+    /// Returns how much of `period` this is, rounded up.
     fn part_of(&self, period: Nanos) -> u128 {
         let part = u128::from(self.budget.0) * u128::from(period.0);
         part.div_ceil(u128::from(self.period.0.max(1)))

@@ -272,7 +272,7 @@ pub fn now() -> Nanos {
     with(|inside| inside.now)
 }
 
-/// When something happens on a bus next.
+/// Returns when something happens on a bus next.
 pub fn next_event() -> Nanos {
     with(|inside| inside.xhc.next_event())
 }

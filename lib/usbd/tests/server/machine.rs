@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// Whether a semaphore was given since the last call.
+    /// Returns whether a semaphore was given since the last call.
     pub fn was_given(&mut self, name: &str) -> bool {
         let count = self.given.len();
         self.given.retain(|given| *given != name);
@@ -136,7 +136,7 @@ impl Machine {
     }
 }
 
-/// Whether the server has logged a line with these words since somebody looked.
+/// Returns whether the server has logged a line with these words since somebody looked.
 pub fn logged(words: &str) -> bool {
     ground::take_lines().iter().any(|line| line.contains(words))
 }

@@ -202,7 +202,7 @@ pub struct Run<M = SporadicServer, I = Pibs> {
 }
 
 impl<M, I> Run<M, I> {
-    /// How long `who` ran in `[from, to)`, background included.
+    /// Returns how long `who` ran in `[from, to)`, background included.
     #[must_use]
     pub fn used(&self, who: Who, from: Nanos, to: Nanos) -> Nanos {
         let inside = |s: &&Slice| s.who == who && s.from < to && s.to > from;

@@ -9,9 +9,9 @@ pub trait MainServer {
     fn period(&self) -> Nanos;
     /// Returns the budget that the head chunk allows now.
     fn available(&self, now: Nanos) -> Nanos;
-    /// When the head chunk may be used.
+    /// Returns when the head chunk may be used.
     fn eligible_at(&self) -> Nanos;
-    /// When the head chunk must have been used.
+    /// Returns when the head chunk must have been used.
     fn deadline(&self) -> Nanos;
     /// The queue is no longer empty.
     fn wake(&mut self, now: Nanos);
@@ -34,7 +34,7 @@ pub trait IoServer {
     fn period(&self) -> Nanos;
     /// Returns the budget that can be used now.
     fn available(&self, now: Nanos) -> Nanos;
-    /// When there is or will be budget.
+    /// Returns when there is or will be budget.
     fn eligible_at(&self) -> Nanos;
     /// `e`, also while a grant is being used.
     fn eligibility(&self) -> Nanos;

@@ -153,7 +153,7 @@ fn io_bound(case: &Case, k: usize, level: Nanos, length: Nanos) -> Nanos {
     quantum + Nanos((length - quantum).0 * u64::from(io.share()) / 1_000_000)
 }
 
-/// How much of `[from, to)` went to top halves.
+/// Returns how much of `[from, to)` went to top halves.
 fn top_half_time(run: &Run, from: Nanos, to: Nanos) -> Nanos {
     let inside = |(a, b): &(Nanos, Nanos)| (*b).min(to) - (*a).max(from);
     run.top_halves.iter().map(inside).fold(Nanos::ZERO, |sum, part| sum + part)

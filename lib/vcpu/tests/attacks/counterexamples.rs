@@ -105,7 +105,7 @@ fn eq1_admits(case: &Case) -> bool {
     })
 }
 
-/// How many chunks of main VCPUs were used after `e + T`.
+/// Returns how many chunks of main VCPUs were used after `e + T`.
 pub fn late<I>(run: &Run<SporadicServer, I>) -> usize {
     let reserved = run.slices.iter().filter(|slice| !slice.background);
     let mains = reserved.filter(|slice| matches!(slice.who, Who::Main(_)));
@@ -150,8 +150,8 @@ fn two_at_random() {
     assert!(sets > 500 && broken > 0, "{broken} of {sets}");
 }
 
-/// How long the server (3, 10), after random crumbs, needs for 3 units beside (1, 10): never more
-/// than `T + R(3) = 14`, if its rules are right.
+/// Returns how long the server (3, 10), after random crumbs, needs for 3 units beside (1, 10):
+/// never more than `T + R(3) = 14`, if its rules are right.
 fn longest_for_a_budget<M: MainServer>(make: impl Fn(u64, u64) -> M) -> u64 {
     let mut longest = 0;
     for seed in 0..5_000 {

@@ -89,8 +89,8 @@ fn shortest(case: &Case) -> System<SporadicServer, Shortest> {
     }
 }
 
-/// Whether one grant for the slowest beneficiary is done within the shortest period served, by the
-/// kernel's choice and by following the work, while all Main VCPUs are busy.
+/// Returns whether one grant for the slowest beneficiary is done within the shortest period served,
+/// by the kernel's choice and by following the work, while all Main VCPUs are busy.
 fn one_grant(case: &Case, io: usize) -> [bool; 2] {
     let system = shortest(case);
     let mut server = system.ios[io];

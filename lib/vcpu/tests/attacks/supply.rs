@@ -40,7 +40,7 @@ fn io_demand(case: &Case, k: usize, level: Nanos, w: u64) -> u64 {
     }
 }
 
-/// Check the supply of `i`, backlogged from `start` on. Gives how often the bound was reached.
+/// Checks the supply of `i`, backlogged from `start` on. Gives how often the bound was reached.
 fn supply(case: &Case, run: &Run, i: usize, start: Nanos) -> u64 {
     let server = &case.system.mains[i].server;
     let (budget, period) = (server.budget().0, server.period().0);

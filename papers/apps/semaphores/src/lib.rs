@@ -56,7 +56,7 @@ impl Samples {
         self.count.store(0, Relaxed);
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.count.load(Relaxed) as usize
     }

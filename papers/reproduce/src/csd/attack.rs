@@ -52,7 +52,7 @@ pub fn add(effort: Effort, progress: &Progress, report: &mut Report) {
     report.rows.extend(searched());
 }
 
-/// How often the printed CSD-3 test is wrong, among sets with which it can be.
+/// Returns how often the printed CSD-3 test is wrong, among sets with which it can be.
 fn printed(tally: &Tally) -> Row {
     let share = 100.0 * tally.printed_missed as f64 / tally.hard.max(1) as f64;
     let all = 100.0 * tally.printed_missed as f64 / tally.printed.max(1) as f64;
@@ -82,7 +82,7 @@ fn exact(tally: &Tally) -> [Row; 2] {
 /// Allocations of 100 tasks to up to four queues.
 const ALLOCATIONS: usize = 1 + 100 + 4_950 + 161_700;
 
-/// How many tests the search needs for 100 tasks, where the dissertation tries them all.
+/// Returns how many tests the search needs for 100 tasks, where the dissertation tries them all.
 fn searched() -> Option<Row> {
     let mut random = Random::new(SEED);
     let base = workload::random(100, 1, CostDraw::ShareOfPeriod, &mut random).ok()?;

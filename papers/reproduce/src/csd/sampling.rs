@@ -99,7 +99,7 @@ pub fn point(
     Ok(Point { tasks, means, paid, worse })
 }
 
-/// How much less overhead one scheduler has than another, in percent, from their breakdown
+/// Returns how much less overhead one scheduler has than another, in percent, from their breakdown
 /// utilizations: overhead is what is missing to 1.
 pub fn saving(of: f64, against: f64) -> f64 {
     100.0 * (1.0 - (1.0 - of) / (1.0 - against))

@@ -165,7 +165,7 @@ fn channel(console: &str, seen: &Seen, index: usize, backlog: u64) -> Option<Cha
     })
 }
 
-/// Where a bus carried this frame.
+/// Returns where a bus carried this frame.
 fn find(bus: &[Sent], id: u64, number: u64) -> Option<usize> {
     let same = |sent: &Sent| {
         u64::from(sent.frame.raw_id()) == id && sent.frame.bytes() == number.to_le_bytes()

@@ -71,7 +71,7 @@ impl Seen {
         Look { instructions: last.instructions - first.instructions, overruns }
     }
 
-    /// How many frames a bus carried in the window.
+    /// Returns how many frames a bus carried in the window.
     #[must_use]
     pub fn carried(&self, channel: usize, window: Window) -> u64 {
         let inside = |sent: &&Sent| sent.time >= window.begin && sent.time < window.end;

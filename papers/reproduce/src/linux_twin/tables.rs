@@ -113,7 +113,7 @@ fn input(run: &Measured) -> Vec<Row> {
     rows
 }
 
-/// How far the worst task is from its share.
+/// Returns how far the worst task is from its share.
 fn progress(run: &Measured) -> Option<Row> {
     let id = format!("{}.{}.progress", run.scenario.id(), run.system.id());
     let promised = run.system == System::Diapason;

@@ -162,7 +162,7 @@ fn slope(pairs: &[Pair], cost: impl Fn(&Pair) -> u64) -> f64 {
     (cost(last) as f64 - cost(first) as f64) / tasks as f64
 }
 
-/// How costs grow with the number of tasks.
+/// Returns how costs grow with the number of tasks.
 fn growth(kind: Kind, pairs: &[Pair]) -> Row {
     let (old, new) = (slope(pairs, Pair::old), slope(pairs, Pair::renewed));
     let id = format!("{}.growth", kind.id());

@@ -103,7 +103,7 @@ impl Debug {
         }
     }
 
-    /// When there is something to look at.
+    /// Returns when there is something to look at.
     pub fn next(&self) -> Nanos {
         let happening = self.cable.borrow().next_happening();
         if self.state == State::Resetting { self.due } else { happening }
@@ -239,7 +239,7 @@ impl Xhc {
         }
     }
 
-    /// Read the context: texts, names, where the rings begin.
+    /// Reads the context: texts, names, where the rings begin.
     fn switch_debug_on(&mut self, memory: &mut dyn Memory) {
         let Some(context) = self.debug.as_ref().map(|debug| debug.context) else { return };
         let Some(info) = self.load_words::<16>(memory, context) else { return };
@@ -316,7 +316,7 @@ impl Xhc {
         }
     }
 
-    /// Note a change of the port; the first one makes an event.
+    /// Notes a change of the port; the first one makes an event.
     fn change_debug(&mut self, memory: &mut dyn Memory, change: u32) {
         let Some(debug) = &mut self.debug else { return };
         let first = debug.changes == 0;
@@ -327,7 +327,7 @@ impl Xhc {
         }
     }
 
-    /// Look at what happened on the cable, then move data.
+    /// Looks at what happened on the cable, then moves data.
     pub(crate) fn run_debug(&mut self, memory: &mut dyn Memory) {
         let now = self.now;
         let Some(debug) = &mut self.debug else { return };

@@ -73,7 +73,7 @@ impl Cable {
         self.to_target.push_back((now + self.delay, happening));
     }
 
-    /// When the target has to look.
+    /// Returns when the target has to look.
     pub fn next_happening(&self) -> Nanos {
         self.to_target.front().map_or(Nanos::FOREVER, |(at, _)| *at)
     }

@@ -63,8 +63,8 @@ impl Debug {
         }
     }
 
-    /// Let the host send as many packets as there are places for. The rest of a block after a short
-    /// packet was granted, too. Packets that come for it wait for the next one.
+    /// Lets the host send as many packets as there are places for. The rest of a block after a
+    /// short packet was granted, too. Packets that come for it wait for the next one.
     fn grant(&mut self, now: Nanos) {
         let under_way = self.received.len() + self.granted;
         let more = self.pipes[IN].packets().saturating_sub(under_way);
@@ -102,7 +102,7 @@ impl Xhc {
         self.flush(memory, which);
     }
 
-    /// Move what can be moved: blocks to packets for the host, packets from the host to blocks.
+    /// Moves what can be moved: blocks to packets for the host, packets from the host to blocks.
     pub(super) fn serve_debug(&mut self, memory: &mut dyn Memory) {
         let blocked = self.interrupters.last().is_some_and(|ring| ring.is_blocked());
         if blocked || !self.debug.as_ref().is_some_and(Debug::runs) {
@@ -123,7 +123,7 @@ impl Xhc {
         }
     }
 
-    /// Take one more block from a ring, if there is one and it is wanted.
+    /// Takes one more block from a ring, if there is one and it is wanted.
     fn post_block(&mut self, memory: &mut dyn Memory, ring: usize) -> bool {
         let Some(debug) = &self.debug else { return false };
         let pipe = &debug.pipes[ring];
@@ -157,7 +157,7 @@ impl Xhc {
         true
     }
 
-    /// Cut a block into packets for the host.
+    /// Cuts a block into packets for the host.
     fn send_block(&mut self, memory: &mut dyn Memory, block: Trb) -> Option<()> {
         let mut bytes = vec![0; block.length() as usize];
         self.load(memory, block.parameter, &mut bytes)?;
@@ -284,7 +284,7 @@ impl Xhc {
         }
     }
 
-    /// Show state and position of a ring in its context.
+    /// Shows state and position of a ring in its context.
     pub(super) fn show_pipe(&mut self, memory: &mut dyn Memory, ring: usize, state: u32) {
         self.show_pipe_state(memory, ring, state);
         let Some(debug) = &self.debug else { return };

@@ -166,7 +166,7 @@ impl Driver {
         self.run_to(self.now + time);
     }
 
-    /// Put a block on a ring; the address it has.
+    /// Puts a block on a ring; the address it has.
     pub fn push(&mut self, ring: &mut Ring, block: Trb) -> u64 {
         let at = ring.base + 16 * ring.index;
         self.ram.put_words(at, &block.with_cycle(ring.cycle).words());
@@ -215,7 +215,7 @@ impl Driver {
         transfers.map(|e| (e.endpoint(), e.completion().unwrap(), e.residual())).collect()
     }
 
-    /// Run a command; how it ended and the slot. Events before it are kept in the answer.
+    /// Runs a command; how it ended and the slot. Events before it are kept in the answer.
     pub fn command_with(&mut self, block: Trb) -> (Vec<Trb>, Completion, u8) {
         let mut ring = self.commands;
         let at = self.push(&mut ring, block);
@@ -242,7 +242,7 @@ impl Driver {
         self.command(Trb::new(kind, 0, 0, Trb::place(slot, endpoint) | flags))
     }
 
-    /// Plug in and bring the port to "enabled".
+    /// Plugs in and brings the port to "enabled".
     pub fn plug(&mut self, number: u8, device: Box<dyn Device>) {
         self.xhc.attach(number, device, self.now, &mut self.ram);
         self.run_for(Nanos::from_millis(30));
@@ -276,7 +276,7 @@ impl Driver {
         (input, ring)
     }
 
-    /// Plug in, enable a slot, address; the slot.
+    /// Plugs in, enables a slot, and addresses it; returns the slot.
     pub fn connect(&mut self, number: u8, device: Box<dyn Device>) -> u8 {
         self.plug(number, device);
         let (_, code, slot) = self.command_with(Trb::new(Kind::EnableSlot, 0, 0, 0));
@@ -338,7 +338,7 @@ impl Driver {
         context::Endpoint(context::Words(self.ram.words(at)))
     }
 
-    /// Queue a block on an endpoint's ring.
+    /// Queues a block on an endpoint's ring.
     pub fn queue(&mut self, slot: u8, index: u8, block: Trb) -> u64 {
         let mut ring = self.rings[&(slot, index)];
         let at = self.push(&mut ring, block);
@@ -346,7 +346,7 @@ impl Driver {
         at
     }
 
-    /// Queue a Normal block over new memory; the address of the buffer.
+    /// Queues a Normal block over new memory; the address of the buffer.
     pub fn queue_normal(&mut self, slot: u8, index: u8, length: u32, flags: u32) -> u64 {
         let buffer = self.ram.buffer(length);
         let status = Trb::transfer_status(length, 0, 0);

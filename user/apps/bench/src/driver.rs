@@ -301,7 +301,7 @@ fn calls_and_answers(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<
     request.send(&buffer[..1], 1, NOW)
 }
 
-/// Keep moving the beginning of the next interrupt until it has come.
+/// Keeps moving the beginning of the next interrupt until it has come.
 fn be_interrupted(p: &Probes) {
     let rounds = || p.irq_to_thread.runs() + p.timer_to_thread.runs();
     let round = rounds();

@@ -40,7 +40,7 @@ pub fn stamp() -> u64 {
 }
 
 impl Probe {
-    /// Note the expensive things counted so far.
+    /// Notes the expensive things counted so far.
     #[inline(always)]
     pub fn note(&self) {
         for (slot, which) in self.before.iter().zip(COUNTERS) {
@@ -102,7 +102,7 @@ impl Probe {
         self.start.load(Relaxed) != 0
     }
 
-    /// Measure what the stamps cost, and subtract it from now on.
+    /// Measures what the stamps cost, and subtracts it from now on.
     pub fn calibrate(&self) {
         let mut least = u64::MAX;
         for _ in 0..16 {
@@ -125,7 +125,8 @@ impl Probe {
         Some((*sorted.get(runs / 2)?, *sorted.last()?, runs))
     }
 
-    /// Log the measurements of a part of the operation `of`, whose expensive things nobody counted.
+    /// Logs the measurements of a part of the operation `of`, whose expensive things nobody
+    /// counted.
     pub fn report_part(&self, of: &str, name: &str) {
         match self.summary() {
             None => log!("PART {of} {name} was not measured"),
@@ -159,7 +160,7 @@ macro_rules! operations {
         }
 
         impl Probes {
-            /// Measure what the stamps cost, and let every probe subtract it.
+            /// Measures what the stamps cost, and lets every probe subtract it.
             pub fn calibrate(&self) {
                 self.calibration.calibrate();
                 let least = self.calibration.overhead.load(Relaxed);
@@ -191,7 +192,7 @@ operations! {
     irq_to_thread timer_to_thread
 }
 
-/// Answer [`RUNS`] requests with themselves, by calls, and take one message more.
+/// Answers [`RUNS`] requests with themselves, by calls, and takes one message more.
 ///
 /// # Errors
 /// Those of the mailboxes.

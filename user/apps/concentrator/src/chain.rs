@@ -16,7 +16,7 @@ pub const SLOTS: usize = 32;
 /// The value of the state message.
 pub type Value = [u64; WORDS];
 
-/// When a thread ends that ends after so many seconds; 0 is never.
+/// Returns when a thread ends that ends after so many seconds; 0 is never.
 pub fn end_after(seconds: u64) -> Nanos {
     if seconds == 0 { Nanos::FOREVER } else { time::now() + Nanos::from_secs(seconds) }
 }
@@ -62,7 +62,7 @@ impl End {
         self.report.whole = self.report.whole.max(now - message.arrived);
     }
 
-    /// When the next report is due.
+    /// Returns when the next report is due.
     pub const fn due(&self) -> Nanos {
         self.due
     }

@@ -108,7 +108,7 @@ impl Engine {
         unsafe { Reader::from_raw(&raw const self.temperature) }
     }
 
-    /// Set the command; the caller holds `injector`.
+    /// Sets the command; the caller holds `injector`.
     pub fn set_command(&self, fuel: u64, spark: u64) {
         self.command[0].store(fuel, Relaxed);
         self.command[1].store(spark, Relaxed);

@@ -44,7 +44,7 @@ fn main(Arguments([seed, index, ceiling, _]): Arguments) {
     rampage(tally, Random::new(seed ^ life << 32));
 }
 
-/// Where further threads begin.
+/// Returns where further threads begin.
 extern "C" fn begin(seed: u64) -> ! {
     // SAFETY: `main` stored it before it made the first thread; it is valid as long as the process.
     let tally = unsafe { &*(TALLY.load(Relaxed) as *const Tally) };

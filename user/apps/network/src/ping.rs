@@ -46,7 +46,7 @@ impl Ping {
         Ping { pause, waiting, next_at, number, data: [0; DATA_MAX], tally: Tally::default() }
     }
 
-    /// When it wants to be called.
+    /// Returns when it wants to be called.
     pub fn next_wake(&self) -> Nanos {
         self.waiting.map_or(self.next_at, |(_, until)| until)
     }

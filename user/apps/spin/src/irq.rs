@@ -73,7 +73,7 @@ impl Alarm {
         alarm
     }
 
-    /// Ring at the next point of the grid.
+    /// Rings at the next point of the grid.
     fn next(&mut self) {
         let now = self.registers.read64(hpet::COUNTER);
         while self.due <= now + Self::CLOSE {

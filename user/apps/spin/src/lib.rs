@@ -40,14 +40,14 @@ impl Progress {
         Ok(unsafe { &*address.cast::<Progress>() })
     }
 
-    /// How far a task is, in units, and what its unit is in ns.
+    /// Returns how far a task is, in units, and what its unit is in ns.
     #[must_use]
     pub fn of(&self, task: usize) -> (u64, u64) {
         let at = |slots: &[AtomicU64; TASKS]| slots.get(task).map_or(0, |slot| slot.load(Relaxed));
         (at(&self.counts), at(&self.units))
     }
 
-    /// Work for ever on behalf of `task`, counting units.
+    /// Works for ever on behalf of `task`, counting units.
     pub fn spin(&self, task: usize) -> ! {
         let (count, unit) = (&self.counts[task % TASKS], &self.units[task % TASKS]);
         // A unit is the work and the counting; what counting takes is measured, not guessed.
@@ -68,7 +68,7 @@ fn work(count: &AtomicU64, span: Nanos) {
     count.store(count.load(Relaxed) + 1, Relaxed);
 }
 
-/// How long `act` takes when nothing interrupts it.
+/// Returns how long `act` takes when nothing interrupts it.
 fn fastest(act: impl Fn()) -> Nanos {
     const TRIALS: usize = 32;
     let timed = |act: &dyn Fn()| {

@@ -68,7 +68,7 @@ fn part(all: Registers, offset: u32, bytes: usize) -> Result<Registers, Errno> {
 }
 
 impl Controller {
-    /// Reset, with both interrupters' rings of events and the ring of commands, and running.
+    /// Resets, with both interrupters' rings of events and the ring of commands, and running.
     ///
     /// # Errors
     /// `Absent` if there is none, or its parts lie beyond its registers; `TimedOut` if it does not
@@ -128,7 +128,7 @@ impl Controller {
         self.operational.write32(COMMAND, RUN | flags);
     }
 
-    /// Put a command that does nothing into the ring and say so; returns where it is.
+    /// Puts a command that does nothing into the ring and says so; returns where it is.
     pub fn no_op(&mut self) -> u64 {
         let at = COMMANDS + self.next * ENTRY;
         self.rings.write32(at + 12, NO_OP | self.turn);

@@ -54,7 +54,8 @@ enum Source {
 }
 
 impl Source {
-    /// Why it looks for the first time: what is in the mailboxes by then, nobody has heard of.
+    /// Returns why it looks for the first time: what is in the mailboxes by then, nobody has heard
+    /// of.
     const fn first(&self) -> Cause {
         match self {
             Source::Message(..) | Source::Asked(_) => Cause::Time,
@@ -138,7 +139,7 @@ fn message(number: u16) -> Result<Event, Errno> {
     Event::message(needs::CONTROLLER, number as u8)
 }
 
-/// Where bottom halves are at home, and what clients of each give when they want something.
+/// Returns the homes of bottom halves, and the semaphores that their clients give.
 fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore>)>, Errno> {
     let homes = offers.iter().filter_map(|offer| offer.home.map(|home| (home, &offer.service)));
     let homes =

@@ -112,7 +112,8 @@ fn task(number: usize, task: &DrawnTask) -> String {
     )
 }
 
-/// How long a process holds the mutex at most if it works for so many microseconds meanwhile.
+/// Returns how long a process holds the mutex at most if it works for so many microseconds
+/// meanwhile.
 fn section(process: &str, work: u64, drawn: &Drawn) -> String {
     let calls = 4 * (1_000 / drawn.clock_mhz).max(1);
     format!(

@@ -50,7 +50,7 @@ fn function(source: &Source, code: &str, at: usize) -> Option<Measured> {
     })
 }
 
-/// Where the braces of the body stand; `None` for a declaration without one.
+/// Returns where the braces of the body stand; `None` for a declaration without one.
 fn body(code: &str) -> Option<(usize, usize)> {
     let (mut brackets, mut braces, mut open) = (0i32, 0i32, None);
     for (at, byte) in code.bytes().enumerate() {

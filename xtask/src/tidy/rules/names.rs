@@ -36,7 +36,8 @@ fn public_types(source: &Source) -> Vec<(usize, &str)> {
     found.filter(|(_, name)| !name.is_empty()).collect()
 }
 
-/// How many packages declare a public type of each name; a name in one package is not listed.
+/// Returns how many packages declare a public type of each name; a name in one package is not
+/// listed.
 pub fn shared(tree: &Tree) -> Vec<Measured> {
     let mut all: BTreeMap<&str, (BTreeSet<&str>, &str, usize)> = BTreeMap::new();
     for file in &tree.files {

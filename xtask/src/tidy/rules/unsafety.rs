@@ -43,7 +43,7 @@ fn argued_before(lines: &[&str]) -> bool {
     comment.into_iter().any(|line| line.contains("SAFETY:"))
 }
 
-/// How often each package says `unsafe`.
+/// Returns how often each package says `unsafe`.
 pub fn count(tree: &Tree) -> Vec<Measured> {
     let mut packages: BTreeMap<&str, (&str, usize, u64)> = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.is_rust()) {

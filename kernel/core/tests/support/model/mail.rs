@@ -5,7 +5,7 @@ use diapason_abi::CallNumber as Call;
 use diapason_abi::MESSAGE_BYTES;
 
 impl Event {
-    /// When a timer rings: only for somebody who waits for it.
+    /// Returns when a timer rings: only for somebody who waits for it.
     pub(super) fn due(&self) -> Option<u64> {
         match self.source {
             Source::Timer { next: next @ 1.., .. } if self.waiter.is_some() => Some(next),
@@ -167,7 +167,7 @@ impl Model {
         Ok(Outcome::Away)
     }
 
-    /// Where the message is that is received next.
+    /// Returns where the message is that is received next.
     fn best(&self, id: usize) -> Option<usize> {
         let messages = &self.mailboxes[id].messages;
         let most = messages.iter().map(|(_, priority)| *priority).max()?;

@@ -360,7 +360,7 @@ impl Model {
         }
     }
 
-    /// When the next alarm is due.
+    /// Returns when the next alarm is due.
     pub fn next_alarm(&self) -> u64 {
         let threads = self.threads.iter().filter_map(|t| t.due);
         threads.chain(self.events.iter().filter_map(Event::due)).min().unwrap_or(u64::MAX)

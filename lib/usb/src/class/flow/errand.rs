@@ -71,7 +71,7 @@ impl Errand {
         }
     }
 
-    /// How it ended, unless nothing was asked. An answer is never longer than asked for.
+    /// Returns how it ended, unless nothing was asked. An answer is never longer than asked for.
     pub(in crate::class) fn end<'a>(
         &mut self,
         result: Result<&'a [u8], Fault>,

@@ -31,7 +31,7 @@ impl Lane {
         Lane { pipe, spans: [Span::default(); ROOM], first: 0, length: 0, depth }
     }
 
-    /// How many more there is room for.
+    /// Returns how many more there is room for.
     pub(in crate::class) fn room(&self) -> usize {
         ROOM - self.length
     }

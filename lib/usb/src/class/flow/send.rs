@@ -77,7 +77,7 @@ impl<const ROOM: usize, const BYTES: usize> Messages<ROOM, BYTES> {
         Messages { pipe: Pipe::new(endpoint), bytes, lengths, first: 0, length: 0, depth }
     }
 
-    /// How many more there is room for.
+    /// Returns how many more there is room for.
     pub(in crate::class) const fn room(&self) -> usize {
         ROOM - self.length
     }

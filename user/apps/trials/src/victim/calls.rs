@@ -152,7 +152,7 @@ const PRODUCTS: [usize; 3] = [
     WITH_KEY.len() * KEYS.len(),
 ];
 
-/// How many there are.
+/// Returns how many there are.
 pub fn count() -> usize {
     PRODUCTS.iter().sum::<usize>() + OTHERS.len()
 }

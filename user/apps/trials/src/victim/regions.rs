@@ -53,7 +53,7 @@ type Way = (&'static str, fn(u64));
 
 const WAYS: [Way; 3] = [("read", read), ("write", write), ("execute", execute)];
 
-/// How many there are.
+/// Returns how many there are.
 pub fn count() -> usize {
     REGIONS.len() * WAYS.len() + 2
 }
