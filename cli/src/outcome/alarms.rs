@@ -100,16 +100,21 @@ impl Assumptions {
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
 
-    /// Where everybody has a VCPU, all time is paid for but that of switches, of which an entry
-    /// grants one at most.
+    /// VCPUs pay for all time of processes that have one, but for that of switches, of which an
+    /// entry grants one at most.
     fn unpaid(&self, outcome: &Outcome) -> Option<Alarm> {
-        let end = outcome.end.filter(|_| self.of.reserved)?;
-        let used = outcome.threads.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
+        let end = outcome.end?;
+        let is_paid = |process: u64| {
+            let process = usize::try_from(process).ok();
+            process.and_then(|process| self.of.paid.get(process)).copied().unwrap_or(false)
+        };
+        let threads = outcome.threads.iter().filter(|row| is_paid(row.process));
+        let used = threads.fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
         let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
         let (observed, assumed) =
             (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));
         let text = format!(
-            "threads used {} that no VCPU paid; the kernel grants at most {}",
+            "threads with VCPUs used {} that no VCPU paid; the kernel grants at most {}",
             human(observed),
             human(assumed)
         );
@@ -322,13 +327,14 @@ mod tests {
     use diapason_system::Server;
 
     fn assumptions() -> Assumptions {
-        let system = sample::system();
-        Assumptions::of(&Plan::of(&system, system.clock_hz))
+        paying([false; 2])
     }
 
-    fn assumptions_of_all_reserved() -> Assumptions {
-        let mut assumptions = assumptions();
-        assumptions.of.reserved = true;
+    /// The assumptions if VCPUs pay for these processes.
+    fn paying(paid: [bool; 2]) -> Assumptions {
+        let system = sample::system();
+        let mut assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+        assumptions.of.paid = paid.into();
         assumptions
     }
 
@@ -359,21 +365,42 @@ mod tests {
     }
 
     #[test]
-    fn where_everybody_has_a_vcpu_they_pay_for_all_but_switches() {
+    fn vcpus_pay_for_all_but_switches() {
         let mut outcome = sample::outcome();
         let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum();
         let entries = outcome.end.unwrap().entries;
-        let mut used = |ns| {
+        let mut used = |who: [bool; 2], ns| {
             outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);
             outcome.threads[0].cpu_ns = ns;
-            let assumptions = assumptions_of_all_reserved();
-            assumptions.unpaid(&outcome).map(|alarm| (alarm.observed, alarm.assumed))
+            // Another process uses the idle time.
+            outcome.threads[2].cpu_ns = if who[1] { 0 } else { u64::MAX / 2 };
+            let alarm = paying(who).unpaid(&outcome);
+            alarm.map(|alarm| (alarm.observed, alarm.assumed))
         };
-        let most = entries * assumptions_of_all_reserved().of.switch_grace.0;
-        assert_eq!(used(paid + most), None);
-        assert_eq!(used(paid + most + 1), Some((most + 1, most)));
-        // With a process that has none, nothing is known.
-        assert_eq!(alarms(|o| o.threads[0].cpu_ns = u64::MAX / 2), []);
+        let most = entries * paying([true; 2]).of.switch_grace.0;
+        for who in [[true, true], [true, false]] {
+            assert_eq!(used(who, paid + most), None);
+            assert_eq!(used(who, paid + most + 1), Some((most + 1, most)));
+        }
+        assert_eq!(used([false; 2], u64::MAX / 2), None);
+    }
+
+    /// A thread without a VCPU that waits for a mutex lets its owner run at nobody's cost.
+    #[test]
+    fn a_mutex_shared_with_a_process_without_a_vcpu_leaves_the_payer_open() {
+        let paid = |kind: &str, uses: &str| {
+            let text = format!(
+                "[system]\nname = \"s\"\n[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\n\
+                 period = \"10ms\"\n[[semaphore]]\nname = \"m\"\nkind = \"{kind}\"\n\
+                 [[process]]\nname = \"a\"\npriority = 2\nvcpu = \"v\"\nuses = [\"m\"]\n\
+                 [[process]]\nname = \"b\"\npriority = 1\nuses = {uses}\n"
+            );
+            let system = diapason_system::parse("s", &text).unwrap_or_else(|bad| panic!("{bad}"));
+            Plan::of(&system, system.clock_hz).assumed().paid
+        };
+        assert_eq!(paid("mutex", "[]"), [true, false]);
+        assert_eq!(paid("counting", "[\"m\"]"), [true, false]);
+        assert_eq!(paid("mutex", "[\"m\"]"), [false, false]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use diapason_abi::Nanos;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::KERNEL;
 use diapason_pipe::bill::{Basis, What};
-use diapason_system::{Chain, Pipe, Server, Way};
+use diapason_system::{Chain, Pipe, SemaphoreKind, Server, System, Way};
 
 /// The plan's assumptions about the kernel, VCPUs and devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +22,8 @@ pub struct Assumed {
     pub intervals: Vec<Option<u64>>,
     /// Time of a switch that no budget pays.
     pub switch_grace: Nanos,
-    /// All time is paid for by VCPUs.
-    pub reserved: bool,
+    /// Of each process, whether VCPUs pay for all time of its threads.
+    pub paid: Vec<bool>,
 }
 
 /// The assumptions about one described VCPU.
@@ -43,6 +43,18 @@ pub enum AssumedVcpu {
     },
     /// An I/O VCPU, as it is described.
     Io(IoVcpu),
+}
+
+/// Returns of each process whether VCPUs pay for all time of its threads. They do if it has one. But
+/// an owner of a mutex runs in the place of a thread that waits for it, and a thread without a VCPU
+/// pays nothing: if such a thread may use a mutex of others, nothing is known of anybody.
+fn paid(system: &System) -> Vec<bool> {
+    let paid: Vec<bool> = system.processes.iter().map(|it| it.vcpu.is_some()).collect();
+    let reserved = (0..).zip(&paid).filter(|(_, paid)| **paid);
+    let reserved = reserved.fold(0u64, |all, (process, _)| all | 1 << process);
+    let mut mutexes = system.semaphores.iter().filter(|it| it.kind == SemaphoreKind::Mutex);
+    let mixes = mutexes.any(|it| it.allowed & reserved != 0 && it.allowed & !reserved != 0);
+    if mixes { vec![false; paid.len()] } else { paid }
 }
 
 impl Plan {
@@ -79,7 +91,7 @@ impl Plan {
             vcpus: vcpus.into_iter().map(|(_, assumed)| assumed).collect(),
             intervals: interrupts.map(|interrupt| interrupt?.interval_ns).collect(),
             switch_grace: self.costs.switch(system.deadline_queues()),
-            reserved: system.processes.iter().all(|process| process.vcpu.is_some()),
+            paid: paid(system),
         }
     }
 
