@@ -198,8 +198,8 @@ fn streams_that_conform_are_served_within_one_period() {
     };
     assert!(server.conforms(&stream(2, 10, 0)));
     assert_eq!(server.delay(&stream(2, 10, 0)), Some(Nanos(6)));
-    // One tick of jitter puts two arrivals into one period: one waits for budget, and a server that
-    // does so may keep the parts of it apart until the list is full.
+    // One tick of jitter puts two arrivals into one period: one waits for budget, and who does so
+    // may keep the parts of it apart until the list is full.
     assert!(!server.conforms(&stream(2, 10, 1)));
     assert_eq!(server.delay(&stream(2, 10, 1)), Some(Nanos(16 - 9 + 10)));
     assert_eq!(server.delay(&stream(1, 6, 0)), Some(Nanos(5)));
