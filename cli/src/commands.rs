@@ -167,6 +167,9 @@ fn sentence(session: &Session, verdict: &Verdict, run: &Run) -> String {
         return format!("{name}: unproved; {found}");
     }
     let Verdict::Holds = verdict else { return format!("{name}: does not hold") };
+    if session.promises_nothing(run) {
+        return format!("{name}: nothing was broken, and nothing is promised");
+    }
     if !session.unmeasured(run).is_empty() {
         return format!("{name}: nothing was broken, and not everything was measured");
     }
@@ -287,16 +290,17 @@ mod tests {
             "[[vcpu]]\nname = \"v\"\nbudget = \"1ms\"\nperiod = \"10ms\"\njob = \"100us\"\n\
              {process}vcpu = \"v\"\n"
         ));
-        for (session, what) in [
-            (nothing, "it promises nothing but that nobody fails"),
-            (with_job, "no job on VCPU v was done"),
+        let of_all = "not everything was measured";
+        for (session, what, end) in [
+            (nothing, "it promises nothing but that nobody fails", "nothing is promised"),
+            (with_job, "no job on VCPU v was done", of_all),
         ] {
             let json = as_json(&session, &run, &Verdict::Holds, Addition::default());
             assert_eq!((&json["holds"], &json["unmeasured"][0]), (&false.into(), &what.into()));
             let text = as_tables(&session, &run, &Verdict::Holds, Addition::default());
             assert!(text.contains(&format!("not measured: {what}\n")), "{text}");
-            let end = "s: nothing was broken, and not everything was measured";
-            assert!(text.ends_with(end), "{text}");
+            let end = format!("s: nothing was broken, and {end}");
+            assert!(text.ends_with(&end), "{text}");
             assert_eq!(code(&session, &run, Verdict::Holds), Ok(UNPROVED));
             assert_eq!(code(&session, &run, Verdict::Broken(Vec::new())), Ok(BROKEN));
         }

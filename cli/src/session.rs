@@ -5,7 +5,7 @@ use crate::console::Line;
 use crate::describe::{describe, refused};
 use crate::metal::{self, Built};
 use crate::names::Names;
-use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
+use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, UsbPromises, Verdict, judge};
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
@@ -155,12 +155,19 @@ impl Session {
     /// Returns what the description promises and a run did not measure, as sentences.
     #[must_use]
     pub fn unmeasured(&self, run: &Run) -> Vec<String> {
-        let promised = self.assumptions(run);
-        let has_jobs = run.outcome.threads.iter().any(|thread| thread.jobs > 0);
-        if self.plan.verdict() == plan::Verdict::PromisesNothing && !has_jobs {
+        if self.promises_nothing(run) {
             return vec!["it promises nothing but that nobody fails".into()];
         }
-        promised.unmeasured(&run.outcome)
+        self.assumptions(run).unmeasured(&run.outcome, &self.names)
+    }
+
+    /// Returns whether the description promises nothing that a run could break: no thread had a
+    /// deadline, and no link, device or camera is to be served.
+    #[must_use]
+    pub fn promises_nothing(&self, run: &Run) -> bool {
+        let has_jobs = run.outcome.threads.iter().any(|thread| thread.jobs > 0);
+        let has_usb = self.assumptions(run).usb != UsbPromises::default();
+        self.plan.verdict() == plan::Verdict::PromisesNothing && !has_jobs && !has_usb
     }
 
     /// Judges a run of this system.

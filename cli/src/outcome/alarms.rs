@@ -6,7 +6,10 @@
 //! process makes or changes at run time are not in the plan: of those, only the kernel's own
 //! promises are expected.
 
-use super::{ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, Terms, ThreadRow, VcpuRow};
+use super::{
+    ChainPromise, DeviceRow, JobPromise, Outcome, PipePromise, Terms, ThreadRow, UsbPromises,
+    VcpuRow,
+};
 use crate::duration::human;
 use crate::names::{self, Names};
 use crate::plan::Plan;
@@ -48,6 +51,8 @@ pub struct Assumptions {
     pub jobs: Vec<JobPromise>,
     /// The names of the pipes that programs may open, by place.
     pub places: Vec<String>,
+    /// Of devices, links and cameras on USB.
+    pub usb: UsbPromises,
     /// So much later may messages be that come from devices outside the machine.
     pub slack_ns: u64,
 }
@@ -62,6 +67,7 @@ impl Assumptions {
             chains: ChainPromise::of(plan.system(), plan),
             jobs: JobPromise::of(plan),
             places: plan.system().tpipes.iter().map(|place| place.name.clone()).collect(),
+            usb: UsbPromises::of(plan.system()),
             slack_ns: 0,
         }
     }
@@ -88,6 +94,8 @@ impl Assumptions {
         let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(outcome, names, slack));
         let of_written = outcome.written.iter().flat_map(|row| row.alarms(outcome, names, slack));
         let of_tuned = of_tuned.chain(of_written);
+        let of_usb = self.usb.alarms(outcome, names);
+        let of_jobs = of_jobs.chain(of_usb);
         let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }

@@ -3,7 +3,7 @@
 
 use super::{
     Alarm, ChainPromise, ChainRow, DeviceRow, FaultEvent, KernelRow, Outcome, PipePromise, PipeRow,
-    ProcessRow, Terms, ThreadRow, VcpuRow, state_word,
+    ProcessRow, Terms, ThreadRow, VcpuRow, state_word, usb,
 };
 use crate::names::{self, Names};
 use crate::words;
@@ -43,7 +43,7 @@ impl Outcome {
             let place = words::path_cause(path.cause);
             json!({ "instructions": path.instructions, "where": place })
         });
-        json!({
+        let mut whole = json!({
             "system": system,
             "holds": findings.is_empty(),
             "findings": findings,
@@ -61,7 +61,9 @@ impl Outcome {
             "processes": processes,
             "faults": faults,
             "injected": injected,
-        })
+        });
+        usb::json(self, names).into_iter().for_each(|(field, rows)| whole[field] = rows);
+        whole
     }
 }
 

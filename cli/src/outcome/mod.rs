@@ -10,6 +10,7 @@ mod pipes;
 mod render;
 mod tuned;
 mod unmeasured;
+mod usb;
 mod vcpus;
 mod verdict;
 mod written;
@@ -21,6 +22,7 @@ pub use pipes::{PipePromise, PipeRow, parts as pipe_parts, render as render_pipe
 pub use render::share;
 pub use tuned::{TunedRow, render as render_tuned};
 pub use unmeasured::JobPromise;
+pub use usb::{CameraRow, LinkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Finding, Verdict, judge};
 pub use written::{WrittenRow, render as render_written};
@@ -140,6 +142,10 @@ pub struct Outcome {
     pub tuned: Vec<TunedRow>,
     /// Of those of them that go to devices.
     pub written: Vec<WrittenRow>,
+    /// The reports of USB servers on links, devices and cameras.
+    pub links: Vec<LinkRow>,
+    pub plugs: Vec<PlugRow>,
+    pub cameras: Vec<CameraRow>,
     /// As the simulator saw messages, by pipe of the description; empty if nobody looked.
     pub truth: Vec<Option<Truth>>,
     /// Processes that ended, by themselves or by a fault: when, and which.
@@ -246,6 +252,9 @@ impl Outcome {
             Measurement::Chain(report) => chains::note(&mut self.chains, process, at, &report),
             Measurement::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
             Measurement::Written(report) => written::note(&mut self.written, process, at, &report),
+            Measurement::Device(report) => usb::note_device(&mut self.plugs, process, &report),
+            Measurement::Link(report) => usb::note_link(&mut self.links, process, at.0, &report),
+            Measurement::Camera(report) => usb::note_camera(&mut self.cameras, process, &report),
         }
     }
 

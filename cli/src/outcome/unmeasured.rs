@@ -5,6 +5,7 @@
 
 use super::{Alarm, Assumptions, ChainPromise, Outcome, PipePromise};
 use crate::duration::human;
+use crate::names::Names;
 use crate::plan::Plan;
 use diapason_abi::Nanos;
 use diapason_system::Server;
@@ -88,7 +89,7 @@ fn is_place_measured(place: u8, outcome: &Outcome) -> bool {
 impl Assumptions {
     /// Returns what the description declares and no life of the host measured, as sentences.
     #[must_use]
-    pub fn unmeasured(&self, outcome: &Outcome) -> Vec<String> {
+    pub fn unmeasured(&self, outcome: &Outcome, names: &Names) -> Vec<String> {
         let ever = |is_measured: &dyn Fn(&Outcome) -> bool| outcome.lives().any(is_measured);
         let pipes = self.pipes.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let pipes = pipes.map(|it| format!("no message of pipe {}", it.name));
@@ -106,7 +107,8 @@ impl Assumptions {
         });
         let jobs = self.jobs.iter().filter(|it| !ever(&|life| it.is_measured(life)));
         let jobs = jobs.map(|it| format!("no job on VCPU {} was done", it.name));
-        pipes.chain(chains).chain(places).chain(jobs).collect()
+        let usb = self.usb.unmeasured(outcome, names);
+        pipes.chain(chains).chain(places).chain(jobs).chain(usb).collect()
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_job_that_nobody_does_is_not_measured() {
-        let unmeasured = |outcome: &Outcome| assumptions().unmeasured(outcome);
+        let unmeasured = |outcome: &Outcome| assumptions().unmeasured(outcome, &sample::names());
         assert_eq!(unmeasured(&ran(1, EMPTY.0)), [""; 0]);
         assert_eq!(unmeasured(&ran(0, 1)), ["no job on VCPU control was done"]);
         let alarm = |jobs, time: u64| {
@@ -160,7 +162,7 @@ mod tests {
             messages,
             ..Default::default()
         };
-        let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome);
+        let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome, &sample::names());
         let never = ["tuned pipe first was never opened", "tuned pipe second was never opened"];
         assert_eq!(unmeasured(&outcome), never);
         super::super::tuned::note(&mut outcome.tuned, 0, Nanos(1), &opened(0));

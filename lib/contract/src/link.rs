@@ -10,6 +10,8 @@ use diapason_state::plain;
 
 /// Most links of a computer.
 pub const LINKS: usize = 4;
+/// The program that serves a link by the debug capability of a controller.
+pub const TARGET: &str = "dbcd";
 /// Asks that may wait or be under way; answers that may wait.
 pub const RECORDS: usize = 64;
 /// Places are counted in so many bytes.

@@ -199,6 +199,19 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     settings
 }
 
+impl System {
+    /// Returns where a device is plugged in, as a USB server says it: the connector of the
+    /// controller, and the hub ports on the way, the first in the lowest four bits.
+    #[must_use]
+    pub fn place_of(&self, plug: &UsbPlug) -> (u8, u32) {
+        let above = |at: &&UsbPlug| at.behind.and_then(|hub| self.usb.get(hub));
+        let mut ports: Vec<u8> =
+            std::iter::successors(Some(plug), above).map(|at| at.port).collect();
+        let connector = ports.pop().unwrap_or_default();
+        (connector, ports.iter().fold(0, |route, port| route << 4 | u32::from(*port)))
+    }
+}
+
 /// The devices that a USB server is to serve: each kind is known by where the description has it.
 fn expected(system: &System, process: &Process) -> Vec<u64> {
     if process.program != usbd::PROGRAM {
@@ -207,12 +220,7 @@ fn expected(system: &System, process: &Process) -> Vec<u64> {
     let of = |plug: &UsbPlug| {
         let controller = system.devices.get(plug.device)?;
         let service = plug.model.service().filter(|_| process.uses.contains(&controller.name))?;
-        let above = |at: &&UsbPlug| at.behind.and_then(|hub| system.usb.get(hub));
-        let mut ports: Vec<u8> =
-            std::iter::successors(Some(plug), above).map(|at| at.port).collect();
-        let connector = ports.pop()?;
-        // The hub next to the controller has the lowest four bits.
-        let route = ports.iter().fold(0, |route, port| route << 4 | u32::from(*port));
+        let (connector, route) = system.place_of(plug);
         let serial = plug.serial.as_deref().map_or(0, usbd::Expected::key);
         let identity = plug.identity;
         let expected = usbd::Expected { service, connector, route, identity, serial };

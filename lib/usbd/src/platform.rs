@@ -3,6 +3,7 @@
 
 use core::fmt;
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
+use diapason_pipe::measured::{Measurement, Reported, Words};
 use diapason_pipe::{Reader, Writer};
 use diapason_state::Plain;
 use diapason_usb::xhci::{Dma, Mmio};
@@ -61,8 +62,16 @@ pub trait Platform: Sized + 'static {
     /// Writes a line to the log.
     fn log(line: fmt::Arguments<'_>);
 
+    /// Writes a record, which the platform knows to be of this process.
+    fn measured(words: &Words);
+
     /// Returns the bytes of the heap that are in use.
     fn heap_used() -> usize;
+}
+
+/// Writes a measurement to the records of a platform.
+pub(crate) fn report<P: Platform>(at: Nanos, said: Measurement) {
+    P::measured(&Reported { at, said }.words());
 }
 
 /// A value that one thread at a time may use. A thread that is in one room enters another only in

@@ -3,7 +3,7 @@
 use crate::branch::{Branch, Branches, Letter, Post, Serving};
 use crate::change::Order;
 use crate::listing;
-use crate::platform::{Platform, log};
+use crate::platform::{Platform, log, report};
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
 use crate::served::{Place, Served};
 use crate::services::{Child, Offer, Offers, Papers, Service};
@@ -18,9 +18,10 @@ use diapason_abi::{Errno, Nanos};
 use diapason_contract::needs;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
+use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
-use diapason_usb::descriptor::Text;
+use diapason_usb::descriptor::{Device, Text};
 use diapason_usb::xhci::{Controller, Death, DeviceId, Dma, Notice, State, Window};
 
 /// Why the server, or a branch of it, is attended to.
@@ -333,7 +334,7 @@ impl<P: Platform> Server<P> {
             Notice::Found { device, speed, port, route } => {
                 let place = Place { port, route };
                 self.tell_hub(place, Child::Found);
-                self.consider(Unserved::new(device, speed, place));
+                self.consider(Unserved::new(device, speed, place), now);
             }
             Notice::Read(device) => {
                 let at = self.unserved.iter().position(|unserved| unserved.device == device);
@@ -341,7 +342,7 @@ impl<P: Platform> Server<P> {
                     let unserved = self.unserved.swap_remove(at);
                     match unserved.asked {
                         true => self.identify(unserved),
-                        false => self.consider(unserved),
+                        false => self.consider(unserved, now),
                     }
                 }
             }
@@ -356,6 +357,9 @@ impl<P: Platform> Server<P> {
             }
             Notice::Refused(device, cause) => {
                 log!(P, "not configured: {cause:?}");
+                if let Some(place) = here(&mut self.seats, device).map(|seat| seat.place) {
+                    self.tell(place, (0, 0), Fate::Unconfigured, now);
+                }
                 self.inform(device, Letter::Refused(device, Fault::Stall));
             }
             Notice::Gone(device) => {
@@ -370,12 +374,19 @@ impl<P: Platform> Server<P> {
             }
             Notice::Failed { port, route, cause } => {
                 log!(P, "port {port}, route {route:x}: does not work: {cause:?}");
+                self.tell(Place { port, route }, (0, 0), Fate::Dead, now);
                 self.tell_hub(Place { port, route }, Child::Failed);
             }
             Notice::OverCurrent(port) => log!(P, "port {port}: too much current"),
             Notice::Stopped { endpoint, .. } => log!(P, "endpoint {endpoint:#x} was stopped"),
             Notice::Died(death) => self.bury(death, now),
         }
+    }
+
+    /// Reports the fate of a device that is not served.
+    fn tell(&self, place: Place, identity: (u16, u16), fate: Fate, now: Nanos) {
+        let (connector, route) = (self.driver.connector(place.port), place.route);
+        report::<P>(now, Measurement::Device(DeviceReport { connector, route, identity, fate }));
     }
 
     /// Tells a hub the fate of a device behind it; the next one may come.
@@ -393,7 +404,7 @@ impl<P: Platform> Server<P> {
 
     /// A device with one of its configurations is served, or shows its serial number or the next
     /// configuration.
-    fn consider(&mut self, unserved: Unserved) {
+    fn consider(&mut self, unserved: Unserved, now: Nanos) {
         let Unserved { device, speed, place, number, .. } = unserved;
         let what = self.adopt(&unserved);
         let next = match what {
@@ -402,11 +413,19 @@ impl<P: Platform> Server<P> {
                 let asked = self.driver.read_text(device, text).is_ok();
                 asked.then_some(Unserved { asked, ..unserved })
             }
-            Err(Unwanted::Stranger) => self.read(Unserved { number: number + 1, ..unserved }),
+            Err(Unwanted::Not(fate)) => {
+                self.read(Unserved { number: number + 1, fate, ..unserved })
+            }
         };
         if let Some(next) = next {
             self.unserved.push(next);
             return;
+        }
+        if let Err(Unwanted::Not(fate)) = what {
+            let about = self.driver.device_descriptor(device).ok();
+            let about = about.and_then(|bytes| Device::parse(&bytes, speed).ok());
+            let identity = about.map_or((0, 0), |about| (about.vendor, about.product));
+            self.tell(place, identity, fate, now);
         }
         let (Place { port, route }, what) = (place, what.unwrap_or("a device nobody serves"));
         log!(P, "port {port}, route {route:x}: {what}, {speed:?} speed");
@@ -440,10 +459,10 @@ impl<P: Platform> Server<P> {
 
     /// A device was found: what it is to the first service that is free and knows it.
     fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
-        let Unserved { device, speed, place, serial, .. } = *unserved;
+        let Unserved { device, speed, place, serial, mut fate, .. } = *unserved;
         let papers = Papers::read::<P>(&self.driver, device, (speed, place));
-        let papers = papers.ok_or(Unwanted::Stranger)?;
-        let found = papers.found().ok_or(Unwanted::Stranger)?;
+        let papers = papers.ok_or(Unwanted::Not(fate))?;
+        let found = papers.found().ok_or(Unwanted::Not(fate))?;
         let at = (self.driver.connector(place.port), place.route);
         let mut stranger = None;
         for service in 0..self.offices.len() {
@@ -456,11 +475,16 @@ impl<P: Platform> Server<P> {
             match self.described.judge(self.offices[service].kind, at, &found.about, serial) {
                 Match::Yes => {
                     let seat = Seat { device, service, place, speed, name, gone: false };
-                    return self.seat(seat, papers).then_some(name).ok_or(Unwanted::Stranger);
+                    let is_seated = self.seat(seat, papers);
+                    return is_seated.then_some(name).ok_or(Unwanted::Not(Fate::Unconfigured));
                 }
                 Match::Ask(text) => return Err(Unwanted::Serial(text)),
-                Match::No => stranger = Some((name, "is not a described one")),
+                Match::No => {
+                    fate = Fate::Stranger;
+                    stranger = Some((name, "is not a described one"));
+                }
                 Match::OtherSerial => {
+                    fate = Fate::OtherSerial;
                     stranger = Some((name, "has not the serial number of the described one"));
                 }
             }
@@ -470,7 +494,7 @@ impl<P: Platform> Server<P> {
             let at = format_args!("connector {}, route {:x}", at.0, at.1);
             log!(P, "{at}: {name} {vendor:04x}:{product:04x} {why}: not served");
         }
-        Err(Unwanted::Stranger)
+        Err(Unwanted::Not(fate))
     }
 
     /// Configures a device for its service; false if that cannot be.

@@ -4,6 +4,7 @@ use crate::served::Place;
 use alloc::vec::Vec;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;
+use diapason_pipe::measured::Fate;
 use diapason_usb::Speed;
 use diapason_usb::descriptor::Device;
 use diapason_usb::xhci::DeviceId;
@@ -20,20 +21,23 @@ pub struct Unserved {
     pub serial: Option<u64>,
     /// The serial number is being read, not a configuration.
     pub asked: bool,
+    /// The reason why no service took it, as far as its configurations were read.
+    pub fate: Fate,
 }
 
 impl Unserved {
     /// A device whose first configuration was read.
     pub fn new(device: DeviceId, speed: Speed, place: Place) -> Unserved {
-        Unserved { device, speed, place, number: 0, serial: None, asked: false }
+        let fate = Fate::Unserved;
+        Unserved { device, speed, place, number: 0, serial: None, asked: false, fate }
     }
 }
 
 /// The reason why no service takes a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Unwanted {
-    /// No service is for it.
-    Stranger,
+    /// No service takes it.
+    Not(Fate),
     /// Its serial number decides, and is the text with this number.
     Serial(u8),
 }

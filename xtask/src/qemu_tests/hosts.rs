@@ -20,6 +20,7 @@ const ENGINE: &str = "examples/engine.toml";
 const CONCENTRATOR: &str = "examples/can-concentrator.toml";
 const ORPHANS: &str = "tests/systems/orphans.toml";
 const JOINED: &str = "examples/two-hosts.toml";
+const UNLINKED: &str = "tests/systems/unlinked.toml";
 const HORIZON_NS: u64 = 2_000_000_000;
 
 /// How a host ended, and the hash of every entry into its kernel.
@@ -27,13 +28,14 @@ type Outcome = (Ending, u64);
 
 type Test = fn(&Stage<'_>) -> Result<(), String>;
 
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("two hosts do what each does alone", alike),
     ("hosts may be listed in any order", any_order),
     ("a host that dies takes no other along", a_death),
     ("hosts joined by a cable may be listed in any order", joined),
     ("whose turn it is does not show in what hosts send each other", turns),
     ("messages go there and back over a bridge, a debug cable, and through a third host", linked),
+    ("hosts that never find each other do not hold", unlinked),
 ];
 
 /// Runs every test whose name contains `part`.
@@ -54,6 +56,19 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Returns the hosts of a list, each ready to run a little longer than usual, and their cables.
+    fn list(&self, file: &str) -> Result<(Vec<Session>, Vec<Cable>), String> {
+        let path = self.workspace.root().join(file);
+        let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {
+            return Err(format!("{file} is one host"));
+        };
+        let options =
+            RunOptions { horizon_ns: HORIZON_NS + 100_000_000, record_bytes: 0, watch: false };
+        let assemble = |host: Host| Session::assemble(host.system, self.built.clone(), options);
+        let sessions: Result<Vec<Session>, _> = hosts.hosts.into_iter().map(assemble).collect();
+        Ok((sessions.map_err(|failure| failure.to_string())?, hosts.cables))
+    }
+
     fn session(&self, system: &str) -> Result<Session, String> {
         let system = describe(&self.workspace.root().join(system)).map_err(|f| f.to_string())?;
         let options = RunOptions { horizon_ns: HORIZON_NS, record_bytes: 0, watch: false };
@@ -175,19 +190,25 @@ fn linked(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// The cable ends where nobody looks for it: each host says that its link never formed.
+fn unlinked(stage: &Stage<'_>) -> Result<(), String> {
+    const WHY: &str = "alarm link-absent: link 0 of usbd never formed in 2.100 s: ";
+    let (sessions, cables) = stage.list(UNLINKED)?;
+    let runs = follow_together(&sessions, &cables, &mut |_, _| {}).map_err(|f| f.to_string())?;
+    for (session, run) in sessions.iter().zip(&runs) {
+        match &session.judge(run).findings()[..] {
+            [found] if found.starts_with(WHY) => {}
+            found => return Err(format!("{UNLINKED}: {found:?}")),
+        }
+    }
+    Ok(())
+}
+
 /// Returns the last report of each host with a link: numbers behind `LINK`.
 fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>, String> {
-    let path = stage.workspace.root().join(file);
-    let Description::Several(hosts) = describe_any(&path).map_err(|f| f.to_string())? else {
-        return Err(format!("{file} is one host"));
-    };
-    let options =
-        RunOptions { horizon_ns: HORIZON_NS + 100_000_000, record_bytes: 0, watch: false };
-    let assemble = |host: Host| Session::assemble(host.system, stage.built.clone(), options);
-    let sessions: Result<Vec<Session>, _> = hosts.hosts.into_iter().map(assemble).collect();
-    let sessions = sessions.map_err(|failure| failure.to_string())?;
+    let (sessions, cables) = stage.list(file)?;
     let mut said = BTreeMap::new();
-    let runs = follow_together(&sessions, &hosts.cables, &mut |host, line| {
+    let runs = follow_together(&sessions, &cables, &mut |host, line| {
         if let Line::Log { text, .. } = line
             && let Some(numbers) = text.strip_prefix("LINK ")
         {

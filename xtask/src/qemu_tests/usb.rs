@@ -9,6 +9,8 @@ const NETWORK: &str = "examples/network.toml";
 const EMULATED: &str = "tests/systems/usb-qemu.toml";
 /// Devices that come and go beside a sensor.
 pub const WAVES: &str = "tests/systems/usb-waves.toml";
+/// A disk that is not what is plugged in.
+const REFUSED: &str = "tests/systems/refused.toml";
 /// A camera behind hubs of SuperSpeed.
 const SUPERSPEED: &str = "tests/systems/usb-superspeed.toml";
 const SECONDS: u64 = 4;
@@ -70,6 +72,20 @@ pub const TESTS: &[QemuTest] = &[
         horizon_ns: SECONDS * 1_000_000_000,
         ..QemuTest::simulated("a camera behind two SuperSpeed hubs", SUPERSPEED, behind_hubs)
     },
+    QemuTest::new("a device that is not the described one is told by its name", REFUSED, told),
+    QemuTest::simulated(
+        "a device that is not the described one is told by its name",
+        REFUSED,
+        told,
+    ),
+    QemuTest {
+        horizon_ns: 2_500_000_000,
+        ..QemuTest::new("a link that never forms is told", "examples/links/peer.toml", told)
+    },
+    QemuTest {
+        horizon_ns: 2_500_000_000,
+        ..QemuTest::new("a debug target without a link is told", "examples/links/target.toml", told)
+    },
     QemuTest {
         horizon_ns: 8_500_000_000,
         among: Some(|| around(Wave::Sound, 6, 0)),
@@ -86,6 +102,21 @@ pub const TESTS: &[QemuTest] = &[
         ..QemuTest::simulated("hostile devices disturb no other", WAVES, hostile)
     },
 ];
+
+/// The run names the device that is not the described one, or the link that never formed.
+fn told(boots: &[Observed]) -> Result<(), String> {
+    let [boot] = boots else { return Err("one boot is needed".into()) };
+    const EXPECTED: [&str; 3] = [
+        "alarm device-unserved: device stick was not served: the device 1209:0003 at port 3 is \
+         not the described one",
+        "alarm link-absent: link 0 of usbd never formed in 2.500 s: no other computer was found",
+        "alarm link-absent: link 0 of dbcd never formed in 2.500 s: no other computer was found",
+    ];
+    match boot.holds() {
+        Err(found) if EXPECTED.contains(&found.as_str()) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
 
 /// The number in this place of the last line that begins so.
 fn last(boot: &Observed, process: &str, begins: &str, place: usize) -> Result<u64, String> {

@@ -5,9 +5,11 @@
 
 mod delays;
 mod gauge;
+mod served;
 
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use gauge::{Gauge, ReadMessage};
+pub use served::{CameraReport, DeviceReport, Fate, LinkReport};
 
 use diapason_abi::Nanos;
 pub use diapason_abi::pipe::HOPS;
@@ -42,6 +44,12 @@ pub enum Measurement {
     Tuned(TunedReport),
     /// How such a pipe to a device does.
     Written(WrittenReport),
+    /// The fate of a USB device.
+    Device(DeviceReport),
+    /// The state of a link to another computer.
+    Link(LinkReport),
+    /// The frames of a camera.
+    Camera(CameraReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -149,6 +157,9 @@ const DELAYS: u8 = 2;
 const CHAIN: u8 = 3;
 const TUNED: u8 = 4;
 const WRITTEN: u8 = 5;
+const DEVICE: u8 = 6;
+const LINK: u8 = 7;
+const CAMERA: u8 = 8;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -197,6 +208,13 @@ impl Measurement {
             Measurement::Written(report) => {
                 ([WRITTEN, report.place, report.channel, 0], report.values())
             }
+            Measurement::Device(report) => ([DEVICE, report.connector, 0, 0], report.values()),
+            Measurement::Link(report) => {
+                ([LINK, report.number, report.here.into(), 0], report.values())
+            }
+            Measurement::Camera(report) => {
+                ([CAMERA, report.stream.into(), report.number, 0], report.values())
+            }
         }
     }
 
@@ -214,6 +232,15 @@ impl Measurement {
             }
             [WRITTEN, place, channel, 0] => {
                 Measurement::Written(WrittenReport::of(place, channel, values))
+            }
+            [DEVICE, connector @ 1..=255, 0, 0] => {
+                Measurement::Device(DeviceReport::of(connector, values)?)
+            }
+            [LINK, number, here @ 0..=1, 0] => {
+                Measurement::Link(LinkReport::of(number, here == 1, values))
+            }
+            [CAMERA, stream @ 0..=1, number, 0] => {
+                Measurement::Camera(CameraReport::of(stream == 1, number, values))
             }
             _ => return None,
         })
@@ -316,7 +343,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 5 {
+        match c.0 % 8 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -357,6 +384,7 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
+            4..=6 => any_of_usb(c.0 % 8, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -366,6 +394,23 @@ mod tests {
                 taken: (a, b),
                 whole: (c, d),
             }),
+        }
+    }
+
+    fn any_of_usb(kind: u64, [a, b, c, d]: [u64; 4]) -> Measurement {
+        let (number, odd) = (b as u8, d & 1 == 1);
+        match kind {
+            4 => Measurement::Device(DeviceReport {
+                connector: (a as u8).max(1),
+                route: b as u32,
+                identity: (c as u16, d as u16),
+                fate: [Fate::Works, Fate::Failed, Fate::Dead][(d % 3) as usize],
+            }),
+            5 => Measurement::Link(LinkReport { number, here: odd, found: a, came: b, sent: c }),
+            _ => {
+                let (whole, broken, missed) = (a, b, c);
+                Measurement::Camera(CameraReport { stream: odd, number, whole, broken, missed })
+            }
         }
     }
 

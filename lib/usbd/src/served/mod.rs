@@ -7,14 +7,15 @@ pub use place::Place;
 
 use crate::branch::{Outside, Post};
 use crate::change::Changes;
-use crate::platform::Platform;
+use crate::platform::{Platform, report};
 use crate::policy::REOPEN;
 use crate::server::{Driver, Turn};
-use crate::services::{Papers, Service};
+use crate::services::{ClassStage, Papers, Service};
 use crate::slots::Slots;
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
+use diapason_pipe::measured::Fate;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed};
 use diapason_usb::trb::{context_index, endpoint_address};
 use diapason_usb::xhci::{DeviceId, Finished};
@@ -31,6 +32,8 @@ pub struct Served<P: Platform> {
     sharing: u32,
     stage: Stage,
     changes: Changes,
+    /// The fate that was told last.
+    told: Option<Fate>,
     /// Endpoints (by context) whose last transfer the driver recovers from.
     halted: u32,
     /// The bytes received last.
@@ -61,6 +64,7 @@ impl<P: Platform> Served<P> {
             sharing: 0,
             stage: Stage::Configuring,
             changes: Changes::default(),
+            told: None,
             halted: 0,
             bytes,
         }
@@ -224,10 +228,20 @@ impl<P: Platform> Served<P> {
         self.note(service, outside, now);
     }
 
+    /// Reports its fate, if that is news.
+    fn tell(&mut self, fate: Fate, now: Nanos) {
+        if self.told != Some(fate) {
+            self.told = Some(fate);
+            report::<P>(now, self.papers.report(fate));
+        }
+    }
+
     /// If it failed as a whole: let go of everything and ask it anew, if it is still there then.
     fn note(&mut self, service: &mut dyn Service<P>, outside: &mut Outside<'_, P>, now: Nanos) {
-        if !service.has_failed() {
-            return;
+        match service.stage() {
+            ClassStage::Begun => return,
+            ClassStage::Works => return self.tell(Fate::Works, now),
+            ClassStage::Failed => self.tell(Fate::Failed, now),
         }
         service.end(now);
         self.changes.forget();

@@ -1,5 +1,6 @@
 //! Cameras: pieces of frames stay where the controller put them, and are told by a pipe.
 
+use super::frames::Frames;
 use super::{Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::policy::CAMERA_PIXELS;
@@ -23,6 +24,7 @@ pub struct Video<P: Platform> {
     /// Places that go back to the class.
     back: u128,
     fresh: bool,
+    frames: Frames<P>,
 }
 
 impl<P: Platform> Video<P> {
@@ -38,6 +40,7 @@ impl<P: Platform> Video<P> {
             told: 0,
             back: 0,
             fresh: false,
+            frames: Frames::new(None),
         })
     }
 
@@ -84,6 +87,7 @@ impl<P: Platform> Kind<P> for Video<P> {
     }
 
     fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
+        self.frames.hear(&event, now);
         match event {
             Event::Started { frame_bytes, interval_bytes } if interval_bytes as usize <= PLACE => {
                 log!(P, "camera: frames of {frame_bytes} bytes, {interval_bytes} an interval");
@@ -98,7 +102,8 @@ impl<P: Platform> Kind<P> for Video<P> {
         Next::On
     }
 
-    fn attend(&mut self, class: Option<&mut Camera>, _: Nanos) {
+    fn attend(&mut self, class: Option<&mut Camera>, now: Nanos) {
+        self.frames.look(class.as_deref(), now);
         while let Some(back) = self.returned.pop() {
             let bit = u32::try_from(back.place).ok().and_then(|place| 1u128.checked_shl(place));
             let bit = bit.unwrap_or(0) & self.told;
@@ -112,7 +117,8 @@ impl<P: Platform> Kind<P> for Video<P> {
         }
     }
 
-    fn forget(&mut self, _: Nanos) {
+    fn forget(&mut self, now: Nanos) {
+        self.frames.end(now);
         self.back = 0;
     }
 

@@ -4,7 +4,7 @@
 //! A client's loans and gifts outlive the device: they are asked of the next one.
 
 use super::{Found, Kind, Next};
-use crate::platform::{Platform, log};
+use crate::platform::{Platform, log, report};
 use crate::slots::Shape;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
@@ -12,6 +12,7 @@ use diapason_abi::Nanos;
 use diapason_contract::link::{
     Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, READY, RECORDS, SEND, UNIT,
 };
+use diapason_pipe::measured::{LinkReport, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::link::{Event, Link as Class};
 use diapason_usb::descriptor::Endpoint;
@@ -33,6 +34,9 @@ pub struct Link<P: Platform> {
     /// So many of them the class knows.
     given: usize,
     fresh: bool,
+    /// Its state, and whether that changed since it was told.
+    state: LinkReport,
+    changed: bool,
 }
 
 impl<P: Platform> Link<P> {
@@ -57,7 +61,15 @@ impl<P: Platform> Link<P> {
             asked: Vec::with_capacity(2 * RECORDS),
             given: 0,
             fresh: false,
+            state: LinkReport { number: number as u8, ..LinkReport::default() },
+            changed: false,
         })
+    }
+
+    /// Notes whether the link is there.
+    fn is_here(&mut self, here: bool) {
+        self.changed |= self.state.here != here;
+        self.state.here = here;
     }
 
     fn answer(&mut self, ask: &Ask, bytes: u32, status: u32, now: Nanos) {
@@ -96,11 +108,25 @@ impl<P: Platform> Kind<P> for Link<P> {
     fn hear(&mut self, event: Event, now: Nanos) -> Next {
         let number = self.number;
         match event {
-            Event::Came { place, bytes } => self.over(FILL, place, (Some(bytes), DONE), now),
-            Event::Sent { place } => self.over(SEND, place, (None, DONE), now),
+            Event::Came { place, bytes } => {
+                self.state.came += 1;
+                self.changed |= self.state.came == 1;
+                self.over(FILL, place, (Some(bytes), DONE), now);
+            }
+            Event::Sent { place } => {
+                self.state.sent += 1;
+                self.changed |= self.state.sent == 1;
+                self.over(SEND, place, (None, DONE), now);
+            }
             Event::Dropped { place } => self.over(SEND, place, (None, DROPPED), now),
-            Event::PeerGone => log!(P, "link {number}: the other side takes nothing"),
-            Event::PeerBack => log!(P, "link {number}: the other side is there again"),
+            Event::PeerGone => {
+                log!(P, "link {number}: the other side takes nothing");
+                self.is_here(false);
+            }
+            Event::PeerBack => {
+                log!(P, "link {number}: the other side is there again");
+                self.is_here(true);
+            }
             Event::Failed => {
                 log!(P, "link {number}: failed");
                 return Next::End;
@@ -109,7 +135,15 @@ impl<P: Platform> Kind<P> for Link<P> {
         Next::On
     }
 
+    fn welcome(&mut self) {
+        self.state.found += 1;
+        self.is_here(true);
+    }
+
     fn attend(&mut self, class: Option<&mut Class>, now: Nanos) {
+        if core::mem::take(&mut self.changed) {
+            report::<P>(now, Measurement::Link(self.state));
+        }
         while self.asked.len() < self.asked.capacity()
             && let Some(ask) = self.asks.pop()
         {
@@ -131,8 +165,12 @@ impl<P: Platform> Kind<P> for Link<P> {
         }
     }
 
-    fn forget(&mut self, _: Nanos) {
+    fn forget(&mut self, now: Nanos) {
         self.given = 0;
+        self.is_here(false);
+        if core::mem::take(&mut self.changed) {
+            report::<P>(now, Measurement::Link(self.state));
+        }
     }
 
     fn shared(&self) -> Option<(&P::Memory, usize)> {

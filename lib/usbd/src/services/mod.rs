@@ -7,6 +7,7 @@
 mod camera;
 mod can;
 mod disk;
+mod frames;
 mod hub;
 mod keyboard;
 mod link;
@@ -28,6 +29,7 @@ use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::threads::{Home, LINK, STREAM, ServiceKind};
+use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::descriptor::{Configuration, Device, Endpoint};
@@ -52,6 +54,8 @@ pub struct Papers {
     set: Vec<u8>,
     pub speed: Speed,
     pub place: Place,
+    /// The connector of the controller that it is behind.
+    pub connector: u8,
 }
 
 const DEVICE_BYTES: usize = 18;
@@ -67,7 +71,16 @@ impl Papers {
         let mut set = vec![0; policy::CONFIGURATION];
         let length = driver.configuration(device, &mut set).ok()?;
         set.truncate(length);
-        (set.len() == length).then_some(Papers { device: about, set, speed, place })
+        let connector = driver.connector(place.port);
+        (set.len() == length).then_some(Papers { device: about, set, speed, place, connector })
+    }
+
+    /// Returns the report that the device met this fate.
+    pub fn report(&self, fate: Fate) -> Measurement {
+        let about = Device::parse(&self.device, self.speed);
+        let identity = about.map_or((0, 0), |about| (about.vendor, about.product));
+        let (connector, route) = (self.connector, self.place.route);
+        Measurement::Device(DeviceReport { connector, route, identity, fate })
     }
 
     /// Returns what they say, if they make sense.
@@ -93,6 +106,17 @@ pub enum Next {
     On,
     /// It is of no use; it is asked anew after a while.
     End,
+}
+
+/// How far a class is with its device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ClassStage {
+    /// It has said nothing yet.
+    Begun,
+    /// The device did what was asked of it first.
+    Works,
+    /// It has given up.
+    Failed,
 }
 
 /// A kind of devices, and those it is for.
@@ -235,8 +259,8 @@ pub trait Service<P: Platform>: Send {
     /// Its device is gone, or of no use for a while.
     fn end(&mut self, now: Nanos);
 
-    /// Returns whether the class has given up since it began.
-    fn has_failed(&self) -> bool;
+    /// Returns how far the class is since it began.
+    fn stage(&self) -> ClassStage;
 
     /// Returns the next request of the class.
     fn request(&mut self, now: Nanos) -> Option<Request<'_>>;

@@ -1,6 +1,6 @@
 //! A kind of devices and the class of the one that is there: a service.
 
-use super::{Child, Found, Kind, Next, Service};
+use super::{Child, ClassStage, Found, Kind, Next, Service};
 use crate::places::Order;
 use crate::platform::Platform;
 use crate::server::{Driver, Turn};
@@ -16,13 +16,24 @@ pub struct Offered<P: Platform, K: Kind<P>> {
     kind: K,
     interrupter: u16,
     class: Option<Box<K::Class>>,
-    failed: bool,
+    stage: ClassStage,
+}
+
+impl ClassStage {
+    /// Takes in the answer to an event.
+    fn note(&mut self, next: Next) {
+        match next {
+            Next::End => *self = ClassStage::Failed,
+            Next::On if *self == ClassStage::Begun => *self = ClassStage::Works,
+            Next::On => {}
+        }
+    }
 }
 
 impl<P: Platform, K: Kind<P>> Offered<P, K> {
     /// Without a device. Its transfers are reported by this interrupter.
     pub fn new(kind: K, interrupter: u16) -> Offered<P, K> {
-        Offered { kind, interrupter, class: None, failed: false }
+        Offered { kind, interrupter, class: None, stage: ClassStage::Begun }
     }
 }
 
@@ -56,7 +67,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     }
 
     fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool {
-        self.failed = false;
+        self.stage = ClassStage::Begun;
         self.class = self.kind.find(found, now).map(Box::new);
         self.class.is_some()
     }
@@ -66,8 +77,8 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         self.kind.forget(now);
     }
 
-    fn has_failed(&self) -> bool {
-        self.failed
+    fn stage(&self) -> ClassStage {
+        self.stage
     }
 
     fn request(&mut self, now: Nanos) -> Option<Request<'_>> {
@@ -77,7 +88,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     fn complete(&mut self, done: Completion<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.complete(now, done, &mut |event| {
-            self.failed |= self.kind.hear(event, now) == Next::End;
+            self.stage.note(self.kind.hear(event, now));
         });
     }
 
@@ -92,7 +103,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     fn landed(&mut self, done: Landed<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.landed(now, done, &mut |event| {
-            self.failed |= self.kind.hear(event, now) == Next::End;
+            self.stage.note(self.kind.hear(event, now));
         });
     }
 
@@ -108,15 +119,17 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
     fn wake(&mut self, now: Nanos) {
         if let Some(class) = self.class.as_mut().filter(|class| now >= class.next_wake()) {
             class.wake(now, &mut |event| {
-                self.failed |= self.kind.hear(event, now) == Next::End;
+                self.stage.note(self.kind.hear(event, now));
             });
         }
         self.kind.attend(self.class.as_deref_mut(), now);
     }
 
     fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
-        if let Some(class) = &mut self.class {
-            self.failed |= self.kind.steer(class, driver, device, turn) == Next::End;
+        if let Some(class) = &mut self.class
+            && self.kind.steer(class, driver, device, turn) == Next::End
+        {
+            self.stage = ClassStage::Failed;
         }
     }
 

@@ -3,6 +3,7 @@
 //! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames
 //! of that second.
 
+use super::frames::Frames;
 use super::{Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
@@ -43,6 +44,7 @@ pub struct Stream<P: Platform> {
     data: P::Memory,
     report_at: Nanos,
     counts: Counts,
+    frames: Frames<P>,
     /// Places that go back to the class.
     back: u128,
     /// There was no room for this camera. To ask the schedule again takes milliseconds in which
@@ -58,8 +60,8 @@ impl<P: Platform> Stream<P> {
     pub fn new(platform: &P, number: usize, terms: Terms) -> Result<Stream<P>, Errno> {
         let data = platform.memory(DATA[number % DATA.len()])?;
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
-        let counts = Counts::default();
-        Ok(Stream { number, terms, data, report_at, counts, back, refused })
+        let (counts, frames) = (Counts::default(), Frames::new(Some(number)));
+        Ok(Stream { number, terms, data, report_at, counts, frames, back, refused })
     }
 
     fn count(&mut self, piece: Piece<'_>) {
@@ -116,6 +118,7 @@ impl<P: Platform> Kind<P> for Stream<P> {
 
     fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
         let number = self.number;
+        self.frames.hear(&event, now);
         match event {
             Event::Started { interval_bytes, .. } if interval_bytes as usize <= PLACE => {
                 log!(P, "stream {number}: {interval_bytes} bytes an interval");
@@ -134,6 +137,7 @@ impl<P: Platform> Kind<P> for Stream<P> {
     }
 
     fn attend(&mut self, class: Option<&mut Camera>, now: Nanos) {
+        self.frames.look(class.as_deref(), now);
         if now >= self.report_at {
             let Counts { intervals, bytes, whole, broken } = core::mem::take(&mut self.counts);
             log!(P, "STREAM {} {intervals} {bytes} {whole} {broken}", self.number);
@@ -146,7 +150,8 @@ impl<P: Platform> Kind<P> for Stream<P> {
         }
     }
 
-    fn forget(&mut self, _: Nanos) {
+    fn forget(&mut self, now: Nanos) {
+        self.frames.end(now);
         (self.report_at, self.back) = (Nanos::FOREVER, 0);
     }
 

@@ -1,6 +1,6 @@
 //! Clients that go away, lie or stop reading, at every step.
 
-use crate::ground::{attach, detach, now, take_lines};
+use crate::ground::{attach, detach, now, take_lines, take_reports};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
 use diapason_contract::disk::{self, Answer, Ask};
@@ -8,7 +8,9 @@ use diapason_contract::network::{self, News};
 use diapason_contract::settings::{DEVICES, Expected};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::disk::Disk;
+use diapason_devices::keyboard::Keyboard;
 use diapason_devices::network::Adapter;
+use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform;
 
@@ -199,6 +201,15 @@ fn expecting(disk: Expected) -> Machine {
     Machine::with(&[("serves", &[3]), (DEVICES, &disk.words())])
 }
 
+/// Returns the connectors and the fates of devices that were reported since the last call.
+fn fates() -> Vec<(u8, Fate)> {
+    let fate = |said| match said {
+        Measurement::Device(DeviceReport { connector, fate, .. }) => Some((connector, fate)),
+        _ => None,
+    };
+    take_reports().into_iter().filter_map(fate).collect()
+}
+
 /// A device that the description has elsewhere is not served, whoever comes first. The described
 /// one is.
 #[test]
@@ -210,12 +221,23 @@ fn a_foreign_disk_is_not_the_disk() {
     let lines = take_lines();
     let refused = lines.iter().filter(|line| line.contains("is not a described one: not served"));
     assert_eq!(refused.count(), 1, "{lines:?}");
+    assert_eq!(fates(), [(PORT, Fate::Stranger)]);
     client.ask(disk::SIZE, 0, 0, 0);
     machine.ask();
     assert_eq!(client.statuses(), [disk::GONE]);
     attach(3, Box::new(Disk::new(2_048)));
     machine.run(Nanos::from_secs(1));
     assert!(logged("2048 blocks of 512 bytes"));
+    assert_eq!(fates(), [(3, Fate::Works)]);
+}
+
+/// A device that nobody serves is told, too.
+#[test]
+fn a_keyboard_is_not_served_by_a_server_of_disks() {
+    let mut machine = expecting(DISK);
+    attach(PORT, Box::new(Keyboard::typing(Nanos::from_millis(10), 100)));
+    machine.run(Nanos::from_secs(1));
+    assert_eq!(fates(), [(PORT, Fate::Unserved)]);
 }
 
 /// A device that says it is another is not served where the description has it.
@@ -226,6 +248,8 @@ fn a_disk_of_another_vendor_is_not_the_disk() {
         attach(PORT, Box::new(Disk::new(2_048)));
         machine.run(Nanos::from_secs(1));
         assert_eq!(logged("2048 blocks of 512 bytes"), served, "{identity:?}");
+        let fate = if served { Fate::Works } else { Fate::Stranger };
+        assert_eq!(fates(), [(PORT, fate)]);
     }
 }
 
@@ -247,6 +271,7 @@ fn a_stick_with_another_serial_number_is_not_written_to() {
         let why = "a disk 1209:0003 has not the serial number of the described one: not served";
         let has = |words: &str| lines.iter().any(|line| line.contains(words));
         assert!(has(&said) && has(why), "{lines:?}");
+        assert_eq!(fates(), [(PORT, Fate::OtherSerial)]);
         detach(PORT);
         machine.run(Nanos::from_millis(200));
     }

@@ -3,6 +3,7 @@
 
 use diapason_abi::{Errno, MESSAGE_BYTES, Nanos};
 use diapason_devices::Device;
+use diapason_pipe::measured::{Measurement, Reported, Words};
 use diapason_pipe::{Reader, Ring, Writer};
 use diapason_state::Plain;
 use diapason_usb::xhci::{Dma, Mmio};
@@ -48,6 +49,7 @@ struct Inside {
     ends: BTreeMap<String, Box<dyn Any>>,
     mail: BTreeMap<String, VecDeque<Vec<u8>>>,
     lines: Vec<String>,
+    said: Vec<Measurement>,
 }
 
 thread_local! {
@@ -68,6 +70,7 @@ pub fn set_up(config: Config) -> Ground {
         ends: BTreeMap::new(),
         mail: BTreeMap::new(),
         lines: Vec::new(),
+        said: Vec::new(),
     };
     INSIDE.set(Some(inside));
     CHAMBERS.set(0);
@@ -245,9 +248,18 @@ impl Platform for Ground {
         with(|inside| inside.lines.push(line.to_string()));
     }
 
+    fn measured(words: &Words) {
+        with(|inside| inside.said.extend(Reported::of(words).map(|reported| reported.said)));
+    }
+
     fn heap_used() -> usize {
         0
     }
+}
+
+/// Returns the reports of the server since the last call.
+pub fn take_reports() -> Vec<Measurement> {
+    with(|inside| std::mem::take(&mut inside.said))
 }
 
 /// Returns the lines that the server has logged since the last call.

@@ -4,4 +4,5 @@ mod branches;
 mod clients;
 mod ground;
 mod hubs;
+mod links;
 mod machine;

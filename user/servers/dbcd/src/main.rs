@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 use diapason_hardware::{Bar, Shared};
+use diapason_pipe::measured::{LinkReport, Measurement, Reported};
 use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usb::target::{Identity, Target, Told, Way};
@@ -47,6 +48,7 @@ struct Server {
     /// An ask for which the ring had no room.
     held: Option<Ask>,
     fresh: bool,
+    link: LinkReport,
 }
 
 /// The argument is the time from one look to the next in µs.
@@ -63,7 +65,13 @@ fn serve(interval: Nanos) -> Result<(), Errno> {
         log!("this controller has no debug capability (QEMU's has none): run `diapason sim`");
         return Err(Errno::Absent);
     };
-    let mut server = Server { target, counter: counter(0)?, held: None, fresh: false };
+    let mut server = Server {
+        target,
+        counter: counter(0)?,
+        held: None,
+        fresh: false,
+        link: LinkReport::default(),
+    };
     let mut look_at = time::now();
     loop {
         time::work("dbcd.look", || server.attend());
@@ -82,7 +90,8 @@ fn serve(interval: Nanos) -> Result<(), Errno> {
 impl Server {
     /// Does whatever is due.
     fn attend(&mut self) {
-        let Server { target, counter, held, fresh } = self;
+        let Server { target, counter, held, fresh, link } = self;
+        let before = *link;
         while let Some(ask) = held.take().or_else(|| counter.asks.pop()) {
             if !ask.is_sane(counter.data.bus_address(0), counter.data.bytes() as u64) {
                 *fresh |= tell(counter, ask.what, ask.place, (0, NONSENSE));
@@ -92,15 +101,29 @@ impl Server {
             }
         }
         target.poll(&mut |told| match told {
-            Told::Configured => log!("the other computer is there"),
-            Told::Left => log!("the other computer is gone"),
+            Told::Configured => {
+                log!("the other computer is there");
+                (link.here, link.found) = (true, link.found + 1);
+            }
+            Told::Left => {
+                log!("the other computer is gone");
+                link.here = false;
+            }
             Told::Done { way, cookie, moved } => {
                 let what = if way == Way::Out { SEND } else { FILL };
                 let outcome = moved.map_or((0, DROPPED), |bytes| (bytes, DONE));
+                let count = if way == Way::Out { &mut link.sent } else { &mut link.came };
+                *count += u64::from(outcome.1 == DONE);
                 let heard = tell(counter, what, cookie as u32, outcome);
                 *fresh |= heard && (cookie & QUIET == 0 || outcome.1 != DONE);
             }
         });
+        let is_first = |was: u64, is: u64| was == 0 && is > 0;
+        let begun = is_first(before.came, link.came) || is_first(before.sent, link.sent);
+        if begun || (before.here, before.found) != (link.here, link.found) {
+            let said = Measurement::Link(*link);
+            log::measured(&Reported { at: time::now(), said }.words());
+        }
     }
 }
 

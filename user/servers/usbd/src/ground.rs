@@ -4,6 +4,7 @@ use crate::HEAP;
 use core::fmt;
 use diapason_abi::MESSAGE_BYTES;
 use diapason_hardware::{Bar, Shared};
+use diapason_pipe::measured::Words;
 use diapason_pipe::{Reader, Writer};
 use diapason_rt::event::Event;
 use diapason_rt::locked::Locked;
@@ -111,6 +112,10 @@ impl Platform for Ground {
 
     fn log(line: fmt::Arguments<'_>) {
         log!("{line}");
+    }
+
+    fn measured(words: &Words) {
+        log::measured(words);
     }
 
     fn heap_used() -> usize {

@@ -1,0 +1,130 @@
+//! Cameras: whether all of their frames came.
+
+use super::super::unmeasured::EMPTY;
+use super::super::{Alarm, Outcome};
+use super::devices::{drives, is_camera};
+use crate::duration::human;
+use crate::names::Names;
+use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
+use diapason_contract::threads::ServiceKind;
+use diapason_pipe::measured::CameraReport;
+use diapason_system::{Process, System};
+use serde_json::{Value, json};
+
+/// The last report on a camera.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CameraRow {
+    /// The place of its server in the description.
+    pub process: u64,
+    pub last: CameraReport,
+}
+
+/// Takes in what the server in place `process` said.
+pub(in super::super) fn note(rows: &mut Vec<CameraRow>, process: u64, report: &CameraReport) {
+    let CameraReport { stream, number, .. } = *report;
+    let is = |row: &CameraRow| {
+        (row.process, row.last.stream, row.last.number) == (process, stream, number)
+    };
+    let row = CameraRow { process, last: *report };
+    match rows.iter_mut().find(|row| is(row)) {
+        Some(known) => *known = row,
+        None => rows.push(row),
+    }
+}
+
+impl CameraRow {
+    pub(super) fn json(&self, names: &Names) -> Value {
+        let CameraReport { stream, number, whole, broken, missed } = self.last;
+        json!({
+            "process": names.process(self.process),
+            "stream": stream.then_some(number),
+            "whole": whole,
+            "broken": broken,
+            "missed_intervals": missed,
+        })
+    }
+}
+
+/// A camera that a description has, and that a server serves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CameraPromise {
+    /// The place of its server in the description.
+    pub process: u64,
+    /// The number of its stream; `None`: a client watches it.
+    pub stream: Option<u8>,
+}
+
+/// Returns whether a camera is promised its bandwidth: one that a client watches, or a critical
+/// stream. Any other stream may be refused while the system runs.
+fn is_promised(server: &Process, stream: Option<u8>) -> bool {
+    stream.is_none_or(|number| server.setting(CRITICAL).contains(&number.into()))
+}
+
+impl CameraPromise {
+    /// Returns the cameras of a description that its servers serve.
+    #[must_use]
+    pub fn of(system: &System) -> Vec<CameraPromise> {
+        let of_process = |(process, it): (u64, &Process)| {
+            let watched = it.setting(SERVES).contains(&(ServiceKind::Cameras as u64));
+            let streams = (0u8..).take(it.setting(STREAMS).len()).map(Some);
+            let seats = watched.then_some(None).into_iter().chain(streams);
+            let plugged = system.usb.iter().filter(|plug| drives(system, it, plug));
+            let cameras = plugged.filter(|plug| is_camera(plug)).count();
+            let promise = move |stream| CameraPromise { process, stream };
+            let promised = seats.take(cameras).filter(|seat| is_promised(it, *seat));
+            promised.map(promise).collect::<Vec<_>>()
+        };
+        let servers = (0..).zip(&system.processes).filter(|(_, it)| it.program == PROGRAM);
+        servers.flat_map(of_process).collect()
+    }
+
+    pub(super) fn name(&self, names: &Names) -> String {
+        let server = names.process(self.process);
+        match self.stream {
+            Some(number) => format!("stream {number} of {server}"),
+            None => format!("the camera of {server}"),
+        }
+    }
+
+    fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o CameraRow> {
+        let is = |row: &&CameraRow| {
+            let stream = row.last.stream.then_some(row.last.number);
+            (row.process, stream) == (self.process, self.stream)
+        };
+        outcome.cameras.iter().find(is)
+    }
+
+    /// Returns whether frames were counted.
+    pub(super) fn is_measured(&self, outcome: &Outcome) -> bool {
+        self.row(outcome).is_some_and(|row| row.last.whole > 0)
+    }
+
+    /// Returns what a run contradicts: that frames come, and that all of them are whole.
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+        let Some(end) = outcome.end else { return Vec::new() };
+        let of = self.name(names);
+        let alarm = |name, [observed, assumed]: [u64; 2], text| Alarm {
+            name,
+            of: of.clone(),
+            observed,
+            assumed,
+            text,
+        };
+        let time = end.time_ns;
+        let is_empty = time >= EMPTY.0 && !self.is_measured(outcome);
+        let empty = is_empty.then(|| {
+            alarm("camera-empty", [0, 1], format!("no frame of {of} came in {}", human(time)))
+        });
+        let last = self.row(outcome).map(|row| row.last).unwrap_or_default();
+        let CameraReport { whole, broken, missed, .. } = last;
+        let loss = (broken > 0 || missed > 0).then(|| {
+            let text = format!(
+                "{broken} of {} frames of {of} were not whole, and the data of {missed} intervals \
+                 did not come",
+                whole.saturating_add(broken)
+            );
+            alarm("camera-loss", [broken.max(missed), 0], text)
+        });
+        empty.into_iter().chain(loss).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! Links to other computers.
+
+use super::super::unmeasured::EMPTY;
+use super::super::{Alarm, Outcome};
+use crate::duration::human;
+use crate::names::Names;
+use diapason_contract::link::TARGET;
+use diapason_contract::settings::{LINKS, PROGRAM};
+use diapason_pipe::measured::LinkReport;
+use diapason_system::System;
+use serde_json::{Value, json};
+
+/// The last report on a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkRow {
+    /// The place of its server in the description.
+    pub process: u64,
+    pub last: LinkReport,
+    /// The time of the last report.
+    pub at_ns: u64,
+}
+
+/// Takes in what the server in place `process` said.
+pub(in super::super) fn note(
+    rows: &mut Vec<LinkRow>,
+    process: u64,
+    at_ns: u64,
+    report: &LinkReport,
+) {
+    let is = |row: &LinkRow| (row.process, row.last.number) == (process, report.number);
+    let row = LinkRow { process, last: *report, at_ns };
+    match rows.iter_mut().find(|row| is(row)) {
+        Some(known) => *known = row,
+        None => rows.push(row),
+    }
+}
+
+impl LinkRow {
+    pub(super) fn json(&self, names: &Names) -> Value {
+        let LinkReport { number, here, found, came, sent } = self.last;
+        json!({
+            "process": names.process(self.process),
+            "link": number,
+            "here": here,
+            "found": found,
+            "came": came,
+            "sent": sent,
+        })
+    }
+}
+
+/// A link that a description has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkPromise {
+    /// The place of its server in the description.
+    pub process: u64,
+    pub number: u8,
+}
+
+impl LinkPromise {
+    /// Returns the links of a description: those of USB servers, and that of a debug target.
+    #[must_use]
+    pub fn of(system: &System) -> Vec<LinkPromise> {
+        let of_process = |(process, it): (u64, &diapason_system::Process)| {
+            let count = match it.program.as_str() {
+                PROGRAM => it.setting(LINKS).len(),
+                TARGET => 1,
+                _ => 0,
+            };
+            (0u8..).take(count).map(move |number| LinkPromise { process, number })
+        };
+        (0..).zip(&system.processes).flat_map(of_process).collect()
+    }
+
+    fn name(&self, names: &Names) -> String {
+        format!("link {} of {}", self.number, names.process(self.process))
+    }
+
+    fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o LinkRow> {
+        let place = (self.process, self.number);
+        outcome.links.iter().find(|row| (row.process, row.last.number) == place)
+    }
+
+    /// Returns whether a message went over it, either way.
+    pub(super) fn is_measured(&self, outcome: &Outcome) -> bool {
+        self.row(outcome).is_some_and(|row| row.last.came > 0 || row.last.sent > 0)
+    }
+
+    /// Returns why the link never formed, if it did not.
+    fn unformed(&self, outcome: &Outcome) -> Option<&'static str> {
+        match self.row(outcome) {
+            None => Some("no other computer was found"),
+            Some(row) if row.last.found == 0 => Some("no other computer was found"),
+            Some(row) if !self.is_measured(outcome) && !row.last.here => {
+                Some("the other side took nothing")
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Returns what to say of a link over which no message went.
+    pub(super) fn unmeasured(&self, outcome: &Outcome, names: &Names) -> String {
+        match self.unformed(outcome) {
+            Some(why) => format!("{} never formed: {why}", self.name(names)),
+            None => format!("no message went over {}", self.name(names)),
+        }
+    }
+
+    /// Returns an alarm if the link never formed in a run that was long enough for it, or is away
+    /// at the end.
+    pub(super) fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
+        let time = outcome.end?.time_ns;
+        let of = self.name(names);
+        let alarm =
+            |name, text| Some(Alarm { name, of: of.clone(), observed: 0, assumed: 1, text });
+        if let Some(why) = self.unformed(outcome) {
+            let text = format!("{of} never formed in {}: {why}", human(time));
+            return alarm("link-absent", text).filter(|_| time >= EMPTY.0);
+        }
+        let row = self.row(outcome).filter(|row| !row.last.here)?;
+        alarm("link-gone", format!("{of} was away from {} on", human(row.at_ns)))
+    }
+}

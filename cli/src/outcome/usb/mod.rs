@@ -1,0 +1,72 @@
+//! Reports of USB servers on devices, links and cameras, and the promises about those.
+//!
+//! A server reports when something changes. A run without a report on something that is described
+//! does not hold, and names it.
+
+mod cameras;
+mod devices;
+mod links;
+
+pub(super) use cameras::note as note_camera;
+pub use cameras::{CameraPromise, CameraRow};
+pub(super) use devices::note as note_device;
+pub use devices::{DevicePromise, PlugRow};
+pub(super) use links::note as note_link;
+pub use links::{LinkPromise, LinkRow};
+
+use super::{Alarm, Outcome};
+use crate::names::Names;
+use diapason_system::System;
+use serde_json::{Value, json};
+
+/// The promises of a description about USB, besides its pipes.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct UsbPromises {
+    pub links: Vec<LinkPromise>,
+    pub devices: Vec<DevicePromise>,
+    pub cameras: Vec<CameraPromise>,
+}
+
+impl UsbPromises {
+    /// Returns those of a description.
+    #[must_use]
+    pub fn of(system: &System) -> UsbPromises {
+        UsbPromises {
+            links: LinkPromise::of(system),
+            devices: DevicePromise::of(system),
+            cameras: CameraPromise::of(system),
+        }
+    }
+
+    /// Returns what a run contradicts.
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+        let links = self.links.iter().filter_map(|it| it.alarm(outcome, names));
+        let devices = self.devices.iter().filter_map(|it| it.alarm(outcome));
+        let cameras = self.cameras.iter().flat_map(|it| it.alarms(outcome, names));
+        links.chain(devices).chain(cameras).collect()
+    }
+
+    /// Returns what no life of the host measured, as sentences.
+    pub(super) fn unmeasured(&self, outcome: &Outcome, names: &Names) -> Vec<String> {
+        let never = |is_measured: &dyn Fn(&Outcome) -> bool| !outcome.lives().any(is_measured);
+        let links = self.links.iter().filter(|it| never(&|life| it.is_measured(life)));
+        let links = links.map(|it| it.unmeasured(outcome, names));
+        let devices = self.devices.iter().filter(|it| never(&|life| it.is_kept(life)));
+        let devices = devices.map(|it| it.sentence(outcome));
+        let cameras = self.cameras.iter().filter(|it| never(&|life| it.is_measured(life)));
+        let cameras = cameras.map(|it| format!("no frame of {}", it.name(names)));
+        links.chain(devices).chain(cameras).collect()
+    }
+}
+
+/// Returns the rows of a run, for programs, by field.
+pub(super) fn json(outcome: &Outcome, names: &Names) -> [(&'static str, Value); 3] {
+    let links = outcome.links.iter().map(|row| row.json(names)).collect();
+    let plugs = outcome.plugs.iter().map(|row| row.json(names)).collect();
+    let cameras = outcome.cameras.iter().map(|row| row.json(names)).collect();
+    [("links", links), ("usb_devices", plugs), ("cameras", cameras)]
+        .map(|(field, rows): (_, Vec<Value>)| (field, json!(rows)))
+}
+
+#[cfg(test)]
+mod tests;

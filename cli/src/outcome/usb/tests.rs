@@ -1,0 +1,242 @@
+//! Reports of USB servers against the promises of a description.
+
+use super::*;
+use crate::console::Line;
+use crate::outcome::{Assumptions, End};
+use crate::plan::Plan;
+use diapason_abi::Nanos;
+use diapason_pipe::measured::{
+    CameraReport, DeviceReport, Fate, LinkReport, Measurement, Reported,
+};
+
+/// A server with two links, a disk at a port of a hub, a camera, and two streams of which the first
+/// is critical; and a debug target. Nobody serves the keyboard.
+const TEXT: &str = r#"
+[system]
+name = "s"
+[[device]]
+name = "xhci"
+pci = "0c0330"
+size = "16K"
+[[process]]
+name = "usb"
+program = "usbd"
+priority = 1
+uses = ["xhci"]
+[process.settings]
+serves = ["disks", "cameras", "hubs"]
+links = [0, 0]
+streams = [1, 1]
+critical = [0]
+[[process]]
+name = "target"
+program = "dbcd"
+priority = 1
+[[usb]]
+name = "hub"
+on = "xhci"
+port = 1
+model = "hub"
+[[usb]]
+name = "stick"
+behind = "hub"
+port = 3
+model = "disk"
+serial = "ABC"
+[[usb]]
+name = "keyboard"
+on = "xhci"
+port = 2
+model = "keyboard"
+[[usb]]
+name = "first"
+on = "xhci"
+port = 3
+model = "camera"
+[[usb]]
+name = "second"
+on = "xhci"
+port = 4
+model = "busy-camera"
+[[usb]]
+name = "third"
+on = "xhci"
+port = 5
+model = "camera"
+"#;
+
+/// A run of so long, with what the first process said.
+struct Ran {
+    promised: UsbPromises,
+    names: Names,
+    outcome: Outcome,
+}
+
+impl Ran {
+    fn new(time_ns: u64) -> Ran {
+        let system = diapason_system::parse("s", TEXT).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let end = End { time_ns, idle_ns: 0, entries: 0, cr3: 0, msr: 0, mmio: 0 };
+        let (promised, names) = (UsbPromises::of(&system), Names::of(&system));
+        Ran { promised, names, outcome: Outcome { end: Some(end), ..Outcome::default() } }
+    }
+
+    fn device(&mut self, connector: u8, route: u32, fate: Fate) {
+        let report = DeviceReport { connector, route, identity: (0x46f4, 1), fate };
+        note_device(&mut self.outcome.plugs, 0, &report);
+    }
+
+    fn link(&mut self, process: u64, number: u8, here: bool, came: u64) {
+        let report = LinkReport { number, here, found: 1, came, sent: 0 };
+        note_link(&mut self.outcome.links, process, 7_000_000, &report);
+    }
+
+    fn camera(&mut self, stream: bool, broken: u64, missed: u64) {
+        let report = CameraReport { stream, number: 0, whole: 9, broken, missed };
+        note_camera(&mut self.outcome.cameras, 0, &report);
+    }
+
+    /// Everything is there and works.
+    fn well(time_ns: u64) -> Ran {
+        let mut ran = Ran::new(time_ns);
+        for (connector, route) in [(1, 0), (1, 3), (3, 0), (4, 0)] {
+            ran.device(connector, route, Fate::Works);
+        }
+        for (process, number) in [(0, 0), (0, 1), (1, 0)] {
+            ran.link(process, number, true, 1);
+        }
+        ran.camera(false, 0, 0);
+        ran.camera(true, 0, 0);
+        ran
+    }
+
+    fn alarms(&self) -> Vec<(&'static str, String)> {
+        let alarms = self.promised.alarms(&self.outcome, &self.names).into_iter();
+        alarms.map(|alarm| (alarm.name, alarm.text)).collect()
+    }
+
+    fn unmeasured(&self) -> Vec<String> {
+        self.promised.unmeasured(&self.outcome, &self.names)
+    }
+}
+
+const SHORT: u64 = 1_000_000_000;
+const LONG: u64 = 2_500_000_000;
+
+#[test]
+fn nothing_is_said_of_what_works() {
+    let ran = Ran::well(LONG);
+    assert_eq!((ran.alarms(), ran.unmeasured()), (vec![], vec![]));
+}
+
+#[test]
+fn nothing_that_is_described_is_there() {
+    let nobody = "never formed: no other computer was found";
+    let expected = [
+        format!("link 0 of usb {nobody}"),
+        format!("link 1 of usb {nobody}"),
+        format!("link 0 of target {nobody}"),
+        "device hub was not served: nothing was found at port 1".into(),
+        "device stick was not served: nothing was found at port 3 of hub".into(),
+        "device first was not served: nothing was found at port 3".into(),
+        "device second was not served: nothing was found at port 4".into(),
+        "device third was not served: nothing was found at port 5".into(),
+        "no frame of the camera of usb".into(),
+        "no frame of stream 0 of usb".into(),
+    ];
+    let short = Ran::new(SHORT);
+    assert_eq!((short.alarms(), &short.unmeasured()[..]), (vec![], &expected[..]));
+    let long = Ran::new(LONG);
+    assert_eq!(long.unmeasured(), expected);
+    let names: Vec<_> = long.alarms().iter().map(|(name, _)| *name).collect();
+    let kinds = [["link-absent"; 3].as_slice(), &["device-unserved"; 5], &["camera-empty"; 2]];
+    assert_eq!(names, kinds.concat());
+    // The same in a report of a run.
+    let system = diapason_system::parse("s", TEXT).unwrap();
+    let assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+    let found = assumptions.against(&long.outcome, &long.names);
+    assert_eq!(found.iter().filter(|alarm| kinds.concat().contains(&alarm.name)).count(), 10);
+    assert_eq!(assumptions.unmeasured(&long.outcome, &long.names), expected);
+}
+
+#[test]
+fn a_link_whose_other_side_is_silent_never_formed() {
+    for (here, time, alarm) in [(false, LONG, true), (false, SHORT, false), (true, LONG, false)] {
+        let mut ran = Ran::well(time);
+        ran.link(0, 1, here, 0);
+        let why = "link 1 of usb never formed in 2.500 s: the other side took nothing";
+        let alarms = alarm.then(|| ("link-absent", why.to_owned()));
+        assert_eq!(ran.alarms(), Vec::from_iter(alarms));
+        let what = match here {
+            true => "no message went over link 1 of usb",
+            false => "link 1 of usb never formed: the other side took nothing",
+        };
+        assert_eq!(ran.unmeasured(), [what]);
+    }
+}
+
+#[test]
+fn a_link_that_is_away_at_the_end_is_told() {
+    let mut ran = Ran::well(SHORT);
+    ran.link(1, 0, false, 5);
+    let text = "link 0 of target was away from 7.000 ms on".to_owned();
+    assert_eq!(ran.alarms(), [("link-gone", text)]);
+    assert_eq!(ran.unmeasured(), [""; 0]);
+}
+
+#[test]
+fn a_refused_device_is_told_by_its_name_however_short_the_run() {
+    let at = "the device 46f4:0001 at port 3 of hub";
+    for (fate, why) in [
+        (Fate::OtherSerial, format!("{at} has not the described serial number")),
+        (Fate::Stranger, format!("{at} is not the described one")),
+        (Fate::Unserved, format!("no service takes {at}")),
+        (Fate::Failed, format!("{at} does not do what its class asks of it")),
+        (Fate::Dead, "what is at port 3 of hub does not answer".into()),
+        (
+            Fate::Unconfigured,
+            "there is no bandwidth or no memory for what is at port 3 of hub, or it refused".into(),
+        ),
+    ] {
+        let mut ran = Ran::well(SHORT);
+        ran.outcome.plugs.retain(|row| row.last.route == 0);
+        ran.device(1, 3, fate);
+        let text = format!("device stick was not served: {why}");
+        assert_eq!(ran.alarms(), [("device-unserved", text.clone())]);
+        assert_eq!(ran.unmeasured(), [text]);
+        // A device that worked once was the described one.
+        ran.device(1, 3, Fate::Works);
+        ran.device(1, 3, fate);
+        assert_eq!((ran.alarms(), ran.unmeasured()), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn a_camera_that_loses_frames_is_told() {
+    let mut ran = Ran::well(SHORT);
+    ran.camera(false, 1, 3);
+    let text = "1 of 10 frames of the camera of usb were not whole, and the data of 3 intervals \
+                did not come";
+    assert_eq!(ran.alarms(), [("camera-loss", text.to_owned())]);
+    assert_eq!(ran.unmeasured(), [""; 0]);
+}
+
+#[test]
+fn reports_are_taken_from_records() {
+    let mut outcome = Outcome::default();
+    let link = LinkReport { number: 1, here: true, found: 2, came: 3, sent: 4 };
+    let device = DeviceReport { connector: 3, route: 1, identity: (1, 2), fate: Fate::Dead };
+    let camera = CameraReport { stream: true, number: 2, whole: 5, broken: 6, missed: 7 };
+    for said in [Measurement::Link(link), Measurement::Device(device), Measurement::Camera(camera)]
+    {
+        let words = Reported { at: Nanos(9), said }.words();
+        let words: String = words.iter().map(|word| format!(" {word:x}")).collect();
+        outcome.note(&Line::parse(format!("~1e 0{words}").as_bytes()));
+    }
+    assert_eq!(outcome.links, [LinkRow { process: 0, last: link, at_ns: 9 }]);
+    assert_eq!(outcome.plugs, [PlugRow { process: 0, last: device, worked: false }]);
+    assert_eq!(outcome.cameras, [CameraRow { process: 0, last: camera }]);
+    let [links, plugs, cameras] = json(&outcome, &Names::default());
+    assert_eq!((links.0, &links.1[0]["came"]), ("links", &3.into()));
+    assert_eq!((plugs.0, &plugs.1[0]["state"]), ("usb_devices", &"dead".into()));
+    assert_eq!((cameras.0, &cameras.1[0]["missed_intervals"]), ("cameras", &7.into()));
+}

@@ -1,0 +1,115 @@
+//! Reports of the server of a USB controller on its devices, links and cameras.
+
+use super::Values;
+
+/// The fate of a device that the server found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Fate {
+    /// It is served: it did what its class asks of it first.
+    Works = 0,
+    /// It did not do what its class asks of it.
+    Failed = 1,
+    /// No service that is free is for it.
+    Unserved = 2,
+    /// The description has a device of its kind at another place, or of another vendor or product.
+    Stranger = 3,
+    /// The described device at this place has another serial number.
+    OtherSerial = 4,
+    /// There is no memory or no bandwidth for it, or it refused its configuration.
+    Unconfigured = 5,
+    /// It does not answer.
+    Dead = 6,
+}
+
+impl Fate {
+    const ALL: [Fate; 7] = [
+        Fate::Works,
+        Fate::Failed,
+        Fate::Unserved,
+        Fate::Stranger,
+        Fate::OtherSerial,
+        Fate::Unconfigured,
+        Fate::Dead,
+    ];
+
+    fn numbered(number: u64) -> Option<Fate> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// The fate of the device at one place. It is told when it changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceReport {
+    /// The connector of the controller, from 1.
+    pub connector: u8,
+    /// Hub ports on the way, four bits each, the first in the lowest.
+    pub route: u32,
+    /// Its vendor and its product; 0 if it did not say them.
+    pub identity: (u16, u16),
+    pub fate: Fate,
+}
+
+/// The state of a link to another computer. It is told when it changes, so counts may be larger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkReport {
+    pub number: u8,
+    /// Its device is there, and the other side is not known to take nothing.
+    pub here: bool,
+    /// Times that its device was found.
+    pub found: u64,
+    /// Messages that came from the other side so far.
+    pub came: u64,
+    /// Messages that the other side, or the cable, took so far.
+    pub sent: u64,
+}
+
+/// The frames of a camera since the start of its server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CameraReport {
+    /// Nobody watches it: it is one of the server's streams.
+    pub stream: bool,
+    /// Its number among those.
+    pub number: u8,
+    /// Frames that came whole.
+    pub whole: u64,
+    /// Frames of which something is missing or wrong.
+    pub broken: u64,
+    /// Intervals whose data did not arrive.
+    pub missed: u64,
+}
+
+impl DeviceReport {
+    pub(super) fn values(&self) -> Values {
+        let identity = super::pair(self.identity.0.into(), self.identity.1.into());
+        [self.route.into(), identity, self.fate as u64, 0, 0, 0, 0, 0]
+    }
+
+    pub(super) fn of(connector: u8, values: Values) -> Option<DeviceReport> {
+        let [route, identity, fate, ..] = values;
+        let (vendor, product) = super::halves(identity);
+        let identity = (vendor as u16, product as u16);
+        Some(DeviceReport { connector, route: route as u32, identity, fate: Fate::numbered(fate)? })
+    }
+}
+
+impl LinkReport {
+    pub(super) fn values(&self) -> Values {
+        [self.found, self.came, self.sent, 0, 0, 0, 0, 0]
+    }
+
+    pub(super) fn of(number: u8, here: bool, [found, came, sent, ..]: Values) -> LinkReport {
+        LinkReport { number, here, found, came, sent }
+    }
+}
+
+impl CameraReport {
+    pub(super) fn values(&self) -> Values {
+        [self.whole, self.broken, self.missed, 0, 0, 0, 0, 0]
+    }
+
+    pub(super) fn of(stream: bool, number: u8, values: Values) -> CameraReport {
+        let [whole, broken, missed, ..] = values;
+        CameraReport { stream, number, whole, broken, missed }
+    }
+}
