@@ -46,10 +46,10 @@ impl Answer {
 
 /// A device on a bus.
 ///
-/// Time never goes backwards from one call to the next. Between calls nothing happens: whoever
-/// drives the device calls [`Device::advance`] no later than [`Device::next_change`] says. Devices
-/// that share something (a CAN bus, a cable) may bring each other's next change forward, so it is
-/// asked for again after each call.
+/// Time never goes backwards from one call to the next. Between calls nothing happens: the driver
+/// of the device calls [`Device::advance`] no later than [`Device::next_change`] says. Devices that
+/// share something (a CAN bus, a cable) may bring each other's next change forward, so it is asked
+/// for again after each call.
 pub trait Device {
     /// Returns how fast its link is.
     fn speed(&self) -> Speed;

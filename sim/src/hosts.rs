@@ -7,7 +7,7 @@
 //! Turns are conservative. The actions of a host's devices at one instant reach another host no
 //! earlier than a cable's delay later. So the host that is behind may run until the others could
 //! have done something that reaches it, and until they could have answered what it did: it never
-//! misses anything, and who went first makes no difference.
+//! misses anything, and the order makes no difference.
 
 use crate::observe::Observer;
 use crate::processor::{Ending, Processor, Stop};

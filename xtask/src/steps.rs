@@ -209,8 +209,8 @@ fn image_size(built: &Built) -> Result<(), String> {
         println!("the target of {IMAGE_BYTES_MAX} is not reached yet (docs/architecture.md)");
     }
     without_formatting(&Linkage::read(&image))?;
-    within("what stays of the kernel", sizes.resident(), RESIDENT_BYTES_RATCHET)?;
-    within("what leaves after boot", sizes.boot(), BOOT_BYTES_RATCHET)
+    within("the part of the kernel that stays", sizes.resident(), RESIDENT_BYTES_RATCHET)?;
+    within("the part that leaves after boot", sizes.boot(), BOOT_BYTES_RATCHET)
 }
 
 /// The kernel says numbers. Text of `core::fmt` comes in with a panic whose message the compiler

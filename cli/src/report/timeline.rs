@@ -62,5 +62,5 @@ pub fn timeline(facts: &Facts<'_>) -> String {
         );
         picture.rectangle((from, base(row) - size.1), size, &class, &hint);
     }
-    picture.finish("who ran when")
+    picture.finish("threads over time")
 }

@@ -54,7 +54,7 @@ pub fn topology(facts: &Facts<'_>) -> String {
         let at = (COLUMNS[index % 4], 10.0 + ROW * (right + index / 4) as f64);
         process(&mut picture, at, system, *other, &budget(system, *other));
     }
-    picture.finish("what is connected with what")
+    picture.finish("devices and processes")
 }
 
 /// Processes that drive a controller with something plugged in.

@@ -10,7 +10,9 @@ use crate::pool::{FREE, Id};
 use crate::ring::Fees;
 use crate::vcpu::{Server, VcpuId};
 use crate::walks::walk;
-use diapason_abi::archive::{Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, VcpuKind, VcpuRecord};
+use diapason_abi::archive::{
+    Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, VcpuKind, VcpuRecord,
+};
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
 use diapason_costs::{Prices, Round};
 use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
@@ -97,16 +99,18 @@ impl Kernel<'_> {
         let admitted = match record.kind {
             VcpuKind::Main => {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
-                v.server = Server::Main(SporadicServer::new(budget, period, limit, Nanos::ZERO));
-                // The closed form for those made later has to know of the switches, too.
-                let switches = self.fees.prices().switches(record.replenishments);
-                let asked = Reservation { budget: budget + switches, period };
+                let server = SporadicServer::new(budget, period, limit, Nanos::ZERO);
+                v.server = Server::Main(server);
+                let asked = self.with_switches(Reservation { budget, period }, server.limit());
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }
             VcpuKind::Io => {
                 let share = record.utilization_ppm;
-                v.server = Server::Io(Pibs::new(share, Nanos(record.cap), Nanos::ZERO), period);
-                self.promise.load.admit_io(self.promise.test, share).ok()
+                let server = Pibs::new(share, Nanos(record.cap), Nanos::ZERO);
+                let between = server.between(period);
+                v.server = Server::Io(server, period);
+                let load = self.promise.load.with_grants(self.fees.prices().switch, between);
+                load.admit_io(self.promise.test, share).ok()
             }
         };
         match admitted {
@@ -159,6 +163,11 @@ impl Kernel<'_> {
         Ok(Reservation { budget: Nanos(budget), period: Nanos(period) })
     }
 
+    /// A reservation as it is promised: with the switches of a list of so many chunks.
+    fn with_switches(&self, asked: Reservation, limit: u8) -> Reservation {
+        Reservation { budget: asked.budget + self.fees.prices().switches(limit), ..asked }
+    }
+
     /// `VcpuCreate(key, budget, period, replenishments, background)`.
     pub(crate) fn vcpu_create(&mut self, a: [u64; 5]) -> Step {
         let [key, budget, period, replenishments, background] = a;
@@ -176,12 +185,14 @@ impl Kernel<'_> {
         if self.vcpus[id].abandoned {
             self.destroy_vcpu(id);
         }
-        self.promise.load = self.admit(|p| p.load.admit_main(p.test, asked).ok())?;
         // A share that another may just have released is not free before it could have been used.
         let start = self.now + self.promise.slowest;
         let limit = replenishments as usize;
+        let server = SporadicServer::new(asked.budget, asked.period, limit, start);
+        let whole = self.with_switches(asked, server.limit());
+        self.promise.load = self.admit(|p| p.load.admit_main(p.test, whole).ok())?;
         let v = &mut self.vcpus[id];
-        v.server = Server::Main(SporadicServer::new(asked.budget, asked.period, limit, start));
+        v.server = Server::Main(server);
         v.queue = self.promise.queue;
         v.by_deadline = self.promise.by_deadline;
         v.background = background != 0;
@@ -206,6 +217,24 @@ impl Kernel<'_> {
         others.map(main).min().unwrap_or(Nanos::FOREVER)
     }
 
+    /// Returns the promises if a Main VCPU had this period: those that serve it are granted less or
+    /// more at a time, and switched to more or less often.
+    fn regranted(&self, main: VcpuId, period: Nanos) -> Load {
+        walk(Round::Look, self.vcpus.len().into());
+        let switch = self.fees.prices().switch;
+        self.vcpus.ids().fold(self.promise.load, |load, io| match &self.vcpus[io].server {
+            Server::Io(server, inherited) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
+                let others = self.vcpus[io].serves & !(1 << (main.index() & 63));
+                let shortest = match others {
+                    0 => period,
+                    others => self.shortest_served(others).min(period),
+                };
+                load.regranted(switch, server.between(*inherited), server.between(shortest))
+            }
+            _ => load,
+        })
+    }
+
     /// Returns whether an I/O VCPU that serves this one would get too little to be of use.
     fn starves_io(&self, main: VcpuId, period: Nanos) -> bool {
         walk(Round::Look, self.vcpus.len().into());
@@ -225,6 +254,7 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::Busy));
         };
         let before = Reservation { budget: server.budget(), period: server.period() };
+        let limit = server.limit();
         if self.starves_io(id, asked.period) {
             return Err(Refused::Errno(Errno::Overload));
         }
@@ -236,8 +266,9 @@ impl Kernel<'_> {
             return Err(Refused::Errno(Errno::Busy));
         }
         let shortest = self.shortest_besides(id);
-        self.promise.load =
-            self.admit(|p| p.load.change_main(p.test, before, asked, shortest).ok())?;
+        let load = self.regranted(id, asked.period);
+        let [from, to] = [before, asked].map(|it| self.with_switches(it, limit));
+        self.promise.load = self.admit(|p| load.change_main(p.test, from, to, shortest).ok())?;
         if share(asked) < share(before) {
             let others = unsettled && self.promise.giver != id;
             self.promise.giver = if others { Id::NONE } else { id };
@@ -312,7 +343,8 @@ impl Kernel<'_> {
         v.handle = FREE;
         v.abandoned = false;
         if let Server::Main(server) = &v.server {
-            let leaving = Reservation { budget: server.budget(), period: server.period() };
+            let (budget, period, limit) = (server.budget(), server.period(), server.limit());
+            let leaving = self.with_switches(Reservation { budget, period }, limit);
             self.promise.load = self.promise.load.without_main(leaving, shortest);
             self.promise.giver = Id::NONE;
             self.promise.settled = self.now + self.promise.slowest;
@@ -322,7 +354,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `VcpuFit(period)`: what would fit.
+    /// `VcpuFit(period)`: what would fit, with the longest list.
     pub(crate) fn vcpu_fit(&self, period: u64) -> Step {
         let Reservation { period, .. } = Self::reservation(period, period)?;
         // Asking for everything is refused with what fits, unless everything is free.
@@ -332,6 +364,7 @@ impl Kernel<'_> {
             Ok(_) => period,
             Err(refusal) => refusal.fits,
         };
-        Ok(Flow::Done(fits.0))
+        let switches = self.fees.prices().switches(REPLENISHMENTS_MAX);
+        Ok(Flow::Done((fits - switches).0))
     }
 }

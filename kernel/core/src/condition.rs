@@ -1,7 +1,7 @@
 //! Condition variables: wait for a signal without holding the mutex, hold it again afterwards.
 //!
 //! A signal with nobody waiting has no effect. A woken thread does not run to find the mutex taken:
-//! it has its place again, and whoever holds the mutex runs there first.
+//! it has its place again, and the holder of the mutex runs there first.
 
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::pool::{FREE, Id};

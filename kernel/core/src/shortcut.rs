@@ -1,6 +1,6 @@
 //! Short ways through calls that change who runs.
 //!
-//! Mostly nothing has to be decided: no VCPU has anything to do, and who runs next is the thread
+//! Mostly nothing has to be decided: no VCPU has anything to do, and the next thread is the one
 //! that waited for what the call gives, or the next in line. Then the two threads change places
 //! here. All cases that are less plain (a VCPU, a hint, an alarm, equals, a chain of mutexes) are
 //! left to [`Kernel::enter`]. The results here are equal to those of that way. Tests make every

@@ -10,8 +10,8 @@
 //! but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
 //! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
 //! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
-//! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and whoever
-//! preempts another one brings that the way back, too. Interrupts have their distance.
+//! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and a VCPU
+//! that preempts another one brings that the way back. Interrupts have their distance.
 
 use crate::kernel::Kernel;
 use crate::pool::{FREE, Id};

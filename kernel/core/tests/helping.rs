@@ -1,5 +1,6 @@
-//! Helping: whoever waits for a mutex keeps its place, and the holder runs in it, on its budget.
-//! Traces as in `vcpus`: `l for h on H` means that `l` runs in the place of `h`, and `H` pays.
+//! Helping: a thread that waits for a mutex keeps its place, and the holder runs in it, on its
+//! budget. Traces as in `vcpus`: `l for h on H` means that `l` runs in the place of `h`, and `H`
+//! pays.
 
 mod support;
 use support::stage::golden;

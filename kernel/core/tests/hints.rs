@@ -1,5 +1,5 @@
-//! Hints: who wakes and will lock a mutex that is held does not run first, only to make room again
-//! at its lock call; the holder runs at once (EMERALDS' semaphores without the extra switch).
+//! Hints: a thread that wakes and will lock a held mutex does not run first, only to make room
+//! again at its lock call; the holder runs at once (EMERALDS' semaphores without the extra switch).
 
 mod support;
 use support::script::Script;

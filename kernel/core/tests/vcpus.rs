@@ -358,8 +358,8 @@ fn what_is_refused_says_how_much_would_have_fit() {
         for period in [MS, 3 * MS, 10 * MS, 70 * MS] {
             let fits = sys.ok(Call::VcpuFit, &[period]);
             assert!(fits > period / 3 && fits < period * 2 / 3, "{fits} of {period}");
-            assert_eq!(sys.err(Call::VcpuCreate, &[0, fits + 1, period, 4, 0]), Overload);
-            let made = sys.ok(Call::VcpuCreate, &[0, fits, period, 4, 0]);
+            assert_eq!(sys.err(Call::VcpuCreate, &[0, fits + 1, period, 8, 0]), Overload);
+            let made = sys.ok(Call::VcpuCreate, &[0, fits, period, 8, 0]);
             assert!(
                 sys.ok(Call::VcpuFit, &[period]) < period / 1000,
                 "the rest of three is little"

@@ -94,17 +94,13 @@ fn the_papers_concentrator() {
 }
 
 #[test]
-fn kernel_sections_top_halves_switches_and_timers_count() {
+fn kernel_sections_top_halves_and_switches_count() {
     let mut system = system(&[(2, 10), (3, 20)]);
     assert_eq!(responses(&system), [2, 5]);
     system.kernel_section = Nanos(1);
     assert_eq!(responses(&system), [3, 6]);
     system.sources.push(Source { gap: Nanos(5), cost: Nanos(1) });
     assert_eq!(responses(&system), [4, 8]);
-    system.lower_timer = Nanos(1);
-    system.mains[1].chunks = 2;
-    assert_eq!(responses(&system), [7, 8]);
-    system.lower_timer = Nanos::ZERO;
     system.mains[0].chunks = 1;
     system.mains[1].chunks = 1;
     system.switch = Nanos(1);

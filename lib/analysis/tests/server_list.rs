@@ -1,5 +1,5 @@
-//! Streams against the server itself: no delay is longer than promised, and who conforms never
-//! fills his list. Wake-ups alone bound no list.
+//! Streams against the server itself: no delay is longer than promised, and a server that conforms
+//! never fills its list. Wake-ups alone bound no list.
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{MainVcpu, Server, Stream, Supply, System, admit};

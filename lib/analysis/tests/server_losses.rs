@@ -1,6 +1,6 @@
-//! Streams on servers of which the kernel takes a part: whoever begins, or comes back, first runs a
-//! path of the kernel on its own budget. No delay is longer than promised, and with a promise that
-//! leaves this out some are.
+//! Streams on servers of which the kernel takes a part: a server that begins, or comes back, first
+//! runs a path of the kernel on its own budget. No delay is longer than promised, and with a
+//! promise that leaves this out some are.
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{

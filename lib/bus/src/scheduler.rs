@@ -118,7 +118,7 @@ impl Scheduler {
         Ok(change)
     }
 
-    /// A device with these endpoints is gone; who waited for room may start.
+    /// A device with these endpoints is gone; endpoints that waited for room may start.
     ///
     /// # Errors
     /// If one of them is not on the bus; nothing changes then.

@@ -1,4 +1,5 @@
-//! Devices come and go: what runs stays, who must be served is, and refusals say what would do.
+//! Devices come and go: what runs stays, an endpoint that must be served is, and refusals say what
+//! would do.
 
 mod common;
 

@@ -316,8 +316,8 @@ pub enum Contest {
     },
 }
 
-/// Wired-AND, bit by bit: who sends recessive and sees dominant in the arbitration field falls
-/// silent.
+/// Wired-AND, bit by bit: a node that sends recessive and sees dominant in the arbitration field
+/// falls silent.
 ///
 /// # Panics
 /// Returns `Idle` without a contender.

@@ -329,7 +329,7 @@ impl Flow {
         for site in sites {
             if let Some(why) = site.next.doubt() {
                 let call = &site.call;
-                let what = format!("which mutex follows `{call}` cannot be decided: {why}");
+                let what = format!("the mutex that follows `{call}` cannot be decided: {why}");
                 self.problem(site.span, what, SAY);
             }
         }

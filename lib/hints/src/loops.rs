@@ -122,8 +122,7 @@ impl Flow {
         let (own, line) = (names::bound_by(&l.pat), l.span().start().line);
         let count = self.counted.len();
         let number = *self.counted.entry(&raw const *expr).or_insert(count);
-        let why =
-            || format!("which turn of the loop at line {line} is the last is not known before it");
+        let why = || format!("the last turn of the loop at line {line} is not known before it");
         let start = self.settle(expr, |flow, start| {
             let turn = Next::when(Test::LastTurn(number, line), outside, start);
             let next = flow.body(&l.body, l.label.as_ref(), outside, &turn);

@@ -50,8 +50,6 @@ pub fn core(described: &diapason_system::System, costs: &KernelTimes) -> Core {
     core.system.sources = interrupts.map(|ns| Source { gap: Nanos(ns), cost }).collect();
     let devices = core.system.sources.len() as u64;
     core.system.kernel_section = prices.with_early(prices.path, devices);
-    // An alarm rings only when its VCPU could run, and that VCPU pays: a replenishment, too.
-    core.system.lower_timer = Nanos::ZERO;
     core.system.overrun = prices.overrun();
     core.system.switch = prices.switch;
     core.system.open = described.processes.iter().any(|process| process.vcpus > 0);

@@ -34,7 +34,7 @@ pub(crate) fn refusal(plan: &Plan, system: &System) -> Diagnostics {
 fn of_lost(vcpu: u16, what: &str, least: Nanos, system: &System) -> Diagnostics {
     let name = &system.vcpus[usize::from(vcpu)].name;
     let title = format!("the kernel may take more than half of each {what} of `{name}`");
-    let note = "what the kernel charges for them at this clock, in the worst case".to_owned();
+    let note = "the charge of the kernel for them at this clock, in the worst case".to_owned();
     let least = human(least.0);
     let help = match what {
         "budget" => format!(

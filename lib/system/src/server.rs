@@ -57,7 +57,7 @@ impl System {
             }
         }
         for channel in self.uncounted(number, setting(OPENS)) {
-            let title = format!("what comes from channel {channel} is in no bill");
+            let title = format!("messages from channel {channel} are in no bill");
             let help = format!(
                 "declare a `[[pipe]]` with `channel = {channel}`, or remove the channel's segment \
                  from the `uses` of `{}`",

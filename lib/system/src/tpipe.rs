@@ -190,7 +190,7 @@ fn beside(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report:
     report.push(problem.with(&pipe.name.span, "its pipe"));
 }
 
-/// A channel that may be written has nothing else: who listens to it would get what comes back.
+/// A channel that may be written has nothing else: a listener would get what comes back.
 fn alone(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report: &mut Report) {
     let usb = |from: &Option<At<String>>| from.as_ref().map(|from| from.value.clone());
     let of_device = |other: &Option<At<String>>| usb(other) == usb(&tpipe.usb);

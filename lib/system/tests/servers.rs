@@ -131,7 +131,7 @@ fn a_channel_that_is_open_and_in_no_bill_is_refused() {
     let text = text.replace("\"usb-receive\"]", "\"usb-receive\", \"can1\", \"can1.ready\"]");
     let found = said(&text);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].0, "what comes from channel 1 is in no bill");
+    assert_eq!(found[0].0, "messages from channel 1 are in no bill");
 }
 
 #[test]

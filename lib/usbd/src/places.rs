@@ -112,7 +112,7 @@ impl Places {
         all.filter(|it| it.channel == channel).for_each(|it| it.meter.restart());
     }
 
-    /// Returns where a channel is; who listens to it is told if he does not know.
+    /// Returns where a channel is; its listener is told if it does not know.
     pub fn tell(&mut self, channel: usize, phase: Phase) -> Fresh {
         let mut fresh = 0;
         for (number, place) in self.0.iter_mut().enumerate() {

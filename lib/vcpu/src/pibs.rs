@@ -130,6 +130,13 @@ impl Pibs {
         Nanos(period.0 * u64::from(self.share) / u64::from(MILLION))
     }
 
+    /// The shortest time between the begins of two whole grants to work for `period`.
+    #[must_use]
+    pub fn between(&self, period: Nanos) -> Nanos {
+        let used = self.quantum(period).0 * u64::from(MILLION);
+        Nanos(used.checked_div(self.share.into()).unwrap_or(0).saturating_sub(1).max(1))
+    }
+
     /// Wakes the server: its most urgent work is for a beneficiary with `period` (P1).
     pub fn wake(&mut self, now: Nanos, period: Nanos) {
         if self.active {

@@ -120,6 +120,12 @@ impl SporadicServer {
         self.budget
     }
 
+    /// Most chunks of its list.
+    #[must_use]
+    pub const fn limit(&self) -> u8 {
+        self.limit
+    }
+
     /// `T`, which is also the rank among fixed priorities.
     #[must_use]
     pub const fn period(&self) -> Nanos {

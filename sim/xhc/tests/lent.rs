@@ -1,5 +1,5 @@
-//! Memory that a driver has given to the controller: who takes it back too soon is found, and so is
-//! a controller that writes when it no longer may.
+//! Memory that a driver has given to the controller: a driver that takes it back too soon is found,
+//! and so is a controller that writes when it no longer may.
 
 mod support;
 

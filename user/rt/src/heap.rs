@@ -7,7 +7,8 @@
 //! Behind it is a list of holes, searched from the front (`linked_list_allocator`): what is asked
 //! for while the program starts is quick and packs well, and how long a later request takes depends
 //! on the holes there are by then. Parts with deadlines allocate nothing. Threads take turns by a
-//! mutex, so it costs one private semaphore; who allocates inherits the urgency of who waits.
+//! mutex, so it costs one private semaphore; a thread that allocates inherits the urgency of the
+//! waiters.
 
 use crate::locked::Locked;
 use crate::memory;

@@ -32,7 +32,7 @@ impl<T> Locked<T> {
         Locked { mutex: AtomicU64::new(NONE), value: UnsafeCell::new(value) }
     }
 
-    /// Holds the value; who holds it runs as urgently as whoever waits for it.
+    /// Holds the value; its holder runs as urgently as its most urgent waiter.
     ///
     /// # Errors
     /// `Exhausted` at the first call if the process has no free semaphore; `Deadlock` if the caller

@@ -13,11 +13,11 @@ const COUNT: &str = "200";
 
 /// Runs both steps, if their names contain `part`.
 pub fn steps(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) {
-    let random = "what plan admits of 200 random systems holds";
+    let random = "each of 200 random systems holds if plan admits it";
     if random.contains(part) {
         tally.step(random, campaign);
     }
-    let cases = "what once broke a promise is refused or holds";
+    let cases = "each system that once broke a promise is refused or holds";
     if cases.contains(part) {
         tally.step(cases, || cases::check(workspace, built));
     }

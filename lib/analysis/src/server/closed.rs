@@ -1,9 +1,10 @@
 //! Sums against a bound: sufficient, and cheap enough for a kernel to ask at run time.
 
-use super::arith::{ONE, Share, rate_up};
-use super::model::System;
-use alloc::vec::Vec;
-use diapason_vcpu::admission;
+use super::arith::{ONE, rate_up};
+use super::model::{Queue, System};
+use diapason_abi::Nanos;
+use diapason_vcpu::Pibs;
+use diapason_vcpu::admission::{self, Load, Overheads, Refusal, Reservation, Share, Test};
 
 /// Both sides of an inequality in parts of [`ONE`]: the left rounded up, the right rounded down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +35,7 @@ impl ClosedForm {
 #[must_use]
 pub fn liu_layland(n: usize) -> u64 {
     let bound = admission::liu_layland(u32::try_from(n).unwrap_or(u32::MAX));
-    bound.0 << (ONE.trailing_zeros() - admission::Share::ONE.0.trailing_zeros())
+    bound.0 << (ONE.trailing_zeros() - Share::ONE.0.trailing_zeros())
 }
 
 /// [USB 2023, eq. 1], with the n-th root: Σ C/T + Σ (2 − U)·U ≤ n·(2^(1/n) − 1) over n Main
@@ -51,51 +52,59 @@ pub fn equation_one(system: &System) -> ClosedForm {
     ClosedForm { wanted, bound: liu_layland(system.mains.len()) }
 }
 
-/// The wider closed form: for each i, Σ C_j/T_j + Σ U(1 − U) + (B + interrupts in T_i)/T_i ≤ (1 − Σ
-/// U)·i·(2^(1/i) − 1) over the i VCPUs down to it. Without kernel costs the last i decides. The
-/// first i that fails, or the last. Sufficient for fixed priorities. A system that makes no sense
-/// does not fit.
+/// The closed form that a kernel asks when programs make VCPUs at run time, with its costs: that of
+/// one queue by deadline if all Main VCPUs are in one, else the wider one for queues in the order
+/// of periods. Returns the sides for the first VCPU that does not fit, or those of all. A system
+/// that makes no sense does not fit.
 #[must_use]
 pub fn wide(system: &System) -> ClosedForm {
     if system.check().is_err() {
         return ClosedForm { wanted: u64::MAX, bound: 0 };
     }
-    let shares: Vec<Share> = system.ios.iter().map(|io| io.share).collect();
-    let bursts = shares.iter().fold(0u64, |sum, share| {
-        let ppm = u64::from(share.ppm());
-        sum.saturating_add(rate_up(ppm * (1_000_000 - ppm), 1_000_000_000_000))
-    });
-    let slope = shares.iter().fold(0u64, |sum, share| sum.saturating_add(share.rate_up()));
-    let speed = ONE.saturating_sub(slope);
-    let order = system.precedence();
-    let (mut servers, mut last) = (0u64, ClosedForm { wanted: slope, bound: ONE });
-    for (place, index) in order.iter().enumerate() {
-        let main = &system.mains[*index];
-        servers = servers.saturating_add(rate_up(system.cost(main), main.period.0));
-        let kernel = rate_up(kernel_in_period(system, &order, place), main.period.0);
-        let wanted = servers.saturating_add(bursts).saturating_add(kernel);
-        let whole = u128::from(speed) * u128::from(liu_layland(place + 1)) / u128::from(ONE);
-        last = ClosedForm { wanted, bound: whole as u64 };
-        if !last.holds() {
-            return last;
-        }
+    let by_deadline = system.mains.iter().all(|main| main.queue == Queue::Dp(0));
+    let test = if by_deadline { Test::Deadline } else { Test::Wide };
+    match promised(system, test) {
+        Ok(load) => sides(load.sides(test)),
+        Err(refused) => sides(refused),
     }
-    last
 }
 
-/// B, interrupts, and the context switches of I/O VCPUs in one period of a VCPU.
-fn kernel_in_period(system: &System, order: &[usize], place: usize) -> u64 {
-    let main = &system.mains[order[place]];
-    let mut level = system.interrupts();
-    level.add_once(system.overrun.0.saturating_mul(place as u64 + 1));
-    system.add_lower_timers(&mut level, &order[place + 1..]);
-    let interrupts = level.demand_at(main.period.0);
-    system.set_grants(&mut level, order[place]);
-    let switching = level.grants().iter().fold(0u64, |sum, grants| {
-        let run = super::level::Grants { switches: 0, ..*grants }.demand(main.period.0);
-        sum.saturating_add(grants.switching(run))
-    });
-    interrupts.saturating_add(switching)
+/// The promises of all VCPUs, or the sides of the test for the first that is refused.
+fn promised(system: &System, test: Test) -> Result<Load, (Share, Share)> {
+    // One that makes no sense may be refused for less than the bound.
+    fn no<N>(refusal: Refusal<N>) -> (Share, Share) {
+        (refusal.load.max(refusal.bound.plus(Share(1))), refusal.bound)
+    }
+    let mut load = Load::new(overheads(system));
+    for main in &system.mains {
+        let asked = Reservation { budget: Nanos(system.cost(main)), period: main.period };
+        load = load.admit_main(test, asked).map_err(no)?;
+    }
+    for io in &system.ios {
+        let periods = io.serves.iter().map(|main| system.mains[*main].period);
+        let shortest = periods.min().unwrap_or(Nanos::FOREVER);
+        let between = Pibs::new(io.share.ppm(), io.cap, Nanos::ZERO).between(shortest);
+        load = load.with_grants(system.switch, between);
+        load = load.admit_io(test, io.share.ppm()).map_err(no)?;
+    }
+    Ok(load)
+}
+
+/// The kernel's own time.
+fn overheads(system: &System) -> Overheads {
+    let (section, overrun) = (system.kernel_section, system.overrun);
+    let own = Overheads { section, overrun, ..Overheads::NONE };
+    let sources = system.sources.iter().map(|source| (source.cost, source.gap));
+    let switches = |wakes: u64| Nanos(system.switch.0.saturating_mul(2).saturating_mul(wakes));
+    let ios = system.ios.iter().map(|io| (switches(io.wakes.into()), io.wake_gap));
+    sources.chain(ios).fold(own, |sum, (cost, gap)| sum.with_top_half(cost, gap))
+}
+
+/// The sides of a test in parts of [`ONE`].
+fn sides((wanted, bound): (Share, Share)) -> ClosedForm {
+    let more = ONE.trailing_zeros() - Share::ONE.0.trailing_zeros();
+    let of = |share: Share| share.0.checked_mul(1 << more).unwrap_or(u64::MAX);
+    ClosedForm { wanted: of(wanted), bound: of(bound) }
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ impl Members {
     fn of(system: &System, queue: Queue) -> Members {
         let mut above = system.interrupts();
         let mut mains = Vec::new();
-        let mut lower = Vec::new();
         for (index, main) in system.mains.iter().enumerate() {
             let cost = system.cost(main);
             match main.queue.cmp(&queue) {
@@ -62,13 +61,9 @@ impl Members {
                     mains.push((cost, main.period.0));
                     above.add_once(spill(system));
                 }
-                core::cmp::Ordering::Greater => lower.push(index),
+                core::cmp::Ordering::Greater => {}
             }
         }
-        // A peer with a later deadline cannot run either, so its timer counts, too.
-        let members = (0..system.mains.len()).filter(|index| system.mains[*index].queue == queue);
-        lower.extend(members);
-        system.add_lower_timers(&mut above, &lower);
         let mut ios = Vec::new();
         for io in &system.ios {
             let served = io.serves.iter().map(|main| &system.mains[*main]);

@@ -10,12 +10,12 @@
 //! budget. Lengths are worst execution times, sections inside included, waiting not. The holder
 //! runs on its own budget as long as it has some and is the more urgent.
 //!
-//! Then, each time a job takes a mutex, a *less urgent* VCPU holds it at most once: whoever gets it
-//! next is more urgent. That holder may itself wait for a mutex inside its section, whose holder is
-//! then helped, too, and so on down the order: a chain. A *more urgent* holder needs help only if
-//! its budget ran out inside the section: never if it conforms, and otherwise at most once for each
-//! replenishment. VCPUs of one DP queue are more and less urgent by turns, since a deadline moves
-//! with every replenishment, whether or not budgets last: they count as both.
+//! Then, each time a job takes a mutex, a *less urgent* VCPU holds it at most once: the thread that
+//! gets it next is more urgent. That holder may itself wait for a mutex inside its section, whose
+//! holder is then helped, too, and so on down the order: a chain. A *more urgent* holder needs help
+//! only if its budget ran out inside the section: never if it conforms, and otherwise at most once
+//! for each replenishment. VCPUs of one DP queue are more and less urgent by turns, since a
+//! deadline moves with every replenishment, whether or not budgets last: they count as both.
 
 use super::model::{Queue, System};
 use alloc::vec;

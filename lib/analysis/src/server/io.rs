@@ -146,8 +146,6 @@ fn above(system: &System, io: usize, vcpu: usize) -> Interference {
     for index in order.iter().filter(before) {
         system.add_main(&mut level, *index);
     }
-    let lower = order.iter().position(|index| !before(&index)).unwrap_or(order.len());
-    system.add_lower_timers(&mut level, &order[lower..]);
     let mut others = system.clone();
     others.ios.remove(io);
     others.set_grants(&mut level, vcpu);

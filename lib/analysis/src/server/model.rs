@@ -82,9 +82,6 @@ pub struct System {
     /// ω: most by which a budget is exceeded before its end is enforced. An overrun is taken from
     /// the next replenishment, so it counts once for each VCPU.
     pub overrun: Nanos,
-    /// Cost of a timer interrupt on behalf of a VCPU that cannot run now. Zero for a kernel that
-    /// sets its timer only for events that can change who runs.
-    pub lower_timer: Nanos,
     /// VCPUs may be made while the system runs. They rank by their periods among those described
     /// here, so of no response more is known than the kernel promises: R := T.
     pub open: bool,

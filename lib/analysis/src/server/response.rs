@@ -46,7 +46,6 @@ impl System {
         for index in &order[..place] {
             self.add_main(&mut level, *index);
         }
-        self.add_lower_timers(&mut level, &order[place + 1..]);
         self.set_grants(&mut level, order[place]);
         level
     }
@@ -62,18 +61,6 @@ impl System {
         let order = self.precedence();
         let place = order.iter().position(|index| *index == vcpu).unwrap_or_default();
         self.above(&order, place)
-    }
-
-    /// Timer interrupts on behalf of VCPUs that cannot run: one per replenishment.
-    pub(super) fn add_lower_timers(&self, level: &mut Interference, lower: &[usize]) {
-        if self.lower_timer == Nanos::ZERO {
-            return;
-        }
-        for index in lower {
-            let main = &self.mains[*index];
-            let cost = self.lower_timer.0.saturating_mul(u64::from(main.chunks));
-            level.add(main.period, Nanos(cost));
-        }
     }
 
     /// Puts the I/O VCPUs that can preempt `vcpu`, each with its longest grant at that level.
@@ -124,18 +111,12 @@ pub(super) fn of_fixed_priorities(
         system.add_main(&mut level, *index);
     }
     debug_assert_eq!(system.mains[*first].queue, Queue::Fp);
-    let timers = system.lower_timer != Nanos::ZERO;
     let mut from = 0;
-    for (at, vcpu) in order.iter().enumerate().skip(place) {
+    for vcpu in &order[place..] {
         let main = &system.mains[*vcpu];
         let work = system.own_work(*vcpu);
-        let answer = if timers {
-            // Timers of lower VCPUs are fewer at every level: there is nothing to continue from.
-            system.above(order, at).response_from(work, 0, main.period.0)
-        } else {
-            system.set_grants(&mut level, *vcpu);
-            level.response_from(work, work.saturating_add(from), main.period.0)
-        };
+        system.set_grants(&mut level, *vcpu);
+        let answer = level.response_from(work, work.saturating_add(from), main.period.0);
         let response = answer.map_err(|late| (*vcpu, late))?;
         found(Response { vcpu: *vcpu, response: Nanos(response), limit: main.period, exact: true });
         // The next one waits at least for what this one waited for, and for this one.

@@ -220,7 +220,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// The round robin goes on; who has just been passed by likes to ask now.
+    /// The round robin goes on; an endpoint that has just been passed by likes to ask now.
     fn next_turn(&mut self, at: u64, random: &mut Random) {
         let left = self.turn;
         self.turn = (self.turn + 1) % self.asyncs.len();

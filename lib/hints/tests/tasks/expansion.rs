@@ -108,7 +108,7 @@ fn refusals_keep_the_function_beside_the_error() {
     let out = expand(&TokenStream::new(), tokens(function));
     let shown = out.to_string();
     assert!(shown.contains("compile_error"), "{shown}");
-    assert!(shown.contains("which mutex follows `e.wait` cannot be decided"), "{shown}");
+    assert!(shown.contains("the mutex that follows `e.wait` cannot be decided"), "{shown}");
     assert!(without_spaces(&out).ends_with(&without_spaces(&tokens(function))), "{shown}");
     let out = expand(&tokens("fast"), tokens("fn task() {}")).to_string();
     assert!(out.contains("takes no arguments"), "{out}");

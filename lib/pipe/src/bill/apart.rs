@@ -1,8 +1,8 @@
 //! When a server's list of replenishments is never full.
 //!
-//! D_sync needs that. A list with room for all wake-ups of a period is not enough: who waits for
-//! budget keeps the parts of it apart for ever. The theorem is in `docs/pipes-proofs.md`, under
-//! "Replenishments that merge".
+//! D_sync needs that. A list with room for all wake-ups of a period is not enough: a server that
+//! waits for budget keeps the parts of it apart for ever. The theorem is in `docs/pipes-proofs.md`,
+//! under "Replenishments that merge".
 
 use super::service::Service;
 use diapason_abi::Nanos;
@@ -20,9 +20,9 @@ pub struct Coming<W, D> {
     pub least: Nanos,
 }
 
-/// Returns whether `service` never merges replenishments, and whoever wakes it up never waits for
-/// budget: it wakes up no more often in a period than its list has places for, and each time with
-/// enough budget for all it does until it blocks.
+/// Returns whether `service` never merges replenishments, and its wake-ups never wait for budget:
+/// it wakes up no more often in a period than its list has places for, and each time with enough
+/// budget for all it does until it blocks.
 pub fn keeps_apart<W, D>(service: &dyn Service, coming: &Coming<W, D>) -> bool
 where
     W: Fn(Nanos) -> u64,

@@ -75,7 +75,7 @@ impl What {
                 "the VCPU serves this stream only; work per message is as measured"
             }
             What::Drain => "the device sends at its rate, and others on its bus keep theirs",
-            What::Back => "what comes from the device keeps its contracts",
+            What::Back => "messages from the device keep their contracts",
         }
     }
 }
@@ -204,7 +204,7 @@ impl fmt::Display for Basis {
             }
             Basis::Conformant => write!(f, "never waits for budget"),
             Basis::Backlog => write!(f, "bursts wait for budget"),
-            Basis::Outstanding => write!(f, "whatever drained the budget"),
+            Basis::Outstanding => write!(f, "after any use of the budget"),
             Basis::Full { messages } => write!(f, "{messages} messages under way fill the pipe"),
             Basis::Merged => write!(f, "bursts wait for budget, replenishments may merge"),
         }

@@ -8,8 +8,8 @@ pub trait Service {
     /// C, or the grant of an I/O VCPU, less what the kernel takes of it.
     fn budget(&self) -> Nanos;
 
-    /// λ: what the kernel takes of a budget in a period. [`Self::sync`] and [`Self::any`] count
-    /// it; whoever waits a period more has to count it once more.
+    /// λ: what the kernel takes of a budget in a period. [`Self::sync`] and [`Self::any`] count it;
+    /// work that waits a period more has to count it once more.
     fn lost(&self) -> Nanos {
         Nanos::ZERO
     }

@@ -24,7 +24,8 @@
 //! **Shared memory.** Some classes can leave data where a client finds it ([`Request::Shared`]):
 //! then they say where, and see no more of it than its head.
 //!
-//! Events may borrow the received bytes: who wants to keep them copies them, nobody else has to.
+//! Events may borrow the received bytes: a caller that wants to keep them copies them, no other has
+//! to.
 
 mod cdc;
 pub mod cdc_acm;

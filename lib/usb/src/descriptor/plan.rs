@@ -7,9 +7,9 @@ use diapason_bus::{
     Async, Criticality, Direction, EndpointId, Guarantee, PERIOD_MAX, Periodic, Transfer,
 };
 
-/// No endpoint is asked less often than every so many slots: who wants to be is asked more often. A
-/// schedule is as long as its longest period, and a device that claims 2^15 slots must not cost the
-/// driver 2^15 numbers.
+/// No endpoint is asked less often than every so many slots: an endpoint that wants to be is asked
+/// more often. A schedule is as long as its longest period, and a device that claims 2^15 slots
+/// must not cost the driver 2^15 numbers.
 const PERIOD_LONGEST: u32 = 256;
 /// Attempts of a packet before the endpoint halts.
 const ATTEMPTS: u32 = 3;

@@ -19,8 +19,8 @@ pub trait Mmio {
 ///
 /// **Ordering.** A [`Dma::load`] comes before everything that follows it (acquire), a
 /// [`Dma::store`] after everything before it (release). So who reads the word with the cycle bit
-/// first and the others after it never sees half a block, and who stores it last never shows one.
-/// Offsets are multiples of four for words. The driver stays below [`Dma::length`].
+/// first and the others after it never sees half a block, and a driver that stores it last never
+/// shows one. Offsets are multiples of four for words. The driver stays below [`Dma::length`].
 pub trait Dma {
     /// The bus address of offset 0, a multiple of 4096.
     fn base(&self) -> u64;

@@ -19,6 +19,12 @@
 //! the rest, and `LL` falls with `n`, so the test for all covers the test for the first `i`. ∎
 //! `Paper` implies `Wide`, because `LL ≤ 1`.
 //!
+//! The switches of an I/O VCPU, 2κ to a grant and back, count as a top half of 6κ at distance `τ`,
+//! the shortest time between two grants. *Proof.* Grants of at least `q = U·τ` make up what it
+//! runs, so there are at most `L/τ + (1 − U)·T_i/τ + 2` of them. A top half of 6κ adds 6κ at once,
+//! and takes `6κ/τ·LL(n)` from the right side. Needed are 4κ at once, `2κ/τ` on the left and
+//! `2κ/τ·LL(n)` on the right; and `4·LL(n) ≥ 2`. ∎
+//!
 //! **Theorem (CSD).** If `Wide` holds and the queues are in the order of periods, the same is true
 //! whatever queues are ordered by deadline. *Proof.* Take the releases of any run as a fixed set of
 //! jobs. Ordered by period all of it, they meet their deadlines. Time left by the queues above
@@ -120,6 +126,9 @@ impl Overheads {
     }
 }
 
+/// Switches that count for a grant of an I/O VCPU: two of each of three.
+pub const GRANT_SWITCHES: u64 = 6;
+
 /// The promises made on a core, as running sums of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
@@ -146,6 +155,23 @@ impl Load {
             io_share: Share::ZERO,
             io_burst: Share::ZERO,
         }
+    }
+
+    /// The sums with an I/O VCPU besides whose grants come at least `distance` apart, and switches
+    /// that take `switch` each.
+    #[must_use]
+    pub fn with_grants(&self, switch: Nanos, distance: Nanos) -> Load {
+        let cost = Nanos(switch.0.saturating_mul(GRANT_SWITCHES));
+        Load { overheads: self.overheads.with_top_half(cost, distance), ..*self }
+    }
+
+    /// The sums if grants that came `from` apart come `to` apart.
+    #[must_use]
+    pub fn regranted(&self, switch: Nanos, from: Nanos, to: Nanos) -> Load {
+        let cost = Nanos(switch.0.saturating_mul(GRANT_SWITCHES));
+        let all = self.overheads.top_half_share;
+        let top_half_share = all.minus(Share::of(cost, from)).plus(Share::of(cost, to));
+        Load { overheads: Overheads { top_half_share, ..self.overheads }, ..*self }
     }
 
     /// The left and the right side of `test`.

@@ -38,8 +38,8 @@ impl Broker {
         let (Some(mut office), Some(asked)) = (office, &ground.tuning) else { return Ok(()) };
         let mut server = self;
         loop {
-            // One question of each place in turn: nobody is kept waiting by another's many. And
-            // who asks without end is heard at a pace for which the VCPU's list has room.
+            // One question of each place in turn: nobody is kept waiting by another's many. A
+            // program that asks without end is heard at a pace for which the VCPU's list has room.
             while office.attend(&mut server, &mut processor)? {
                 time::sleep(threads::TUNE.pace);
             }

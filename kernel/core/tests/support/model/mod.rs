@@ -8,7 +8,7 @@
 //!   that one finds its mutex free it takes it; if it waits for something else, the place is given
 //!   up until it wakes;
 //! - a hint is followed like a wait for a mutex, unless nobody could run then, or its thread runs;
-//!   who yields in its place ends it;
+//!   a thread that yields in its place ends it;
 //! - of several waiters the most urgent is served, among equals the one that waits longest; who is
 //!   parked with a waiter makes it as urgent, and last of its new equals.
 

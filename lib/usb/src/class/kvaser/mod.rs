@@ -369,8 +369,8 @@ impl Kvaser {
         known.map(|entity| (index, entity)).ok_or(Refused::NoSuchChannel)
     }
 
-    /// Queues an ordinary command. If there is no room the answer does not come, and who waits for
-    /// it learns that from the time.
+    /// Queues an ordinary command. If there is no room the answer does not come, and a client that
+    /// waits for it learns that from the time.
     fn say(&mut self, number: u8, to: u8, body: &[u8]) {
         let transaction = self.transaction();
         let command = Command::new(number, to, transaction).put(4, body);
