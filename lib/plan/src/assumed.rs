@@ -45,9 +45,9 @@ pub enum AssumedVcpu {
     Io(IoVcpu),
 }
 
-/// Returns of each process whether VCPUs pay for all time of its threads. They do if it has one. But
-/// an owner of a mutex runs in the place of a thread that waits for it, and a thread without a VCPU
-/// pays nothing: if such a thread may use a mutex of others, nothing is known of anybody.
+/// Returns whether VCPUs pay for all time of the threads of each process. They do if it has a VCPU.
+/// But the owner of a mutex runs in the place of a thread that waits for it, and a thread without a
+/// VCPU pays nothing: if such a thread may use a mutex of others, nothing is known of anybody.
 fn paid(system: &System) -> Vec<bool> {
     let paid: Vec<bool> = system.processes.iter().map(|it| it.vcpu.is_some()).collect();
     let reserved = (0..).zip(&paid).filter(|(_, paid)| **paid);
