@@ -134,6 +134,12 @@ fn pipes_to_devices() {
         "add the VCPU of `writer-4` to `serves` of `usb-send`",
     );
     refused(
+        "rare.toml",
+        ["budget = \"2ms\"\nperiod = \"41ms\"", "budget = \"40ms\"\nperiod = \"820ms\""],
+        "`writer-3` measures once a second, and its VCPU has budget once in 820.000 ms",
+        "write at most `period = \"500ms\"`",
+    );
+    refused(
         "unknown.toml",
         ["name = \"usbd.send\"", "name = \"usbd.sends\""],
         "`engine` has no bound: nothing says how long `usbd.send` takes",

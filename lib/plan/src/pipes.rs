@@ -21,6 +21,7 @@ use diapason_pipe::bill::{
     Basis, Bill, Interrupts, Refusal, Source, Stage, Stages, Taking, Telling, Traffic, Transfers,
     User, What, Work, equation_nine, input, top_half,
 };
+use diapason_pipe::measured::REPORT;
 use diapason_pipe::size::Bucket;
 use diapason_system::{Pipe, Server, System, UsbModel, Way};
 use diapason_usb::class::kvaser::{self, MESSAGE};
@@ -29,6 +30,10 @@ use diapason_usb::class::kvaser::{self, MESSAGE};
 const PACKET: u32 = 512;
 /// How many messages it keeps until they are fetched: 4 KiB of them.
 pub const KEPT: u64 = 64;
+
+/// The longest period of a thread that reports once in [`REPORT`]: a report that comes a period and
+/// its supply late is not taken for silence.
+const RARE: Nanos = Nanos(REPORT.0 / 2);
 
 /// Steps to a reader that is done within the time that its help was counted for.
 const WINDOWS_MAX: usize = 16;
@@ -328,6 +333,16 @@ pub(crate) fn own_supply(process: u16, system: &System, core: &Core) -> Result<S
     is_alone(process, system)?;
     let reader = &system.processes[usize::from(process)];
     let place = core.mains.iter().position(|number| Some(*number) == reader.vcpu);
+    if let Some(main) = place.map(|place| &core.system.mains[place]).filter(|it| it.period > RARE) {
+        return Err((
+            format!(
+                "`{}` measures once a second, and its VCPU has budget once in {}",
+                reader.name,
+                human(main.period.0)
+            ),
+            format!("write at most `period = \"{}ms\"`", RARE.0 / 1_000_000),
+        ));
+    }
     place.and_then(|place| Supply::of(&core.system, place)).ok_or_else(|| {
         (
             format!("the VCPU of `{}` does not get its budget in every period", reader.name),
@@ -343,7 +358,7 @@ pub(crate) fn is_alone(process: u16, system: &System) -> Result<(), Missing> {
     if users.count() > 1 {
         return Err((
             format!("`{}` shares its VCPU with another process", reader.name),
-            "give it one of its own: what others use of it delays what it does".to_owned(),
+            "give it one of its own: others on the same VCPU delay it".to_owned(),
         ));
     }
     if reader.threads > 1 {

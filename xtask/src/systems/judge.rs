@@ -79,7 +79,7 @@ struct Conditions {
 /// it needs much of that time to find its devices, or if ends of pipes have long periods.
 pub fn horizon(drawn: &Drawn) -> u64 {
     let Some(can) = &drawn.can else { return HORIZON_NS };
-    let share = can.manage.period / (100 * can.manage.budget).max(1);
+    let share = can.manage.period / (50 * can.manage.budget).max(1);
     let readers = can.pipes.iter().map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();

@@ -103,7 +103,7 @@ fn overheads(system: &System) -> Overheads {
 /// The sides of a test in parts of [`ONE`].
 fn sides((wanted, bound): (Share, Share)) -> ClosedForm {
     let more = ONE.trailing_zeros() - Share::ONE.0.trailing_zeros();
-    let of = |share: Share| share.0.checked_mul(1 << more).unwrap_or(u64::MAX);
+    let of = |share: Share| share.0.saturating_mul(1 << more);
     ClosedForm { wanted: of(wanted), bound: of(bound) }
 }
 

@@ -50,7 +50,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
     if family != 0 {
         drawn.can = Some(can::interface(random));
         if random.one_in(3) {
-            drawn.drift_ppm = random.between(0, 400) as i64 - 200;
+            drawn.drift_ppm = random.between(0, 200) as i64 - 100;
         }
     }
     if random.below(3) > 0 {
