@@ -9,7 +9,7 @@ use crate::Nanos;
 /// Most VCPUs of a system at a time, those made while it runs included: a set is one `u64`.
 pub const VCPUS_MAX: u16 = 64;
 /// Bytes of one entry of the VCPU table.
-pub const VCPU_BYTES: usize = 64;
+pub const VCPU_BYTES: usize = 80;
 /// Most queues by earliest deadline; the queue by period comes below them.
 pub const DP_QUEUES_MAX: u8 = 7;
 /// Shortest period. The longest kernel path takes a third of it on a machine of 1 GHz; a shorter
@@ -54,6 +54,10 @@ pub struct VcpuRecord {
     pub cap: u64,
     /// I/O: the time in ns in which it is woken as often as `replenishments` says; Main: 0.
     pub interval: u64,
+    /// Main: the largest budget in ns that programs may give it, and
+    pub most: u64,
+    /// the shortest period, if that was admitted beforehand; 0, 0: the kernel admits each change.
+    pub least: u64,
     /// I/O: its share of a processor, in parts per million; Main: 0.
     pub utilization_ppm: u32,
     /// The kind of server.
@@ -72,9 +76,9 @@ impl VcpuRecord {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; VCPU_BYTES] {
         let mut w = Writer::<VCPU_BYTES>::new();
-        for word in
-            [self.key, self.allowed, self.serves, self.budget, self.period, self.cap, self.interval]
-        {
+        let whom = [self.key, self.allowed, self.serves];
+        let times = [self.budget, self.period, self.cap, self.interval, self.most, self.least];
+        for word in whom.into_iter().chain(times) {
             w.put(&word.to_le_bytes());
         }
         w.put(&self.utilization_ppm.to_le_bytes());
@@ -86,7 +90,7 @@ impl VcpuRecord {
         let mut r = Reader(bytes);
         let (key, allowed, serves) = (r.u64(), r.u64(), r.u64());
         let (budget, period, cap) = (r.u64(), r.u64(), r.u64());
-        let (interval, utilization_ppm) = (r.u64(), r.u32());
+        let (interval, most, least, utilization_ppm) = (r.u64(), r.u64(), r.u64(), r.u32());
         let kind = match r.u8() {
             0 => VcpuKind::Main,
             1 => VcpuKind::Io,
@@ -101,6 +105,8 @@ impl VcpuRecord {
             period,
             cap,
             interval,
+            most,
+            least,
             utilization_ppm,
             kind,
             background,
@@ -124,6 +130,14 @@ impl VcpuRecord {
             && (BUDGET_MIN.0..=self.period).contains(&self.budget)
             && (REPLENISHMENTS_MIN..=REPLENISHMENTS_MAX).contains(&self.replenishments)
             && (self.serves, self.cap, self.interval, self.utilization_ppm) == (0, 0, 0, 0)
+            && self.is_possible_envelope()
+    }
+
+    /// None, or one with the budget and the period that it begins with.
+    fn is_possible_envelope(&self) -> bool {
+        let none = (self.most, self.least) == (0, 0);
+        let periods = (PERIOD_MIN.0..=self.period).contains(&self.least);
+        none || periods && (self.budget..=self.least).contains(&self.most)
     }
 
     fn is_possible_io(&self, main: u64) -> bool {
@@ -133,7 +147,7 @@ impl VcpuRecord {
             && self.serves != 0
             && self.serves & !main == 0
             && (1..=WAKES_MAX).contains(&self.replenishments)
-            && (self.budget, self.period) == (0, 0)
+            && (self.budget, self.period, self.most, self.least) == (0, 0, 0, 0)
             && !self.background
     }
 }

@@ -101,14 +101,18 @@ impl Kernel<'_> {
                 let (budget, limit) = (Nanos(record.budget), record.replenishments as usize);
                 let server = SporadicServer::new(budget, period, limit, Nanos::ZERO);
                 v.server = Server::Main(server);
-                let asked = self.with_switches(Reservation { budget, period }, server.limit());
+                let (most, least) = (Nanos(record.most), Nanos(record.least));
+                v.most =
+                    (most > Nanos::ZERO).then_some(Reservation { budget: most, period: least });
+                let asked = v.most.unwrap_or(Reservation { budget, period });
+                let asked = self.with_switches(asked, server.limit());
                 self.promise.load.admit_main(self.promise.test, asked).ok()
             }
             VcpuKind::Io => {
                 let share = record.utilization_ppm;
                 let server = Pibs::new(share, Nanos(record.cap), Nanos::ZERO);
-                let between = server.between(period);
                 v.server = Server::Io(server, period);
+                let between = server.between(self.shortest_promised(record.serves));
                 let load = self.promise.load.with_grants(self.fees.prices().switch, between);
                 load.admit_io(self.promise.test, share).ok()
             }
@@ -137,6 +141,13 @@ impl Kernel<'_> {
         walk(Round::Look, self.vcpus.len().into());
         let served = self.vcpus.ids().filter(|v| serves >> (v.index() & 63) & 1 == 1);
         served.map(|v| self.vcpus[v].period()).min().unwrap_or(PERIOD_MAX)
+    }
+
+    /// The shortest period that any of these Main VCPUs was promised.
+    fn shortest_promised(&self, serves: u64) -> Nanos {
+        walk(Round::Look, self.vcpus.len().into());
+        let served = self.vcpus.ids().filter(|v| serves >> (v.index() & 63) & 1 == 1);
+        served.map(|v| self.vcpus[v].promised_period()).min().unwrap_or(PERIOD_MAX)
     }
 
     /// The VCPU a handle of the running process names.
@@ -211,7 +222,7 @@ impl Kernel<'_> {
         walk(Round::Look, self.vcpus.len().into());
         let others = self.vcpus.ids().filter(|v| *v != besides && self.vcpus[*v].is_promised());
         let main = |v: VcpuId| match &self.vcpus[v].server {
-            Server::Main(server) => server.period(),
+            Server::Main(_) => self.vcpus[v].promised_period(),
             Server::Io(..) => Nanos::FOREVER,
         };
         others.map(main).min().unwrap_or(Nanos::FOREVER)
@@ -223,13 +234,11 @@ impl Kernel<'_> {
         walk(Round::Look, self.vcpus.len().into());
         let switch = self.fees.prices().switch;
         self.vcpus.ids().fold(self.promise.load, |load, io| match &self.vcpus[io].server {
-            Server::Io(server, inherited) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
-                let others = self.vcpus[io].serves & !(1 << (main.index() & 63));
-                let shortest = match others {
-                    0 => period,
-                    others => self.shortest_served(others).min(period),
-                };
-                load.regranted(switch, server.between(*inherited), server.between(shortest))
+            Server::Io(server, _) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
+                let serves = self.vcpus[io].serves;
+                let others = self.shortest_promised(serves & !(1 << (main.index() & 63)));
+                let [from, to] = [self.shortest_promised(serves), others.min(period)];
+                load.regranted(switch, server.between(from), server.between(to))
             }
             _ => load,
         })
@@ -258,21 +267,12 @@ impl Kernel<'_> {
         if self.starves_io(id, asked.period) {
             return Err(Refused::Errno(Errno::Overload));
         }
-        // A share that another has just released is not free yet, and would come one period from
-        // now.
-        let share = |r: Reservation| Share::of(r.budget, r.period);
-        let unsettled = self.now < self.promise.settled;
-        if share(asked) > share(before) && unsettled && self.promise.giver != id {
-            return Err(Refused::Errno(Errno::Busy));
-        }
-        let shortest = self.shortest_besides(id);
-        let load = self.regranted(id, asked.period);
-        let [from, to] = [before, asked].map(|it| self.with_switches(it, limit));
-        self.promise.load = self.admit(|p| load.change_main(p.test, from, to, shortest).ok())?;
-        if share(asked) < share(before) {
-            let others = unsettled && self.promise.giver != id;
-            self.promise.giver = if others { Id::NONE } else { id };
-            self.promise.settled = self.now + self.promise.slowest;
+        match self.vcpus[id].most {
+            Some(most) if asked.budget > most.budget || asked.period < most.period => {
+                return Err(Refused::Errno(Errno::Overload));
+            }
+            Some(_) => {}
+            None => self.change_promise(id, before, asked, limit)?,
         }
         if let Server::Main(server) = &mut self.vcpus[id].server {
             server.set(asked.budget, asked.period, self.now);
@@ -293,6 +293,33 @@ impl Kernel<'_> {
             }
         }
         Ok(Flow::Done(0))
+    }
+
+    /// Promises a Main VCPU, of which nothing more was admitted beforehand, another reservation.
+    fn change_promise(
+        &mut self,
+        id: VcpuId,
+        before: Reservation,
+        asked: Reservation,
+        limit: u8,
+    ) -> Result<(), Refused> {
+        // A share that another has just released is not free yet, and would come one period from
+        // now.
+        let share = |r: Reservation| Share::of(r.budget, r.period);
+        let unsettled = self.now < self.promise.settled;
+        if share(asked) > share(before) && unsettled && self.promise.giver != id {
+            return Err(Refused::Errno(Errno::Busy));
+        }
+        let shortest = self.shortest_besides(id);
+        let load = self.regranted(id, asked.period);
+        let [from, to] = [before, asked].map(|it| self.with_switches(it, limit));
+        self.promise.load = self.admit(|p| load.change_main(p.test, from, to, shortest).ok())?;
+        if share(asked) < share(before) {
+            let others = unsettled && self.promise.giver != id;
+            self.promise.giver = if others { Id::NONE } else { id };
+            self.promise.settled = self.now + self.promise.slowest;
+        }
+        Ok(())
     }
 
     /// A VCPU's budget or period changed.

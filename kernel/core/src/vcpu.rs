@@ -19,6 +19,7 @@ use crate::scheduler::Ready;
 use crate::thread::ThreadId;
 use diapason_abi::archive::{PERIOD_MAX, REPLENISHMENTS_MAX, WAKES_MAX};
 use diapason_abi::{Key, Nanos};
+use diapason_vcpu::admission::Reservation;
 use diapason_vcpu::{Pibs, SporadicServer};
 
 /// Most switches to a VCPU in a period, or an I/O VCPU's interval, that a plan counts.
@@ -84,6 +85,9 @@ pub struct Vcpu {
     spared_for: Nanos,
     /// It was preempted by a VCPU whose way there and back is counted.
     comes_back: bool,
+    /// The largest budget and the shortest period that were admitted with the system, if programs
+    /// may set it to any in between.
+    pub(crate) most: Option<Reservation>,
     /// The longest period it ever had, and how often its budget or period was changed.
     pub(crate) slowest: Nanos,
     pub(crate) changes: u16,
@@ -119,6 +123,7 @@ impl Vcpu {
         spared_next: 0,
         spared_for: Nanos::ZERO,
         comes_back: false,
+        most: None,
         slowest: Nanos::ZERO,
         changes: 0,
     };
@@ -150,6 +155,11 @@ impl Vcpu {
             }
             Server::Io(server, _) => server.eligible_at(),
         }
+    }
+
+    /// The shortest period that it may have without being admitted again.
+    pub(crate) fn promised_period(&self) -> Nanos {
+        self.most.map_or(self.period(), |most| most.period)
     }
 
     /// Returns whether the VCPU holds a share of the core.

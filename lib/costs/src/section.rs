@@ -300,7 +300,7 @@ impl Dimensions {
     /// A VCPU is made in the place of an abandoned one, or changed with those that serve it.
     const fn ranks(&self) -> u64 {
         let again = rounds(Round::Rank, self.ranked.saturating_mul(2));
-        let look = rounds(Round::Look, self.ranked.saturating_mul(2));
+        let look = rounds(Round::Look, self.ranked.saturating_mul(4));
         let others = if self.serving > 1 { self.serving } else { 1 };
         sum([again, look]).saturating_mul(sum([others, 1]))
     }

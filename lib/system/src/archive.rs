@@ -229,8 +229,8 @@ fn write(system: &System, header: &Header, images: &Images) -> Vec<u8> {
     for device in &system.devices {
         bytes.extend(device_record(device).to_bytes());
     }
-    for vcpu in &system.vcpus {
-        bytes.extend(vcpu_record(vcpu).to_bytes());
+    for record in vcpu_records(system) {
+        bytes.extend(record.to_bytes());
     }
     let crc = crc32(bytes.get(CRC_FROM..).unwrap_or(&[]));
     bytes.splice(CRC_FROM - 4..CRC_FROM, crc.to_le_bytes());
@@ -352,7 +352,17 @@ fn device_record(device: &crate::Device) -> DeviceRecord {
     }
 }
 
-pub(crate) fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
+pub(crate) fn vcpu_records(system: &System) -> impl Iterator<Item = VcpuRecord> {
+    (0u16..).zip(&system.vcpus).map(|(number, vcpu)| {
+        // The system was admitted with the most that programs may ask of its tuned pipes.
+        let tuned = system.tpipes.iter().find(|tpipe| tpipe.vcpu == number);
+        let (most, least) =
+            tuned.map_or((0, 0), |tpipe| (tpipe.envelope.budget.0, tpipe.envelope.period.0));
+        VcpuRecord { most, least, ..vcpu_record(vcpu) }
+    })
+}
+
+fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
     let empty = VcpuRecord {
         key: key(&vcpu.name),
         allowed: vcpu.allowed,
@@ -361,6 +371,8 @@ pub(crate) fn vcpu_record(vcpu: &Vcpu) -> VcpuRecord {
         period: 0,
         cap: 0,
         interval: 0,
+        most: 0,
+        least: 0,
         utilization_ppm: 0,
         kind: VcpuKind::Main,
         background: false,

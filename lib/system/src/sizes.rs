@@ -1,6 +1,6 @@
 //! The costs of the kernel in a system: they follow from its clock, its sizes and its queues.
 
-use crate::archive::{objects, process_records, vcpu_record};
+use crate::archive::{objects, process_records, vcpu_records};
 use crate::system::System;
 use diapason_costs::{Dimensions, KERNEL, KernelTimes, Tables};
 
@@ -15,7 +15,7 @@ impl System {
     #[must_use]
     pub fn sizes(&self) -> Dimensions {
         let objects: Vec<_> = objects(self).collect();
-        let vcpus: Vec<_> = self.vcpus.iter().map(vcpu_record).collect();
+        let vcpus: Vec<_> = vcpu_records(self).collect();
         Dimensions::of(&Tables {
             processes: &process_records(self),
             objects: &objects,

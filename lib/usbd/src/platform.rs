@@ -101,9 +101,6 @@ pub trait Mailbox: Send {
 
 /// Processor time of the threads of tuned pipes, each known by its place.
 pub trait Reserve {
-    /// Returns the largest budget in each `period` that the core still has.
-    fn fit(&mut self, period: Nanos) -> Nanos;
-
     /// Sets budget and period of the VCPU of a place.
     ///
     /// # Errors

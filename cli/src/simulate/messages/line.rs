@@ -205,9 +205,7 @@ impl Line {
         let is_it = |carried: &Carried| carried.what.load == load && before(carried);
         let carried = found(&mut self.carried, is_it)?;
         let transaction = carried.what.transaction;
-        // A message that was given up has no acknowledgement; that of a later one has its number.
-        let is_it = |back: &Carried| back.what.transaction == transaction && before(back);
-        let back = found(&mut self.acknowledged, is_it)?;
+        let back = acknowledgement(&mut self.acknowledged, transaction, known.0)?;
         let mut bus_free = self.bus_free;
         while let Some(heard) = self.heard.pop_front() {
             if heard.own && heard.frame == frame {
@@ -241,6 +239,12 @@ impl Line {
         let put = self.records.front().map_or(now, |record| record.put.0.max(oldest));
         heard.min(put)
     }
+}
+
+/// The acknowledgement of the message with this number, which was known to be through by `known`.
+/// A message that was given up has none, and that of a later one has its number.
+fn acknowledgement(all: &mut VecDeque<Carried>, number: u16, known: Nanos) -> Option<Carried> {
+    found(all, |back| back.what.transaction == number && back.over <= known)
 }
 
 /// The first that is it; those before it are lost.
@@ -289,4 +293,26 @@ fn through(memory: &[u8], reports: u64) -> Option<u64> {
     let place = (reports.checked_sub(1)? % REPORTS) as usize;
     let report = record(memory, place, REPORT)?;
     Some(u64::from_le_bytes(*report.get(THROUGH..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_devices::kvaser::Passing;
+
+    #[test]
+    fn an_acknowledgement_that_comes_too_late_is_of_another_message() {
+        let told = |transaction, over: u64| {
+            let what = Passing { channel: 0, load: Load::Acknowledgement, transaction };
+            let over = Nanos(over);
+            Carried { what, place: (1, 2), from: over, to: over, over, vector: 0 }
+        };
+        let mut all = VecDeque::from([told(7, 10), told(8, 20), told(7, 30)]);
+        assert_eq!(acknowledgement(&mut all, 7, Nanos(9)).map(|back| back.over), None);
+        assert_eq!(all.len(), 3, "nothing is lost");
+        let mut taken = |number, known| acknowledgement(&mut all, number, Nanos(known));
+        assert_eq!(taken(7, 10).map(|back| back.over), Some(Nanos(10)));
+        assert_eq!(taken(7, 25).map(|back| back.over), None);
+        assert_eq!(taken(8, 25).map(|back| back.over), Some(Nanos(20)));
+    }
 }

@@ -198,6 +198,8 @@ impl Plan {
             period,
             cap: 0,
             interval: 0,
+            most: 0,
+            least: 0,
             utilization_ppm: 0,
             kind: VcpuKind::Main,
             background: false,

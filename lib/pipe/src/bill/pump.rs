@@ -116,7 +116,9 @@ pub fn pump(pump: &Pump<'_>, contract: &[Bucket]) -> Bill {
     let rest = carried + sent - taken;
 
     let mut bill = Bill::new();
-    bill.put(What::Written, pump.told, Basis::Given);
+    if pump.told > Nanos::ZERO {
+        bill.put(What::Written, pump.told, Basis::Given);
+    }
     bill.put(What::Taken, heard + taken, basis);
     bill.put(What::Bus, carried.min(rest), Basis::Given);
     bill.put(What::Drain, rest - carried.min(rest), Basis::Given);

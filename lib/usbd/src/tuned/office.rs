@@ -198,9 +198,7 @@ impl<P: Platform> Office<P> {
         change: impl FnOnce(&mut Ends, &mut dyn FnMut(&Agreed) -> bool) -> Result<usize, Refused>,
     ) -> Result<usize, Refused> {
         let mut next = self.endpoint.clone();
-        let mut admits = |agreed: &Agreed| {
-            self.moves(number, agreed).is_some_and(|moves| reserve::fits(reserve, &moves))
-        };
+        let mut admits = |agreed: &Agreed| self.moves(number, agreed).is_some();
         let pipe = change(&mut next, &mut admits)?;
         self.settle(number, next, reserve).map_err(|Terms { budget, period }| {
             let reason = Reason::Processor { thread: (budget, period) };

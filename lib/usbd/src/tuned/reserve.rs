@@ -1,5 +1,5 @@
-//! The processor's side of a pipe: whether there is room for other reservations, and setting them
-//! all or none.
+//! The processor's side of a pipe: other reservations are set all or none. The kernel has room for
+//! all that the description lets pipes ask for.
 
 use crate::platform::Reserve;
 use crate::policy::{PATIENCE, RETRY};
@@ -41,29 +41,10 @@ impl Terms {
         fits.then_some(Terms { budget, period })
     }
 
-    /// Returns how much of `period` this is, rounded up.
-    fn part_of(&self, period: Nanos) -> u128 {
-        let part = u128::from(self.budget.0) * u128::from(period.0);
-        part.div_ceil(u128::from(self.period.0.max(1)))
-    }
-
     fn is_more_than(&self, other: &Terms) -> bool {
         let (mine, its) = (u128::from(self.budget.0), u128::from(other.budget.0));
         mine * u128::from(other.period.0) > its * u128::from(self.period.0)
     }
-}
-
-/// Returns whether the core would admit all of this, as far as one can tell without doing it. A
-/// reduction is not free at once, so only increases count.
-pub fn fits(reserve: &mut impl Reserve, moves: &[Move]) -> bool {
-    let more = || moves.iter().filter(|it| it.grows());
-    let Some(shortest) = more().map(|it| it.to.period).min() else { return true };
-    let wanted = more().map(|it| {
-        let before = u128::from(it.from.budget.0) * u128::from(shortest.0);
-        it.to.part_of(shortest) - before / u128::from(it.from.period.0.max(1))
-    });
-    let room = u128::from(reserve.fit(shortest).0);
-    wanted.sum::<u128>() <= room
 }
 
 /// The result of [`set`].
@@ -137,7 +118,6 @@ mod tests {
         /// Until then every call is too early.
         busy: Nanos,
         now: Nanos,
-        room: Nanos,
     }
 
     impl Core {
@@ -147,10 +127,6 @@ mod tests {
     }
 
     impl Reserve for Core {
-        fn fit(&mut self, _: Nanos) -> Nanos {
-            self.room
-        }
-
         fn set(&mut self, place: usize, budget: Nanos, period: Nanos) -> Result<(), Errno> {
             self.calls += 1;
             let refused = self.refusals.iter().find(|(call, _)| *call == self.calls);
@@ -218,13 +194,5 @@ mod tests {
         let mut core = Core { busy: PATIENCE + Nanos::from_secs(1), ..Core::with(&moves) };
         assert_eq!(set(&mut core, &moves).refused, Some(terms(200)));
         assert!(core.now >= PATIENCE);
-    }
-
-    #[test]
-    fn only_what_becomes_more_needs_room() {
-        let mut core = Core { room: Nanos::from_micros(200), ..Core::default() };
-        assert!(fits(&mut core, &moves(&[(100, 300), (500, 100)])));
-        assert!(!fits(&mut core, &moves(&[(100, 301), (500, 100)])));
-        assert!(fits(&mut core, &moves(&[(500, 100)])));
     }
 }

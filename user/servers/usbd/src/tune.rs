@@ -79,10 +79,6 @@ impl Processor {
 }
 
 impl Reserve for Processor {
-    fn fit(&mut self, period: Nanos) -> Nanos {
-        Vcpu::fit(period).unwrap_or(Nanos::ZERO)
-    }
-
     fn set(&mut self, place: usize, budget: Nanos, period: Nanos) -> Result<(), Errno> {
         self.0.get(place).ok_or(Errno::Absent)?.set(budget, period)
     }
