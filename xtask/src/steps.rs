@@ -195,8 +195,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
 /// memory, and those that leave it after boot.
-const RESIDENT_BYTES_RATCHET: u64 = 58_000;
-const BOOT_BYTES_RATCHET: u64 = 23_900;
+const RESIDENT_BYTES_RATCHET: u64 = 59_500;
+const BOOT_BYTES_RATCHET: u64 = 24_500;
 
 /// The kernel's code and constants against their limits.
 fn image_size(built: &Built) -> Result<(), String> {
