@@ -54,9 +54,9 @@ pub struct VcpuRecord {
     pub cap: u64,
     /// I/O: the time in ns in which it is woken as often as `replenishments` says; Main: 0.
     pub interval: u64,
-    /// Main: the largest budget in ns that programs may give it, and
+    /// Main: the largest budget in ns that was admitted beforehand; 0: the kernel admits changes.
     pub most: u64,
-    /// the shortest period, if that was admitted beforehand; 0, 0: the kernel admits each change.
+    /// Main: the shortest period in ns that was admitted beforehand; 0 if `most` is.
     pub least: u64,
     /// I/O: its share of a processor, in parts per million; Main: 0.
     pub utilization_ppm: u32,
@@ -133,7 +133,7 @@ impl VcpuRecord {
             && self.is_possible_envelope()
     }
 
-    /// None, or one with the budget and the period that it begins with.
+    /// Returns whether its first budget and period are among those admitted beforehand, if any are.
     fn is_possible_envelope(&self) -> bool {
         let none = (self.most, self.least) == (0, 0);
         let periods = (PERIOD_MIN.0..=self.period).contains(&self.least);

@@ -174,7 +174,7 @@ impl Kernel<'_> {
         Ok(Reservation { budget: Nanos(budget), period: Nanos(period) })
     }
 
-    /// A reservation as it is promised: with the switches of a list of so many chunks.
+    /// Returns a reservation with the switches of a list of so many chunks.
     fn with_switches(&self, asked: Reservation, limit: u8) -> Reservation {
         Reservation { budget: asked.budget + self.fees.prices().switches(limit), ..asked }
     }
