@@ -400,12 +400,12 @@ impl Plant<'_> {
     /// Transfers from an interface.
     pub(crate) fn transfers(&self, usb: usize) -> Result<Transfers, Missing> {
         let (bytes, queued) = kvaser::TRANSFER;
-        let alone = longest_transfer(usb, self.system, Direction::In, bytes)?;
+        let longest = longest_transfer(usb, self.system, Direction::In, bytes)?;
         let bus = Bus::new(Speed::High);
         let shortest =
             packet_time(bus.speed, bus.coding, Transfer::Bulk, Direction::In, MESSAGE as u32);
         Ok(Transfers {
-            worst: alone.max(self.guaranteed(usb)),
+            worst: self.guaranteed(usb, longest),
             // One message, alone on the bus.
             least: Nanos(shortest.0 / 1_000),
             queued: queued as u64,

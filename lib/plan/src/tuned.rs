@@ -51,11 +51,12 @@ impl Plant<'_> {
         Some(Bucket::per_second(rate).with_burst(burst))
     }
 
-    /// The time in which the bus guarantees a transfer of a device, if the server asks for that.
-    pub(crate) fn guaranteed(&self, usb: usize) -> Nanos {
+    /// Returns the time of a transfer that takes `longest` beside all devices of the description.
+    /// Where programs may open pipes, the server has it guaranteed, in whole slots of the bus.
+    pub(crate) fn guaranteed(&self, usb: usize, longest: Nanos) -> Nanos {
         match self.system.tpipes.iter().any(|tpipe| tpipe.usb == usb) {
-            true => Nanos(SLOT.0 * u64::from(GUARANTEED)),
-            false => Nanos::ZERO,
+            true => Nanos(longest.0.next_multiple_of(SLOT.0)).max(GUARANTEED),
+            false => longest,
         }
     }
 

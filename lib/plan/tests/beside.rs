@@ -42,3 +42,21 @@ fn the_packets_of_a_disk_are_in_the_bill() {
     let elsewhere = [unplugged[0], ("[[work]]\nname = \"usbd.disk\"", &text)];
     assert!(bound(&elsewhere) < bound(&[]));
 }
+
+/// Programs may open pipes of its interface.
+const TUNED: &str = include_str!("../../../examples/tuned-pipes.toml");
+
+/// Returns the time of a transfer that the server is told to have guaranteed.
+fn guaranteed(text: &str) -> Nanos {
+    let system = parse("tuned.toml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let plan = Plan::of(&system, system.clock_hz);
+    plan.tuned[0].as_ref().expect("it has costs").0.transfer
+}
+
+#[test]
+fn the_guarantee_of_tuned_pipes_leaves_room_for_a_described_disk() {
+    let slot = Nanos::from_micros(125);
+    assert_eq!(guaranteed(TUNED), slot + slot);
+    let disk = "\n[[usb]]\nname = \"disk\"\non = \"xhci\"\nport = 7\nmodel = \"disk\"\n";
+    assert_eq!(guaranteed(&format!("{TUNED}{disk}")), slot + slot + slot);
+}

@@ -10,6 +10,7 @@ use crate::tuned;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
+use diapason_bus::Guarantee;
 use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
 use diapason_usb::descriptor::Endpoint;
 use diapason_usb::xhci::EndpointPlan;
@@ -20,6 +21,8 @@ pub struct Can<P: Platform> {
     bells: Vec<&'static str>,
     /// There are places for tuned pipes.
     tuned: bool,
+    /// The guarantee of the bus that they rest on.
+    guarantee: Option<Guarantee>,
 }
 
 impl<P: Platform> Can<P> {
@@ -29,7 +32,9 @@ impl<P: Platform> Can<P> {
     /// A pipe or a semaphore is not there.
     pub fn new(platform: &P, asking: Asking, pipes: &Pipes) -> Result<Can<P>, Errno> {
         let (channels, bells) = Channels::new(platform, asking, pipes)?;
-        Ok(Can { channels, bells, tuned: !pipes.places.is_empty() })
+        let tuned = !pipes.places.is_empty();
+        let guarantee = pipes.costs.as_ref().map(tuned::guarantee);
+        Ok(Can { channels, bells, tuned, guarantee })
     }
 }
 
@@ -64,8 +69,7 @@ impl<P: Platform> Kind<P> for Can<P> {
 
     fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
         // Messages come from its one endpoint of this direction.
-        let promised = self.tuned && endpoint.address & 0x80 != 0;
-        let guarantee = promised.then_some(tuned::GUARANTEE);
+        let guarantee = self.guarantee.filter(|_| endpoint.address & 0x80 != 0);
         EndpointPlan { guarantee, ..EndpointPlan::new(endpoint) }
     }
 

@@ -4,19 +4,23 @@
 use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, DriverCosts, OUT_SLOTS, OutputCosts, REST, SLOTS};
-use diapason_bus::Guarantee;
+use diapason_bus::{Guarantee, Speed};
 use diapason_contract::can::CHANNELS;
 use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{Attributes, Driver, Outward, Reader, Shares};
-use diapason_usb::class::kvaser::{GUARANTEED, MESSAGE, MODERATION, SENDING, TRANSFER};
+use diapason_usb::class::kvaser::{MESSAGE, MODERATION, SENDING, TRANSFER};
 
 /// Bytes of a message in a quality of service: a frame as Linux has it.
 const FRAME: u64 = 16;
 
-/// The guarantee that the bus gives the interface. A device that is plugged in later and would
-/// break it is not configured.
-pub const GUARANTEE: Guarantee = Guarantee { bytes: TRANSFER.0 as u32, period: GUARANTEED };
+/// Returns the guarantee that the bus gives the interface: that a transfer takes no longer than the
+/// plan says. The plan counted the described devices. Another device that would break the guarantee
+/// is not configured.
+pub const fn guarantee(costs: &DriverCosts) -> Guarantee {
+    let period = costs.transfer.0 * 1_000 / Speed::High.slot().0;
+    Guarantee { bytes: TRANSFER.0 as u32, period: period as u32 }
+}
 
 /// An interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
 pub const ATTRIBUTES: Attributes = Attributes {

@@ -8,7 +8,7 @@ mod base;
 mod office;
 mod reserve;
 
-pub use base::GUARANTEE;
+pub use base::guarantee;
 pub use office::Office;
 
 use crate::places::Order;

@@ -50,9 +50,9 @@ pub const PRODUCTS: (u16, u16) = (0x0102, 0x011b);
 pub const TRANSFER: (usize, usize) = (3072, 4);
 /// Bytes of a message in a transfer that is a frame.
 pub const MESSAGE: usize = 64;
-/// Where programs may open pipes while the system runs, a bus of high speed guarantees a transfer
-/// in so many of its slots, whatever is plugged in later.
-pub const GUARANTEED: u32 = 2;
+/// Where programs may open pipes while the system runs, the bus guarantees the time of a transfer,
+/// and never a shorter one: two slots of a bus of high speed.
+pub const GUARANTEED: Nanos = Nanos::from_micros(250);
 /// Interrupts for what it sends need not come more often: together with the transfers pending that
 /// makes batches, and what comes meanwhile stays in the device, which has room for 64 frames, 9 ms
 /// of 7,000 frames a second.
