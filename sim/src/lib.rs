@@ -8,7 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `cores` | several cores of a host: what they share, whose turn it is |
-//! | `hosts`, `region` | several hosts beside each other: whose turn it is, where their windows lie |
+//! | `hosts`, `region` | several hosts: whose turn it is, where their windows lie |
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |

@@ -196,7 +196,8 @@ pub struct UsbBus {
     pub bus: Bus,
     /// The control endpoints of its devices count.
     pub control: bool,
-    /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`](crate::System::endpoints).
+    /// Interrupt and isochronous endpoints; their numbers are places in
+    /// [`System::endpoints`](crate::System::endpoints).
     pub periodic: Vec<Periodic>,
     /// Bulk and control endpoints, in the order of the round robin.
     pub asyncs: Vec<Async>,

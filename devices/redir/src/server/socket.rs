@@ -1,4 +1,4 @@
-//! What both kinds of connections do: they wait for the other side, and notice that it is gone.
+//! Both kinds of connections wait for the other side, and notice that it is gone.
 
 use super::Failure;
 use diapason_abi::Nanos;

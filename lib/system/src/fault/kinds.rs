@@ -1,4 +1,4 @@
-//! What can go wrong: one table of kinds gives descriptions and command lines their words.
+//! The kinds of faults: one table gives descriptions and command lines their words.
 
 use std::ops::RangeInclusive;
 

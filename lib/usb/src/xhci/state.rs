@@ -80,7 +80,7 @@ impl Port {
         }
     }
 
-    pub fn enter(&mut self, phase: Phase, deadline: Nanos) {
+    pub(super) fn enter(&mut self, phase: Phase, deadline: Nanos) {
         (self.phase, self.deadline) = (phase, deadline);
     }
 }
