@@ -60,7 +60,7 @@ pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Pa
 use bus::Bus;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
-use diapason_core::host::Memory as Pools;
+use diapason_core::host::KernelMemory;
 use faults::Upsets;
 use machine::Simulated;
 use memory::Commons;
@@ -168,7 +168,7 @@ pub fn run(
     let mut now = Nanos::ZERO;
     loop {
         // Memory is lost with the power.
-        let (mut memory, mut own) = (Pools::of(&archive), Commons::default());
+        let (mut memory, mut own) = (KernelMemory::of(&archive), Commons::default());
         let machine = Simulated::load(&archive, bus, Region::of(0), &mut own)?;
         let life = Life { machine, options, upsets, observer: &mut *observer, now };
         let mut processor = life.boot(&archive, &mut memory);
@@ -201,7 +201,7 @@ struct Life<'o, O> {
 }
 
 impl<O: Observer> Life<'_, O> {
-    fn boot<'k>(self, archive: &Archive<'_>, memory: &'k mut Pools) -> Processor<'k, O> {
+    fn boot<'k>(self, archive: &Archive<'_>, memory: &'k mut KernelMemory) -> Processor<'k, O> {
         let Life { machine: (mut machine, refused), options, upsets, observer, now } = self;
         let absent = machine.bus.absent();
         if options.isolate {
@@ -255,7 +255,7 @@ fn together<O: Observer>(hosts: Vec<Host<'_, O>>, mut turns: Turns) -> Result<Ve
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
     let archives = hosts.iter().map(|host| Archive::parse(host.archive).map_err(Error::Archive));
     let archives = archives.collect::<Result<Vec<Archive<'_>>, Error>>()?;
-    let mut memories: Vec<Pools> = archives.iter().map(Pools::of).collect();
+    let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
     let mut loaded: Vec<Processor<'_, O>> = Vec::new();
     for ((host, archive), memory) in hosts.into_iter().zip(&archives).zip(&mut memories) {
         let Host { options, functions, observer, .. } = host;

@@ -6,7 +6,7 @@
 
 mod memory;
 
-pub use memory::Memory;
+pub use memory::KernelMemory;
 
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine, UserMemory};
@@ -41,7 +41,7 @@ pub fn with_kernel_refusing<R>(
     refused: u64,
     body: impl FnOnce(Kernel<'_>) -> R,
 ) -> R {
-    body(Memory::of(archive).kernel(archive, refused))
+    body(KernelMemory::of(archive).kernel(archive, refused))
 }
 
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.

@@ -16,19 +16,19 @@ use diapason_abi::archive::Archive;
 macro_rules! memory {
     ($($pool:ident: $kind:ident = $unused:ident,)*) => {
         /// The memory of one kernel.
-        pub struct Memory {
+        pub struct KernelMemory {
             $($pool: Vec<$kind>,)*
         }
 
-        impl Memory {
+        impl KernelMemory {
             /// As much as a kernel for `archive` needs.
             ///
             /// # Panics
             /// If the archive needs pools larger than their ids.
             #[must_use]
-            pub fn of(archive: &Archive<'_>) -> Memory {
+            pub fn of(archive: &Archive<'_>) -> KernelMemory {
                 let sizes = Sizes::of(archive).expect("pools fit their ids");
-                Memory {
+                KernelMemory {
                     $($pool: (0..sizes.$pool).map(|_| $kind::$unused).collect(),)*
                 }
             }
