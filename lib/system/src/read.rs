@@ -206,7 +206,7 @@ fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) ->
 
 fn priority(table: &mut Table<'_, '_>) -> u8 {
     if table.get("priority").is_none() {
-        table.missing("priority", "add `priority = 40`: 0 is least urgent, 63 most");
+        table.needs("priority", "add `priority = 40`: 0 is least urgent, 63 most");
         return 0;
     }
     let most = PRIORITIES as u64 - 1;
@@ -302,7 +302,7 @@ fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
     let what = if table.get("messages").is_some() {
         count(&mut table, "messages", 1, u64::from(MESSAGES_MAX)).unwrap_or(1)
     } else {
-        table.missing("messages", "add `messages = 8`: the most it holds before senders wait");
+        table.needs("messages", "add `messages = 8`: the most it holds before senders wait");
         1
     };
     table.report_unknown();

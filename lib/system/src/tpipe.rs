@@ -33,9 +33,7 @@ pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let usb = required(&mut table, device, "the `[[usb]]` device of its messages");
     let process = required(&mut table, opens, "the `[[process]]` that may open it");
     let mut channels = table.numbers("channels", 0..=255, ", of the device; 0 is the first");
-    if table.get("channels").is_none() {
-        table.missing("channels", "add `channels = [0]`: those it may listen, or write, to");
-    }
+    table.needs("channels", "add `channels = [0]`: those it may listen, or write, to");
     let to = if writes {
         core::mem::take(&mut channels)
     } else {
@@ -46,9 +44,7 @@ pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let budget = table.duration("budget", CLOSED.0.0..=CLOSED.1.0);
     let period = table.duration("period", PERIOD_MIN.0..=CLOSED.1.0);
     for (key, help) in NEEDED {
-        if table.get(key).is_none() {
-            table.missing(key, help);
-        }
+        table.needs(key, help);
     }
     let or = |value: Option<At<u64>>, else_| value.unwrap_or(At::new(else_, name.span.clone()));
     let tpipe = DeclaredTpipe {
