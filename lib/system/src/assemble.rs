@@ -175,7 +175,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
     Origin {
         source: source.clone(),
         memory: declared.memory.span.clone(),
-        programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
+        programs: declared.processes.iter().map(|p| p.program.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
@@ -262,26 +262,11 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
     let d = declared;
     let starts = d.starts.iter().filter_map(|name| names.process(&name.value));
     Process {
-        name: d.name.value.clone(),
-        program: d.program.value.clone(),
-        priority: d.priority,
-        heap: d.heap,
-        stack: d.stack,
-        threads: d.threads,
-        semaphores: d.semaphores,
-        conditions: d.conditions,
-        events: d.events,
         uses: d.uses.iter().map(|name| name.value.clone()).collect(),
         starts: starts.filter_map(number).collect(),
         supervisor: supervision::of(d, index, names).and_then(number),
-        restart: d.restart.value,
-        backoff_ns: d.backoff_ns,
-        start_at_boot: d.start_at_boot.value,
-        counters: d.counters,
-        arguments: d.arguments,
-        settings: d.settings.clone(),
         vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),
-        vcpus: d.vcpus,
+        ..d.whole.clone()
     }
 }
 

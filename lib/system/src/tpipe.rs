@@ -216,10 +216,10 @@ fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
         tpipe.process.as_ref().is_some_and(|process| process.value == name.value)
     };
     let needed = 1 + declared.tpipes.iter().filter(own).count();
-    if usize::from(process.threads) < needed {
+    if usize::from(process.whole.threads) < needed {
         let title = format!(
             "`{}` has {} threads, too few for its tuned pipes",
-            name.value, process.threads
+            name.value, process.whole.threads
         );
         let help = format!("write `threads = {needed}`: each pipe has one, beside the first");
         report.push(Problem::new(&name.span, title, help));
