@@ -205,36 +205,16 @@ fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
 }
 
 fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
-    match what {
-        DeclaredVcpu::Main {
-            budget,
-            period,
-            replenishments,
-            background,
-            job_ns,
-            interval_ns,
-            wakes,
-        } => Some(Server::Main {
-            budget_ns: budget.value,
-            period_ns: period.value,
-            replenishments: *replenishments,
-            background: *background,
-            job_ns: *job_ns,
-            interval_ns: *interval_ns,
-            wakes: *wakes,
-        }),
-        DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, wakes, serves } => {
-            let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
-            Some(Server::Io {
-                utilization_ppm: utilization_ppm.value,
-                cap_ns: cap.as_ref().map(|cap| cap.value),
-                interval_ns: *interval_ns,
-                wakes: *wakes,
-                serves: served.filter_map(number).collect(),
-            })
-        }
-        DeclaredVcpu::Unusable => None,
+    let (mut server, served) = match what {
+        DeclaredVcpu::Main { server, .. } => (server.clone(), &[][..]),
+        DeclaredVcpu::Io { server, serves, .. } => (server.clone(), serves.as_slice()),
+        DeclaredVcpu::Unusable => return None,
+    };
+    if let Server::Io { serves, .. } = &mut server {
+        let numbers = served.iter().filter_map(|name| names.vcpu(&name.value));
+        serves.extend(numbers.filter_map(number));
     }
+    Some(server)
 }
 
 /// The processes that use `name`, one bit each.

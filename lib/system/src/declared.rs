@@ -6,7 +6,7 @@ use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
-use crate::system::{Process, SemaphoreKind};
+use crate::system::{Process, SemaphoreKind, Server};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
@@ -311,24 +311,11 @@ pub(crate) struct DeclaredProcess {
 
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredVcpu {
-    Main {
-        budget: At<u64>,
-        period: At<u64>,
-        replenishments: u8,
-        background: bool,
-        job_ns: Option<u64>,
-        interval_ns: Option<u64>,
-        wakes: u8,
-    },
-    /// A server for bottom halves.
-    Io {
-        utilization_ppm: At<u32>,
-        cap: Option<At<u64>>,
-        interval_ns: u64,
-        wakes: u8,
-        /// Names of Main VCPUs.
-        serves: Vec<At<String>>,
-    },
+    /// A Main VCPU, and the places of its budget and its period.
+    Main { server: Server, budget: Span, period: Span },
+    /// A server for bottom halves without those it serves, the place of its share, and the names of
+    /// Main VCPUs that it serves.
+    Io { server: Server, utilization: Span, serves: Vec<At<String>> },
     /// Something is wrong with its keys, and has been reported.
     Unusable,
 }

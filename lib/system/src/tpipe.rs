@@ -16,7 +16,7 @@ use crate::keys::{self, required};
 use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::source::At;
-use crate::system::SemaphoreKind;
+use crate::system::{SemaphoreKind, Server};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
@@ -89,15 +89,17 @@ pub(crate) fn expand(declared: &mut Declared) {
         declared.semaphores.push(Named { name: named(known.ready), what: ready });
         declared.mailboxes.push(Named { name: named(known.questions), what: QUESTIONS });
         declared.mailboxes.push(Named { name: named(known.answers), what: QUESTIONS });
-        let thread = DeclaredVcpu::Main {
-            budget: At::new(CLOSED.0.0, span.clone()),
-            period: At::new(CLOSED.1.0, span.clone()),
+        let closed = Server::Main {
+            budget_ns: CLOSED.0.0,
+            period_ns: CLOSED.1.0,
             replenishments: REPLENISHMENTS_MAX,
             background: false,
             job_ns: None,
             interval_ns: None,
             wakes: 1,
         };
+        let thread =
+            DeclaredVcpu::Main { server: closed, budget: span.clone(), period: span.clone() };
         declared.vcpus.push(Named { name: named(known.vcpu), what: thread });
         if !declared.tpipes[place].to.is_empty() {
             let segment = |size| DeclaredSegment { size, dma: false, common: false };

@@ -5,6 +5,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::INTERVALS;
 use crate::source::At;
+use crate::system::Server;
 use crate::table::{Raw, Table};
 use crate::units;
 use diapason_abi::archive::{
@@ -62,15 +63,17 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
                     if bottom halves run here";
         foreign(table, "a Main VCPU without `job`", &WAKE_KEYS, help);
     }
-    Some(DeclaredVcpu::Main {
-        budget: budget?,
-        period: period?,
+    let (budget, period) = (budget?, period?);
+    let server = Server::Main {
+        budget_ns: budget.value,
+        period_ns: period.value,
         replenishments: length.unwrap_or(REPLENISHMENTS_MAX),
         background,
         job_ns: job.map(|job| job.value),
         interval_ns: interval.map(|interval| interval.value),
         wakes: wakes?,
-    })
+    };
+    Some(DeclaredVcpu::Main { server, budget: budget.span, period: period.span })
 }
 
 fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
@@ -89,18 +92,20 @@ fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let help = "add `interval = \"1ms\"`: the shortest time between two of its wake-ups";
     table.needs("interval", help);
     let utilization = table.parsed("utilization", "a share", EXAMPLE, units::share);
-    let utilization_ppm = utilization.and_then(|share| possible(table, share));
+    let utilization = utilization.and_then(|share| possible(table, share));
     let cap = table.duration("cap", PERIODS);
     let interval = table.duration("interval", INTERVALS);
     let wakes = wakes(table, ", its wake-ups in an `interval`");
     let serves = table.texts("serves", "serves = [\"control\"]");
-    Some(DeclaredVcpu::Io {
-        utilization_ppm: utilization_ppm?,
-        cap,
+    let utilization = utilization?;
+    let server = Server::Io {
+        utilization_ppm: utilization.value,
+        cap_ns: cap.map(|cap| cap.value),
         interval_ns: interval?.value,
         wakes: wakes?,
-        serves,
-    })
+        serves: Vec::new(),
+    };
+    Some(DeclaredVcpu::Io { server, utilization: utilization.span, serves })
 }
 
 /// Returns the wake-ups in an interval, which are one if nothing is said.
