@@ -11,9 +11,7 @@ use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::PLACES;
-use diapason_can::exchange::{
-    Answer, Arrival, LOST_BEFORE, OUTSIDE, Parameters, Phase, Request, Wanted,
-};
+use diapason_can::exchange::{Arrival, LOST_BEFORE, OUTSIDE, Parameters, Phase, Request, Wanted};
 use diapason_can::{BitRate, Frame};
 use diapason_contract::can::{CHANNELS, RECORDS, names};
 use diapason_pipe::Writer;
@@ -333,7 +331,7 @@ impl<P: Platform> Channel<P> {
                 }
             }
         }
-        client.answer(token, Answer::Heard);
+        client.hears(token);
         if self.phase != Phase::Absent {
             self.look_at = now;
         }

@@ -92,6 +92,13 @@ impl<P: Platform> Client<P> {
         }
     }
 
+    /// Its request is being done. A status that it wanted before is not: the answer to that would
+    /// stand in the place of this one.
+    pub fn hears(&mut self, token: u32) {
+        self.owed = None;
+        self.answer(token, Answer::Heard);
+    }
+
     /// Its request is being done, or cannot be.
     pub fn answer(&mut self, token: u32, answer: Answer) {
         (self.report.token, self.report.answer) = (token, answer as u8);

@@ -1,6 +1,7 @@
 //! The server on the model of a controller, with models of devices and clients that misbehave.
 
 mod branches;
+mod channels;
 mod clients;
 mod ground;
 mod hubs;

@@ -1,0 +1,141 @@
+//! Channels whose clients open and write them, and clients that die at every step.
+
+use crate::ground::{attach, now, post};
+use crate::machine::Machine;
+use diapason_abi::Nanos;
+use diapason_can::exchange::{Departure, Parameters, Phase, Report, Request, Wanted};
+use diapason_can::frame::standard;
+use diapason_can::{BitRate, Frame};
+use diapason_contract::can::{BIT_RATE, DEPARTURES, Names, REPORTS, SAMPLE_POINT, names};
+use diapason_contract::settings::CLIENTS;
+use diapason_devices::can::CanBus;
+use diapason_devices::kvaser::{Hydra, Identity};
+use diapason_pipe::{Reader, Writer};
+use diapason_usbd::Platform;
+
+const PORT: u8 = 1;
+const CHANNEL: usize = 2;
+/// More than the interface takes at a time.
+const FRAMES: u32 = 100;
+const USUAL: Parameters =
+    Parameters { bit_rate: BIT_RATE, sample_point: SAMPLE_POINT, silent: false };
+
+/// The ends of the client of a channel. They outlive it.
+struct Client {
+    names: &'static Names,
+    out: Writer<'static, Departure, DEPARTURES>,
+    reports: Reader<'static, Report, REPORTS>,
+    last: Report,
+    written: u64,
+}
+
+impl Client {
+    /// Asks for something by the mailbox of requests.
+    fn ask(&self, token: u32, wanted: Wanted) {
+        post(self.names.requests, &Request { wanted, token }.bytes());
+    }
+
+    /// Writes frames of the client with this number.
+    fn write(&mut self, client: u32, count: u32) {
+        for at in 0..count {
+            if self.out.push(&Departure::at(&frame(client, at), now())).is_ok() {
+                self.written += 1;
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        self.last = std::iter::from_fn(|| self.reports.pop()).last().unwrap_or(self.last);
+    }
+}
+
+fn frame(client: u32, at: u32) -> Frame {
+    let id = standard(0x100 * client + at).expect("it is one");
+    Frame::data(id, &[]).expect("it is one")
+}
+
+/// A CAN interface, one of whose channels has a client, and the bus of that channel.
+fn with_client() -> (Machine, CanBus, Client) {
+    let mut machine = Machine::with(&[(CLIENTS, &[CHANNEL as u64])]);
+    let names = names(CHANNEL).unwrap();
+    let out = machine.ground.writer(names.departures).unwrap();
+    let reports = machine.ground.reader(names.reports).unwrap();
+    let bus = CanBus::quiet(BitRate::new(BIT_RATE).expect("it is one"));
+    bus.record(1_000);
+    let buses = [None, None, Some(bus.clone())];
+    attach(PORT, Box::new(Hydra::new(Identity::default(), &buses)));
+    machine.run(Nanos::from_millis(500));
+    (machine, bus, Client { names, out, reports, last: Report::default(), written: 0 })
+}
+
+/// The life of a client, step by step. Each takes effect or is under way when it dies.
+const LIFE: [fn(&mut Client, &mut Machine); 6] = [
+    |client, _| client.ask(1, Wanted::Open(USUAL)),
+    |_, machine| machine.run(Nanos::from_millis(100)),
+    |client, _| client.write(1, FRAMES),
+    |client, _| client.ask(2, Wanted::Status),
+    |_, machine| machine.run(Nanos::from_millis(3)),
+    |client, _| client.ask(3, Wanted::Open(Parameters { bit_rate: 250_000, ..USUAL })),
+];
+
+#[test]
+fn a_client_that_dies_at_any_step_leaves_the_channel_to_its_successor() {
+    let mut fates = (0, 0);
+    for steps in 0..=LIFE.len() {
+        for pause in [0, 150, 2_000] {
+            let (mut machine, bus, mut client) = with_client();
+            for step in &LIFE[..steps] {
+                step(&mut client, &mut machine);
+                machine.ask();
+                machine.run(Nanos::from_micros(pause));
+            }
+            // It reads no report. Its successor leaves the bus, and takes part in it again.
+            client.ask(100, Wanted::Close);
+            machine.ask();
+            machine.run(Nanos::from_millis(50));
+            client.read();
+            let at = format!("after {steps} steps, {pause} us each");
+            let closed = (client.last.token, client.last.phase());
+            assert_eq!(closed, (100, Phase::Closed), "{at}");
+            assert_eq!(client.last.through + client.last.given_up, client.written, "{at}");
+            fates = (fates.0 + client.last.through, fates.1 + client.last.given_up);
+            let begun = bus.take_record();
+            let first = (0..begun.len() as u32).map(|at| frame(1, at));
+            assert!(begun.iter().map(|sent| sent.frame).eq(first), "{at}");
+            client.ask(101, Wanted::Open(USUAL));
+            machine.ask();
+            machine.run(Nanos::from_millis(200));
+            client.read();
+            assert_eq!(client.last.phase(), Phase::Open, "{at}");
+            let before = client.last.through;
+            client.write(2, FRAMES);
+            machine.ask();
+            machine.run(Nanos::from_millis(100));
+            client.read();
+            assert_eq!(client.last.through, before + u64::from(FRAMES), "{at}");
+            let sent = bus.take_record();
+            let own = (0..FRAMES).map(|at| frame(2, at));
+            assert!(sent.iter().map(|sent| sent.frame).eq(own), "{at}: {sent:?}");
+        }
+    }
+    assert!(fates.0 > 100 && fates.1 > 100, "the steps miss a fate: {fates:?}");
+}
+
+/// A client that asks without end and reads no report gets the last one when it asks again.
+#[test]
+fn a_client_that_reads_nothing_is_answered_when_it_reads() {
+    let (mut machine, _, mut client) = with_client();
+    for token in 1..=4 * REPORTS as u32 {
+        client.ask(token, Wanted::Open(USUAL));
+        machine.ask();
+        machine.run(Nanos::from_micros(500));
+    }
+    client.read();
+    assert!(client.last.token < 4 * REPORTS as u32, "there is room for so many reports");
+    // A report for which there was no room is written when the client asks for it again.
+    client.ask(0, Wanted::Wake);
+    machine.ask();
+    client.read();
+    assert_eq!(client.last.token, 4 * REPORTS as u32);
+    assert_eq!(client.last.phase(), Phase::Open);
+}
