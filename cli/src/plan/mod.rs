@@ -32,12 +32,14 @@ impl Deref for View<'_> {
 }
 
 /// The request to `plan`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
     pub system: PathBuf,
-    /// Instructions a second, instead of the description's.
+    /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
+    #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
     pub clock_hz: Option<u64>,
-    /// Print JSON instead of tables.
+    /// Print the plan as JSON.
+    #[arg(long)]
     pub json: bool,
 }
 

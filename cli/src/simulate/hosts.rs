@@ -232,9 +232,10 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     let Several { parts, joined, .. } = several;
     let mut sessions = Vec::new();
     for (name, system) in parts {
-        let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
+        let options =
+            RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
         let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let session = Session::planned(plan, built.clone(), options, request.unproved)?;
+        let session = Session::planned(plan, built.clone(), options, request.length.unproved())?;
         sessions.push((name, session));
     }
     let (runs, traces) = run(request, &sessions, &joined)?;
@@ -278,7 +279,7 @@ fn run(
         let mut faults = system.faults.clone();
         if request.faults {
             let seed = seed(request.seed.unwrap_or(0));
-            faults.extend(joined.possible(drawn(system, seed, request.horizon_ns)));
+            faults.extend(joined.possible(drawn(system, seed, request.length.horizon_ns)));
         }
         // A host of several that loses its power stays off.
         let how = with_upsets(session, &how, &faults);
