@@ -2,8 +2,8 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, Assumptions, CameraRow, DeviceRow, FaultEvent, KernelRow, LinkRow, Outcome, PlugRow,
-    ProcessRow, ThreadRow, VcpuRow, chains, pipes,
+    Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow,
+    Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
 use crate::words;
@@ -41,7 +41,7 @@ impl Outcome {
             "vcpus": VcpuRow::columns(names, 0).objects(&self.vcpus),
             "devices": DeviceRow::columns(names).objects(&self.devices),
             "pipes": pipes::objects(&promised.pipes, self, names),
-            "chains": chains::objects(&promised.chains, self),
+            "chains": ChainPromise::columns(self).objects(&promised.chains),
             "processes": ProcessRow::columns(names).objects(&self.processes),
             "faults": FaultEvent::columns(names).objects(&self.faults),
             "injected": injected.collect::<Value>(),

@@ -14,6 +14,7 @@ mod vcpus;
 mod verdict;
 
 pub use alarms::{Alarm, Assumptions};
+pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
