@@ -30,7 +30,7 @@ use crate::words;
 use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ pub struct FaultEvent {
 }
 
 /// The kernel's own totals. The report of a run has its times elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct End {
     /// When the run ended.
     #[serde(skip)]
@@ -118,11 +118,17 @@ pub struct End {
 }
 
 /// The longest kernel path of a watched run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct LongestPath {
     pub instructions: u64,
-    /// A call's number, or 256 + vector.
+    /// A call's number, or 256 + vector. Programs read it in words.
+    #[serde(rename = "where", serialize_with = "in_words")]
     pub cause: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn in_words<S: Serializer>(cause: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&words::path_cause(*cause))
 }
 
 /// Everything a run's records said.

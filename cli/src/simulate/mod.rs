@@ -112,6 +112,25 @@ pub struct SimRequest {
 }
 
 impl SimRequest {
+    /// Returns the options of a run of a session.
+    fn options(&self, session: &Session, seed: Option<u64>) -> Options {
+        let costs = Costs::at(self.clock_hz.unwrap_or(session.system.clock_hz));
+        let (check, isolate) = (self.strict, self.strict);
+        Options { costs, check, isolate, ..usual(session, seed) }
+    }
+
+    /// Returns the faults that the seed draws with `--faults`.
+    fn drawn(&self, session: &Session, seed: u64) -> Vec<Fault> {
+        let draw = || faults::drawn(&session.system, seed, self.length.horizon_ns);
+        if self.faults { draw() } else { Vec::new() }
+    }
+
+    /// All faults of a run: described, asked for, and drawn.
+    fn faults(&self, session: &Session, asked: &[Fault], seed: Option<u64>) -> Vec<Fault> {
+        let drawn = self.drawn(session, seed.unwrap_or(0));
+        [&session.system.faults, asked, &drawn].concat()
+    }
+
     /// The options that a repeated run of one seed needs besides.
     fn again(&self) -> Vec<String> {
         let mut options = vec![String::from("--for"), format!("{}ns", self.length.horizon_ns)];
@@ -244,7 +263,6 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
     let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let wanted = asked.unwrap_or_default();
-    let clock = request.clock_hz.unwrap_or(system.clock_hz);
     let asked = faults::asked(&system, &request.fault)?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
@@ -252,44 +270,20 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
     let session = Session::planned(promised, built, options, request.length.unproved())?;
     match request.seeds {
-        Some(seeds) => through(&Plan { session, request, clock, asked }, seeds),
-        None => once(&Plan { session, request, clock, asked }, wanted),
+        Some(seeds) => through(request, &session, &asked, seeds),
+        None => once(request, &session, &asked, wanted),
     }
 }
 
-/// The common settings of every run of a request.
-struct Plan<'a> {
-    session: Session,
-    request: &'a SimRequest,
-    clock: u64,
-    /// Faults asked for on the command line.
-    asked: Vec<Fault>,
-}
-
-impl Plan<'_> {
-    fn options(&self, seed: Option<u64>) -> Options {
-        let (costs, works) = (Costs::at(self.clock), works(&self.session, seed));
-        let (check, isolate) = (self.request.strict, self.request.strict);
-        Options { costs, works, check, isolate, ..Options::default() }
-    }
-
-    /// All faults of a run: described, asked for, and with `--faults` the seed's.
-    fn faults(&self, seed: Option<u64>) -> Vec<Fault> {
-        let system = &self.session.system;
-        let mut faults = system.faults.clone();
-        faults.extend(&self.asked);
-        if self.request.faults {
-            faults.extend(faults::drawn(system, seed.unwrap_or(0), self.request.length.horizon_ns));
-        }
-        faults
-    }
-}
-
-fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
-    let Plan { session, request, .. } = plan;
+fn once(
+    request: &SimRequest,
+    session: &Session,
+    asked: &[Fault],
+    wanted: Asked,
+) -> Result<u8, Failure> {
     let names = &session.names;
-    let faults = plan.faults(request.seed);
-    let mut how = with_upsets(session, &plan.options(request.seed), &faults);
+    let faults = request.faults(session, asked, request.seed);
+    let mut how = with_upsets(session, &request.options(session, request.seed), &faults);
     simulable(&session.system)?;
     let (system, follows) = (&session.system, !session.system.pipes.is_empty());
     let transfers = request.captures.pcap.is_some() || follows;
@@ -334,12 +328,16 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
 }
 
 /// Many runs, up to the first that breaks a promise.
-fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
-    let session = &plan.session;
+fn through(
+    request: &SimRequest,
+    session: &Session,
+    asked: &[Fault],
+    seeds: Seeds,
+) -> Result<u8, Failure> {
     for seed in seeds.each() {
         Searched::Tries(seed).tell();
-        let faults = plan.faults(Some(seed));
-        let how = plan.options(Some(seed));
+        let faults = request.faults(session, asked, Some(seed));
+        let how = request.options(session, Some(seed));
         let simulation = Simulation::new(session, &how).with_faults(&faults).following(None);
         let Simulated { mut run, hash, .. } = simulation.run(&mut ())?;
         Searched::Trace(seed, hash).tell();
