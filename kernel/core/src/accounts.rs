@@ -1,7 +1,7 @@
 //! The accounts of a run: the same records, whatever machine it ran on.
 
+use crate::ids::ThreadId;
 use crate::kernel::Kernel;
-use crate::thread::ThreadId;
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 

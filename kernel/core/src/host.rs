@@ -4,18 +4,19 @@
 //! [`Kernel::quick`], else [`Kernel::enter`], then deliver a received message in the right address
 //! space. [`replay`] feeds a flight recording through the same steps.
 
-use crate::condition::Condition;
 use crate::config::{Pools, Sizes};
-use crate::event::Event;
+use crate::ids::{FrameId, ProcessId, ThreadId};
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine, UserMemory};
-use crate::mailbox::{Mailbox, Message};
-use crate::memory::{Device, Frame, FrameId, Segment};
+use crate::objects::condition::Condition;
+use crate::objects::event::Event;
+use crate::objects::mailbox::{Mailbox, Message};
+use crate::objects::memory::{Device, Frame, Segment};
+use crate::objects::process::Process;
+use crate::objects::semaphore::Semaphore;
+use crate::objects::thread::Thread;
+use crate::objects::vcpu::Vcpu;
 use crate::pool::Id;
-use crate::process::{Process, ProcessId};
-use crate::semaphore::Semaphore;
-use crate::thread::{Thread, ThreadId};
-use crate::vcpu::Vcpu;
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::call::{NO_HINT, unmapped};
 use diapason_abi::record::Record;
