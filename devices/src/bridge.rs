@@ -8,8 +8,9 @@
 //! The ends share nothing but messages under way, each with the time at which it arrives. So one
 //! host may be simulated ahead of the other by the cable's delay, and both see the same.
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard};
+use crate::standard::{EndpointState, Standard};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build, capability};
 use diapason_usb::{Setup, Speed};

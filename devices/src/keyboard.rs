@@ -1,7 +1,8 @@
 //! A keyboard with the boot protocol, whose keys are pressed by a script.
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard, reply};
+use crate::standard::{EndpointState, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::HID_REPORT;

@@ -8,6 +8,7 @@
 pub mod bridge;
 pub mod camera;
 pub mod can;
+pub mod descriptors;
 mod device;
 pub mod disk;
 pub mod faulty;

@@ -1,6 +1,6 @@
 //! The descriptors of a high-speed device for full speed (USB 2.0 §9.6.2 and §9.6.4).
 
-use crate::standard::parts;
+use crate::descriptors::parts;
 use diapason_usb::setup::descriptor_type::{DEVICE_QUALIFIER, ENDPOINT, OTHER_SPEED_CONFIGURATION};
 
 /// The device class of hubs, whose protocol at full speed is 0.

@@ -1,8 +1,9 @@
 //! A sensor: a microcontroller that sends 512 bytes every 2.5 ms over a serial
 //! port as USB has them (CDC-ACM), once somebody opens the port.
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard, reply};
+use crate::standard::{EndpointState, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;

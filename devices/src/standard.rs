@@ -1,5 +1,6 @@
 //! The requests that every USB device answers, from its own descriptors (USB 2.0 §9.4).
 
+use crate::descriptors::{Descriptors, parts};
 use crate::device::Stall;
 use crate::other_speed;
 use diapason_usb::Setup;
@@ -18,29 +19,6 @@ const SET_SEL: u8 = 48;
 const SET_ISOCHRONOUS_DELAY: u8 = 49;
 const U1_ENABLE: u16 = 48;
 const U2_ENABLE: u16 = 49;
-
-/// The descriptors of a device.
-#[derive(Clone, Debug, Default)]
-pub struct Descriptors {
-    pub device: Vec<u8>,
-    /// The first configuration, with all it contains.
-    pub configuration: Vec<u8>,
-    pub others: Vec<Vec<u8>>,
-    /// The texts with index 1, 2, …
-    pub strings: Vec<String>,
-    /// The binary object store; empty: none.
-    pub bos: Vec<u8>,
-    /// Descriptors with a type of their own, as (type, bytes): hub, HID report.
-    pub more: Vec<(u8, Vec<u8>)>,
-    /// The device works at high speed, so it can say what it would be at full speed.
-    pub high_speed: bool,
-}
-
-impl Descriptors {
-    fn configurations(&self) -> impl Iterator<Item = &[u8]> {
-        [&self.configuration].into_iter().chain(&self.others).map(Vec::as_slice)
-    }
-}
 
 /// An endpoint of one alternate setting.
 #[derive(Clone, Copy, Debug)]
@@ -308,15 +286,4 @@ pub fn reply(setup: Setup, mut bytes: Vec<u8>) -> Result<Vec<u8>, Stall> {
     }
     bytes.truncate(setup.length.into());
     Ok(bytes)
-}
-
-/// The descriptors in a row of them.
-pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let length = usize::from(*rest.first()?).max(2);
-        let (part, after) = rest.split_at_checked(length)?;
-        rest = after;
-        Some(part)
-    })
 }

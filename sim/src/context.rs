@@ -1,9 +1,9 @@
 //! A program's thread as the simulator keeps it, and the switch to it and back.
 
-use crate::guard;
 use core::arch::global_asm;
 use core::mem::offset_of;
 use diapason_core::ThreadStart;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Registers of a thread that is not running natively.
 #[repr(C)]
@@ -110,7 +110,7 @@ impl Context {
     /// The context was started in a loaded program, whose memory is still mapped, and nobody else
     /// in this process runs programs now.
     pub unsafe fn resume(&mut self, spare: u64) -> (Trap, u64) {
-        guard::watch_system_calls(true);
+        watch_system_calls(true);
         // SAFETY: the switch keeps what a function keeps and comes back through `dia_sim_leave`;
         // only this thread and what it switches to touch the word.
         let left = unsafe {
@@ -118,7 +118,7 @@ impl Context {
             dia_sim_resume(self);
             (&raw const dia_sim_spare).read()
         };
-        guard::watch_system_calls(false);
+        watch_system_calls(false);
         (self.trap(), spare - left)
     }
 
@@ -139,6 +139,15 @@ impl Context {
             _ => Trap::Signal,
         }
     }
+}
+
+/// The host's kernel reads it at each system call of the thread that simulates: not zero, and it
+/// stops there.
+pub(crate) static WATCHED: AtomicU8 = AtomicU8::new(0);
+
+/// From now on, system calls are a program's, or are not.
+pub(crate) fn watch_system_calls(watched: bool) {
+    WATCHED.store(u8::from(watched), Relaxed);
 }
 
 /// Returns whether a program's thread is running natively.

@@ -6,37 +6,13 @@
 //! begins. Between two traps a program is native and takes no time, so nobody sees half of what it
 //! does there, unless it says where others may come in between (`step()`).
 
-use crate::Error;
-use crate::memory::Shared;
 use crate::observe::Observer;
 use crate::processor::{Ending, Processor, Stop};
 use diapason_abi::Nanos;
-use diapason_abi::archive::SegmentRecord;
-use std::collections::BTreeMap;
 
 /// From the end of the kernel entry that rings a doorbell to the instant at which another core can
 /// be interrupted by it. An assumption about interrupts between processors, not a measurement.
 pub const RING: Nanos = Nanos::from_micros(1);
-
-/// Memory that several cores show, by the names of segments.
-#[derive(Default)]
-pub(crate) struct Commons(BTreeMap<u64, Shared>);
-
-impl Commons {
-    /// The memory of a segment, and its pages: that of all cores, if they have it in common.
-    pub fn segment(&mut self, record: &SegmentRecord) -> Result<(Shared, u64), Error> {
-        let pages = u64::from(record.pages);
-        let shared = match self.0.get(&record.key) {
-            Some(shared) if record.common => shared.again(),
-            _ => Shared::new(pages),
-        };
-        let shared = shared.map_err(Error::Memory)?;
-        if record.common {
-            self.0.insert(record.key, shared.again().map_err(Error::Memory)?);
-        }
-        Ok((shared, pages))
-    }
-}
 
 /// Runs the cores of a host until each has ended, and says how, in their order. A core that ends
 /// because of what is wrong takes the others along.
@@ -96,18 +72,5 @@ mod tests {
         assert_eq!(limit(1, &[(Nanos(6), 0), (Nanos(5), 1), (Nanos(9), 2)]), Nanos(6));
         assert_eq!(limit(2, &[(Nanos(6), 0), (Nanos(8), 1), (Nanos(5), 2)]), Nanos(6));
         assert_eq!(limit(0, &[(Nanos(5), 0)]), Nanos::FOREVER);
-    }
-
-    #[test]
-    fn what_is_in_common_is_the_same_memory_and_nothing_else_is() {
-        let mut commons = Commons::default();
-        let mut record = SegmentRecord { key: 7, allowed: 1, pages: 1, dma: false, common: true };
-        let (mut one, _) = commons.segment(&record).unwrap();
-        let (mut other, pages) = commons.segment(&record).unwrap();
-        one.bytes()[17] = 3;
-        assert_eq!((other.bytes()[17], pages), (3, 1));
-        record.common = false;
-        let (mut own, _) = commons.segment(&record).unwrap();
-        assert_eq!(own.bytes()[17], 0);
     }
 }

@@ -10,7 +10,7 @@ use crate::context;
 use core::arch::global_asm;
 use diapason_abi::FaultCause;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The processor's report of a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,15 +87,6 @@ pub(crate) fn install() {
     STACK.with(|_| {});
 }
 
-/// The host's kernel reads it at each system call of the thread that simulates: not zero, and it
-/// stops there.
-static WATCHED: AtomicU8 = AtomicU8::new(0);
-
-/// From now on, system calls are a program's, or are not.
-pub(crate) fn watch_system_calls(watched: bool) {
-    WATCHED.store(u8::from(watched), Relaxed);
-}
-
 /// The abilities that the host must have.
 const NEEDED: &str = "Linux 5.11 or later on a processor with FSGSBASE";
 
@@ -123,7 +114,7 @@ impl Drop for Watch {
 
 fn dispatch(on: bool) -> bool {
     const DISPATCH: i32 = 59;
-    let selector = if on { WATCHED.as_ptr() } else { std::ptr::null_mut() };
+    let selector = if on { context::WATCHED.as_ptr() } else { std::ptr::null_mut() };
     // SAFETY: the byte is a static, and zero: nothing is stopped yet.
     unsafe { libc::prctl(DISPATCH, usize::from(on), 0usize, 0usize, selector) == 0 }
 }
@@ -200,7 +191,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, machine: *mut li
 }
 
 extern "C" fn on_system_call(_: i32, _: *mut libc::siginfo_t, machine: *mut libc::c_void) {
-    watch_system_calls(false);
+    context::watch_system_calls(false);
     // SAFETY: the kernel hands over a context of this type; only a program is stopped at its calls,
     // and the instruction it made one with is memory it can read.
     unsafe {
@@ -222,7 +213,7 @@ extern "C" fn on_look(_signal: i32, _info: *mut libc::siginfo_t, machine: *mut l
     let resumed = RESUMED.load(Relaxed);
     let same = SEEN.swap(resumed, Relaxed) == resumed;
     // The way back from here is a system call, too.
-    watch_system_calls(false);
+    context::watch_system_calls(false);
     if !same || !context::is_native() {
         return;
     }
@@ -252,7 +243,7 @@ fn forbid() {
 /// # Safety
 /// The registers are those of a program's thread.
 unsafe fn leave(registers: &mut [libc::greg_t; 23]) {
-    watch_system_calls(false);
+    context::watch_system_calls(false);
     // Outside 64-bit code, the pointer tells where the host's kernel put the program.
     let known = is_64_bit(registers);
     let instruction = if known { registers[libc::REG_RIP as usize] as u64 } else { 0 };

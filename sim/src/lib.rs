@@ -8,7 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `cores` | several cores of a host: what they share, whose turn it is |
-//! | `hosts` | several hosts beside each other: their windows, whose turn it is |
+//! | `hosts`, `region` | several hosts: whose turn it is, where their windows lie |
 //! | `processor` | one core: the shell around the kernel, at virtual time |
 //! | `machine`, `memory`, `program` | the effects the kernel asks for, on windows of host memory |
 //! | `bus`, `function` | the devices a host has, by description |
@@ -35,6 +35,7 @@ mod memory;
 mod observe;
 mod processor;
 mod program;
+mod region;
 mod tap;
 mod watched;
 mod works;
@@ -47,9 +48,9 @@ pub use diapason_xhc::Memory;
 pub use faults::{Mishap, Planned, Upset};
 pub use function::{Function, Note};
 pub use history::{Doing, History, Item};
-pub use hosts::HOSTS_MAX;
 pub use observe::{Moment, Observer, Said, Stray, Trace};
 pub use processor::Ending;
+pub use region::HOSTS_MAX;
 pub use tap::{Passed, Tap};
 pub use watched::Watched;
 pub use works::Works;
@@ -57,15 +58,15 @@ pub use works::Works;
 pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Packet, Transfer};
 
 use bus::Bus;
-use cores::Commons;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
 use diapason_core::Kernel;
 use diapason_core::host::with_kernel_refusing;
 use faults::Upsets;
-use hosts::Region;
 use machine::Simulated;
+use memory::Commons;
 use processor::{Processor, Stop};
+use region::Region;
 use std::iter::Enumerate;
 use std::sync::{Mutex, PoisonError};
 use std::vec::IntoIter;

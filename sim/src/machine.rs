@@ -2,11 +2,10 @@
 
 use crate::bus::{self, Bus, Segments};
 use crate::context::Context;
-use crate::cores::Commons;
 use crate::function::Note;
-use crate::hosts::Region;
-use crate::memory::{Rights, Shared, Window};
+use crate::memory::{Commons, Rights, Shared, Window};
 use crate::program::{self, Program};
+use crate::region::Region;
 use crate::{Error, Said};
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::record::{Record, shown};
@@ -69,12 +68,12 @@ impl Simulated {
             }
             programs.push(loaded.ok());
         }
-        let segments: Result<_, Error> =
+        let segments: std::io::Result<_> =
             archive.segments().map(|segment| commons.segment(&segment)).collect();
         let machine = Simulated {
             region,
             programs,
-            segments: segments?,
+            segments: segments.map_err(Error::Memory)?,
             bus,
             contexts: vec![Context::default(); places.len()],
             owed: vec![Nanos::ZERO; places.len()],

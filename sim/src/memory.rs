@@ -5,6 +5,7 @@
 //! pointer of the first host means the same on both machines. Rights are kept twice, as page
 //! protection for what the programs do and as a table for what the kernel does for them.
 
+use diapason_abi::archive::SegmentRecord;
 use diapason_abi::{PAGE, layout};
 use std::collections::BTreeMap;
 use std::io::Error;
@@ -237,5 +238,43 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: this object's own mapping.
         unsafe { libc::munmap(self.host.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Memory that several cores show, by the names of segments.
+#[derive(Default)]
+pub(crate) struct Commons(BTreeMap<u64, Shared>);
+
+impl Commons {
+    /// The memory of a segment, and its pages: that of all cores, if they have it in common.
+    pub fn segment(&mut self, record: &SegmentRecord) -> Result<(Shared, u64), Error> {
+        let pages = u64::from(record.pages);
+        let shared = match self.0.get(&record.key) {
+            Some(shared) if record.common => shared.again(),
+            _ => Shared::new(pages),
+        };
+        let shared = shared?;
+        if record.common {
+            self.0.insert(record.key, shared.again()?);
+        }
+        Ok((shared, pages))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_common_is_the_same_memory_and_nothing_else_is() {
+        let mut commons = Commons::default();
+        let mut record = SegmentRecord { key: 7, allowed: 1, pages: 1, dma: false, common: true };
+        let (mut one, _) = commons.segment(&record).unwrap();
+        let (mut other, pages) = commons.segment(&record).unwrap();
+        one.bytes()[17] = 3;
+        assert_eq!((other.bytes()[17], pages), (3, 1));
+        record.common = false;
+        let (mut own, _) = commons.segment(&record).unwrap();
+        assert_eq!(own.bytes()[17], 0);
     }
 }

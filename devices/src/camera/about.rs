@@ -2,7 +2,7 @@
 
 use super::IN;
 use crate::bridge::superspeed_bos;
-use crate::standard::Descriptors;
+use crate::descriptors::Descriptors;
 use diapason_usb::Speed;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;

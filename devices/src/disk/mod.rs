@@ -6,8 +6,9 @@
 
 mod scsi;
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard, reply};
+use crate::standard::{EndpointState, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::{Setup, Speed};

@@ -3,8 +3,9 @@
 mod port;
 
 use crate::bridge::superspeed_bos;
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard, reply};
+use crate::standard::{EndpointState, Standard, reply};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::{descriptor_type, request};

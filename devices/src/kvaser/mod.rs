@@ -17,8 +17,9 @@ pub use passing::{Load, Passing, passing};
 pub use personality::Personality;
 
 use crate::can::{Alarms, CanBus};
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard};
+use crate::standard::{EndpointState, Standard};
 use channel::{Channel, Failed};
 use diapason_abi::Nanos;
 use diapason_can::bus::{Event, EventKind};

@@ -6,8 +6,9 @@ mod peer;
 
 pub use peer::{PEER, PEER_ADDRESS};
 
+use crate::descriptors::Descriptors;
 use crate::device::{Answer, Device, Handshake, Stall};
-use crate::standard::{Descriptors, EndpointState, Standard};
+use crate::standard::{EndpointState, Standard};
 use diapason_abi::Nanos;
 use diapason_usb::descriptor::{self, build};
 use diapason_usb::setup::descriptor_type::CLASS_INTERFACE;

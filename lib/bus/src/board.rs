@@ -2,8 +2,9 @@
 //! ones together, the others one by one, and the explanation for whoever gets no place.
 
 use crate::arrange::Ground;
-use crate::endpoint::{Async, Bus, Criticality, PERIOD_MAX, Periodic, Starts};
+use crate::endpoint::{Async, Bus, Criticality, Periodic, Starts};
 use crate::judge::Judge;
+use crate::limits::PERIOD_MAX;
 use crate::place::{Bins, Item};
 use crate::refusal::{Reason, Refusal, WouldFit};
 use crate::time::Picos;

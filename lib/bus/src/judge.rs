@@ -1,6 +1,7 @@
 //! Whether every guarantee holds on a given pattern of slots.
 
-use crate::endpoint::{Async, Bus, EndpointId};
+use crate::endpoint::{Async, Bus};
+use crate::limits::EndpointId;
 use crate::rotation::Rotation;
 use crate::time::Picos;
 use crate::worst::Pattern;

@@ -17,6 +17,7 @@ mod arrange;
 mod board;
 mod endpoint;
 mod judge;
+mod limits;
 mod nonsense;
 mod packet;
 pub mod place;
@@ -32,11 +33,9 @@ pub mod tree;
 pub mod uniform;
 mod worst;
 
-pub use endpoint::{
-    Async, BYTES_MAX, Bus, Criticality, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee,
-    PERIOD_MAX, Periodic, Starts, Unit, check,
-};
+pub use endpoint::{Async, Bus, Criticality, Guarantee, Periodic, Starts, Unit, check};
 pub use judge::Broken;
+pub use limits::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
 pub use nonsense::Nonsense;
 pub use packet::{Coding, Direction, Speed, Transfer, packet_time};
 pub use plan::{Placed, Plan, Promise, plan};

@@ -1,6 +1,6 @@
 //! Descriptions that make no sense, in words: another thing than what does not fit.
 
-use crate::endpoint::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
+use crate::limits::{BYTES_MAX, ENDPOINTS_MAX, EndpointId, GUARANTEE_SLOTS_MAX, PERIOD_MAX};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;

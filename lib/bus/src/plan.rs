@@ -6,8 +6,9 @@
 //! algorithms keep more endpoints without breaking anything, their schedule is taken.
 
 use crate::board::Board;
-use crate::endpoint::{Async, Bus, EndpointId, GUARANTEE_SLOTS_MAX, Guarantee, Periodic, check};
+use crate::endpoint::{Async, Bus, Guarantee, Periodic, check};
 use crate::judge::{Broken, Judge};
+use crate::limits::{EndpointId, GUARANTEE_SLOTS_MAX};
 use crate::nonsense::Nonsense;
 use crate::refusal::{Reason, Refusal, Unfit, WouldFit};
 use crate::rotation::Rotation;

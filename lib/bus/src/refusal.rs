@@ -1,7 +1,7 @@
 //! Why an endpoint is refused, in numbers, and what would have fit.
 
-use crate::endpoint::EndpointId;
 use crate::judge::{Broken, Judge};
+use crate::limits::EndpointId;
 use crate::nonsense::Nonsense;
 use crate::time::Picos;
 use alloc::format;

@@ -147,7 +147,7 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::EndpointId;
+    use crate::limits::EndpointId;
     use crate::packet::{Direction, Transfer};
 
     fn bulk(id: u32, burst: u32) -> Async {

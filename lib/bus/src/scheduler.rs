@@ -5,8 +5,9 @@
 //! planned anew. Either the whole device gets in or nothing changes.
 
 use crate::board::{Board, Place};
-use crate::endpoint::{Async, Bus, Criticality, EndpointId, Periodic, check};
+use crate::endpoint::{Async, Bus, Criticality, Periodic, check};
 use crate::judge::Judge;
+use crate::limits::EndpointId;
 use crate::nonsense::Nonsense;
 use crate::plan::{Placed, Plan, from_scratch, plan, without_periodic};
 use crate::refusal::{Refusal, Unfit};

@@ -3,12 +3,12 @@
 //! Every function here takes what comes after a piece of code and returns what comes next if that
 //! piece is about to run. Loops and branches are in files of their own.
 
+use crate::Problem;
 use crate::attribute::{self, Said};
 use crate::calls::{self, Call};
 use crate::names::{self, Names};
 use crate::next::Next;
 use crate::terms::{Term, is_assignment};
-use crate::{Problem, loops};
 use proc_macro2::Span;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -68,6 +68,14 @@ pub fn analyse(function: &mut ItemFn) -> Result<Analysis, Vec<Problem>> {
     Ok(Analysis { sites, by_address: flow.sites, loops: flow.counted })
 }
 
+/// A construct that `break` leaves.
+pub(crate) struct Frame {
+    pub(crate) label: Option<String>,
+    pub(crate) on_break: Next,
+    /// Nothing for a block with a label.
+    pub(crate) on_continue: Option<Next>,
+}
+
 /// The state of the walk.
 #[derive(Default)]
 pub(crate) struct Flow {
@@ -81,7 +89,7 @@ pub(crate) struct Flow {
     /// The targets of `return`, innermost last.
     exits: Vec<Next>,
     /// The targets of `break` and `continue`, innermost last.
-    pub(crate) frames: Vec<loops::Frame>,
+    pub(crate) frames: Vec<Frame>,
     /// A person's statement about the statement.
     forced: Option<Said>,
     seen: usize,

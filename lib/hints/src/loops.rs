@@ -3,7 +3,7 @@
 //! A loop over a range has a fixed number of turns, so each turn can tell whether it is the last
 //! (§5.4.1): then the hint is what follows the loop, before that it is what the body does first.
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Frame};
 use crate::names;
 use crate::next::{Next, Test};
 use crate::terms::Term;
@@ -16,14 +16,6 @@ use syn::{Block, Expr, ExprBlock, ExprForLoop, ExprRange, ExprWhile, Label, Life
 const ROUNDS_MAX: usize = 8;
 /// Loops inside loops: each multiplies the work.
 const NESTING_MAX: usize = 6;
-
-/// A construct that `break` leaves.
-pub(crate) struct Frame {
-    label: Option<String>,
-    on_break: Next,
-    /// Nothing for a block with a label.
-    on_continue: Option<Next>,
-}
 
 fn name(label: Option<&Label>) -> Option<String> {
     label.map(|label| label.name.ident.to_string())

@@ -6,7 +6,8 @@
 
 use crate::calls::Step;
 use crate::human;
-use crate::pipes::{Missing, NoBill, Piped, Plant, contract, own_supply};
+use crate::missing::Missing;
+use crate::pipes::{NoBill, Piped, Plant, contract, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::OUT_SLOTS;

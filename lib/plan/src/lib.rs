@@ -18,6 +18,7 @@ mod calls;
 pub mod chains;
 pub mod core;
 pub mod jobs;
+mod judge;
 mod missing;
 mod mutexes;
 mod outputs;

@@ -1,27 +1,7 @@
-//! The numbers that a bill needs and the description lacks: all at once, so that a description is
-//! mended once.
+//! The numbers that a bill needs and the description lacks.
 
-use crate::pipes::{Half, Missing, Plant, own_supply};
-use diapason_system::Way;
-
-impl Plant<'_> {
-    /// Everything that is missing for the bill of a pipe, in the order in which a bill asks.
-    pub(crate) fn lacks(&self, index: usize) -> Vec<Missing> {
-        let pipe = &self.system.pipes[index];
-        let to_device = pipe.way == Way::ToDevice;
-        let own = || own_supply(pipe.process, self.system, self.core).err();
-        let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
-        let asked = [
-            self.locks_nothing(pipe.server).err(),
-            self.half(pipe, Half::Receives).err(),
-            to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
-            self.attendance(pipe.server).err(),
-            if to_device { self.acknowledged(pipe).err() } else { own() },
-            self.transfers(pipe.usb).err(),
-        ];
-        asked.into_iter().flatten().chain(locks).collect()
-    }
-}
+/// Something a bill needs is not in the description: what, and the remedy.
+pub(crate) type Missing = (String, String);
 
 /// Returns the refusal of a bill for threads whose work is not declared.
 pub(crate) fn works(names: &[&str]) -> Missing {

@@ -6,7 +6,7 @@
 
 use crate::calls::Calls;
 use crate::core::Core;
-use crate::pipes::Missing;
+use crate::missing::Missing;
 use diapason_abi::{CallNumber, Nanos};
 use diapason_analysis::server::inherit::{Budgets, Section, Sharing};
 use diapason_analysis::server::{MainVcpu, PERIOD_MAX, Queue};

@@ -6,7 +6,8 @@
 //! in the interface for the bus, as fast as the node there takes them. The way back of the
 //! acknowledgement is that of a message that comes.
 
-use crate::pipes::{Half, Missing, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
+use crate::missing::Missing;
+use crate::pipes::{Half, NoBill, Piped, Plant, contract, longest_transfer, own_supply};
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, CHANNELS, OUT_SLOTS, OutputCosts, REST};

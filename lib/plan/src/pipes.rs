@@ -8,7 +8,7 @@ use crate::beside;
 use crate::calls::Calls;
 use crate::core::Core;
 use crate::human;
-use crate::missing;
+use crate::missing::{self, Missing};
 use crate::mutexes::Mutexes;
 use crate::reports::Reporting;
 use diapason_abi::Nanos;
@@ -55,9 +55,6 @@ pub enum NoBill {
     /// Something a bill needs is not in the description: what, and the remedy.
     Missing(String, String),
 }
-
-/// Something a bill needs is not in the description: what, and the remedy.
-pub(crate) type Missing = (String, String);
 
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
@@ -114,6 +111,24 @@ impl<'a> Plant<'a> {
 }
 
 impl Plant<'_> {
+    /// Everything that is missing for the bill of a pipe, in the order in which a bill asks: all at
+    /// once, so that a description is mended once.
+    fn lacks(&self, index: usize) -> Vec<Missing> {
+        let pipe = &self.system.pipes[index];
+        let to_device = pipe.way == Way::ToDevice;
+        let own = || own_supply(pipe.process, self.system, self.core).err();
+        let locks = if to_device { Vec::new() } else { self.mutexes.lacks(pipe.process) };
+        let asked = [
+            self.locks_nothing(pipe.server).err(),
+            self.half(pipe, Half::Receives).err(),
+            to_device.then(|| self.half(pipe, Half::Sends).err()).flatten(),
+            self.attendance(pipe.server).err(),
+            if to_device { self.acknowledged(pipe).err() } else { own() },
+            self.transfers(pipe.usb).err(),
+        ];
+        asked.into_iter().flatten().chain(locks).collect()
+    }
+
     fn input(&self, index: usize) -> Result<Piped, Missing> {
         let pipe = &self.system.pipes[index];
         self.is_whole_work(pipe)?;

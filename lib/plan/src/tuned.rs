@@ -4,7 +4,8 @@
 //! The server computes bills as the plan does, and must not compute them with other costs. So it
 //! is told those of the plan, in its settings.
 
-use crate::pipes::{Missing, Plant, interrupts};
+use crate::missing::Missing;
+use crate::pipes::{Plant, interrupts};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CHANNELS, DriverCosts, Envelope, OutputCosts};
 use diapason_contract::threads::RECEIVE;

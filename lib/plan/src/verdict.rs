@@ -1,19 +1,15 @@
-//! The plan of a system: every test asked, one verdict.
+//! The plan of a system, and what can be asked of it.
 
 use crate::allocate;
-use crate::bus::{self, Bused};
-use crate::chains::{self, Chained};
-use crate::core::{self, Core, is_by_period};
-use crate::jobs::{self, JobBound, Jobs};
-use crate::mutexes::Mutexes;
-use crate::pipes::{self, Missing, Piped, Plant};
-use crate::refusal;
-use crate::traffic;
-use crate::tuned::{self, Tuned, refusals_of_places};
+use crate::bus::Bused;
+use crate::chains::Chained;
+use crate::core::Core;
+use crate::jobs::{JobBound, Jobs};
+use crate::missing::Missing;
+use crate::pipes::Piped;
+use crate::tuned::Tuned;
 use diapason_abi::Nanos;
-use diapason_analysis::server::{
-    Admission, ClosedForm, Queue, Response, Unfit, admit, breakdown, equation_one, wide,
-};
+use diapason_analysis::server::{Admission, ClosedForm, Queue, Response, Unfit, breakdown};
 use diapason_costs::KernelTimes;
 use diapason_system::{Diagnostics, System, UsbBus};
 use std::sync::OnceLock;
@@ -66,9 +62,9 @@ pub struct Plan {
     pub unsaid: Vec<String>,
     /// Of each pipe, what its bill needs and the description lacks.
     pub(crate) lacking: Vec<Vec<Missing>>,
-    system: System,
-    margin: OnceLock<Option<u64>>,
-    cheapest: OnceLock<Option<Vec<Queue>>>,
+    pub(crate) system: System,
+    pub(crate) margin: OnceLock<Option<u64>>,
+    pub(crate) cheapest: OnceLock<Option<Vec<Queue>>>,
 }
 
 impl Sum {
@@ -88,38 +84,6 @@ impl Sum {
 }
 
 impl Plan {
-    /// The plan of `system` on a processor of `clock_hz` instructions a second.
-    #[must_use]
-    pub fn of(system: &System, clock_hz: u64) -> Plan {
-        let costs = system.kernel_times(clock_hz);
-        let core = core::core(system, &costs);
-        let says = if is_by_period(&core.system) { Sum::Says } else { Sum::Silent };
-        let mut mutexes = Mutexes::new(system, &core, &costs);
-        let jobs = jobs::jobs(system, &core, &mut mutexes);
-        let plant = Plant::new(system, &core, &costs, &mutexes);
-        let pipes = pipes::pipes(&plant);
-        let mut plan = Plan {
-            chains: chains::chains(&plant, &pipes),
-            buses: bus::buses(system),
-            pipes,
-            jobs,
-            tuned: tuned::tuned(&plant),
-            exact: admit(&core.system),
-            equation_one: says(equation_one(&core.system)),
-            wide: says(wide(&core.system)),
-            findings: Vec::new(),
-            lacking: pipes::lacking(&plant),
-            unsaid: mutexes.unsaid(),
-            system: system.clone(),
-            margin: OnceLock::new(),
-            cheapest: OnceLock::new(),
-            core,
-            costs,
-        };
-        plan.findings = plan.judged();
-        plan
-    }
-
     /// The system that is planned.
     #[must_use]
     pub const fn system(&self) -> &System {
@@ -160,23 +124,6 @@ impl Plan {
             (true, true) => Verdict::PromisesNothing,
             (true, false) => Verdict::Holds,
         }
-    }
-
-    /// Returns whether the test that the description asks for admits it.
-    fn is_admitted(&self, system: &System) -> bool {
-        if system.scheduling.exact { self.exact.is_ok() } else { self.wide.holds() }
-    }
-
-    fn judged(&self) -> Vec<Diagnostics> {
-        let system = &self.system;
-        let refused = (!self.is_admitted(system)).then(|| refusal::refusal(self, system));
-        let refused = refused.into_iter().chain(system.overcrowded()).chain(system.unservable());
-        let refused = refused.chain(bus::refusals(&self.buses, system));
-        let refused = refused.chain(jobs::refusals(&self.jobs, &self.core, system));
-        let refused = refused.chain(refusal::of_pipes(self, system));
-        let refused = refused.chain(refusals_of_places(&self.tuned, system));
-        let refused = refused.chain(chains::refusals(&self.chains, system));
-        refused.chain(traffic::refusals(system)).collect()
     }
 
     /// The shortest grant of an I/O VCPU and the time in which it is its share.

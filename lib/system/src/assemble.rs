@@ -10,13 +10,14 @@ use crate::diagnostics::Report;
 use crate::fault;
 use crate::names::{Names, SUPERVISOR, faults_of, message_of};
 use crate::pipe;
+use crate::plugged::UsbPlug;
 use crate::queues::{self, Queues};
 use crate::section;
 use crate::source::{At, Source};
 use crate::supervision;
 use crate::system::{
     Condition, Device, Interrupt, Mailbox, Origin, Process, Scheduling, Segment, Semaphore, Server,
-    System, UsbPlug, Vcpu, Work,
+    System, Vcpu, Work,
 };
 use crate::tpipe;
 use crate::usb;
@@ -88,7 +89,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
         .usb
         .iter()
         .filter_map(|usb| {
-            let on = usb::controller_of(declared, usb)?;
+            let on = declared.controller_of(usb)?;
             let device =
                 declared.devices.iter().position(|device| device.name.value == on.value)?;
             usb.model.map(|_| (usb, device))

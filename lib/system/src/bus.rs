@@ -5,9 +5,9 @@
 
 use crate::declared::{Declared, DeclaredBus, DeclaredEndpoint, DeclaredTransfers};
 use crate::diagnostics::{Problem, Report};
-use crate::read;
+use crate::keys;
+use crate::plugged::UsbBus;
 use crate::source::At;
-use crate::system::UsbBus;
 use crate::table::{Raw, Table};
 use crate::{units, usb};
 use diapason_bus::{
@@ -72,7 +72,7 @@ pub(crate) fn endpoint(raw: Raw<'_>, report: &mut Report) -> DeclaredEndpoint {
     let mut table = Table::new("[[endpoint]]", "endpoint", raw, report);
     let table = &mut table;
     let endpoint = DeclaredEndpoint {
-        name: read::name(table),
+        name: keys::name(table),
         on: controller(table),
         speed: speed(table),
         what: transfers(table).unwrap_or(DeclaredTransfers::Unusable),

@@ -1,6 +1,8 @@
 //! The carriers of messages in a system: pipes between devices and processes, and chains through
 //! several processes.
 
+use diapason_abi::pipe::Envelope;
+
 /// The direction of the messages of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
@@ -78,4 +80,20 @@ pub enum Handover {
         /// So often, in ns.
         every_ns: u64,
     },
+}
+
+/// A place for a pipe that a process may open, change and close while the system runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tpipe {
+    pub name: String,
+    /// The USB device: a number of [`System::usb`](crate::System::usb).
+    pub usb: usize,
+    /// Number of the process that drives the device.
+    pub server: u16,
+    /// Number of the process that may open it.
+    pub process: u16,
+    /// Number of the VCPU of its thread, which has next to nothing while the pipe is closed.
+    pub vcpu: u16,
+    /// The most that it may be.
+    pub envelope: Envelope,
 }

@@ -6,10 +6,10 @@
 //! so ([`expand`]).
 
 use crate::carried::{Chain, ChainLink, Handover, Way};
-use crate::declared::{Declared, DeclaredChain, DeclaredLink, DeclaredPipe};
+use crate::declared::{Declared, DeclaredChain, DeclaredLink};
 use crate::diagnostics::{Problem, Report};
+use crate::keys;
 use crate::names::{Kind, Names};
-use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::SemaphoreKind;
@@ -23,7 +23,7 @@ const SLOTS_MAX: u64 = 1_000_000;
 
 pub(crate) fn chain(raw: Raw<'_>, report: &mut Report) -> DeclaredChain {
     let mut table = Table::new("[[chain]]", "chain", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let from = table.text("from", "from = \"brakes\"");
     if table.get("from").is_none() {
         let help = "add `from = \"…\"`: the `[[pipe]]` whose reader is its first thread";
@@ -70,7 +70,7 @@ pub(crate) fn expand(declared: &mut Declared) {
             let known = link.by.as_ref().filter(|by| object(declared, &by.value).is_some());
             if let Some(by) = known {
                 let ends = [before, own].into_iter().flatten();
-                let places = ends.filter_map(|end| process(declared, end));
+                let places = ends.filter_map(|end| declared.process(end));
                 grants.extend(places.map(|place| (place, by.clone())));
             }
             before = own;
@@ -84,16 +84,8 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-fn process(declared: &Declared, name: &str) -> Option<usize> {
-    declared.processes.iter().position(|process| process.name.value == name)
-}
-
-fn pipe<'d>(declared: &'d Declared, name: &str) -> Option<(usize, &'d DeclaredPipe)> {
-    declared.pipes.iter().enumerate().find(|(_, pipe)| pipe.name.value == name)
-}
-
 fn reader<'d>(declared: &'d Declared, from: &str) -> Option<&'d str> {
-    let (_, pipe) = pipe(declared, from).filter(|(_, pipe)| pipe.way == Way::FromDevice)?;
+    let (_, pipe) = declared.pipe(from).filter(|(_, pipe)| pipe.way == Way::FromDevice)?;
     Some(pipe.process.as_ref()?.value.as_str())
 }
 
@@ -145,7 +137,7 @@ fn end(declared: &Declared, name: Option<&At<String>>, way: Way, report: &mut Re
         Way::FromDevice => ("from", "from"),
         Way::ToDevice => ("to", "to"),
     };
-    match pipe(declared, name) {
+    match declared.pipe(name) {
         Some((_, pipe)) if pipe.way == way => {}
         Some((_, pipe)) => {
             let title = format!("`{name}` is no pipe {wanted} a device");
@@ -166,8 +158,9 @@ fn end(declared: &Declared, name: Option<&At<String>>, way: Way, report: &mut Re
 
 fn of_link(declared: &Declared, link: &DeclaredLink, names: &Names<'_>, report: &mut Report) {
     if let Some(name) = &link.process
-        && crate::check::is_process(name, names, report)
-        && process(declared, &name.value)
+        && names.is_process(name, report)
+        && declared
+            .process(&name.value)
             .is_some_and(|place| declared.processes[place].vcpu.is_none())
     {
         let title = format!("`{}` is in a chain and has no VCPU", name.value);
@@ -232,7 +225,7 @@ fn help_by(by: &str, names: &Names<'_>) -> String {
 /// The last thread writes the pipe that the chain ends with.
 fn last(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
     let Some((to, (_, pipe))) =
-        chain.to.as_ref().and_then(|to| Some((to, pipe(declared, &to.value)?)))
+        chain.to.as_ref().and_then(|to| Some((to, declared.pipe(&to.value)?)))
     else {
         return;
     };
@@ -252,7 +245,7 @@ fn last(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
 fn once(declared: &Declared, report: &mut Report) {
     let mut seen: Vec<&At<String>> = Vec::new();
     for chain in &declared.chains {
-        let first = chain.from.as_ref().and_then(|from| pipe(declared, &from.value));
+        let first = chain.from.as_ref().and_then(|from| declared.pipe(&from.value));
         let first = first.filter(|(_, pipe)| pipe.way == Way::FromDevice);
         let first = first.and_then(|(_, pipe)| pipe.process.as_ref());
         let links = chain.links.iter().filter_map(|link| link.process.as_ref());
@@ -276,12 +269,12 @@ pub(crate) fn chains(declared: &Declared) -> Vec<Chain> {
             Object::Counting => Handover::Semaphore { slots: link.slots.as_ref()?.value },
             Object::Segment => Handover::State { every_ns: link.every.as_ref()?.value },
         };
-        let process = number(process(declared, &link.process.as_ref()?.value)?)?;
+        let process = number(declared.process(&link.process.as_ref()?.value)?)?;
         let by = link.by.as_ref()?.value.clone();
         Some(ChainLink { process, by, handover, work_ns: link.work_ns })
     };
     let whole = |chain: &DeclaredChain| {
-        let place = |name: &At<String>| number(pipe(declared, &name.value)?.0);
+        let place = |name: &At<String>| number(declared.pipe(&name.value)?.0);
         Some(Chain {
             name: chain.name.value.clone(),
             from: place(chain.from.as_ref()?)?,

@@ -4,15 +4,13 @@
 use crate::declared::{Declared, DeclaredDevice, DeclaredProcess, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::limits::DECLARED_VCPUS_MAX;
-use crate::names::{self, FAULTS, Kind, Names};
+use crate::names::{self, FAULTS, Kind, Names, duplicates};
 use crate::source::{At, Span};
-use crate::system::Restart;
 use crate::{
     bus, chain, cores, fault, hardware, pipe, queues, section, supervision, tpipe, usb, vcpus,
 };
 use diapason_abi::archive::{BELLS_MAX, INTERRUPTS_MAX, OBJECTS_MAX, TABLE_MAX};
 use diapason_abi::{Key, PROCESSES_MAX};
-use std::collections::BTreeMap;
 
 /// Reports everything that is wrong between the declarations.
 pub(crate) fn declarations(declared: &Declared, report: &mut Report) {
@@ -91,20 +89,6 @@ fn too_many<'s>(
     }
 }
 
-/// Reports the second and further occurrences of a word in a list.
-pub(crate) fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
-    let mut first: BTreeMap<&str, &Span> = BTreeMap::new();
-    for At { value, span } in list {
-        if let Some(first) = first.get(value.as_str()) {
-            let title = format!("`{value}` is in `{key}` twice");
-            let problem = Problem::new(span, title, "remove one of the two");
-            report.push(problem.with(first, "first here"));
-        } else {
-            first.insert(value, span);
-        }
-    }
-}
-
 fn uses(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
     duplicates("uses", &process.uses, report);
     for At { value: name, span } in &process.uses {
@@ -147,31 +131,9 @@ fn starts(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
             let help = "remove it; a supervisor can restart a process";
             report.push(Problem::new(&name.span, title, help));
         } else {
-            is_process(name, names, report);
+            names.is_process(name, report);
         }
     }
-}
-
-/// Reports `name` unless it is that of a process.
-pub(crate) fn is_process(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
-    let At { value, span } = name;
-    let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
-        Some(Kind::Process) => return true,
-        Some(kind) => {
-            let title = format!("`{value}` is a {kind}, not a process");
-            (title, "name a process here".to_owned())
-        }
-        None => {
-            let title = format!("no process named `{value}` is declared");
-            (title, format!("declare it: `[[process]]` with `name = \"{value}\"`"))
-        }
-    };
-    let help = match names.nearest(value, |kind| kind == Kind::Process) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => other_help,
-    };
-    report.push(Problem::new(span, title, help));
-    false
 }
 
 /// Reports processes that nothing can ever start.
@@ -195,9 +157,4 @@ fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
             report.push(Problem::new(&process.start_at_boot.span, title, help));
         }
     }
-}
-
-/// Returns whether the process may be started again after a fault.
-pub(crate) fn is_restartable(process: &DeclaredProcess) -> bool {
-    process.restart.value != Restart::Never
 }

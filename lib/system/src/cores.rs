@@ -9,11 +9,11 @@ use crate::declared::{
     Declared, DeclaredBell, DeclaredProcess, DeclaredVcpu, Dynamic, Named, Supervision,
 };
 use crate::diagnostics::{Problem, Report};
+use crate::keys;
 use crate::limits::{INTERVALS, PAGE_BYTES};
 use crate::names::Names;
 use crate::source::{At, Span};
 use crate::table::{Raw, Table};
-use crate::{check, read, usb};
 use std::collections::BTreeSet;
 
 /// Most cores of a host.
@@ -37,7 +37,7 @@ fn small(number: Option<At<u64>>, default: u16, place: Span) -> At<u16> {
 
 pub(crate) fn doorbell(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredBell> {
     let mut table = Table::new("[[doorbell]]", "doorbell", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let answered_by = table.text("wakes", "wakes = \"logger\"");
     if table.get("wakes").is_none() {
         table.missing("wakes", "add `wakes = \"logger\"`: the process that waits for it");
@@ -84,7 +84,7 @@ fn home(declared: &Declared, name: &str) -> u16 {
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for bell in &declared.doorbells {
         if let Some(name) = &bell.what.answered_by {
-            check::is_process(name, names, report);
+            names.is_process(name, report);
         }
         unbounded(declared, bell, report);
     }
@@ -214,7 +214,7 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.doorbells
         .retain(|bell| bell.what.core == core || users(whole, &bell.name.value).contains(&core));
     part.vcpus.retain(|vcpu| at_home(&vcpu.name));
-    part.usb.retain(|plug| usb::controller_of(whole, plug).is_none_or(at_home));
+    part.usb.retain(|plug| whole.controller_of(plug).is_none_or(at_home));
     part.buses.retain(|bus| on_controller(&bus.on));
     part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
     part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
@@ -233,6 +233,6 @@ fn on(declared: &Declared, name: &At<String>) -> u16 {
         return process.core.value;
     }
     let plug = declared.usb.iter().find(|plug| plug.name.value == name.value);
-    let controller = plug.and_then(|plug| usb::controller_of(declared, plug));
+    let controller = plug.and_then(|plug| declared.controller_of(plug));
     home(declared, &controller.unwrap_or(name).value)
 }

@@ -2,10 +2,11 @@
 //! may refuse. Values are in range already; names are not resolved yet.
 
 use crate::carried::Way;
-use crate::fault::FaultKind;
-use crate::settings::Setting;
+use crate::fault::kinds::FaultKind;
+use crate::limits::HUBS;
+use crate::plugged::UsbModel;
 use crate::source::{At, Span};
-use crate::system::{Restart, SemaphoreKind, UsbModel};
+use crate::system::{Restart, SemaphoreKind, Setting};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
@@ -38,6 +39,43 @@ pub(crate) struct Declared {
     pub scheduling: DeclaredScheduling,
     /// The places of the lists' headers, for what is wrong with a list as a whole.
     pub top: Span,
+}
+
+impl Declared {
+    /// Returns the number of the process of this name.
+    pub fn process(&self, name: &str) -> Option<usize> {
+        self.processes.iter().position(|process| process.name.value == name)
+    }
+
+    /// Returns the pipe of this name, and its number.
+    pub fn pipe(&self, name: &str) -> Option<(usize, &DeclaredPipe)> {
+        self.pipes.iter().enumerate().find(|(_, pipe)| pipe.name.value == name)
+    }
+
+    /// Returns the USB device of this name, and its number.
+    pub fn plug(&self, name: &str) -> Option<(usize, &DeclaredUsb)> {
+        self.usb.iter().enumerate().find(|(_, usb)| usb.name.value == name)
+    }
+
+    /// Returns the hubs between a device and its controller; one more than there may be if there
+    /// is no end.
+    pub fn hubs_above<'a>(&'a self, usb: &'a DeclaredUsb) -> impl Iterator<Item = &'a DeclaredUsb> {
+        let above = |usb: &&'a DeclaredUsb| Some(self.plug(&usb.behind.as_ref()?.value)?.1);
+        std::iter::successors(above(&usb), above).take(HUBS + 1)
+    }
+
+    /// Returns the controller that a device is plugged into, through however many hubs.
+    pub fn controller_of<'a>(&'a self, usb: &'a DeclaredUsb) -> Option<&'a At<String>> {
+        let last = self.hubs_above(usb).last().unwrap_or(usb);
+        last.on.as_ref().filter(|_| last.behind.is_none())
+    }
+
+    /// Returns the number of the process that drives the controller of a device.
+    pub fn server_of(&self, usb: Option<&At<String>>) -> Option<usize> {
+        let on = &self.controller_of(self.plug(&usb?.value)?.1)?.value;
+        let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
+        self.processes.iter().position(drives)
+    }
 }
 
 /// Something shared by name.

@@ -2,8 +2,8 @@
 
 use crate::declared::{DeclaredDevice, DeclaredPlace, Named};
 use crate::diagnostics::{Problem, Report};
+use crate::keys;
 use crate::limits::{INTERVALS, IRQ_LINES, PAGE_BYTES, PHYSICAL_END};
-use crate::read;
 use crate::source::At;
 use crate::table::{Raw, Table};
 use diapason_abi::archive::{BARS, INTERRUPTS_MAX, NONE, PciFunction};
@@ -15,11 +15,11 @@ const OF_ADDRESS: [&str; 2] = ["irq", "trigger"];
 pub(crate) fn device(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredDevice> {
     let mut table = Table::new("[[device]]", "device", raw, report);
     let table = &mut table;
-    let name = read::name(table);
+    let name = keys::name(table);
     let place = place(table);
     let is_pci = matches!(place, DeclaredPlace::Pci(_));
     strangers(table, is_pci);
-    let size = read::required_size(table, "add `size = \"4K\"`: the bytes of its registers");
+    let size = keys::required_size(table, "add `size = \"4K\"`: the bytes of its registers");
     let irq = table.number("irq", 0..=u64::from(IRQ_LINES) - 1, ", its line at the I/O APIC");
     let most = INTERRUPTS_MAX as u64;
     let irqs = table.number("irqs", 1..=most, ", the messages (MSI-X) it sends");

@@ -4,11 +4,12 @@
 //! module checks the connections between the hosts.
 
 use crate::diagnostics::{Diagnostics, Problem, Report};
+use crate::limits::XHCI;
 use crate::source::{At, Source, Span};
 use crate::suggest::nearest;
 use crate::system::System;
 use crate::table::{Raw, Table};
-use crate::{parse, parse_cores, read, syntax};
+use crate::{cores_of, keys, parse, syntax};
 use diapason_abi::archive::Location;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -19,8 +20,7 @@ const HOSTS_MAX: usize = 64;
 const DELAY_DEFAULT: u64 = 1_000;
 /// From the shortest time that can be told apart to one that nobody would call a cable.
 const DELAYS: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-/// The class of a controller that cables can be plugged into, and its ports.
-const XHCI: u32 = 0x0c_0330;
+/// Ports of a controller.
 const PORTS: std::ops::RangeInclusive<u8> = 1..=15;
 /// Instead of a port: the controller's debug capability.
 const DEBUG: &str = "debug";
@@ -96,13 +96,13 @@ pub fn parse_any(
     text: &str,
     mut find: impl FnMut(&str) -> Result<(String, String), String>,
 ) -> Result<Description, Diagnostics> {
+    let source = Source::new(file_name, text);
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
     let lists_hosts = ["host", "cable"].iter().any(|key| table.get_ref().contains_key(*key));
     if !lists_hosts || table.get_ref().contains_key("system") {
-        return parse_cores(file_name, text).map(described);
+        return cores_of(source, &table, report).map(described);
     }
-    let source = Source::new(file_name, text);
     let whole = report.is_empty();
     let declared = declarations(&table, &mut report);
     if !report.is_empty() {
@@ -184,19 +184,19 @@ fn declarations(table: &Spanned<DeTable<'_>>, report: &mut Report) -> Declared {
 
 fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
     let mut table = Table::new("[[host]]", "host", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let system = table.text("system", "system = \"left.toml\"");
     if system.is_none() {
         table.missing("system", "add `system = \"left.toml\"`, the file that describes it");
     }
-    let clock_hz = read::clock(&mut table);
+    let clock_hz = keys::clock(&mut table);
     table.report_unknown();
     system.map(|system| DeclaredHost { name, system, clock_hz })
 }
 
 fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
     let mut table = Table::new("[[cable]]", "cable", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let ends = table.texts("ends", EXAMPLE);
     let ends_place = table.get("ends").map_or_else(|| table.place(), Spanned::span);
     if table.get("ends").is_none() {

@@ -29,10 +29,12 @@ mod diagnostics;
 mod fault;
 mod hardware;
 mod hosts;
+mod keys;
 mod limits;
 mod memory;
 mod names;
 mod pipe;
+mod plugged;
 mod queues;
 mod read;
 mod section;
@@ -52,20 +54,20 @@ mod vcpu;
 mod vcpus;
 
 pub use archive::{Permit, RunOptions, build};
-pub use carried::{Chain, ChainLink, Handover, Pipe, Way};
+pub use carried::{Chain, ChainLink, Handover, Pipe, Tpipe, Way};
 pub use diagnostics::{Diagnostics, Item};
-pub use fault::{Fault, FaultKind, FaultTarget, LIES};
+pub use fault::kinds::{Fault, FaultKind, FaultTarget, LIES};
 pub use hosts::{Cable, Description, End, Host, Hosts, Socket, parse_any};
-pub use section::CriticalSection;
-pub use settings::Setting;
+pub use plugged::{CanBus, CanTraffic, UsbBus, UsbModel, UsbPlug};
 pub use system::{
-    CanBus, CanTraffic, Condition, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,
-    Segment, Semaphore, SemaphoreKind, Server, System, UsbBus, UsbModel, UsbPlug, Vcpu, Work,
+    Condition, CriticalSection, Device, Interrupt, Mailbox, Place, Process, Restart, Scheduling,
+    Segment, Semaphore, SemaphoreKind, Server, Setting, System, Vcpu, Work,
 };
-pub use tpipe::Tpipe;
 
 use diagnostics::Report;
 use source::Source;
+use toml::Spanned;
+use toml::de::DeTable;
 
 /// Reads and checks the description `text` of a host with one core; `file_name` is only shown in
 /// messages.
@@ -89,11 +91,19 @@ pub fn parse(file_name: &str, text: &str) -> Result<System, Diagnostics> {
 /// # Errors
 /// Everything that is wrong with it, in the order of the text.
 pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnostics> {
-    let source = Source::new(file_name, text);
     let mut report = Report::new();
     let table = syntax::table(text, &mut report);
+    cores_of(Source::new(file_name, text), &table, report)
+}
+
+/// Checks what each core of a host has. `report` says what is wrong with the text as TOML.
+fn cores_of(
+    source: Source,
+    table: &Spanned<DeTable<'_>>,
+    mut report: Report,
+) -> Result<Vec<System>, Diagnostics> {
     let whole = report.is_empty();
-    let mut declared = read::declarations(&table, &mut report);
+    let mut declared = read::declarations(table, &mut report);
     pipe::expand(&mut declared);
     tpipe::expand(&mut declared);
     chain::expand(&mut declared);
@@ -101,7 +111,7 @@ pub fn parse_cores(file_name: &str, text: &str) -> Result<Vec<System>, Diagnosti
     if whole {
         check::declarations(&declared, &mut report);
     } else {
-        report.keep_what_syntax_cannot_have_caused(text);
+        report.keep_what_syntax_cannot_have_caused(&source.text);
     }
     let mut systems = Vec::new();
     for part in if report.is_empty() { cores::parts(declared) } else { Vec::new() } {

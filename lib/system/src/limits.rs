@@ -41,3 +41,7 @@ pub(crate) const INTERVALS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000_00
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 
 const _: () = assert!(MEMORY_MAX <= KERNEL_DEVICES[0].1.start);
+/// The class of a controller that USB devices and cables can be plugged into.
+pub(crate) const XHCI: u32 = 0x0c_0330;
+/// Most hubs between a device and its controller.
+pub(crate) const HUBS: usize = 5;

@@ -3,7 +3,7 @@
 use crate::declared::Declared;
 use crate::diagnostics::{Problem, Report};
 use crate::limits::NAME_CHARACTERS_MAX;
-use crate::source::Span;
+use crate::source::{At, Span};
 use crate::suggest::nearest;
 use diapason_abi::Key;
 use std::collections::BTreeMap;
@@ -133,10 +133,52 @@ impl<'d> Names<'d> {
         self.get(name).filter(|meaning| meaning.kind == Kind::Vcpu).map(|meaning| meaning.index)
     }
 
+    /// Returns whether `name` is that of a process; reports it if not.
+    pub fn is_process(&self, name: &At<String>, report: &mut Report) -> bool {
+        self.is(Kind::Process, name, report)
+    }
+
+    /// Returns whether `name` is of this kind; reports it if not.
+    pub fn is(&self, wanted: Kind, name: &At<String>, report: &mut Report) -> bool {
+        let At { value, span } = name;
+        let (title, other_help) = match self.get(value).map(|meaning| meaning.kind) {
+            Some(kind) if kind == wanted => return true,
+            Some(kind) => {
+                let title = format!("`{value}` is a {kind}, not a {wanted}");
+                (title, format!("name a {wanted} here"))
+            }
+            None => {
+                let title = format!("no {wanted} named `{value}` is declared");
+                let list = wanted.to_string().to_lowercase();
+                (title, format!("declare it: `[[{list}]]` with `name = \"{value}\"`"))
+            }
+        };
+        let help = match self.nearest(value, |kind| kind == wanted) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => other_help,
+        };
+        report.push(Problem::new(span, title, help));
+        false
+    }
+
     /// The nearest name to `word` among those of the kinds wanted.
     pub fn nearest(&self, word: &str, wanted: impl Fn(Kind) -> bool) -> Option<&'d str> {
         let candidates = self.0.iter().filter(|(_, meaning)| wanted(meaning.kind));
         nearest(word, candidates.map(|(name, _)| *name))
+    }
+}
+
+/// Reports the second and further occurrences of a word in a list.
+pub(crate) fn duplicates(key: &str, list: &[At<String>], report: &mut Report) {
+    let mut first: BTreeMap<&str, &Span> = BTreeMap::new();
+    for At { value, span } in list {
+        if let Some(first) = first.get(value.as_str()) {
+            let title = format!("`{value}` is in `{key}` twice");
+            let problem = Problem::new(span, title, "remove one of the two");
+            report.push(problem.with(first, "first here"));
+        } else {
+            first.insert(value, span);
+        }
     }
 }
 
@@ -145,7 +187,7 @@ fn everything(declared: &Declared) -> impl Iterator<Item = (&str, Meaning)> {
     let d = declared;
     fn of<'d>(
         kind: Kind,
-        names: impl Iterator<Item = &'d crate::source::At<String>>,
+        names: impl Iterator<Item = &'d At<String>>,
     ) -> impl Iterator<Item = (&'d str, Meaning)> {
         names.enumerate().map(move |(index, name)| {
             (name.value.as_str(), Meaning { kind, index, span: name.span.clone() })

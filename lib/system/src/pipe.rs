@@ -7,17 +7,14 @@
 //! client.
 
 use crate::carried::{Pipe, Way};
-use crate::declared::{
-    Declared, DeclaredPipe, DeclaredProcess, DeclaredSegment, DeclaredUsb, Named,
-};
+use crate::declared::{Declared, DeclaredPipe, DeclaredSegment, DeclaredUsb, Named};
 use crate::diagnostics::{Problem, Report};
+use crate::keys::{self, required};
 use crate::names::Names;
-use crate::read;
 use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
-use crate::usb::controller_of;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can;
 
@@ -29,7 +26,7 @@ const TIME_MAX: u64 = 1_000_000_000_000;
 
 pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let mut table = Table::new("[[pipe]]", "pipe", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let way = if table.get("to").is_some() { Way::ToDevice } else { Way::FromDevice };
     let Words { device, process, ends, .. } = words(way);
     let usb = required(&mut table, device, ends[0]);
@@ -86,26 +83,13 @@ const fn words(way: Way) -> Words {
     }
 }
 
-/// A text that has to be there.
-pub(crate) fn required(
-    table: &mut Table<'_, '_>,
-    key: &'static str,
-    what: &str,
-) -> Option<At<String>> {
-    let text = table.text(key, &format!("{key} = \"…\""));
-    if table.get(key).is_none() {
-        table.missing(key, &format!("add `{key} = \"…\"`: {what}"));
-    }
-    text
-}
-
 /// Declares what the pipes need: buffers, semaphores, mailboxes, and that both ends use them.
 pub(crate) fn expand(declared: &mut Declared) {
     for index in 0..declared.pipes.len() {
         let pipe = &declared.pipes[index];
         let (way, channel) = (pipe.way, pipe.channel.clone());
-        let server = server(declared, pipe.usb.as_ref());
-        let end = pipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        let server = declared.server_of(pipe.usb.as_ref());
+        let end = pipe.process.as_ref().and_then(|name| declared.process(&name.value));
         // Without names there is no such channel, which is reported by `check`.
         let Some(known) = usize::try_from(channel.value).ok().and_then(can::names) else {
             continue;
@@ -132,31 +116,11 @@ pub(crate) fn expand(declared: &mut Declared) {
     }
 }
 
-pub(crate) fn process(declared: &Declared, name: &str) -> Option<usize> {
-    declared.processes.iter().position(|process| process.name.value == name)
-}
-
-/// The device of this name.
-pub(crate) fn device<'d>(
-    declared: &'d Declared,
-    from: Option<&At<String>>,
-) -> Option<(usize, &'d DeclaredUsb)> {
-    let from = from?;
-    declared.usb.iter().enumerate().find(|(_, usb)| usb.name.value == from.value)
-}
-
-/// The process that drives the controller that a device is plugged into.
-pub(crate) fn server(declared: &Declared, from: Option<&At<String>>) -> Option<usize> {
-    let on = &controller_of(declared, device(declared, from)?.1)?.value;
-    let drives = |process: &DeclaredProcess| process.uses.iter().any(|used| used.value == *on);
-    declared.processes.iter().position(drives)
-}
-
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for (index, pipe) in declared.pipes.iter().enumerate() {
         source(declared, pipe.usb.as_ref(), &pipe.channel, report);
         if let Some(process) = &pipe.process
-            && crate::check::is_process(process, names, report)
+            && names.is_process(process, report)
         {
             has_vcpu(declared, pipe.way, process, report);
         }
@@ -182,7 +146,7 @@ pub(crate) fn source(
     report: &mut Report,
 ) {
     let Some(from) = from else { return };
-    let Some((_, usb)) = device(declared, Some(from)) else {
+    let Some((_, usb)) = declared.plug(&from.value) else {
         let title = format!("no USB device is called `{}`", from.value);
         let known = declared.usb.iter().map(|usb| usb.name.value.as_str());
         let help = match nearest(&from.value, known) {
@@ -211,8 +175,8 @@ pub(crate) fn source(
 /// Reports an interface whose controller no process drives.
 fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mut Report) {
     // An interface that is plugged into nothing is reported elsewhere.
-    let Some(on) = controller_of(declared, usb) else { return };
-    if server(declared, Some(from)).is_none() {
+    let Some(on) = declared.controller_of(usb) else { return };
+    if declared.server_of(Some(from)).is_none() {
         let title = format!("nobody serves `{}`", from.value);
         let help = format!("add `{}` to the `uses` of the process that drives it", on.value);
         report.push(Problem::new(&from.span, title, help));
@@ -221,7 +185,7 @@ fn served(declared: &Declared, from: &At<String>, usb: &DeclaredUsb, report: &mu
 
 /// Without a VCPU nothing is promised to its process, and so nothing by the pipe.
 fn has_vcpu(declared: &Declared, way: Way, name: &At<String>, report: &mut Report) {
-    let index = process(declared, &name.value);
+    let index = declared.process(&name.value);
     if index.is_some_and(|index| declared.processes[index].vcpu.is_none()) {
         let does = words(way).does;
         let title = format!("`{}` {does} a pipe and has no VCPU", name.value);
@@ -236,11 +200,11 @@ pub(crate) fn pipes(declared: &Declared) -> Vec<Pipe> {
     let whole = |pipe: &DeclaredPipe| {
         Some(Pipe {
             name: pipe.name.value.clone(),
-            usb: device(declared, pipe.usb.as_ref())?.0,
+            usb: declared.plug(&pipe.usb.as_ref()?.value)?.0,
             channel: u8::try_from(pipe.channel.value).ok()?,
-            server: number(server(declared, pipe.usb.as_ref())?)?,
+            server: number(declared.server_of(pipe.usb.as_ref())?)?,
             way: pipe.way,
-            process: number(process(declared, &pipe.process.as_ref()?.value)?)?,
+            process: number(declared.process(&pipe.process.as_ref()?.value)?)?,
             rate: pipe.rate,
             burst: pipe.burst,
             jitter_ns: pipe.jitter_ns,

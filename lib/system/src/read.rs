@@ -2,15 +2,16 @@
 
 use crate::declared::{Declared, DeclaredProcess, DeclaredSegment, Named, Supervision};
 use crate::diagnostics::{Problem, Report};
+use crate::keys::{clock, name, required_size};
 use crate::limits::{
-    BACKOFF_NS_MAX, CLOCK_HZ, COUNT_MAX, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES,
-    PROGRAM_CHARACTERS_MAX, RESTARTS_MAX,
+    BACKOFF_NS_MAX, COUNT_MAX, MEMORY_MAX, MESSAGES_MAX, PAGE_BYTES, PROGRAM_CHARACTERS_MAX,
+    RESTARTS_MAX,
 };
 use crate::names;
 use crate::source::At;
 use crate::system::{Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
-use crate::{bus, chain, cores, device, fault, pipe, section, settings, tpipe, units, usb, vcpu};
+use crate::{bus, chain, cores, device, fault, pipe, section, settings, tpipe, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
 use diapason_abi::{PRIORITIES, layout};
 use toml::Spanned;
@@ -24,9 +25,6 @@ const STACK_DEFAULT: u64 = 16 << 10;
 const BACKOFF_DEFAULT: u64 = 10_000_000;
 /// Instructions a second if the description does not say: one a nanosecond, as QEMU counts them.
 const CLOCK_DEFAULT: u64 = 1_000_000_000;
-/// Largest segment, and largest device.
-const SLOT: u64 = layout::SLOT;
-
 /// The kinds of a semaphore, and whether each counts.
 const KINDS: [(&str, bool); 2] = [("mutex", false), ("counting", true)];
 
@@ -157,32 +155,6 @@ fn system_keys(raw: Option<Raw<'_>>, report: &mut Report) -> Declared {
     declared.cores = cores::count(&mut table);
     table.report_unknown();
     declared
-}
-
-/// Instructions a second, if the table says.
-pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
-    let example = "clock = \"2400MHz\"";
-    let clock = table.parsed("clock", "a frequency", example, units::frequency)?;
-    if !CLOCK_HZ.contains(&clock.value) {
-        let help = "write a frequency from `1MHz` to `10GHz`";
-        table.report.push(Problem::new(&clock.span, "`clock` is out of range", help));
-    }
-    Some(clock.value)
-}
-
-/// The name of what `table` declares; empty if it has none. A bad one is reported and kept, so that
-/// what refers to it is not reported too.
-pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
-    let nothing = At::new(String::new(), table.place());
-    if table.get("name").is_none() {
-        table.missing("name", "add `name = \"…\"`: how the rest of the system calls it");
-        return nothing;
-    }
-    let Some(name) = table.text("name", "name = \"sensors\"") else { return nothing };
-    if let Some((title, help)) = names::fault(&name.value) {
-        table.report.push(Problem::new(&name.span, title, help));
-    }
-    name
 }
 
 fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
@@ -335,15 +307,6 @@ fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
     };
     table.report_unknown();
     Named { name, what }
-}
-
-/// A size that must be given.
-pub(crate) fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
-    if table.get("size").is_none() {
-        table.missing("size", help);
-        return PAGE_BYTES;
-    }
-    table.size("size", PAGE_BYTES..=SLOT).map_or(PAGE_BYTES, |size| size.value)
 }
 
 fn segment(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredSegment> {

@@ -3,33 +3,17 @@
 //! A plan needs it of every process that may hold such a mutex. A thread that waits for the mutex
 //! runs its holder on its own budget, so the holder's sections are part of the waiter's bound.
 
-use crate::check::is_process;
 use crate::declared::{Declared, DeclaredSection};
 use crate::diagnostics::{Problem, Report};
 use crate::names::{Kind, Names};
 use crate::source::At;
-use crate::system::SemaphoreKind;
+use crate::system::{CriticalSection, SemaphoreKind};
 use crate::table::{Raw, Table};
 
 /// Longest section: 1000 s.
 const LONGEST_MAX: u64 = 1_000_000_000_000;
 /// Most times that a job runs a section.
 const TIMES_MAX: u64 = 1_000;
-
-/// A section of a process in which it holds a mutex.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CriticalSection {
-    /// Number of the process.
-    pub process: u16,
-    /// Number of the mutex, among [`System::semaphores`](crate::System::semaphores).
-    pub mutex: u16,
-    /// Longest execution time from lock to unlock, in ns, sections inside included.
-    pub longest_ns: u64,
-    /// How often a job or the work for a message runs it, or one run of the section outside it.
-    pub times: u32,
-    /// The section in which it lies: a place in [`System::sections`](crate::System::sections).
-    pub inside: Option<usize>,
-}
 
 pub(crate) fn section(raw: Raw<'_>, report: &mut Report) -> DeclaredSection {
     let mut table = Table::new("[[section]]", "section", raw, report);
@@ -56,7 +40,7 @@ pub(crate) fn section(raw: Raw<'_>, report: &mut Report) -> DeclaredSection {
 
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for (index, section) in declared.sections.iter().enumerate() {
-        let known = section.process.as_ref().is_some_and(|name| is_process(name, names, report));
+        let known = section.process.as_ref().is_some_and(|name| names.is_process(name, report));
         if let Some(mutex) = &section.mutex
             && is_mutex(declared, mutex, names, report)
             && known
@@ -225,7 +209,7 @@ pub(crate) fn sections(declared: &Declared) -> Vec<CriticalSection> {
     let whole = |index: &usize| {
         let section = &declared.sections[*index];
         let name = &section.process.as_ref()?.value;
-        let process = declared.processes.iter().position(|it| it.name.value == *name)?;
+        let process = declared.process(name)?;
         let outer = outer(declared, section);
         Some(CriticalSection {
             process: u16::try_from(process).ok()?,

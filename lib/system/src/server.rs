@@ -2,7 +2,8 @@
 //! lacks any of it would end at boot, so this is asked before.
 
 use crate::diagnostics::Diagnostics;
-use crate::system::{Place, Process, System, UsbPlug};
+use crate::plugged::UsbPlug;
+use crate::system::{Place, Process, System};
 use diapason_abi::archive::Location;
 use diapason_contract::needs::{self, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};

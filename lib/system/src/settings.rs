@@ -3,9 +3,10 @@
 
 use crate::carried::{Pipe, Way};
 use crate::diagnostics::{Problem, Report};
+use crate::plugged::{UsbBus, UsbModel, UsbPlug};
 use crate::source::At;
 use crate::suggest::nearest;
-use crate::system::{Process, System, UsbBus, UsbModel, UsbPlug};
+use crate::system::{Process, Setting, System};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
@@ -14,36 +15,6 @@ use diapason_bus::{Coding, Speed};
 use diapason_contract::can;
 use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
-
-/// Numbers that a program is told under a name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setting {
-    pub name: String,
-    pub numbers: Vec<u64>,
-}
-
-impl Setting {
-    /// Numbers under a name.
-    #[must_use]
-    pub fn new(name: &str, numbers: &[u64]) -> Setting {
-        Setting { name: name.to_owned(), numbers: numbers.to_vec() }
-    }
-}
-
-impl Process {
-    /// Returns what its program is told under a name.
-    #[must_use]
-    pub fn setting(&self, name: &str) -> &[u64] {
-        let told = self.settings.iter().find(|setting| setting.name == name);
-        told.map_or(&[], |setting| &setting.numbers)
-    }
-
-    /// Tells its program these numbers under a name, instead of what it was told.
-    pub fn set(&mut self, name: &str, numbers: &[u64]) {
-        self.settings.retain(|setting| setting.name != name);
-        self.settings.push(Setting::new(name, numbers));
-    }
-}
 
 /// Reads what is told to `program` in the table of a process.
 pub(crate) fn read(process: &mut Table<'_, '_>, program: &str) -> Vec<Setting> {

@@ -1,10 +1,10 @@
 //! The receivers of fault reports: a forest of processes whose roots nobody supervises.
 
-use crate::check::{is_process, is_restartable};
 use crate::declared::{Declared, DeclaredProcess, Supervision};
 use crate::diagnostics::{Problem, Report};
 use crate::names::{NOBODY, Names, SUPERVISOR};
 use crate::source::{At, Span};
+use crate::system::Restart;
 
 /// The supervisor of `process`, which is number `index`.
 pub(crate) fn of(process: &DeclaredProcess, index: usize, names: &Names<'_>) -> Option<usize> {
@@ -35,7 +35,7 @@ fn named(process: &DeclaredProcess, name: &At<String>, names: &Names<'_>, report
         report.push(Problem::new(&name.span, title, help));
         return;
     }
-    is_process(name, names, report);
+    names.is_process(name, report);
 }
 
 /// `process` may be restarted, but nobody is there to do it.
@@ -109,4 +109,9 @@ fn link(process: &DeclaredProcess) -> Option<&Span> {
         Supervision::By(name) => Some(&name.span),
         _ => None,
     }
+}
+
+/// Returns whether the process may be started again after a fault.
+fn is_restartable(process: &DeclaredProcess) -> bool {
+    process.restart.value != Restart::Never
 }

@@ -1,16 +1,11 @@
 //! A system as its description says it, with every default filled in and every rule checked.
 
-use crate::carried::{Chain, Pipe};
+use crate::carried::{Chain, Pipe, Tpipe};
 use crate::diagnostics::{Diagnostics, Problem, Report};
-use crate::fault::Fault;
-use crate::section::CriticalSection;
-use crate::settings::Setting;
+use crate::fault::kinds::Fault;
+use crate::plugged::{UsbBus, UsbPlug};
 use crate::source::{Source, Span};
-use crate::tpipe::Tpipe;
 use diapason_abi::archive::{Location, VCPUS_MAX};
-use diapason_bus::{Async, Bus, Periodic};
-use diapason_contract::can::CHANNELS;
-use diapason_contract::threads::ServiceKind;
 
 /// A checked description. Processes are numbered in the order of the text, and so are objects:
 /// first the semaphores, then the conditions, then the mailboxes, as in the boot archive.
@@ -124,6 +119,36 @@ pub struct Process {
     pub vcpus: u16,
 }
 
+impl Process {
+    /// Returns what its program is told under a name.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> &[u64] {
+        let told = self.settings.iter().find(|setting| setting.name == name);
+        told.map_or(&[], |setting| &setting.numbers)
+    }
+
+    /// Tells its program these numbers under a name, instead of what it was told.
+    pub fn set(&mut self, name: &str, numbers: &[u64]) {
+        self.settings.retain(|setting| setting.name != name);
+        self.settings.push(Setting::new(name, numbers));
+    }
+}
+
+/// Numbers that a program is told under a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    pub name: String,
+    pub numbers: Vec<u64>,
+}
+
+impl Setting {
+    /// Numbers under a name.
+    #[must_use]
+    pub fn new(name: &str, numbers: &[u64]) -> Setting {
+        Setting { name: name.to_owned(), numbers: numbers.to_vec() }
+    }
+}
+
 /// How often a process may be started again after a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Restart {
@@ -195,204 +220,6 @@ pub struct Device {
     pub allowed: u64,
 }
 
-/// A USB device that is plugged in.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UsbPlug {
-    pub name: String,
-    /// The controller: a number of a device.
-    pub device: usize,
-    /// The hub it is plugged into: a number of a plug. `None`: into the controller itself.
-    pub behind: Option<usize>,
-    /// The port of the one or the other, from 1.
-    pub port: u8,
-    /// The model of the device.
-    pub model: UsbModel,
-    /// Its vendor and its product; 0 is any.
-    pub identity: (u16, u16),
-    /// Its serial number; `None` is any.
-    pub serial: Option<String>,
-    /// CAN buses on which somebody is besides a unit that acknowledges.
-    pub buses: Vec<CanBus>,
-    /// The bit rate of each CAN channel.
-    pub bit_rates: [u32; CHANNELS],
-    /// The sample point of a CAN interface, in tenths of a per cent.
-    pub sample_point: u16,
-    /// By how many millionths its clock and the host's run apart at most.
-    pub drift: u32,
-}
-
-/// A CAN bus of an interface.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CanBus {
-    /// The channel it is connected to, from 0.
-    pub channel: usize,
-    /// The other nodes of the bus.
-    pub traffic: CanTraffic,
-}
-
-/// The other nodes of a CAN bus.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CanTraffic {
-    /// Units that send so many numbered frames a second together, with extended identifiers or with
-    /// standard ones.
-    Numbered { per_second: u32, extended: bool },
-    /// A receiver, and the shortest and the longest time that it takes for a frame.
-    Receiver { turn_ns: (u64, u64) },
-    /// A unit that sends numbered frames, and the shortest and the longest time between two.
-    Sender { gap_ns: (u64, u64) },
-    /// A unit that sends what a candump log says.
-    Replay {
-        /// The log, as the description names it.
-        file: String,
-        /// The content of the log. Reading files is not done here: empty until somebody does.
-        log: String,
-    },
-}
-
-/// USB devices there are: models, and some that only QEMU has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UsbModel {
-    /// An interface to five CAN buses.
-    UsbCan,
-    /// A sensor: 512 bytes every 2.5 ms.
-    Sensor,
-    /// A SuperSpeed camera, which is isochronous.
-    Camera,
-    /// The same with something to send in every interval.
-    BusyCamera,
-    /// A keyboard on which somebody types the alphabet.
-    Keyboard,
-    /// A disk of 64 MiB.
-    Disk,
-    /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
-    Hub,
-    /// A SuperSpeed hub with four ports.
-    SuperSpeedHub,
-    /// A network device, and a computer that answers on its network.
-    Network,
-    /// QEMU's own disk, of 64 MiB.
-    QemuStorage,
-    QemuKeyboard,
-    /// QEMU's own network device, on a network of QEMU's.
-    QemuNetwork,
-    /// The same, pulled out and plugged in again all the time.
-    QemuLooseNetwork,
-}
-
-impl UsbModel {
-    /// Returns the service that is for it, if its place matters: that of a hub does not.
-    #[must_use]
-    pub const fn service(self) -> Option<ServiceKind> {
-        match self {
-            UsbModel::UsbCan => Some(ServiceKind::Can),
-            UsbModel::Sensor => Some(ServiceKind::Sensors),
-            UsbModel::Camera | UsbModel::BusyCamera => Some(ServiceKind::Cameras),
-            UsbModel::Keyboard | UsbModel::QemuKeyboard => Some(ServiceKind::Keyboards),
-            UsbModel::Disk | UsbModel::QemuStorage => Some(ServiceKind::Disks),
-            UsbModel::Network | UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => {
-                Some(ServiceKind::Networks)
-            }
-            UsbModel::Hub | UsbModel::SuperSpeedHub => None,
-        }
-    }
-
-    pub const ALL: [UsbModel; 13] = [
-        UsbModel::UsbCan,
-        UsbModel::Sensor,
-        UsbModel::Camera,
-        UsbModel::BusyCamera,
-        UsbModel::Keyboard,
-        UsbModel::Disk,
-        UsbModel::Hub,
-        UsbModel::SuperSpeedHub,
-        UsbModel::Network,
-        UsbModel::QemuStorage,
-        UsbModel::QemuKeyboard,
-        UsbModel::QemuNetwork,
-        UsbModel::QemuLooseNetwork,
-    ];
-    /// Ports of a hub.
-    pub const HUB_PORTS: u8 = 4;
-
-    /// Channels that pipes can come from, or go to.
-    #[must_use]
-    pub const fn channels(self) -> u64 {
-        match self {
-            UsbModel::UsbCan => 5,
-            UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
-            UsbModel::Disk | UsbModel::Network | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
-            UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
-            UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => 0,
-        }
-    }
-
-    /// As a description writes it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            UsbModel::UsbCan => "usb-can",
-            UsbModel::Sensor => "sensor",
-            UsbModel::Camera => "camera",
-            UsbModel::BusyCamera => "busy-camera",
-            UsbModel::Keyboard => "keyboard",
-            UsbModel::Disk => "disk",
-            UsbModel::Hub => "hub",
-            UsbModel::SuperSpeedHub => "superspeed-hub",
-            UsbModel::Network => "network",
-            UsbModel::QemuStorage => "qemu-storage",
-            UsbModel::QemuKeyboard => "qemu-keyboard",
-            UsbModel::QemuNetwork => "qemu-network",
-            UsbModel::QemuLooseNetwork => "qemu-loose-network",
-        }
-    }
-
-    /// Returns whether others can be plugged into it.
-    #[must_use]
-    pub const fn is_hub(self) -> bool {
-        matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
-    }
-
-    /// Returns whether it is a SuperSpeed device. A SuperSpeed hub takes such devices only, and
-    /// other hubs take none.
-    #[must_use]
-    pub const fn is_superspeed(self) -> bool {
-        matches!(self, UsbModel::Camera | UsbModel::BusyCamera | UsbModel::SuperSpeedHub)
-    }
-
-    /// Returns whether QEMU has no such device.
-    #[must_use]
-    pub const fn only_in_simulator(self) -> bool {
-        matches!(self, UsbModel::SuperSpeedHub)
-    }
-
-    /// Returns whether the simulator has no such device.
-    #[must_use]
-    pub const fn only_in_qemu(self) -> bool {
-        matches!(
-            self,
-            UsbModel::QemuStorage
-                | UsbModel::QemuKeyboard
-                | UsbModel::QemuNetwork
-                | UsbModel::QemuLooseNetwork
-        )
-    }
-}
-
-/// A bus instance of a controller, and the endpoints declared on it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UsbBus {
-    /// The controller: a number of [`System::devices`].
-    pub device: usize,
-    /// Its speed, and how it is counted.
-    pub bus: Bus,
-    /// The control endpoints of its devices count.
-    pub control: bool,
-    /// Interrupt and isochronous endpoints; their numbers are places in [`System::endpoints`].
-    pub periodic: Vec<Periodic>,
-    /// Bulk and control endpoints, in the order of the round robin.
-    pub asyncs: Vec<Async>,
-}
-
 /// How long what a program does under a name takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Work {
@@ -400,6 +227,21 @@ pub struct Work {
     pub name: String,
     pub best_ns: u64,
     pub worst_ns: u64,
+}
+
+/// A section of a process in which it holds a mutex.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CriticalSection {
+    /// Number of the process.
+    pub process: u16,
+    /// Number of the mutex, among [`System::semaphores`].
+    pub mutex: u16,
+    /// Longest execution time from lock to unlock, in ns, sections inside included.
+    pub longest_ns: u64,
+    /// How often a job or the work for a message runs it, or one run of the section outside it.
+    pub times: u32,
+    /// The section in which it lies: a place in [`System::sections`].
+    pub inside: Option<usize>,
 }
 
 /// An interrupt of a device.

@@ -7,14 +7,14 @@
 //! [`expand`] declares them as if they had been written out. The limits of what may be asked for
 //! are told to the server, which gives no more, and to the plan, which counts all of it.
 
-use crate::carried::Way;
+use crate::carried::{Tpipe, Way};
 use crate::declared::{
     Declared, DeclaredPipe, DeclaredSegment, DeclaredTpipe, DeclaredVcpu, Named,
 };
 use crate::diagnostics::{Problem, Report};
+use crate::keys::{self, required};
 use crate::names::Names;
-use crate::pipe::{self, BURST_MAX, RATE_MAX, device, process, required, server};
-use crate::read;
+use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::source::At;
 use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
@@ -25,25 +25,9 @@ use diapason_abi::pipe::{
 };
 use diapason_contract::{threads, tuned};
 
-/// A place for a pipe that a process may open, change and close while the system runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tpipe {
-    pub name: String,
-    /// The USB device: a number of [`System::usb`](crate::System::usb).
-    pub usb: usize,
-    /// Number of the process that drives the device.
-    pub server: u16,
-    /// Number of the process that may open it.
-    pub process: u16,
-    /// Number of the VCPU of its thread, which has next to nothing while the pipe is closed.
-    pub vcpu: u16,
-    /// The most that it may be.
-    pub envelope: Envelope,
-}
-
 pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let mut table = Table::new("[[tpipe]]", "tuned pipe", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let writes = table.get("to").is_some();
     let [device, opens] = if writes { ["to", "writer"] } else { ["from", "reader"] };
     let usb = required(&mut table, device, "the `[[usb]]` device of its messages");
@@ -93,8 +77,8 @@ const NEEDED: [(&str, &str); 3] = [
 pub(crate) fn expand(declared: &mut Declared) {
     for place in 0..declared.tpipes.len() {
         let tpipe = &declared.tpipes[place];
-        let server = server(declared, tpipe.usb.as_ref());
-        let end = tpipe.process.as_ref().and_then(|name| process(declared, &name.value));
+        let server = declared.server_of(tpipe.usb.as_ref());
+        let end = tpipe.process.as_ref().and_then(|name| declared.process(&name.value));
         let span = tpipe.name.span.clone();
         let mut names: Vec<At<String>> = Vec::new();
         // Without names there are too many places, which is reported by `check`.
@@ -149,7 +133,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         }
         answered(declared, tpipe, report);
         if let Some(process) = &tpipe.process
-            && crate::check::is_process(process, names, report)
+            && names.is_process(process, report)
         {
             threads(declared, process, report);
         }
@@ -208,7 +192,8 @@ fn alone(declared: &Declared, tpipe: &DeclaredTpipe, channel: &At<u64>, report: 
 
 /// Somebody has to answer, and to look at what is written.
 fn answered(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
-    let Some((server, from)) = server(declared, tpipe.usb.as_ref()).zip(tpipe.usb.as_ref()) else {
+    let Some((server, from)) = declared.server_of(tpipe.usb.as_ref()).zip(tpipe.usb.as_ref())
+    else {
         return;
     };
     let server = &declared.processes[server];
@@ -227,7 +212,7 @@ fn answered(declared: &Declared, tpipe: &DeclaredTpipe, report: &mut Report) {
 
 /// Each pipe has a thread beside the first.
 fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
-    let Some(process) = process(declared, &name.value).map(|index| &declared.processes[index])
+    let Some(process) = declared.process(&name.value).map(|index| &declared.processes[index])
     else {
         return;
     };
@@ -255,9 +240,9 @@ pub(crate) fn tpipes(declared: &Declared, names: &Names<'_>) -> Vec<Tpipe> {
         };
         Some(Tpipe {
             name: tpipe.name.value.clone(),
-            usb: device(declared, tpipe.usb.as_ref())?.0,
-            server: number(server(declared, tpipe.usb.as_ref())?)?,
-            process: number(process(declared, &tpipe.process.as_ref()?.value)?)?,
+            usb: declared.plug(&tpipe.usb.as_ref()?.value)?.0,
+            server: number(declared.server_of(tpipe.usb.as_ref())?)?,
+            process: number(declared.process(&tpipe.process.as_ref()?.value)?)?,
             vcpu: names.vcpu(tuned::names(place)?.vcpu).and_then(number)?,
             envelope: Envelope {
                 channels: bits(&tpipe.channels),

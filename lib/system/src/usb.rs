@@ -6,20 +6,17 @@
 
 use crate::declared::{Declared, DeclaredPlace, DeclaredUsb, DeclaredWork};
 use crate::diagnostics::{Problem, Report};
-use crate::read;
+use crate::keys;
+use crate::limits::{HUBS, XHCI};
+use crate::plugged::{CanBus, CanTraffic, UsbModel};
 use crate::source::{At, Span};
-use crate::system::{CanBus, CanTraffic, UsbModel};
 use crate::table::{Raw, Table};
 use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_contract::can;
 use std::ops::RangeInclusive;
 
-/// The class of a controller that USB devices can be plugged into.
-pub(crate) const XHCI: u32 = 0x0c_0330;
 /// Most ports of a controller.
 const PORTS: u64 = 15;
-/// Most hubs between a device and its controller.
-const HUBS: usize = 5;
 /// CAN channels of an interface.
 const CHANNELS: usize = can::CHANNELS;
 /// Bit rates of CAN buses.
@@ -38,7 +35,7 @@ const WORK_MAX: u64 = 1_000_000_000_000;
 
 pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let mut table = Table::new("[[usb]]", "USB device", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let on = table.text("on", "on = \"xhci\"");
     let behind = table.text("behind", "behind = \"hub\"");
     if on.is_none() && behind.is_none() {
@@ -339,7 +336,7 @@ fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
         report.push(problem.with(&on.span, "the controller"));
         return;
     }
-    let Some(hub) = plug(declared, &behind.value) else {
+    let Some((_, hub)) = declared.plug(&behind.value) else {
         let title = format!("no USB device is called `{}`", behind.value);
         let help = "name a `[[usb]]` with `model = \"hub\"`";
         report.push(Problem::new(&behind.span, title, help));
@@ -355,7 +352,7 @@ fn hub(declared: &Declared, usb: &DeclaredUsb, report: &mut Report) {
         report.push(Problem::new(&usb.port.span, title, "choose another `port`"));
     }
     speed(usb, hub, behind, report);
-    if chain(declared, usb).count() > HUBS || controller_of(declared, usb).is_none() {
+    if declared.hubs_above(usb).count() > HUBS || declared.controller_of(usb).is_none() {
         let title = format!("more than {HUBS} hubs, or hubs in a circle");
         report.push(Problem::new(&behind.span, title, "plug one of the hubs into a controller"));
     }
@@ -378,28 +375,6 @@ fn speed(usb: &DeclaredUsb, hub: &DeclaredUsb, behind: &At<String>, report: &mut
         _ => return,
     };
     report.push(Problem::new(&behind.span, title, help));
-}
-
-fn plug<'a>(declared: &'a Declared, name: &str) -> Option<&'a DeclaredUsb> {
-    declared.usb.iter().find(|usb| usb.name.value == name)
-}
-
-/// The hubs between a device and its controller; one more than there may be if there is no end.
-fn chain<'a>(
-    declared: &'a Declared,
-    usb: &'a DeclaredUsb,
-) -> impl Iterator<Item = &'a DeclaredUsb> {
-    let above = |usb: &&'a DeclaredUsb| plug(declared, &usb.behind.as_ref()?.value);
-    std::iter::successors(above(&usb), above).take(HUBS + 1)
-}
-
-/// The controller that a device is plugged into, through however many hubs.
-pub(crate) fn controller_of<'a>(
-    declared: &'a Declared,
-    usb: &'a DeclaredUsb,
-) -> Option<&'a At<String>> {
-    let last = chain(declared, usb).last().unwrap_or(usb);
-    last.on.as_ref().filter(|_| last.behind.is_none())
 }
 
 /// Checks that the device of this name is a USB controller.

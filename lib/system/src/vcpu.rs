@@ -2,8 +2,8 @@
 
 use crate::declared::{DeclaredScheduling, DeclaredVcpu, Dynamic, Named};
 use crate::diagnostics::{Problem, Report};
+use crate::keys;
 use crate::limits::INTERVALS;
-use crate::read;
 use crate::source::At;
 use crate::table::{Raw, Table};
 use crate::units;
@@ -25,7 +25,7 @@ const PERIODS: RangeInclusive<u64> = PERIOD_MIN.0..=PERIOD_MAX.0;
 
 pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
     let mut table = Table::new("[[vcpu]]", "VCPU", raw, report);
-    let name = read::name(&mut table);
+    let name = keys::name(&mut table);
     let is_io = match table.get("kind") {
         None => Some(false),
         Some(_) => table.choice("kind", &KINDS, "").map(|kind| kind.value),

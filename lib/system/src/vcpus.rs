@@ -3,7 +3,7 @@
 
 use crate::declared::{Declared, DeclaredDevice, DeclaredVcpu, Named};
 use crate::diagnostics::{Problem, Report};
-use crate::names::{Kind, Names};
+use crate::names::{Kind, Names, duplicates};
 use crate::source::At;
 use crate::units::{show_duration, show_share};
 use diapason_abi::archive::{BUDGET_MIN, WHOLE_PPM};
@@ -21,7 +21,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         }
     }
     for name in declared.processes.iter().filter_map(|process| process.vcpu.as_ref()) {
-        is_vcpu(name, names, report);
+        names.is(Kind::Vcpu, name, report);
     }
     if !declared.vcpus.is_empty() {
         declared.devices.iter().for_each(|device| interrupts(device, report));
@@ -46,7 +46,7 @@ fn served(
     names: &Names<'_>,
     report: &mut Report,
 ) -> bool {
-    crate::check::duplicates("serves", serves, report);
+    duplicates("serves", serves, report);
     let strangers = serves.iter().filter(|name| !is_main(name, declared, names, report));
     strangers.count() == 0
 }
@@ -100,28 +100,6 @@ fn interrupts(device: &Named<DeclaredDevice>, report: &mut Report) {
     report.push(Problem::new(&irq.span, title, help).note(note));
 }
 
-/// Reports `name` unless it is that of a VCPU.
-fn is_vcpu(name: &At<String>, names: &Names<'_>, report: &mut Report) -> bool {
-    let At { value, span } = name;
-    let (title, other_help) = match names.get(value).map(|meaning| meaning.kind) {
-        Some(Kind::Vcpu) => return true,
-        Some(kind) => {
-            let title = format!("`{value}` is a {kind}, not a VCPU");
-            (title, "name a VCPU here".to_owned())
-        }
-        None => {
-            let title = format!("no VCPU named `{value}` is declared");
-            (title, format!("declare it: `[[vcpu]]` with `name = \"{value}\"`"))
-        }
-    };
-    let help = match names.nearest(value, |kind| kind == Kind::Vcpu) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => other_help,
-    };
-    report.push(Problem::new(span, title, help));
-    false
-}
-
 /// Reports `name` unless it is that of a Main VCPU.
 pub(crate) fn is_main(
     name: &At<String>,
@@ -129,7 +107,7 @@ pub(crate) fn is_main(
     names: &Names<'_>,
     report: &mut Report,
 ) -> bool {
-    if !is_vcpu(name, names, report) {
+    if !names.is(Kind::Vcpu, name, report) {
         return false;
     }
     let what = names.vcpu(&name.value).and_then(|index| declared.vcpus.get(index));

@@ -1,44 +1,13 @@
 //! From bytes to packets, however they are cut. Total: any bytes give packets or a refusal.
 
+use super::fields::{Fields, Malformed};
 use super::info::decode_endpoints;
 use super::number as n;
 use super::{
     CAPABILITIES_NEEDED, Connect, Data, HEADER, HEADER_HELLO, Interfaces, LENGTH_MAX, Message,
-    Packet, Status, VERSION_BYTES,
+    Packet, VERSION_BYTES,
 };
 use diapason_usb::Setup;
-
-/// Why bytes are no packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Malformed {
-    /// The first packet is no hello, or a later one is.
-    Hello,
-    /// The other side lacks capabilities that are needed.
-    Capabilities(u32),
-    /// A packet longer than anybody would send.
-    Length(u32),
-    /// A packet too short for what it says it is.
-    Short(u32),
-    /// A field has a value that makes no sense.
-    Content,
-    /// A packet of a kind that nobody announced.
-    Kind(u32),
-}
-
-impl core::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Malformed::Hello => write!(f, "usbredir: hello is not the first packet"),
-            Malformed::Capabilities(c) => write!(f, "usbredir: capabilities {c:#x} do not do"),
-            Malformed::Length(l) => write!(f, "usbredir: a packet of {l} bytes"),
-            Malformed::Short(k) => write!(f, "usbredir: a packet of kind {k} is too short"),
-            Malformed::Content => write!(f, "usbredir: a field makes no sense"),
-            Malformed::Kind(k) => write!(f, "usbredir: a packet of unknown kind {k}"),
-        }
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// Takes bytes, gives packets.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +40,7 @@ impl Decoder {
         let rest = self.bytes.get(self.start..).unwrap_or_default();
         let header = if self.greeted { HEADER } else { HEADER_HELLO };
         let Some((head, body)) = rest.split_at_checked(header) else { return Ok(None) };
-        let mut head = Fields(head, 0);
+        let mut head = Fields::new(head, 0);
         let (kind, length) = (head.word()?, head.word()?);
         if (kind == n::HELLO) == self.greeted {
             return Err(Malformed::Hello);
@@ -81,51 +50,10 @@ impl Decoder {
         }
         let Some(body) = body.get(..length as usize) else { return Ok(None) };
         let id = if self.greeted { head.long()? } else { u64::from(head.word()?) };
-        let packet = packet(kind, Fields(body, kind))?;
+        let packet = packet(kind, Fields::new(body, kind))?;
         self.greeted = true;
         self.start += header + length as usize;
         Ok(Some(Message { id, packet }))
-    }
-}
-
-/// The fields of a packet, one after the other, and the packet's kind.
-pub(super) struct Fields<'a>(&'a [u8], u32);
-
-impl Fields<'_> {
-    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (field, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed::Short(self.1))?;
-        self.0 = rest;
-        Ok(*field)
-    }
-
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
-        self.bytes().map(|[byte]| byte)
-    }
-
-    pub(super) fn half(&mut self) -> Result<u16, Malformed> {
-        self.bytes().map(u16::from_le_bytes)
-    }
-
-    pub(super) fn word(&mut self) -> Result<u32, Malformed> {
-        self.bytes().map(u32::from_le_bytes)
-    }
-
-    fn long(&mut self) -> Result<u64, Malformed> {
-        self.bytes().map(u64::from_le_bytes)
-    }
-
-    fn status(&mut self) -> Result<Status, Malformed> {
-        self.byte().map(Status::decode)
-    }
-
-    /// Returns the rest: nothing, or as many bytes as announced.
-    fn rest(&mut self, announced: usize) -> Result<Vec<u8>, Malformed> {
-        let rest = std::mem::take(&mut self.0);
-        if rest.is_empty() || rest.len() == announced {
-            Ok(rest.to_vec())
-        } else {
-            Err(Malformed::Content)
-        }
     }
 }
 
@@ -151,7 +79,7 @@ fn packet(kind: u32, mut f: Fields<'_>) -> Result<Packet, Malformed> {
         n::INTERRUPT_STATUS => Packet::InterruptStatus(f.status()?, f.byte()?),
         n::CANCEL => Packet::Cancel,
         n::FILTER_REJECT => Packet::FilterReject,
-        n::FILTER => Packet::Filter(f.0.to_vec()),
+        n::FILTER => Packet::Filter(f.left()),
         n::DISCONNECT_ACKNOWLEDGED => Packet::DisconnectAcknowledged,
         n::CONTROL => control(&mut f)?,
         n::BULK => Packet::Bulk(bulk(&mut f)?),

@@ -1,6 +1,6 @@
 //! The description of a device that the host sends to the guest: identity, interfaces, endpoints.
 
-use super::decode::{Fields, Malformed};
+use super::fields::{Fields, Malformed};
 
 /// Endpoints that can be described: OUT 0 to 15, then IN 0 to 15.
 pub const SLOTS: usize = 32;

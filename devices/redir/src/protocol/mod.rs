@@ -6,10 +6,12 @@
 
 mod decode;
 mod encode;
+mod fields;
 mod info;
 
-pub use decode::{Decoder, Malformed};
+pub use decode::Decoder;
 pub use encode::encode;
+pub use fields::Malformed;
 pub use info::{Connect, EndpointInfo, Interfaces, SLOTS, TransferType, slot};
 
 use diapason_usb::Setup;

@@ -1,9 +1,9 @@
 //! The plugin's connection: it says where the guest stands still, and waits for an answer.
 
 use super::Failure;
-use super::link::accept;
+use super::socket::{accept, is_gone};
 use diapason_abi::Nanos;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -69,12 +69,4 @@ impl Clock {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns whether the other side has closed its end.
-pub fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-    )
 }

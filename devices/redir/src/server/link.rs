@@ -1,7 +1,7 @@
 //! The connection of one device.
 
 use super::Failure;
-use super::clock::is_gone;
+use super::socket::{accept, is_gone};
 use crate::redirected::{Redirected, Trouble};
 use diapason_abi::Nanos;
 use diapason_devices::Device;
@@ -9,26 +9,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-/// Between two looks whether QEMU has come.
-const LOOK: Duration = Duration::from_millis(5);
 /// Most bytes sent at once: they fit into a socket that is empty.
 const SEND_MAX: usize = 32 << 10;
 /// If so many bytes came at once, the socket may have been full, and QEMU may have more. A socket
 /// holds at least a hundred packets, however small.
 const MANY: usize = 2 << 10;
-
-/// Waits for somebody to connect.
-pub fn accept(listener: &UnixListener, patience: Duration) -> Result<UnixStream, Failure> {
-    let looks = patience.as_millis() / LOOK.as_millis();
-    for _ in 0..=looks {
-        match listener.accept() {
-            Ok((stream, _)) => return Ok(stream),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
-            Err(error) => return Err(Failure::Io("wait for QEMU", error)),
-        }
-    }
-    Err(Failure::Silent(Nanos::ZERO))
-}
 
 /// The reason why reading failed.
 pub enum ReadFailure {

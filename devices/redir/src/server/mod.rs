@@ -7,6 +7,7 @@
 
 mod clock;
 mod link;
+mod socket;
 
 use crate::plugin;
 use crate::redirected::{Journal, Redirected, Trouble};

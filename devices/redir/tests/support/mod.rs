@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test uses its share of this")]
 
 use diapason_abi::Nanos;
-use diapason_devices::standard::{Descriptors, EndpointState, Standard};
+use diapason_devices::descriptors::Descriptors;
+use diapason_devices::standard::{EndpointState, Standard};
 use diapason_devices::{Answer, Device, Handshake, Stall};
 use diapason_redir::Redirected;
 use diapason_redir::protocol::{CAPABILITIES, Data, Decoder, Message, Packet, Status, encode};

@@ -1,7 +1,7 @@
 //! The nearest system that fits: budgets, periods and margins, by bisection on the same test.
 
-use super::admit::test;
 use super::model::{PERIOD_MAX, System};
+use super::test::test;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 

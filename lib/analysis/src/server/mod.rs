@@ -24,8 +24,9 @@ mod service;
 mod stream;
 mod supply;
 pub mod tasks;
+mod test;
 
-pub use admit::{Admission, Failure, Refusal, Unfit, admit, first_failure};
+pub use admit::{Admission, Refusal, Unfit, admit, first_failure};
 #[cfg(feature = "counted")]
 pub use arith::TERMS;
 pub use arith::{ONE, Share};
@@ -37,3 +38,4 @@ pub use model::{IoVcpu, Losses, MainVcpu, Nonsense, PERIOD_MAX, Queue, Source, S
 pub use response::Response;
 pub use stream::Stream;
 pub use supply::{Server, Supply};
+pub use test::Failure;

@@ -1,6 +1,7 @@
 //! Random sets of endpoints.
 
-use crate::endpoint::{Async, Bus, Criticality, EndpointId, Guarantee, Periodic, Unit};
+use crate::endpoint::{Async, Bus, Criticality, Guarantee, Periodic, Unit};
+use crate::limits::EndpointId;
 use crate::packet::{Coding, Direction, Speed, Transfer};
 use crate::time::Picos;
 use alloc::vec::Vec;

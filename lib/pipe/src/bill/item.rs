@@ -1,6 +1,5 @@
 //! A bill: what a message waits for, how long at most, and under which condition.
 
-use super::refusal::Time;
 use core::fmt;
 use diapason_abi::Nanos;
 
@@ -219,5 +218,20 @@ impl fmt::Display for Bill {
         }
         writeln!(f, "{:24}{:>12}", "in all", Time(self.total))?;
         write!(f, "{} slots; at most {} in the device", self.slots, self.device)
+    }
+}
+
+/// A time in the largest unit that leaves at least two digits before the point.
+pub(crate) struct Time(pub(crate) Nanos);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0.0 {
+            0..10_000 => return write!(f, "{} ns", self.0.0),
+            10_000..10_000_000 => (1_000, "us"),
+            _ => (1_000_000, "ms"),
+        };
+        let tenths = self.0.0.div_ceil(unit / 10);
+        write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
     }
 }

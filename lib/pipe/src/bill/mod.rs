@@ -57,12 +57,12 @@ mod steps;
 pub use apart::{Coming, keeps_apart};
 pub use chain::{Link, Passage, chain};
 pub use input::input;
+pub(crate) use item::Time;
 pub use item::{Basis, Bill, Item, What};
 pub use output::{Drain, OutputStages, Sender, output};
 pub use paper::equation_nine;
 pub use pump::{Look, Pump, pump};
 pub use refusal::Refusal;
-pub(crate) use refusal::Time;
 pub use relay::{Before, Hop, Reach, Relay, Stuck, relay};
 pub use service::{Promised, Service};
 pub use stages::{

@@ -1,6 +1,6 @@
 //! Why a pipe has no bill.
 
-use super::item::What;
+use super::item::{Time, What};
 use super::rate::Rate;
 use super::steps::Overload;
 use core::fmt;
@@ -115,20 +115,5 @@ struct Percent(u64);
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:04} %", self.0 / 10_000, self.0 % 10_000)
-    }
-}
-
-/// A time in the largest unit that leaves at least two digits before the point.
-pub(crate) struct Time(pub(crate) Nanos);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, name) = match self.0.0 {
-            0..10_000 => return write!(f, "{} ns", self.0.0),
-            10_000..10_000_000 => (1_000, "us"),
-            _ => (1_000_000, "ms"),
-        };
-        let tenths = self.0.0.div_ceil(unit / 10);
-        write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
     }
 }

@@ -1,6 +1,7 @@
 //! A fault as a command line says it: time, kind, target, arguments, in this order.
 
-use super::{Argument, Fault, TIME_MAX, Targets, words};
+use super::kinds::{Argument, Fault, TIME_MAX};
+use super::{Targets, words};
 use crate::declared::DeclaredFault;
 use crate::diagnostics::{Problem, Report};
 use crate::source::{At, Span};

@@ -1,6 +1,6 @@
 //! Checks that a device can have a configuration. One pass, in constant space.
 
-use super::configuration::{Association, Header, Interface};
+use super::interface::{Association, Header, Interface};
 use super::{ALTERNATES_MAX, Endpoint, INTERFACES_MAX, Raw, Reason, Refusal, Walk};
 use crate::Speed;
 use crate::setup::descriptor_type::{

@@ -272,7 +272,7 @@ impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
                 root.device = None;
                 let phase = root.phase;
                 self.stir(port);
-                if let (Some(cause), super::port::Phase::InUse) = (cause, phase) {
+                if let (Some(cause), super::state::Phase::InUse) = (cause, phase) {
                     self.retry_port(port, cause, now);
                 }
             }

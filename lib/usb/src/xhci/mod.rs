@@ -27,6 +27,7 @@ mod recover;
 mod report;
 mod ring;
 mod start;
+mod state;
 mod transfer;
 
 pub use access::{Buffer, Dma, Mmio};
@@ -40,6 +41,7 @@ pub use lane::{Lane, Lanes, Together};
 pub use limits::{Limits, Unusable, Window};
 pub use report::{
     Cause, Counters, Death, DeviceId, Finished, Notice, Outcome, Pools, Refused, TransferId,
+    Waiting,
 };
-pub use start::{Capabilities, State, Waiting};
+pub use state::{Capabilities, State};
 pub use transfer::Request;

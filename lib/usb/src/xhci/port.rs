@@ -5,7 +5,7 @@ use super::controller::Controller;
 use super::device::{Place, speed_of};
 use super::lane::Lanes;
 use super::report::{Cause, Death, Notice};
-use super::start::State;
+use super::state::{Phase, Port, State};
 use crate::register::port;
 use diapason_abi::Nanos;
 
@@ -19,54 +19,6 @@ const RECOVERY: Nanos = Nanos::from_millis(10);
 const AGAIN: Nanos = Nanos::from_millis(100);
 /// Attempts to make a device work.
 pub(super) const ATTEMPTS: u8 = 3;
-
-/// The state of a port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
-    /// Nothing is plugged in.
-    Empty,
-    /// Something is: it comes to rest, or its link is trained.
-    Debounce,
-    /// It is being reset.
-    Reset,
-    Recover,
-    /// It has a device.
-    InUse,
-    /// The device at the port does not work.
-    Broken,
-    OverCurrent,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Port {
-    pub usb3: bool,
-    pub phase: Phase,
-    pub deadline: Nanos,
-    /// The device at it, also while that is leaving.
-    pub device: Option<u8>,
-    /// How often its device failed.
-    pub attempts: u8,
-    /// Its register has to be looked at.
-    pub dirty: bool,
-}
-
-impl Port {
-    /// Returns a port without a device.
-    pub const fn new() -> Port {
-        Port {
-            usb3: false,
-            phase: Phase::Empty,
-            deadline: Nanos::FOREVER,
-            device: None,
-            attempts: 0,
-            dirty: false,
-        }
-    }
-
-    fn enter(&mut self, phase: Phase, deadline: Nanos) {
-        (self.phase, self.deadline) = (phase, deadline);
-    }
-}
 
 impl<M: Mmio, D: Dma, L: Lanes<M, D>> Controller<M, D, L> {
     /// Every port that reported something or whose time has come.

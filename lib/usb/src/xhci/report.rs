@@ -81,6 +81,18 @@ pub enum Cause {
     Endpoint(u8),
 }
 
+/// The event that a start waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// The firmware lets go.
+    HandOver,
+    /// The controller is ready to be told anything.
+    Ready,
+    Halt,
+    Reset,
+    Run,
+}
+
 /// Why the controller does not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
@@ -95,7 +107,7 @@ pub enum Death {
     /// It did not do a command, nor abort it.
     Command,
     /// It did not do this step of the start.
-    Start(super::Waiting),
+    Start(Waiting),
     /// It has no capability registers that make sense.
     Nonsense,
     /// It wants more scratchpads than [`Limits::scratchpads`](super::Limits::scratchpads), or pages

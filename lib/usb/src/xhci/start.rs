@@ -4,55 +4,10 @@ use super::access::{Dma, GONE, Mmio};
 use super::controller::Controller;
 use super::lane::Lanes;
 use super::limits::{PAGE, Window};
-use super::report::{Death, Notice};
+use super::report::{Death, Notice, Waiting};
+use super::state::{Capabilities, State};
 use crate::register::{capability, command, command_ring, extended, operational, port, status};
 use diapason_abi::Nanos;
-
-/// The event that a start waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Waiting {
-    /// The firmware lets go.
-    HandOver,
-    /// The controller is ready to be told anything.
-    Ready,
-    Halt,
-    Reset,
-    Run,
-}
-
-/// The state of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    /// Nothing: it was never started.
-    Stopped,
-    /// It starts; the time is the end of patience.
-    Starting(Waiting, Nanos),
-    Running,
-    /// It died and is being halted; transfers are reported when it is.
-    Dying(Death, Nanos),
-    /// It died. It can be started again.
-    Dead(Death),
-}
-
-/// The capabilities of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Capabilities {
-    /// Version, 0x110 for 1.1.
-    pub version: u16,
-    pub slots: u8,
-    pub interrupters: u16,
-    pub ports: u8,
-    /// Bytes of a context: 32 or 64.
-    pub context: u64,
-    /// Scratchpad pages it wants.
-    pub scratchpads: u32,
-    /// Ports can be switched on and off.
-    pub port_power: bool,
-    /// It takes addresses above 4 GiB.
-    pub wide: bool,
-    /// Extended capabilities, from the base; 0 if there are none.
-    pub(super) extended: u64,
-}
 
 /// Steps of the extended-capability list that are followed.
 const LIST_MAX: usize = 64;

@@ -1,0 +1,188 @@
+//! The kinds of faults: one table gives descriptions and command lines their words.
+
+use std::ops::RangeInclusive;
+
+/// Latest instant of a fault, and longest time that one lasts.
+pub(super) const TIME_MAX: u64 = 1_000_000_000_000_000;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub at_ns: u64,
+    /// The kind of fault.
+    pub kind: FaultKind,
+    /// A number of a USB device, of a device (the controller), or of a process; 0 for the host.
+    pub target: usize,
+    /// The arguments of the kind, in its order: times in ns, and numbers.
+    pub arguments: [u64; 2],
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FaultKind {
+    /// A device is pulled, and plugged in again so much later.
+    Unplug,
+    /// All endpoints of a device but its control endpoint stall.
+    Stall,
+    /// All packets of a device but control requests are damaged on the wire.
+    Damage,
+    /// A device starts anew and tells a lie about itself, by number of the catalogue.
+    Lie,
+    /// The link of a device breaks down.
+    LinkLoss,
+    /// The clock of a device goes faster from then on, by parts per million.
+    FastClock,
+    /// The clock of a device goes slower from then on.
+    SlowClock,
+    /// So many frames of a channel's bus are destroyed.
+    CanErrors,
+    /// A node on a channel's bus sends the most urgent frame without pause.
+    Babble,
+    /// The controller of a channel leaves its bus after too many errors.
+    BusOff,
+    /// The next interrupt of a controller never arrives.
+    LostInterrupt,
+    /// The next interrupt arrives so much later.
+    LateInterrupt,
+    /// The next interrupt arrives again so much later.
+    DoubleInterrupt,
+    /// The controller halts with a host system error.
+    SystemError,
+    /// The controller breaks until it is reset.
+    ControllerError,
+    /// The controller writes to memory that nobody has.
+    StrayDma,
+    /// The work of a process takes so many times as long as declared.
+    Overrun,
+    /// A thread of a process executes an invalid instruction.
+    Crash,
+    /// The host loses its power, and boots again when it is back.
+    Reboot,
+}
+
+/// The target of a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultTarget {
+    Usb,
+    /// A `[[usb]]` device that is a CAN interface.
+    Can,
+    /// A `[[device]]` that is a USB controller.
+    Controller,
+    Process,
+    Host,
+}
+
+impl FaultTarget {
+    /// The key of a description that names it.
+    pub(super) const fn key(self) -> Option<&'static str> {
+        match self {
+            FaultTarget::Usb | FaultTarget::Can | FaultTarget::Controller => Some("device"),
+            FaultTarget::Process => Some("process"),
+            FaultTarget::Host => None,
+        }
+    }
+
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            FaultTarget::Usb => "USB device",
+            FaultTarget::Can => "CAN interface",
+            FaultTarget::Controller => "USB controller",
+            FaultTarget::Process => "process",
+            FaultTarget::Host => "host",
+        }
+    }
+}
+
+/// An argument of a kind besides its target.
+pub(super) struct Argument {
+    pub key: &'static str,
+    /// A time in ns, or a number.
+    pub is_time: bool,
+    pub range: RangeInclusive<u64>,
+    /// If it is not said.
+    pub default: Option<u64>,
+}
+
+const fn time(key: &'static str) -> Argument {
+    Argument { key, is_time: true, range: 1..=TIME_MAX, default: None }
+}
+
+const fn number(key: &'static str, range: RangeInclusive<u64>) -> Argument {
+    Argument { key, is_time: false, range, default: None }
+}
+
+const CHANNEL: Argument = Argument { default: Some(0), ..number("channel", 0..=4) };
+const FOR: Argument = time("for");
+const PPM: Argument = number("ppm", 1..=100_000);
+
+/// The lies of the catalogue.
+pub const LIES: u64 = 52;
+
+/// A kind, its word, what it happens to, and what else it asks for.
+pub(super) struct Row(pub FaultKind, pub &'static str, FaultTarget, &'static [Argument]);
+
+pub(super) const KINDS: [Row; 19] = [
+    Row(FaultKind::Unplug, "unplug", FaultTarget::Usb, &[FOR]),
+    Row(FaultKind::Stall, "stall", FaultTarget::Usb, &[FOR]),
+    Row(FaultKind::Damage, "damage", FaultTarget::Usb, &[FOR]),
+    Row(FaultKind::Lie, "lie", FaultTarget::Usb, &[number("which", 1..=LIES), FOR]),
+    Row(FaultKind::LinkLoss, "link-loss", FaultTarget::Usb, &[]),
+    Row(FaultKind::FastClock, "fast-clock", FaultTarget::Usb, &[PPM]),
+    Row(FaultKind::SlowClock, "slow-clock", FaultTarget::Usb, &[PPM]),
+    Row(
+        FaultKind::CanErrors,
+        "can-errors",
+        FaultTarget::Can,
+        &[number("count", 1..=10_000), CHANNEL],
+    ),
+    Row(FaultKind::Babble, "babble", FaultTarget::Can, &[FOR, CHANNEL]),
+    Row(FaultKind::BusOff, "bus-off", FaultTarget::Can, &[CHANNEL]),
+    Row(FaultKind::LostInterrupt, "lost-interrupt", FaultTarget::Controller, &[]),
+    Row(FaultKind::LateInterrupt, "late-interrupt", FaultTarget::Controller, &[time("by")]),
+    Row(FaultKind::DoubleInterrupt, "double-interrupt", FaultTarget::Controller, &[time("by")]),
+    Row(FaultKind::SystemError, "system-error", FaultTarget::Controller, &[]),
+    Row(FaultKind::ControllerError, "controller-error", FaultTarget::Controller, &[]),
+    Row(FaultKind::StrayDma, "stray-dma", FaultTarget::Controller, &[]),
+    Row(FaultKind::Overrun, "overrun", FaultTarget::Process, &[number("times", 2..=1_000), FOR]),
+    Row(FaultKind::Crash, "crash", FaultTarget::Process, &[]),
+    Row(FaultKind::Reboot, "reboot", FaultTarget::Host, &[FOR]),
+];
+
+impl FaultKind {
+    /// Returns every kind of fault.
+    pub fn all() -> impl Iterator<Item = FaultKind> {
+        KINDS.iter().map(|row| row.0)
+    }
+
+    /// As descriptions and command lines write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Returns the target of the fault.
+    #[must_use]
+    pub fn target(self) -> FaultTarget {
+        self.row().2
+    }
+
+    pub(super) fn arguments(self) -> &'static [Argument] {
+        self.row().3
+    }
+
+    fn row(self) -> &'static Row {
+        // The table is in the order of the kinds, which a test holds.
+        &KINDS[self as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_kinds() {
+        assert!(KINDS.iter().enumerate().all(|(index, row)| row.0 as usize == index));
+        assert!(KINDS.iter().all(|row| row.3.len() <= 2));
+    }
+}
