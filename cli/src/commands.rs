@@ -6,7 +6,7 @@ use crate::describe::describe;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::{live, say};
 use crate::names::Names;
-use crate::outcome::{Verdict, render_chains, render_pipes, render_tuned, render_written};
+use crate::outcome::Verdict;
 use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
@@ -106,15 +106,9 @@ pub(crate) fn as_tables(
 ) -> String {
     let mut text = run.outcome.render(&session.names) + "\n";
     let promised = session.assumptions(run);
-    let pipes = render_pipes(&promised.pipes, &run.outcome, &session.names);
-    let chains = render_chains(&promised.chains, &run.outcome);
-    let tuned = render_tuned(&run.outcome, &session.names);
-    let written = render_written(&run.outcome, &session.names);
-    for part in
-        [pipes, chains, tuned, written, addition.text].iter().filter(|part| !part.is_empty())
-    {
-        text += &format!("{part}\n");
-    }
+    let measured = run.outcome.measured(&promised, &session.names).into_iter();
+    let parts = measured.chain([addition.text]).filter(|part| !part.is_empty());
+    parts.for_each(|part| text += &format!("{part}\n"));
     verdict.findings().iter().for_each(|finding| text += &format!("broken: {finding}\n"));
     let unmeasured = session.unmeasured(run);
     unmeasured.iter().for_each(|what| text += &format!("not measured: {what}\n"));
@@ -129,10 +123,8 @@ pub(crate) fn as_json(
     addition: Addition,
 ) -> serde_json::Value {
     let (name, alarms) = (&session.system.name, session.alarms(run));
-    let promised = session.assumptions(run);
-    let promises = (&promised.pipes[..], &promised.chains[..]);
-    let findings = verdict.findings();
-    let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, promises);
+    let (promised, findings) = (session.assumptions(run), verdict.findings());
+    let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promised);
     if let Some(object) = json.as_object_mut() {
         object.insert("proved".into(), session.proved.into());
         let unmeasured = session.unmeasured(run);

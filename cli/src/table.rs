@@ -1,4 +1,8 @@
-//! Tables with aligned columns.
+//! Tables with aligned columns, and the same rows as objects for programs.
+
+use crate::duration::human;
+use serde_json::{Map, Value};
+use std::borrow::Borrow;
 
 /// How a column is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,9 +62,219 @@ impl Table {
     }
 }
 
+/// One value of a row: as people read it and as programs do. A missing text means that nothing is
+/// known.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TableCell {
+    text: Option<String>,
+    value: Value,
+}
+
+impl TableCell {
+    /// Hides the value from people unless `shown`.
+    #[must_use]
+    pub fn only_if(self, shown: bool) -> TableCell {
+        TableCell { text: self.text.filter(|_| shown), ..self }
+    }
+}
+
+impl From<String> for TableCell {
+    fn from(text: String) -> TableCell {
+        TableCell { text: Some(text.clone()), value: text.into() }
+    }
+}
+
+impl From<&str> for TableCell {
+    fn from(text: &str) -> TableCell {
+        String::from(text).into()
+    }
+}
+
+impl From<u64> for TableCell {
+    fn from(count: u64) -> TableCell {
+        cell(count.to_string(), count)
+    }
+}
+
+impl From<u32> for TableCell {
+    fn from(count: u32) -> TableCell {
+        u64::from(count).into()
+    }
+}
+
+impl From<u8> for TableCell {
+    fn from(count: u8) -> TableCell {
+        u64::from(count).into()
+    }
+}
+
+impl<C: Into<TableCell>> From<Option<C>> for TableCell {
+    fn from(cell: Option<C>) -> TableCell {
+        cell.map_or(TableCell { text: None, value: Value::Null }, Into::into)
+    }
+}
+
+/// Returns a value that people read in another form than programs.
+#[must_use]
+pub fn cell(text: impl Into<String>, value: impl Into<Value>) -> TableCell {
+    TableCell { text: Some(text.into()), value: value.into() }
+}
+
+/// Returns a length of time: for people in a unit that suits it, for programs in ns.
+#[must_use]
+pub fn time(ns: u64) -> TableCell {
+    cell(human(ns), ns)
+}
+
+/// The title of a column for people, its key for programs, or both.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading<'a> {
+    title: Option<&'a str>,
+    key: Option<&'static str>,
+}
+
+impl<'a> From<&'a str> for Heading<'a> {
+    fn from(title: &'a str) -> Heading<'a> {
+        Heading { title: Some(title), key: None }
+    }
+}
+
+impl<'a> From<(&'a str, &'static str)> for Heading<'a> {
+    fn from((title, key): (&'a str, &'static str)) -> Heading<'a> {
+        Heading { title: Some(title), key: Some(key) }
+    }
+}
+
+impl<'a> From<(Option<&'a str>, &'static str)> for Heading<'a> {
+    fn from((title, key): (Option<&'a str>, &'static str)) -> Heading<'a> {
+        Heading { title, key: Some(key) }
+    }
+}
+
+struct Column<'a, R> {
+    head: Heading<'a>,
+    align: Align,
+    cell: Box<dyn Fn(&R) -> TableCell + 'a>,
+}
+
+/// The columns of rows `R`, each declared once for tables and for JSON.
+pub struct Columns<'a, R>(Vec<Column<'a, R>>);
+
+impl<R> Default for Columns<'_, R> {
+    fn default() -> Self {
+        Columns(Vec::new())
+    }
+}
+
+impl<'a, R> Columns<'a, R> {
+    fn with<C: Into<TableCell>>(
+        mut self,
+        head: Heading<'a>,
+        align: Align,
+        cell: impl Fn(&R) -> C + 'a,
+    ) -> Self {
+        self.0.push(Column { head, align, cell: Box::new(move |row| cell(row).into()) });
+        self
+    }
+
+    /// Adds a column of words.
+    #[must_use]
+    pub fn left<C: Into<TableCell>>(
+        self,
+        head: impl Into<Heading<'a>>,
+        cell: impl Fn(&R) -> C + 'a,
+    ) -> Self {
+        self.with(head.into(), Align::Left, cell)
+    }
+
+    /// Adds a column of numbers.
+    #[must_use]
+    pub fn right<C: Into<TableCell>>(
+        self,
+        head: impl Into<Heading<'a>>,
+        cell: impl Fn(&R) -> C + 'a,
+    ) -> Self {
+        self.with(head.into(), Align::Right, cell)
+    }
+
+    /// Adds a field that only programs see.
+    #[must_use]
+    pub fn json<V: Into<Value>>(self, key: &'static str, value: impl Fn(&R) -> V + 'a) -> Self {
+        let head = Heading { title: None, key: Some(key) };
+        self.with(head, Align::Left, move |row| TableCell { text: None, value: value(row).into() })
+    }
+
+    /// Leaves out the columns with these titles.
+    #[must_use]
+    pub fn without(mut self, titles: &[&str]) -> Self {
+        self.0.retain(|column| column.head.title.is_none_or(|title| !titles.contains(&title)));
+        self
+    }
+
+    fn shown(&self) -> impl Iterator<Item = (&Column<'a, R>, &'a str)> {
+        self.0.iter().filter_map(|column| Some((column, column.head.title?)))
+    }
+
+    /// Returns the titles that people see.
+    pub fn titles(&self) -> impl Iterator<Item = &'a str> {
+        self.shown().map(|(_, title)| title)
+    }
+
+    /// Returns the cells of a row that people see, with `unknown` for what nobody knows.
+    pub fn cells(&self, row: &R, unknown: &str) -> Vec<String> {
+        let text = |cell: TableCell| cell.text.unwrap_or_else(|| unknown.to_owned());
+        self.shown().map(|(column, _)| text((column.cell)(row))).collect()
+    }
+
+    /// Returns the rows as a table, which more rows may follow.
+    pub fn table(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> Table {
+        let heads: Vec<_> = self.shown().map(|(column, title)| (title, column.align)).collect();
+        let mut table = Table::new(&heads);
+        rows.into_iter().for_each(|row| table.row(self.cells(row.borrow(), "-")));
+        table
+    }
+
+    /// Returns a row as an object.
+    pub fn object(&self, row: &R) -> Value {
+        let field = |it: &Column<'a, R>| Some((it.head.key?.to_owned(), (it.cell)(row).value));
+        Value::Object(self.0.iter().filter_map(field).collect::<Map<String, Value>>())
+    }
+
+    /// Returns the rows as objects.
+    pub fn objects(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> Value {
+        rows.into_iter().map(|row| self.object(row.borrow())).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A row of the tests: a name, and a time that may be unknown.
+    type Row = (&'static str, Option<u64>);
+
+    #[test]
+    fn one_declaration_makes_a_table_and_objects() {
+        let columns = Columns::<Row>::default()
+            .left(("who", "name"), |row| row.0)
+            .json("letters", |row| row.0.len())
+            .right(("longest", "longest_ns"), |row| row.1.map(time))
+            .right("late", |row| TableCell::from(7u64).only_if(row.1.is_some()));
+        let rows = [("one", Some(1_500)), ("two", None)];
+        let expected = "\
+who   longest  late
+---  --------  ----
+one  1.500 us     7
+two         -     -
+";
+        assert_eq!(columns.table(rows).render(), expected);
+        let expected = r#"[{"name":"one","letters":3,"longest_ns":1500},"#.to_owned()
+            + r#"{"name":"two","letters":3,"longest_ns":null}]"#;
+        assert_eq!(columns.objects(rows).to_string(), expected);
+        let columns = columns.without(&["late"]);
+        assert_eq!(columns.titles().collect::<Vec<_>>(), ["who", "longest"]);
+        assert_eq!(columns.cells(&rows[1], "?"), ["two", "?"]);
+    }
 
     #[test]
     fn columns_line_up() {

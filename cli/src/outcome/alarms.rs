@@ -17,11 +17,14 @@ use diapason_abi::record::KernelCause;
 use diapason_analysis::server::IoVcpu;
 use diapason_costs::limits::TRAP_FRAME;
 use diapason_plan::{Assumed, AssumedVcpu};
+use diapason_system::Way;
+use serde::Serialize;
 use std::fmt;
 
 /// An assumption that a run contradicted.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Alarm {
+    #[serde(rename = "alarm")]
     pub name: &'static str,
     /// The subject: a VCPU, a device, or the kernel.
     pub of: String,
@@ -35,6 +38,36 @@ pub struct Alarm {
 impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "alarm {}: {}", self.name, self.text)
+    }
+}
+
+impl Alarm {
+    /// Returns the alarm if more was observed than was assumed.
+    pub(super) fn above(
+        name: &'static str,
+        of: &str,
+        [observed, assumed]: [u64; 2],
+        text: String,
+    ) -> Option<Alarm> {
+        let of = of.to_owned();
+        (observed > assumed).then_some(Alarm { name, of, observed, assumed, text })
+    }
+
+    /// Returns the alarm if a message of `of` took longer than was promised. `how` words the time.
+    pub(super) fn late(
+        name: &'static str,
+        of: &str,
+        [observed, assumed]: [u64; 2],
+        how: impl FnOnce(&str) -> String,
+    ) -> Option<Alarm> {
+        let (how, most) = (how(&human(observed)), human(assumed));
+        let text = format!("a message of {of} {how}; at most {most} was promised");
+        Alarm::above(name, of, [observed, assumed], text)
+    }
+
+    /// Returns the alarm about something that was assumed to be there and is not.
+    pub(super) fn missing(name: &'static str, of: &str, text: String) -> Alarm {
+        Alarm { name, of: of.to_owned(), observed: 0, assumed: 1, text }
     }
 }
 
@@ -91,12 +124,11 @@ impl Assumptions {
         let of_pipes = self.pipes.iter().flat_map(|pipe| pipe.alarms(outcome, names, slack));
         let of_chains = self.chains.iter().flat_map(|chain| chain.alarms(outcome, names, slack));
         let unpaid = self.unpaid(outcome);
-        let of_tuned = outcome.tuned.iter().flat_map(|row| row.alarms(outcome, names, slack));
-        let of_written = outcome.written.iter().flat_map(|row| row.alarms(outcome, names, slack));
-        let of_tuned = of_tuned.chain(of_written);
+        let opened = [Way::FromDevice, Way::ToDevice].into_iter().flat_map(|it| outcome.opened(it));
+        let of_opened = opened.flat_map(|row| row.alarms(outcome, names, slack));
         let of_usb = self.usb.alarms(outcome, names);
         let of_jobs = of_jobs.chain(of_usb);
-        let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_tuned).chain(unpaid);
+        let rest = of_jobs.chain(of_pipes).chain(of_chains).chain(of_opened).chain(unpaid);
         kernel.chain(of_vcpus).chain(of_devices).chain(rest).collect()
     }
 
@@ -118,23 +150,17 @@ impl Assumptions {
             human(observed),
             human(assumed)
         );
-        let of = String::from("kernel");
-        (observed > assumed).then_some(Alarm { name: "unpaid-time", of, observed, assumed, text })
+        Alarm::above("unpaid-time", "kernel", [observed, assumed], text)
     }
 
     /// Item 1: of a watched run. Without VCPUs it promises nothing to anybody.
     fn longest_path(&self, outcome: &Outcome) -> Option<Alarm> {
-        let observed = outcome.longest_path?.instructions;
-        let assumed = self.of.path.0;
-        (observed > assumed && !outcome.vcpus.is_empty()).then(|| Alarm {
-            name: "longest-path",
-            of: "kernel".into(),
-            observed,
-            assumed,
-            text: format!(
-                "a kernel path had {observed} instructions; the analysis assumes at most {assumed}"
-            ),
-        })
+        let (observed, assumed) = (outcome.longest_path?.instructions, self.of.path.0);
+        let text = format!(
+            "a kernel path had {observed} instructions; the analysis assumes at most {assumed}"
+        );
+        let alarm = Alarm::above("longest-path", "kernel", [observed, assumed], text);
+        alarm.filter(|_| !outcome.vcpus.is_empty())
     }
 
     /// Item 2, the cost: of a watched run.
@@ -146,13 +172,14 @@ impl Assumptions {
         let [staying, leaving] = [row.longest_staying, row.longest_leaving]
             .map(|rust| if rust > 0 { rust.saturating_add(TRAP_FRAME) } else { 0 });
         let cases = [(staying, "", 0), (leaving, " with the switch that follows it", 1)];
-        let worse = |(observed, _, case): &(u64, &str, usize)| *observed > self.of.top_half[*case];
-        let (observed, what, case) = cases.into_iter().find(worse)?;
-        let assumed = self.of.top_half[case];
-        let text = format!(
-            "a top half{what} had {observed} instructions; the analysis assumes at most {assumed}"
-        );
-        Some(Alarm { name: "top-half", of: "kernel".into(), observed, assumed, text })
+        cases.into_iter().find_map(|(observed, what, case)| {
+            let assumed = self.of.top_half[case];
+            let text = format!(
+                "a top half{what} had {observed} instructions; the analysis assumes at most \
+                 {assumed}"
+            );
+            Alarm::above("top-half", "kernel", [observed, assumed], text)
+        })
     }
 
     /// Item 4. A job used more than what is described of its VCPU.
@@ -168,8 +195,7 @@ impl Assumptions {
             names.vcpu(cost.vcpu, None),
             human(assumed)
         );
-        let observed = cost.most_ns;
-        (observed > assumed).then_some(Alarm { name: "job-cost", of, observed, assumed, text })
+        Alarm::above("job-cost", &of, [cost.most_ns, assumed], text)
     }
 
     /// Item 2. An interrupt is seen late by up to a kernel path, the next one perhaps not.
@@ -199,10 +225,6 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn alarm(&self, name: &'static str, [observed, assumed]: [u64; 2], text: String) -> Alarm {
-        Alarm { name, of: self.name.clone(), observed, assumed, text }
-    }
-
     /// Returns the assumptions about it, if it is a described one.
     fn assumed(&self) -> Option<&AssumedVcpu> {
         self.assumptions.of.vcpus.get(usize::try_from(self.row.vcpu).ok()?)
@@ -217,7 +239,7 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        (observed > assumed).then(|| self.alarm("budget-overrun", [observed, assumed], text))
+        Alarm::above("budget-overrun", &self.name, [observed, assumed], text)
     }
 
     /// Items 7 and 8: the list has room for every wake-up; and an I/O VCPU is not woken more often
@@ -241,7 +263,7 @@ impl Check<'_> {
                 self.name,
                 room(wakes, places)
             );
-            return Some(self.alarm("replenishment-list-full", [merges, 0], text));
+            return Alarm::above("replenishment-list-full", &self.name, [merges, 0], text);
         }
         let too_rare = || "its `interval` is too long, or `wakes` too few".to_owned();
         let (assumed, remedy) = match self.assumed()? {
@@ -255,7 +277,7 @@ impl Check<'_> {
              {remedy}",
             self.name
         );
-        (wakes > assumed).then(|| self.alarm("wake-ups", [wakes, assumed], text))
+        Alarm::above("wake-ups", &self.name, [wakes, assumed], text)
     }
 
     /// Most wake-ups of an I/O VCPU in a period. Each is seen late by up to a kernel path.
@@ -282,7 +304,7 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        (observed > assumed).then(|| self.alarm("late-supply", [observed, assumed], text))
+        Alarm::above("late-supply", &self.name, [observed, assumed], text)
     }
 
     /// Item 10: an I/O VCPU waits at most (1 − U)·T for its grant; longer by what a budget may be
@@ -301,7 +323,7 @@ impl Check<'_> {
             human(observed),
             human(assumed)
         );
-        (observed > assumed).then(|| self.alarm("lock-out", [observed, assumed], text))
+        Alarm::above("lock-out", &self.name, [observed, assumed], text)
     }
 }
 
@@ -332,8 +354,7 @@ mod tests {
 
     /// The assumptions if VCPUs pay for these processes.
     fn paying(paid: [bool; 2]) -> Assumptions {
-        let system = sample::system();
-        let mut assumptions = Assumptions::of(&Plan::of(&system, system.clock_hz));
+        let mut assumptions = sample::assumptions();
         assumptions.of.paid = paid.into();
         assumptions
     }

@@ -2,15 +2,16 @@
 
 use super::coverage::{Coverage, Watched};
 use super::unmeasured::EMPTY;
-use super::{Alarm, Outcome};
+use super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
 use crate::plan::chains::processes;
-use crate::table::{Align, Table};
+use crate::table::{Columns, TableCell, time};
 use diapason_abi::Nanos;
 use diapason_pipe::measured::{ChainReport, HOPS};
 use diapason_system::System;
+use serde_json::Value;
 
 /// The measurements of one chain.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -42,12 +43,7 @@ pub(super) fn note(rows: &mut Vec<ChainRow>, process: u64, at: Nanos, report: &C
 }
 
 fn row(rows: &mut Vec<ChainRow>, process: u64) -> &mut ChainRow {
-    let known = rows.iter().position(|row| row.process == process);
-    let index = known.unwrap_or_else(|| {
-        rows.push(ChainRow { process, ..ChainRow::default() });
-        rows.len() - 1
-    });
-    &mut rows[index]
+    entry(rows, |row| row.process == process, || ChainRow { process, ..ChainRow::default() })
 }
 
 /// The promise of `plan` about a chain.
@@ -104,30 +100,19 @@ impl ChainPromise {
         // The measurement leaves out the fastest way there is.
         let most = |bound: u64| bound.saturating_sub(self.least_ns).saturating_add(slack);
         let late = |observed: u64, bound: u64, whom: &str| {
-            let (assumed, of) = (most(bound), name.clone());
+            let assumed = most(bound);
             let (took, promised) = (human(observed), human(assumed));
             let text = format!(
                 "a message of chain {name} {whom} after {took}; at most {promised} was promised"
             );
-            (observed > assumed).then_some(Alarm {
-                name: "chain-late",
-                of,
-                observed,
-                assumed,
-                text,
-            })
+            Alarm::above("chain-late", name, [observed, assumed], text)
         };
         let threads = self.reached.iter().zip(row.reached_max_ns);
         let threads = threads.filter_map(|((thread, bound), observed)| {
             late(observed, *bound, &format!("had passed {thread} only"))
         });
-        let lost = (row.lost > 0).then(|| Alarm {
-            name: "chain-loss",
-            of: name.clone(),
-            observed: row.lost,
-            assumed: 0,
-            text: format!("{} messages of chain {name} were lost", row.lost),
-        });
+        let lost = format!("{} messages of chain {name} were lost", row.lost);
+        let lost = Alarm::above("chain-loss", name, [row.lost, 0], lost);
         let empty = self.empty(row, outcome);
         let whole = late(row.whole_max_ns, self.bound_ns, "was through only");
         silent.into_iter().chain(empty).chain(threads).chain(whole).chain(lost).collect()
@@ -137,51 +122,82 @@ impl ChainPromise {
     fn empty(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
         let (name, time) = (&self.name, outcome.end?.time_ns);
         let text = format!("no message came to the end of chain {name} in {}", human(time));
-        let (kind, of) = ("chain-empty", name.clone());
         let is_empty = row.messages == 0 && time >= EMPTY.0;
-        is_empty.then_some(Alarm { name: kind, of, observed: 0, assumed: 1, text })
+        is_empty.then(|| Alarm::missing("chain-empty", name, text))
+    }
+}
+
+/// One line of the table of chains: a message is behind a thread, or at the end.
+struct Station<'a> {
+    /// The name of the chain, in the first of its lines only.
+    chain: &'a str,
+    behind: &'a str,
+    /// Messages at the end, lost ones, and replaced ones. Threads do not count them.
+    counts: Option<[Option<u64>; 3]>,
+    longest: Option<u64>,
+    bound: u64,
+}
+
+impl ChainPromise {
+    fn stations<'a>(&'a self, outcome: &'a Outcome) -> impl Iterator<Item = Station<'a>> {
+        let row = self.row(outcome);
+        let name = |place: usize| if place == 0 { self.name.as_str() } else { "" };
+        let threads = self.reached.iter().enumerate().map(move |(place, (thread, bound))| {
+            let longest = row.and_then(|row| row.reached_max_ns.get(place).copied());
+            let (chain, behind) = (name(place), thread.as_str());
+            Station { chain, behind, counts: None, longest, bound: *bound }
+        });
+        let counts = [row.map(|it| it.messages), row.map(|it| it.lost), row.map(|it| it.replaced)];
+        let end = Station {
+            chain: name(self.reached.len()),
+            behind: "its end",
+            counts: Some(counts),
+            longest: row.map(|row| row.whole_max_ns),
+            bound: self.bound_ns,
+        };
+        threads.chain([end])
+    }
+}
+
+impl Station<'_> {
+    fn columns<'a>() -> Columns<'static, Station<'a>> {
+        let count = |at: usize| {
+            move |it: &Station<'a>| {
+                it.counts.map_or_else(|| TableCell::from(""), |counts| counts[at].into())
+            }
+        };
+        Columns::<Station<'a>>::default()
+            .left("chain", |it| it.chain)
+            .left(("behind", "process"), |it| it.behind)
+            .right("messages", count(0))
+            .right("lost", count(1))
+            .right("replaced", count(2))
+            .json("bound_ns", |it| it.bound)
+            .right(("longest", "longest_ns"), |it| it.longest.map(time))
+            .right("bound", |it| time(it.bound))
     }
 }
 
 /// Returns a table of every chain: measurements beside promises; empty without chains.
-#[must_use]
-pub fn render(promises: &[ChainPromise], outcome: &Outcome) -> String {
-    if promises.is_empty() {
-        return String::new();
-    }
-    let columns = ["messages", "lost", "replaced", "longest", "bound"];
-    let columns = columns.map(|name| (name, Align::Right));
-    let head = [("chain", Align::Left), ("behind", Align::Left)];
-    let mut table = Table::new(&[&head[..], &columns[..]].concat());
-    for promise in promises {
-        let row = promise.row(outcome);
-        let mut name = promise.name.clone();
-        let seen = |time: Option<u64>| time.map_or("-".into(), human);
-        for (place, (thread, bound)) in promise.reached.iter().enumerate() {
-            let reached = row.and_then(|row| row.reached_max_ns.get(place).copied());
-            let empty = || String::new();
-            table.row(vec![
-                std::mem::take(&mut name),
-                thread.clone(),
-                empty(),
-                empty(),
-                empty(),
-                seen(reached),
-                human(*bound),
-            ]);
-        }
-        let count = |of: fn(&ChainRow) -> u64| row.map_or("-".into(), |row| of(row).to_string());
-        table.row(vec![
-            name,
-            "its end".into(),
-            count(|row| row.messages),
-            count(|row| row.lost),
-            count(|row| row.replaced),
-            seen(row.map(|row| row.whole_max_ns)),
-            human(promise.bound_ns),
-        ]);
-    }
-    table.render()
+pub(super) fn table(all: &[ChainPromise], outcome: &Outcome) -> String {
+    Station::columns().table(all.iter().flat_map(|promise| promise.stations(outcome))).render()
+}
+
+/// Returns the chains for programs.
+pub(super) fn objects(all: &[ChainPromise], outcome: &Outcome) -> Value {
+    let seen = |value: fn(&ChainRow) -> u64| move |it: &ChainPromise| it.row(outcome).map(value);
+    let threads =
+        |it: &ChainPromise| Station::columns().objects(it.stations(outcome).take(it.reached.len()));
+    let columns = Columns::<ChainPromise>::default()
+        .json("chain", |it| it.name.clone())
+        .json("bound_ns", |it| it.bound_ns)
+        .json("least_ns", |it| it.least_ns)
+        .json("messages", seen(|row| row.messages))
+        .json("lost", seen(|row| row.lost))
+        .json("replaced", seen(|row| row.replaced))
+        .json("longest_ns", seen(|row| row.whole_max_ns))
+        .json("threads", threads);
+    columns.objects(all)
 }
 
 #[cfg(test)]
@@ -210,7 +226,7 @@ mod tests {
         let row = promise().row(&outcome).unwrap().clone();
         assert_eq!((row.messages, row.lost, row.replaced, row.whole_max_ns), (7, 0, 5, 9));
         assert_eq!(row.reached_max_ns, [5, 9, 0, 0]);
-        assert!(render(&[promise()], &outcome).contains("display"));
+        assert!(table(&[promise()], &outcome).contains("display"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::Outcome;
 use super::render::share;
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::Columns;
 use diapason_abi::record::KernelCause;
 
 /// Kernel paths of one cause.
@@ -48,40 +48,28 @@ impl KernelRow {
             KernelCause::Interrupt => "interrupts",
         }
     }
+
+    /// Returns the columns of a run of this length.
+    pub(super) fn columns(time: u64) -> Columns<'static, KernelRow> {
+        Columns::<KernelRow>::default()
+            .left(("kernel", "cause"), KernelRow::what)
+            .right(("entries", "entries"), |row| row.entries)
+            .right(("time", "instructions"), |row| crate::table::time(row.instructions))
+            .right("of the run", move |row| share(row.instructions, time))
+            .right(("longest", "longest_staying"), |row| row.longest_staying)
+            .right(("longest to another", "longest_leaving"), |row| row.longest_leaving)
+    }
 }
 
 impl Outcome {
     /// Time in the kernel by cause, and the sum; nothing if the run was not watched.
     pub(super) fn kernel_table(&self) -> String {
-        let mut table = Table::new(&[
-            ("kernel", Align::Left),
-            ("entries", Align::Right),
-            ("time", Align::Right),
-            ("of the run", Align::Right),
-            ("longest", Align::Right),
-            ("longest to another", Align::Right),
-        ]);
         let time = self.end.map_or(0, |end| end.time_ns);
-        for row in &self.kernel {
-            table.row(vec![
-                row.what().into(),
-                row.entries.to_string(),
-                human(row.instructions),
-                share(row.instructions, time),
-                row.longest_staying.to_string(),
-                row.longest_leaving.to_string(),
-            ]);
-        }
+        let mut table = KernelRow::columns(time).table(&self.kernel);
         if !self.kernel.is_empty() {
             let (entries, instructions) = self.kernel_sum();
-            table.row(vec![
-                "all".into(),
-                entries.to_string(),
-                human(instructions),
-                share(instructions, time),
-                String::new(),
-                String::new(),
-            ]);
+            let time = [human(instructions), share(instructions, time)];
+            table.row([vec!["all".into(), entries.to_string()], time.into()].concat());
         }
         table.render()
     }

@@ -5,33 +5,31 @@ mod chains;
 mod coverage;
 mod json;
 mod kernel;
-mod late;
+mod opened;
 mod pipes;
 mod render;
-mod tuned;
 mod unmeasured;
 mod usb;
 mod vcpus;
 mod verdict;
-mod written;
 
 pub use alarms::{Alarm, Assumptions};
-pub use chains::{ChainPromise, ChainRow, render as render_chains};
+pub use chains::{ChainPromise, ChainRow};
 pub use kernel::KernelRow;
-pub use pipes::{PipePromise, PipeRow, parts as pipe_parts, render as render_pipes};
+pub use opened::OpenedRow;
+pub use pipes::{PipePromise, PipeRow};
 pub use render::share;
-pub use tuned::{TunedRow, render as render_tuned};
 pub use unmeasured::JobPromise;
 pub use usb::{CameraRow, LinkRow, PlugRow, UsbPromises};
 pub use vcpus::{DeviceRow, Terms, VcpuRow};
 pub use verdict::{Finding, Verdict, judge};
-pub use written::{WrittenRow, render as render_written};
 
 use crate::console::Line;
 use crate::words;
 use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
+use serde::Serialize;
 
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,12 +98,14 @@ pub struct FaultEvent {
     pub instruction: u64,
 }
 
-/// The kernel's own totals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The kernel's own totals. The report of a run has its times elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct End {
     /// When the run ended.
+    #[serde(skip)]
     pub time_ns: u64,
     /// Time in which no thread ran.
+    #[serde(skip)]
     pub idle_ns: u64,
     /// Entries into the kernel.
     pub entries: u64,
@@ -138,10 +138,8 @@ pub struct Outcome {
     pub pipes: Vec<PipeRow>,
     /// The reports of the last threads of chains.
     pub chains: Vec<ChainRow>,
-    /// Of pipes that programs opened, what these said.
-    pub tuned: Vec<TunedRow>,
-    /// Of those of them that go to devices.
-    pub written: Vec<WrittenRow>,
+    /// The reports of programs about pipes that they opened.
+    pub opened: Vec<OpenedRow>,
     /// The reports of USB servers on links, devices and cameras.
     pub links: Vec<LinkRow>,
     pub plugs: Vec<PlugRow>,
@@ -250,8 +248,10 @@ impl Outcome {
             Measurement::Pipe(report) => pipes::note(&mut self.pipes, process, at, &report),
             Measurement::Delays(delays) => pipes::note_delays(&mut self.pipes, process, &delays),
             Measurement::Chain(report) => chains::note(&mut self.chains, process, at, &report),
-            Measurement::Tuned(report) => tuned::note(&mut self.tuned, process, at, &report),
-            Measurement::Written(report) => written::note(&mut self.written, process, at, &report),
+            Measurement::Tuned(report) => opened::note_read(&mut self.opened, process, at, &report),
+            Measurement::Written(report) => {
+                opened::note_written(&mut self.opened, process, at, &report)
+            }
             Measurement::Device(report) => usb::note_device(&mut self.plugs, process, &report),
             Measurement::Link(report) => usb::note_link(&mut self.links, process, at.0, &report),
             Measurement::Camera(report) => usb::note_camera(&mut self.cameras, process, &report),
@@ -341,6 +341,15 @@ pub struct Truth {
     pub waiting_ns: u64,
 }
 
+/// Returns the row that `is` the one, which is `new` if there is none yet.
+fn entry<R>(rows: &mut Vec<R>, is: impl Fn(&R) -> bool, new: impl FnOnce() -> R) -> &mut R {
+    let index = rows.iter().position(is).unwrap_or_else(|| {
+        rows.push(new());
+        rows.len() - 1
+    });
+    &mut rows[index]
+}
+
 /// A process that is there: a number of the kernel's `ProcessState`.
 const RUNNING: u64 = 2;
 
@@ -362,6 +371,7 @@ pub(crate) mod sample {
 
     use super::*;
     use crate::names::Names;
+    use crate::plan::Plan;
     use diapason_system::System;
 
     /// Returns the description of the run.
@@ -373,6 +383,12 @@ pub(crate) mod sample {
     /// Returns the names of its parts.
     pub fn names() -> Names {
         Names::of(&system())
+    }
+
+    /// Returns what its plan assumes.
+    pub fn assumptions() -> Assumptions {
+        let system = system();
+        Assumptions::of(&Plan::of(&system, system.clock_hz))
     }
 
     pub const CONSOLE: &str = "\
@@ -431,7 +447,7 @@ mod tests {
         let mut outcome = Outcome::default();
         outcome.note(&Line::parse(b"~17 5 1 1 1 1 1 1 1"));
         outcome.note(&Line::parse(b"~16 5 1 0 0 0 0 0 0"));
-        assert_eq!((outcome.vcpus.len(), outcome.vcpus[0].kind()), (1, "unknown"));
+        assert_eq!((outcome.vcpus.len(), outcome.vcpus[0].kind()), (1, "unknown".into()));
     }
 
     #[test]

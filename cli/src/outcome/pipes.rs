@@ -2,17 +2,18 @@
 
 use super::coverage::{Coverage, Watched};
 use super::unmeasured::EMPTY;
-use super::{Alarm, Outcome, Truth};
+use super::{Alarm, Outcome, Truth, entry};
 use crate::duration::human;
 use crate::names::Names;
 use crate::plan::Plan;
-use crate::table::{Align, Table};
+use crate::table::{Columns, TableCell, cell, time};
 use diapason_abi::Nanos;
 use diapason_abi::pipe::USUAL_DRIFT;
 use diapason_pipe::bill::{Bill, What};
 use diapason_pipe::clock::{self, Floor};
 use diapason_pipe::measured::{NO_DISTANCE, PipeDelays, PipeReport, SIZES};
 use diapason_system::{System, Way};
+use serde_json::Value;
 
 /// The measurements of one pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,12 +121,8 @@ const fn way(to_device: bool) -> Way {
 }
 
 fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
-    let known = rows.iter().position(|row| (row.reader, row.channel, row.way) == place);
-    let index = known.unwrap_or_else(|| {
-        rows.push(PipeRow::new(place));
-        rows.len() - 1
-    });
-    &mut rows[index]
+    let is = |row: &PipeRow| (row.reader, row.channel, row.way) == place;
+    entry(rows, is, || PipeRow::new(place))
 }
 
 /// The promise of `plan` about a pipe.
@@ -180,20 +177,6 @@ impl PipePromise {
         promise.collect()
     }
 
-    /// Returns the largest time of each part beside its bound.
-    #[must_use]
-    pub fn parts(&self, row: &PipeRow) -> Vec<String> {
-        let of = |seen, most| format!("{} of {}", human(seen), human(most));
-        let taken = of(self.taken(row), self.taken_ns);
-        match self.through_ns {
-            None => vec![taken, human(row.reading_max_ns)],
-            Some(through) => {
-                let back = of(row.reading_max_ns, self.bound_ns - through);
-                vec![taken, of(row.moving_max_ns, through), back]
-            }
-        }
-    }
-
     /// The longest until the server had taken it.
     #[must_use]
     pub fn taken(&self, row: &PipeRow) -> u64 {
@@ -226,10 +209,6 @@ impl PipePromise {
         silent.into_iter().chain(empty).chain(seen).chain(self.untold(outcome, slack_ns)).collect()
     }
 
-    fn alarm(&self, name: &'static str, [observed, assumed]: [u64; 2], text: String) -> Alarm {
-        Alarm { name, of: self.name.clone(), observed, assumed, text }
-    }
-
     /// Returns the simulator's view of it, if the simulator looked.
     pub(super) fn truth<'o>(&self, outcome: &'o Outcome) -> Option<&'o Truth> {
         outcome.truth.get(self.place)?.as_ref()
@@ -245,7 +224,7 @@ impl PipePromise {
             human(time.time_ns)
         );
         let is_empty = row.messages == 0 && time.time_ns >= EMPTY.0;
-        is_empty.then(|| self.alarm("pipe-empty", [0, 1], text))
+        is_empty.then(|| Alarm::missing("pipe-empty", name, text))
     }
 
     /// Returns the part of a promise beyond the fastest way there is.
@@ -274,28 +253,30 @@ impl PipePromise {
             (Some(_), Way::FromDevice) => (0, row.reading_max_ns),
             (Some(_), Way::ToDevice) => (taken, row.whole_max_ns),
         };
-        let (late, full) = self.words(row, whole, longest);
-        let kept = format!(
-            "a message of {name} was taken by the server after {}; at most {} was promised",
-            human(taken),
-            human(latest)
-        );
+        let (peak, slots) = (row.peak, self.slots);
+        let full = match self.way {
+            Way::FromDevice => format!(
+                "{peak} messages waited in the buffer of {name}; at most {slots} were expected"
+            ),
+            Way::ToDevice => {
+                format!("{peak} messages of {name} were under way; at most {slots} were expected")
+            }
+        };
         let lost = format!("{} messages of {name} were lost", row.lost);
         let outside = format!("{} messages of {name} were outside of its contract", row.outside);
         let alarms = [
-            // First: whatever else is broken may follow from it.
-            ("pipe-contract", [row.outside, 0], outside),
-            ("pipe-taken", [taken, latest], kept),
-            ("pipe-late", [whole, longest], late),
-            ("pipe-buffer", [row.peak, self.slots], full),
-            ("pipe-loss", [row.lost, 0], lost),
+            drift.and_then(|rate| self.adrift(rate)),
+            // Before the others: whatever else is broken may follow from it.
+            Alarm::above("pipe-contract", name, [row.outside, 0], outside),
+            Alarm::late("pipe-taken", name, [taken, latest], taken_after),
+            Alarm::late("pipe-late", name, [whole, longest], |after| ended_after(self.way, after)),
+            Alarm::above("pipe-buffer", name, [peak, slots], full),
+            Alarm::above("pipe-loss", name, [row.lost, 0], lost),
         ];
-        let rung = alarms.into_iter().filter(|(_, [observed, assumed], _)| observed > assumed);
-        let rung = rung.map(|(name, numbers, text)| self.alarm(name, numbers, text));
-        drift.map(|rate| self.adrift(rate)).into_iter().chain(rung).collect()
+        alarms.into_iter().flatten().collect()
     }
 
-    fn adrift(&self, rate: i64) -> Alarm {
+    fn adrift(&self, rate: i64) -> Option<Alarm> {
         let (name, most) = (&self.name, self.drift);
         let way = if rate > 0 { "slower" } else { "faster" };
         let rate = rate.unsigned_abs();
@@ -304,31 +285,7 @@ impl PipePromise {
              the host's; at most {most} (`drift`) are described, so how long its messages took is \
              not known"
         );
-        self.alarm("clock-drift", [rate, most.into()], text)
-    }
-
-    /// Sentences on a message that was late, and on a buffer that was full.
-    fn words(&self, row: &PipeRow, whole: u64, longest: u64) -> (String, String) {
-        let (name, took, promised) = (&self.name, human(whole), human(longest));
-        let (peak, slots) = (row.peak, self.slots);
-        match self.way {
-            Way::FromDevice => (
-                format!(
-                    "a message of {name} took {took} longer than the fastest; at most {promised} \
-                     was promised"
-                ),
-                format!(
-                    "{peak} messages waited in the buffer of {name}; at most {slots} were expected"
-                ),
-            ),
-            Way::ToDevice => (
-                format!(
-                    "a message of {name} was known to be through after {took}; at most {promised} \
-                     was promised"
-                ),
-                format!("{peak} messages of {name} were under way; at most {slots} were expected"),
-            ),
-        }
+        Alarm::above("clock-drift", name, [rate, most.into()], text)
     }
 
     /// Returns the alarm from the simulator's view, with or without measurements.
@@ -345,38 +302,7 @@ impl PipePromise {
             human(observed),
             human(most)
         );
-        (observed > most).then(|| self.alarm("pipe-late", [observed, most], text))
-    }
-}
-
-/// Returns a table of every pipe: measurements beside promises; empty without pipes.
-#[must_use]
-pub fn render(promises: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
-    let of = |way| promises.iter().filter(move |promise| promise.way == way);
-    let mut text = String::new();
-    for (way, ends) in
-        [(Way::FromDevice, ["pipe", "reader"]), (Way::ToDevice, ["pipe to", "writer"])]
-    {
-        let ends = ends.map(|name| (name, Align::Left));
-        let counts = ["messages", "lost", "a second", "at once"];
-        let all = [&counts, parts(way), &["longest", "bound"]].concat();
-        let columns: Vec<_> = all.into_iter().map(|name| (name, Align::Right)).collect();
-        let mut table = Table::new(&[&ends[..], &columns].concat());
-        of(way).for_each(|promise| table.row(row_of(promise, outcome, names)));
-        if of(way).next().is_some() {
-            text += if text.is_empty() { "" } else { "\n" };
-            text += &table.render();
-        }
-    }
-    text
-}
-
-/// The columns of [`PipePromise::parts`].
-#[must_use]
-pub const fn parts(way: Way) -> &'static [&'static str] {
-    match way {
-        Way::FromDevice => &["to server", "to reader"],
-        Way::ToDevice => &["taken by server", "to its bus", "and back"],
+        Alarm::above("pipe-late", name, [observed, most], text)
     }
 }
 
@@ -388,21 +314,93 @@ fn taken(bill: &Bill, way: Way) -> u64 {
     }
 }
 
-fn row_of(promise: &PipePromise, outcome: &Outcome, names: &Names) -> Vec<String> {
-    let head = vec![promise.name.clone(), names.process(promise.reader)];
-    let cells = match promise.row(outcome) {
-        Some(row) => {
-            let counts = vec![
-                row.messages.to_string(),
-                row.lost.to_string(),
-                row.between.map_or("-".into(), |(least, most)| format!("{least} to {most}")),
-                format!("{} of {}", row.peak, promise.slots),
-            ];
-            [counts, promise.parts(row), vec![human(row.whole_max_ns)]].concat()
-        }
-        None => vec!["-".into(); 5 + parts(promise.way).len()],
-    };
-    [head, cells, vec![human(promise.bound_ns)]].concat()
+/// Words a time until the server had taken a message.
+pub(super) fn taken_after(time: &str) -> String {
+    format!("was taken by the server after {time}")
+}
+
+/// Words a time until a message was at its end.
+pub(super) fn ended_after(way: Way, time: &str) -> String {
+    match way {
+        Way::FromDevice => format!("took {time} longer than the fastest"),
+        Way::ToDevice => format!("was known to be through after {time}"),
+    }
+}
+
+impl PipePromise {
+    /// Returns the columns of pipes that go this way: measurements beside promises.
+    pub(crate) fn columns<'a>(
+        way: Way,
+        outcome: &'a Outcome,
+        names: &'a Names,
+    ) -> Columns<'a, PipePromise> {
+        let (pipe, process, [taken, moving, reading]) = match way {
+            Way::FromDevice => ("pipe", "reader", [Some("to server"), None, Some("to reader")]),
+            Way::ToDevice => {
+                ("pipe to", "writer", ["taken by server", "to its bus", "and back"].map(Some))
+            }
+        };
+        let seen = move |value: fn(&PipePromise, &PipeRow) -> TableCell| {
+            move |it: &PipePromise| it.row(outcome).map(|row| value(it, row))
+        };
+        // The server's share of the bound of a pipe to a device ends before the way back.
+        let reading_of = |it: &PipePromise, row: &PipeRow| {
+            let bound = it.through_ns.map(|through| it.bound_ns - through);
+            beside(row.reading_max_ns, bound)
+        };
+        Columns::<PipePromise>::default()
+            .left((pipe, "pipe"), |it| it.name.clone())
+            .left((process, "reader"), |it| names.process(it.reader))
+            .json("to_device", |it| it.way == Way::ToDevice)
+            .json("channel", |it| it.channel)
+            .json("bound_ns", |it| it.bound_ns)
+            .json("least_ns", |it| it.least_ns)
+            .json("slots", |it| it.slots)
+            .right(("messages", "messages"), seen(|_, row| row.messages.into()))
+            .right(("lost", "lost"), seen(|_, row| row.lost.into()))
+            .right(("a second", "between_reports"), seen(|_, row| row.between.map(between).into()))
+            .right(
+                ("at once", "peak"),
+                seen(|it, row| cell(format!("{} of {}", row.peak, it.slots), row.peak)),
+            )
+            .json("taken_bound_ns", |it| it.taken_ns)
+            .right(
+                (taken, "taken_max_ns"),
+                seen(|it, row| beside(it.taken(row), Some(it.taken_ns))),
+            )
+            .right(
+                (moving, "moving_max_ns"),
+                seen(|it, row| beside(row.moving_max_ns, it.through_ns)),
+            )
+            .right((reading, "reading_max_ns"), seen(reading_of))
+            .right(("longest", "longest_ns"), seen(|_, row| time(row.whole_max_ns)))
+            .json("inexact_ns", |it| it.row(outcome).map(|row| row.inexact_max_ns))
+            .json("drift_ppm", |it| it.drift)
+            .json("truth_ns", |it| it.truth(outcome).map(|it| it.longest_ns.max(it.waiting_ns)))
+            .right("bound", |it| time(it.bound_ns))
+    }
+
+    /// Returns a table of those that go this way; empty without any.
+    pub(super) fn table(way: Way, all: &[PipePromise], outcome: &Outcome, names: &Names) -> String {
+        let rows = all.iter().filter(|promise| promise.way == way);
+        PipePromise::columns(way, outcome, names).table(rows).render()
+    }
+}
+
+/// Returns the pipes for programs.
+pub(super) fn objects(all: &[PipePromise], outcome: &Outcome, names: &Names) -> Value {
+    let columns = |way| PipePromise::columns(way, outcome, names);
+    all.iter().map(|promise| columns(promise.way).object(promise)).collect()
+}
+
+fn between((least, most): (u64, u64)) -> TableCell {
+    cell(format!("{least} to {most}"), vec![least, most])
+}
+
+/// Returns a time beside its bound, if it has one.
+fn beside(seen: u64, bound: Option<u64>) -> TableCell {
+    let bound = bound.map_or(String::new(), |bound| format!(" of {}", human(bound)));
+    cell(human(seen) + &bound, seen)
 }
 
 #[cfg(test)]

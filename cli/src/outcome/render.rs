@@ -1,10 +1,14 @@
-//! The table at the end of a run.
+//! The columns of the kernel's records, and the tables at the end of a run.
 
-use super::{Outcome, state_word};
+use super::{
+    Assumptions, DeviceRow, FaultEvent, OpenedRow, Outcome, PipePromise, ProcessRow, ThreadRow,
+    VcpuRow, chains, state_word,
+};
 use crate::duration;
 use crate::names::{self, Names};
-use crate::table::{Align, Table};
-use diapason_abi::PAGE;
+use crate::table::{Columns, TableCell, cell, time};
+use diapason_abi::{FaultCause, PAGE};
+use diapason_system::Way;
 
 /// `part` of `whole` in per cent with two decimals, rounded down.
 #[must_use]
@@ -16,71 +20,85 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
+impl ThreadRow {
+    /// Returns the columns of a run of this length.
+    pub(super) fn columns(names: &Names, whole: u64) -> Columns<'_, ThreadRow> {
+        let has_jobs = |row: &ThreadRow| row.jobs > 0 || row.misses > 0 || row.skipped > 0;
+        let count = move |of: fn(&ThreadRow) -> u64| {
+            move |row: &ThreadRow| TableCell::from(of(row)).only_if(has_jobs(row))
+        };
+        let response = move |row: &ThreadRow| time(row.response_max_ns).only_if(has_jobs(row));
+        Columns::<ThreadRow>::default()
+            .left(("process", "process"), |row| names.process(row.process))
+            .left(("thread", "thread"), |row| names::thread(row.name, row.slot))
+            .json("slot", |row| row.slot)
+            .json("cpu_ns", |row| row.cpu_ns)
+            .right(("jobs", "jobs"), count(|row| row.jobs))
+            .right(("misses", "misses"), count(|row| row.misses))
+            .right(("skipped", "skipped"), count(|row| row.skipped))
+            .right(("longest response", "response_max_ns"), response)
+            .right(("longest job", "cost_max_ns"), |row| row.cost.map(|cost| time(cost.most_ns)))
+            .right("CPU", move |row| share(row.cpu_ns, whole))
+    }
+}
+
+impl ProcessRow {
+    pub(super) fn columns(names: &Names) -> Columns<'_, ProcessRow> {
+        let heap = |row: &ProcessRow| {
+            let bytes = row.heap_pages.saturating_mul(PAGE as u64);
+            cell(format!("{} KiB", bytes / 1024), bytes)
+        };
+        Columns::<ProcessRow>::default()
+            .left(("process", "process"), |row| names.process(row.process))
+            .right(("starts", "starts"), |row| row.starts)
+            .right(("faults", "faults"), |row| row.faults)
+            .right(("restarts", "restarts"), ProcessRow::restarts)
+            .right(("heap", "heap_bytes"), heap)
+            .left(("at the end", "state"), |row| state_word(row.state))
+    }
+}
+
+impl FaultEvent {
+    pub(super) fn columns(names: &Names) -> Columns<'_, FaultEvent> {
+        let cause = |event: &FaultEvent| {
+            let cause = u8::try_from(event.cause).ok().and_then(FaultCause::decode);
+            cause.map_or_else(|| event.cause.to_string(), |cause| format!("{cause:?}"))
+        };
+        Columns::<FaultEvent>::default()
+            .json("time_ns", |event| event.time_ns)
+            .json("process", |event| names.process(event.process))
+            .json("thread_slot", |event| event.thread)
+            .json("cause", cause)
+            .json("address", |event| format!("{:#x}", event.address))
+            .json("instruction", |event| format!("{:#x}", event.instruction))
+    }
+}
+
 impl Outcome {
     /// Threads, processes and totals, in columns.
     #[must_use]
     pub fn render(&self, names: &Names) -> String {
+        let time = self.end.map_or(0, |end| end.time_ns);
         let parts = [
-            self.thread_table(names),
-            self.vcpu_table(names),
-            self.device_table(names),
+            ThreadRow::columns(names, time).table(&self.threads).render(),
+            VcpuRow::columns(names, time).table(&self.vcpus).render(),
+            DeviceRow::columns(names).table(&self.devices).render(),
             self.kernel_table(),
-            self.process_table(names),
+            ProcessRow::columns(names).table(&self.processes).render(),
             self.totals(),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n")
     }
 
-    fn thread_table(&self, names: &Names) -> String {
-        let mut table = Table::new(&[
-            ("process", Align::Left),
-            ("thread", Align::Left),
-            ("jobs", Align::Right),
-            ("misses", Align::Right),
-            ("skipped", Align::Right),
-            ("longest response", Align::Right),
-            ("longest job", Align::Right),
-            ("CPU", Align::Right),
-        ]);
-        let time = self.end.map_or(0, |end| end.time_ns);
-        for thread in &self.threads {
-            let periodic = thread.jobs > 0 || thread.misses > 0 || thread.skipped > 0;
-            let of_jobs = |text: String| if periodic { text } else { "-".into() };
-            table.row(vec![
-                names.process(thread.process),
-                names::thread(thread.name, thread.slot),
-                of_jobs(thread.jobs.to_string()),
-                of_jobs(thread.misses.to_string()),
-                of_jobs(thread.skipped.to_string()),
-                of_jobs(duration::human(thread.response_max_ns)),
-                thread.cost.map_or("-".into(), |cost| duration::human(cost.most_ns)),
-                share(thread.cpu_ns, time),
-            ]);
-        }
-        table.render()
-    }
-
-    fn process_table(&self, names: &Names) -> String {
-        let mut table = Table::new(&[
-            ("process", Align::Left),
-            ("starts", Align::Right),
-            ("faults", Align::Right),
-            ("restarts", Align::Right),
-            ("heap", Align::Right),
-            ("at the end", Align::Left),
-        ]);
-        for process in &self.processes {
-            table.row(vec![
-                names.process(process.process),
-                process.starts.to_string(),
-                process.faults.to_string(),
-                process.restarts().to_string(),
-                format!("{} KiB", u128::from(process.heap_pages) * PAGE as u128 / 1024),
-                state_word(process.state).into(),
-            ]);
-        }
-        table.render()
+    /// Returns the tables of what is measured beside its promise: pipes, chains, opened pipes.
+    #[must_use]
+    pub fn measured(&self, promised: &Assumptions, names: &Names) -> Vec<String> {
+        let pipes = |way| PipePromise::table(way, &promised.pipes, self, names);
+        let opened = |way| OpenedRow::table(way, self, names);
+        let (from, to) = (Way::FromDevice, Way::ToDevice);
+        let chains = chains::table(&promised.chains, self);
+        vec![pipes(from), pipes(to), chains, opened(from), opened(to)]
     }
 
     fn totals(&self) -> String {

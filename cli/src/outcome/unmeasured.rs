@@ -54,9 +54,8 @@ impl JobPromise {
             self.name,
             human(time)
         );
-        let (name, of) = ("job-unmeasured", self.name.clone());
         let is_missing = time >= enough && !self.is_measured(outcome);
-        is_missing.then_some(Alarm { name, of, observed: 0, assumed: 1, text })
+        is_missing.then(|| Alarm::missing("job-unmeasured", &self.name, text))
     }
 }
 
@@ -81,9 +80,7 @@ impl ChainPromise {
 
 /// Returns whether a message went through the pipe that a program may open in this place.
 fn is_place_measured(place: u8, outcome: &Outcome) -> bool {
-    let read = outcome.tuned.iter().any(|row| row.last.place == place && row.last.messages > 0);
-    let written = |row: &super::WrittenRow| row.last.place == place && row.last.through > 0;
-    read || outcome.written.iter().any(written)
+    outcome.opened.iter().any(|row| row.place == place && row.messages > 0)
 }
 
 impl Assumptions {
@@ -98,10 +95,7 @@ impl Assumptions {
         let places = (0..).zip(&self.places);
         let places = places.filter(|(place, _)| !ever(&|life| is_place_measured(*place, life)));
         let places = places.map(|(place, name)| {
-            let is_open = |life: &Outcome| {
-                life.tuned.iter().any(|row| row.last.place == place)
-                    || life.written.iter().any(|row| row.last.place == place)
-            };
+            let is_open = |life: &Outcome| life.opened.iter().any(|row| row.place == place);
             let what = if ever(&is_open) { "has no message" } else { "was never opened" };
             format!("tuned pipe {name} {what}")
         });
@@ -114,13 +108,9 @@ impl Assumptions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::opened::note_read;
+    use super::super::sample::{self, assumptions};
     use super::*;
-
-    fn assumptions() -> Assumptions {
-        let system = sample::system();
-        Assumptions::of(&Plan::of(&system, system.clock_hz))
-    }
 
     /// The sample with this many jobs done, after so long.
     fn ran(jobs: u64, time_ns: u64) -> Outcome {
@@ -165,9 +155,9 @@ mod tests {
         let unmeasured = |outcome: &Outcome| assumptions.unmeasured(outcome, &sample::names());
         let never = ["tuned pipe first was never opened", "tuned pipe second was never opened"];
         assert_eq!(unmeasured(&outcome), never);
-        super::super::tuned::note(&mut outcome.tuned, 0, Nanos(1), &opened(0));
+        note_read(&mut outcome.opened, 0, Nanos(1), &opened(0));
         assert_eq!(unmeasured(&outcome), [never[0], "tuned pipe second has no message"]);
-        super::super::tuned::note(&mut outcome.tuned, 0, Nanos(2), &opened(9));
+        note_read(&mut outcome.opened, 0, Nanos(2), &opened(9));
         assert_eq!(unmeasured(&outcome), [never[0]]);
     }
 }

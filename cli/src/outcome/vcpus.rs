@@ -1,10 +1,8 @@
-//! The supplies of VCPUs and the interrupts of devices in a run, and the table of them.
+//! The supplies of VCPUs and the interrupts of devices in a run.
 
-use super::Outcome;
 use super::render::share;
-use crate::duration::human;
 use crate::names::Names;
-use crate::table::{Align, Table};
+use crate::table::{Columns, TableCell, cell, time};
 
 /// One VCPU, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,14 +84,37 @@ impl VcpuRow {
         names.vcpu(self.vcpu, self.terms.as_ref().and_then(|terms| terms.maker))
     }
 
-    /// Returns `main` or `I/O`.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub(super) fn kind(&self) -> TableCell {
         match &self.terms {
-            Some(Terms { share_ppm: Some(_), .. }) => "I/O",
-            Some(_) => "main",
-            None => "unknown",
+            Some(Terms { share_ppm: Some(_), .. }) => cell("I/O", "io"),
+            Some(_) => "main".into(),
+            None => "unknown".into(),
         }
+    }
+
+    /// Returns the columns of a run of this length.
+    pub(super) fn columns(names: &Names, whole: u64) -> Columns<'_, VcpuRow> {
+        let term =
+            |value: fn(&Terms) -> TableCell| move |row: &VcpuRow| row.terms.as_ref().map(value);
+        let maker = |row: &VcpuRow| row.terms.as_ref().and_then(|terms| terms.maker);
+        Columns::<VcpuRow>::default()
+            .left(("VCPU", "vcpu"), |row| row.name(names))
+            .left(("kind", "kind"), VcpuRow::kind)
+            .json("process", move |row| maker(row).map(|maker| names.process(maker)))
+            .right(("budget", "budget_ns"), term(|it| time(it.budget_ns)))
+            .right(("period", "period_ns"), term(|it| time(it.period_ns)))
+            .right(("reserved", "utilization_ppm"), term(Terms::reserved))
+            .json("changes", |row| row.terms.as_ref().map(|terms| terms.changes))
+            .right(("CPU", "used_ns"), move |row| cell(share(row.used_ns, whole), row.used_ns))
+            .right(("background", "background_ns"), move |row| {
+                cell(share(row.background_ns, whole), row.background_ns)
+            })
+            .right(("waits", "waits"), |row| row.waits)
+            .right(("longest lateness", "late_max_ns"), |row| time(row.late_max_ns))
+            .json("overrun_max_ns", |row| row.overrun_max_ns)
+            .json("lockout_max_ns", |row| row.terms.as_ref().map(|terms| terms.lockout_max_ns))
+            .json("list_full", |row| row.merges)
+            .json("wakes_max", |row| row.wakes_max)
     }
 }
 
@@ -111,10 +132,10 @@ impl Terms {
         }
     }
 
-    fn reserved(&self) -> String {
+    fn reserved(&self) -> TableCell {
         match self.share_ppm {
-            Some(ppm) => share(ppm, 1_000_000),
-            None => share(self.budget_ns, self.period_ns),
+            Some(ppm) => cell(share(ppm, 1_000_000), ppm),
+            None => cell(share(self.budget_ns, self.period_ns), None::<u64>),
         }
     }
 }
@@ -125,54 +146,11 @@ impl DeviceRow {
         let distance_min_ns = (w[2] != u64::MAX).then_some(w[2]);
         DeviceRow { device: w[0], interrupts: w[1], distance_min_ns }
     }
-}
 
-impl Outcome {
-    /// The VCPUs in columns; nothing if there are none.
-    pub(super) fn vcpu_table(&self, names: &Names) -> String {
-        let mut table = Table::new(&[
-            ("VCPU", Align::Left),
-            ("kind", Align::Left),
-            ("budget", Align::Right),
-            ("period", Align::Right),
-            ("reserved", Align::Right),
-            ("CPU", Align::Right),
-            ("background", Align::Right),
-            ("waits", Align::Right),
-            ("longest lateness", Align::Right),
-        ]);
-        let time = self.end.map_or(0, |end| end.time_ns);
-        for row in &self.vcpus {
-            let term = |show: fn(&Terms) -> String| row.terms.as_ref().map_or("-".into(), show);
-            table.row(vec![
-                row.name(names),
-                row.kind().into(),
-                term(|terms| human(terms.budget_ns)),
-                term(|terms| human(terms.period_ns)),
-                term(Terms::reserved),
-                share(row.used_ns, time),
-                share(row.background_ns, time),
-                row.waits.to_string(),
-                human(row.late_max_ns),
-            ]);
-        }
-        table.render()
-    }
-
-    /// Devices that interrupted, in columns; nothing if there are none.
-    pub(super) fn device_table(&self, names: &Names) -> String {
-        let mut table = Table::new(&[
-            ("device", Align::Left),
-            ("interrupts", Align::Right),
-            ("shortest distance", Align::Right),
-        ]);
-        for row in &self.devices {
-            table.row(vec![
-                names.device(row.device),
-                row.interrupts.to_string(),
-                row.distance_min_ns.map_or("-".into(), human),
-            ]);
-        }
-        table.render()
+    pub(super) fn columns(names: &Names) -> Columns<'_, DeviceRow> {
+        Columns::<DeviceRow>::default()
+            .left(("device", "device"), |row| names.device(row.device))
+            .right(("interrupts", "interrupts"), |row| row.interrupts)
+            .right(("shortest distance", "distance_min_ns"), |row| row.distance_min_ns.map(time))
     }
 }

@@ -170,9 +170,8 @@ fn faults(outcome: &Outcome, names: &Names, may_fault: &[bool]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Assumptions, sample};
+    use super::super::sample;
     use super::*;
-    use crate::plan::Plan;
 
     fn judged(ending: Ending, outcome: &Outcome, may_fault: &[bool]) -> Verdict {
         judge(ending, outcome, &sample::names(), may_fault, &[])
@@ -214,8 +213,8 @@ mod tests {
         let mut outcome = sample::outcome();
         outcome.threads[1].misses = 0;
         outcome.vcpus[0].overrun_max_ns = 1_000_000;
-        let (system, names) = (sample::system(), sample::names());
-        let alarms = Assumptions::of(&Plan::of(&system, system.clock_hz)).against(&outcome, &names);
+        let names = sample::names();
+        let alarms = sample::assumptions().against(&outcome, &names);
         let verdict = judge(Ending::Finished, &outcome, &names, &[false, true], &alarms);
         let Verdict::Broken(findings) = verdict else { panic!("it must be broken") };
         assert!(

@@ -3,8 +3,10 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{PipePromise, pipe_parts, share};
+use crate::outcome::{PipePromise, share};
+use crate::table::Columns;
 use diapason_system::{Server, Way};
+use std::borrow::Borrow;
 
 /// A table of HTML; the first column is text, the others are numbers.
 pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
@@ -24,31 +26,21 @@ pub fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
+/// Rows of declared columns.
+fn declared<R>(columns: &Columns<'_, R>, rows: impl Iterator<Item: Borrow<R>>) -> String {
+    let rows = rows.map(|row| columns.cells(row.borrow(), "–")).collect::<Vec<_>>();
+    table(&columns.titles().collect::<Vec<_>>(), &rows)
+}
+
 /// Pipes: what was promised, and what was seen; those from devices, and those to them.
 pub fn pipes(facts: &Facts<'_>) -> String {
     let promises = facts.session.promises();
-    let of = |way: Way, pipe: &'static str| {
-        let rows = promises.iter().filter(|promise| promise.way == way);
-        let rows: Vec<Vec<String>> = rows.map(|promise| seen(promise, facts)).collect();
-        let counts = [pipe, "messages", "lost", "at once"];
-        table(&[&counts, pipe_parts(way), &["longest", "bound"]].concat(), &rows)
+    let of = |way: Way| {
+        let columns = PipePromise::columns(way, facts.outcome(), &facts.session.names);
+        let columns = columns.without(&["reader", "writer", "a second"]);
+        declared(&columns, promises.iter().filter(|promise| promise.way == way))
     };
-    of(Way::FromDevice, "pipe") + &of(Way::ToDevice, "pipe to")
-}
-
-fn seen(promise: &PipePromise, facts: &Facts<'_>) -> Vec<String> {
-    let row = promise.row(facts.outcome());
-    let of = |text: Option<String>| text.unwrap_or_else(|| "–".into());
-    let counts = vec![
-        promise.name.clone(),
-        of(row.map(|row| row.messages.to_string())),
-        of(row.map(|row| row.lost.to_string())),
-        of(row.map(|row| format!("{} of {}", row.peak, promise.slots))),
-    ];
-    let nothing = || vec![of(None); pipe_parts(promise.way).len()];
-    let parts = row.map_or_else(nothing, |row| promise.parts(row));
-    let ends = vec![of(row.map(|row| human(row.whole_max_ns))), human(promise.bound_ns)];
-    [counts, parts, ends].concat()
+    of(Way::FromDevice) + &of(Way::ToDevice)
 }
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.

@@ -3,6 +3,8 @@
 //! The pipe says which bytes of the shared memory come next in a frame, and where frames end. A
 //! place that was told is the client's until it gives it back by its number.
 
+use crate::threads::Home;
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of pieces, and the one of places that come back.
@@ -13,6 +15,11 @@ pub const RETURNED: &str = "camera.back";
 pub const DATA: &str = "camera.data";
 /// The semaphore that is given after pieces.
 pub const READY: &str = "camera.ready";
+
+/// The bottom half of a camera: of 16 pending transfers, one each 125 us, eight wait for an
+/// interrupt.
+pub const HOME: Home =
+    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500)).ready(READY);
 
 /// Pieces in the pipe; there are more than places.
 pub const RECORDS: usize = 256;

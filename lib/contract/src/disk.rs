@@ -3,6 +3,8 @@
 //! A client writes what it wants into the pipe of asks and gives `disk.ask`; it is answered in the
 //! same order. From the ask to its answer the memory it names is the device's.
 
+use crate::threads::Home;
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of asks.
@@ -15,6 +17,12 @@ pub const DATA: &str = "disk.data";
 pub const ASKED: &str = "disk.ask";
 /// The semaphore that is given after an answer.
 pub const READY: &str = "disk.ready";
+
+/// The bottom half of a disk: three transfers to a command, and none waits for another client.
+pub const HOME: Home = Home::new("usb-disk", "disk", "usbd.disk")
+    .paced(Nanos::from_micros(125))
+    .asked(ASKED)
+    .ready(READY);
 
 /// Asks that may wait.
 pub const RECORDS: usize = 16;

@@ -1,11 +1,18 @@
 //! A keyboard: keys that go down and come up.
 
+use crate::threads::Home;
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of keys.
 pub const KEYS: &str = "keyboard";
 /// The semaphore that is given after keys.
 pub const READY: &str = "keyboard.ready";
+
+/// The bottom half of a keyboard.
+pub const HOME: Home = Home::new("usb-keyboard", "keyboard", "usbd.keyboard")
+    .moderated(Nanos::from_millis(8))
+    .ready(READY);
 
 /// Keys in the pipe.
 pub const RECORDS: usize = 64;

@@ -1,8 +1,8 @@
 //! Names that the server needs in its description, as they follow from its settings.
 
 use crate::settings::{CLIENTS, LINKS, OPENS, SERVES, STREAMS};
-use crate::threads::{Home, LINK, SEND, ServiceKind, TUNE, WORDS, homes, services};
-use crate::{camera, can, disk, keyboard, link, network, sensor, stream, tuned};
+use crate::threads::{Home, LINK, SEND, TUNE, WORDS, homes, services};
+use crate::{can, link, stream, tuned};
 
 /// The controller in the description.
 pub const CONTROLLER: &str = "xhci";
@@ -26,38 +26,6 @@ use Need::{Device, Mailbox, Segment, Semaphore, Vcpu};
 /// Something by its name.
 pub type Named = (Need, &'static str);
 
-impl ServiceKind {
-    /// Names that it shares with its clients, beside the VCPU of its bottom half.
-    #[must_use]
-    pub const fn needs(self) -> &'static [Named] {
-        match self {
-            ServiceKind::Can | ServiceKind::Hubs => &[],
-            ServiceKind::Sensors => &[(Segment, sensor::PACKETS), (Semaphore, sensor::READY)],
-            ServiceKind::Keyboards => &[(Segment, keyboard::KEYS), (Semaphore, keyboard::READY)],
-            ServiceKind::Disks => &[
-                (Segment, disk::ASKS),
-                (Segment, disk::ANSWERS),
-                (Segment, disk::DATA),
-                (Semaphore, disk::ASKED),
-                (Semaphore, disk::READY),
-            ],
-            ServiceKind::Cameras => &[
-                (Segment, camera::PIECES),
-                (Segment, camera::RETURNED),
-                (Segment, camera::DATA),
-                (Semaphore, camera::READY),
-            ],
-            ServiceKind::Networks => &[
-                (Segment, network::ASKS),
-                (Segment, network::TOLD),
-                (Segment, network::DATA),
-                (Semaphore, network::ASKED),
-                (Semaphore, network::READY),
-            ],
-        }
-    }
-}
-
 /// Everything that a server with these settings opens by name.
 pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     setting: &F,
@@ -66,7 +34,11 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
     let streams = setting(STREAMS).len().min(stream::DATA.len());
     let own = [(Device, CONTROLLER), (Segment, RINGS), (Segment, BUFFERS)];
     let vcpus = homes(setting).map(|home| (Vcpu, home.vcpu));
-    let shared = services(setting).flat_map(|service| service.needs().iter().copied());
+    let shared = services(setting).flat_map(|service| {
+        let given = service.home().into_iter().flat_map(|home| [home.asked, home.ready]);
+        let given = given.flatten().map(|name| (Semaphore, name));
+        service.segments().iter().map(|name| (Segment, *name)).chain(given)
+    });
     let ends = (0..links).flat_map(|number| {
         let [asks, done, asked] = link::NAMES[number];
         [(Segment, asks), (Segment, done), (Semaphore, asked)]
@@ -91,8 +63,8 @@ pub fn needs<'s, F: Fn(&str) -> &'s [u64]>(
 
 /// Every name that any server may open.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    const SERVICES: &[u64] = &[0, 1, 2, 3, 4, 5, 6];
-    const CHANNELS: &[u64] = &[0, 1, 2, 3, 4];
+    const SERVICES: &[u64] = &numbers::<{ WORDS.len() }>();
+    const CHANNELS: &[u64] = &numbers::<{ can::CHANNELS }>();
     const MOST: &[u64] = &[1; crate::settings::MOST];
     let setting = |name: &str| match name {
         SERVES => SERVICES,
@@ -107,7 +79,15 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     needs(&setting).map(|(_, name)| name).chain([SEND.vcpu, TUNE.vcpu]).chain(places)
 }
 
-const _: () = assert!(WORDS.len() == 7 && can::CHANNELS == 5, "as `all` counts them");
+/// Returns the numbers from 0 on.
+const fn numbers<const N: usize>() -> [u64; N] {
+    let (mut all, mut at) = ([0; N], 0);
+    while at < N {
+        all[at] = at as u64;
+        at += 1;
+    }
+    all
+}
 
 /// Returns how many threads a server with these settings starts, beside those that hear clients of
 /// CAN channels and answer questions about tuned pipes.

@@ -4,6 +4,8 @@
 //! server's, until it is told as come or back. Without a device every slot comes back at once, so a
 //! client begins when it hears of one ([`STATE`]), and after [`GONE`] waits for the next.
 
+use crate::threads::Home;
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of asks.
@@ -16,6 +18,12 @@ pub const DATA: &str = "network.data";
 pub const ASKED: &str = "network.ask";
 /// The semaphore that is given after news.
 pub const READY: &str = "network.ready";
+
+/// The bottom half of a network device, for frames from and to it.
+pub const HOME: Home = Home::new("usb-network", "network", "usbd.network")
+    .paced(Nanos::from_micros(125))
+    .asked(ASKED)
+    .ready(READY);
 
 /// Frames that lie in the memory at a time.
 pub const SLOTS: u32 = 32;

@@ -1,11 +1,17 @@
 //! A sensor on a serial line: what it sends, packet by packet.
 
+use crate::threads::Home;
+use diapason_abi::Nanos;
 use diapason_state::plain;
 
 /// The pipe of packets.
 pub const PACKETS: &str = "sensor";
 /// The semaphore that is given after packets.
 pub const READY: &str = "sensor.ready";
+
+/// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
+pub const HOME: Home =
+    Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2)).ready(READY);
 
 /// Most bytes of a packet.
 pub const PACKET: usize = 512;

@@ -2,6 +2,7 @@
 //! descriptions. The services, and which thread works for each.
 
 use crate::settings::{LINKS, SERVES, STREAMS};
+use crate::{camera, disk, keyboard, link, network, sensor};
 use diapason_abi::Nanos;
 
 /// A thread of the server, with its VCPU and its work.
@@ -19,31 +20,38 @@ pub struct Home {
     /// Interrupts are handled so much later, for controllers that ignore moderation: none
     /// interrupts again before that.
     pub pace: Nanos,
-    /// Clients ask for something by a semaphore, which a second thread on the same VCPU hears.
-    pub asked: bool,
+    /// The semaphore by which clients ask for something: a second thread on the same VCPU hears it.
+    pub asked: Option<&'static str>,
+    /// The semaphore that is given to clients when there is something new, if there is only one.
+    pub ready: Option<&'static str>,
 }
 
 impl Home {
-    const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
-        Home { vcpu, thread, work, moderation: Nanos::ZERO, pace: Nanos::ZERO, asked: false }
+    pub(crate) const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
+        let (moderation, pace) = (Nanos::ZERO, Nanos::ZERO);
+        Home { vcpu, thread, work, moderation, pace, asked: None, ready: None }
     }
 
-    const fn moderated(self, moderation: Nanos) -> Home {
+    pub(crate) const fn moderated(self, moderation: Nanos) -> Home {
         Home { moderation, ..self }
     }
 
-    const fn asked(self) -> Home {
-        Home { asked: true, ..self }
+    pub(crate) const fn asked(self, asked: &'static str) -> Home {
+        Home { asked: Some(asked), ..self }
+    }
+
+    pub(crate) const fn ready(self, ready: &'static str) -> Home {
+        Home { ready: Some(ready), ..self }
     }
 
     /// Returns how many threads run on its VCPU, each doing its work under the lock of its branch.
     #[must_use]
     pub const fn threads(&self) -> usize {
-        1 + self.asked as usize
+        1 + self.asked.is_some() as usize
     }
 
     /// Interrupts are handled as much later as they are apart.
-    const fn paced(self, moderation: Nanos) -> Home {
+    pub(crate) const fn paced(self, moderation: Nanos) -> Home {
         Home { moderation, pace: moderation, ..self }
     }
 }
@@ -60,28 +68,18 @@ pub const SEND: Home = Home::new("usb-send", "send", "usbd.send");
 pub const TUNE: Home =
     Home { pace: Nanos::from_millis(5), ..Home::new("usb-tune", "tune", "usbd.tune") };
 
-/// The bottom half of a sensor, which sends a packet every 2.5 ms and keeps a few.
-pub const SENSOR: Home =
-    Home::new("usb-sensor", "sensor", "usbd.sensor").moderated(Nanos::from_millis(2));
-pub const KEYBOARD: Home =
-    Home::new("usb-keyboard", "keyboard", "usbd.keyboard").moderated(Nanos::from_millis(8));
-/// The bottom half of a disk: three transfers to a command, and none waits for another client.
-pub const DISK: Home =
-    Home::new("usb-disk", "disk", "usbd.disk").paced(Nanos::from_micros(125)).asked();
-/// The bottom half of a camera: of 16 pending transfers, one each 125 us, eight wait for an
-/// interrupt.
-pub const CAMERA: Home =
-    Home::new("usb-camera", "camera", "usbd.camera").paced(Nanos::from_micros(500));
-/// Frames from and to a network.
-pub const NETWORK: Home =
-    Home::new("usb-network", "network", "usbd.network").paced(Nanos::from_micros(125)).asked();
-
 /// Messages from and to other computers: none waits for another.
-pub const LINK: [Home; crate::link::LINKS] =
-    [link("usb-link0"), link("usb-link1"), link("usb-link2"), link("usb-link3")];
+pub const LINK: [Home; link::LINKS] = [
+    linked("usb-link0", 0),
+    linked("usb-link1", 1),
+    linked("usb-link2", 2),
+    linked("usb-link3", 3),
+];
 
-const fn link(vcpu: &'static str) -> Home {
-    Home::new(vcpu, "link", "usbd.link").moderated(Nanos::from_micros(50)).asked()
+const fn linked(vcpu: &'static str, number: usize) -> Home {
+    let [_, _, asked] = link::NAMES[number];
+    let home = Home::new(vcpu, "link", "usbd.link").moderated(Nanos::from_micros(50));
+    home.asked(asked).ready(link::READY)
 }
 
 /// Cameras that nobody watches: of 16 transfers pending, one each 125 us at most, four wait for an
@@ -93,63 +91,69 @@ const fn stream(vcpu: &'static str) -> Home {
     Home::new(vcpu, "stream", "usbd.stream").moderated(Nanos::from_micros(500))
 }
 
-/// A kind of devices that the server serves. The order is that of interrupters; descriptions are
-/// told as numbers of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ServiceKind {
-    Can,
-    /// Sensors on a serial line.
-    Sensors,
-    Keyboards,
-    Disks,
-    Cameras,
-    /// Hubs, and what is behind them.
-    Hubs,
-    Networks,
+/// All that the table has of a kind of devices.
+struct Row {
+    kind: ServiceKind,
+    word: &'static str,
+    home: Option<&'static Home>,
+    segments: &'static [&'static str],
 }
 
-/// A service, its word in descriptions, and the thread that works for it: without one, the thread
-/// that manages does.
-const TABLE: [(ServiceKind, &str, Option<&Home>); 7] = [
-    (ServiceKind::Can, "can", Some(&RECEIVE)),
-    (ServiceKind::Sensors, "sensors", Some(&SENSOR)),
-    (ServiceKind::Keyboards, "keyboards", Some(&KEYBOARD)),
-    (ServiceKind::Disks, "disks", Some(&DISK)),
-    (ServiceKind::Cameras, "cameras", Some(&CAMERA)),
-    (ServiceKind::Hubs, "hubs", None),
-    (ServiceKind::Networks, "networks", Some(&NETWORK)),
-];
+/// Makes the kinds of devices, and the table of what is known of each.
+macro_rules! services {
+    ($($(#[$doc:meta])* $kind:ident, $word:literal, $home:expr, $segments:expr;)*) => {
+        /// A kind of devices that the server serves. The order is that of interrupters;
+        /// descriptions are told as numbers of it.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum ServiceKind {
+            $($(#[$doc])* $kind,)*
+        }
 
-/// The words of all services, in their order.
-pub const WORDS: [&str; TABLE.len()] = words();
+        const TABLE: [Row; [$($word),*].len()] =
+            [$(Row { kind: ServiceKind::$kind, word: $word, home: $home, segments: $segments }),*];
 
-const fn words() -> [&'static str; TABLE.len()] {
-    let (mut words, mut at) = ([""; TABLE.len()], 0);
-    while at < words.len() {
-        assert!(TABLE[at].0 as usize == at, "the table has the order of the services");
-        words[at] = TABLE[at].1;
-        at += 1;
-    }
-    words
+        /// The words of all services, in their order.
+        pub const WORDS: [&str; TABLE.len()] = [$($word),*];
+    };
+}
+
+// A kind, its word in descriptions, the thread that works for it (without one, the thread that
+// manages does), and the segments that it shares with its clients.
+services! {
+    Can, "can", Some(&RECEIVE), &[];
+    /// Sensors on a serial line.
+    Sensors, "sensors", Some(&sensor::HOME), &[sensor::PACKETS];
+    Keyboards, "keyboards", Some(&keyboard::HOME), &[keyboard::KEYS];
+    Disks, "disks", Some(&disk::HOME), &[disk::ASKS, disk::ANSWERS, disk::DATA];
+    Cameras, "cameras", Some(&camera::HOME), &[camera::PIECES, camera::RETURNED, camera::DATA];
+    /// Hubs, and what is behind them.
+    Hubs, "hubs", None, &[];
+    Networks, "networks", Some(&network::HOME), &[network::ASKS, network::TOLD, network::DATA];
 }
 
 impl ServiceKind {
     /// The service with this number, if there is one.
     #[must_use]
     pub fn numbered(number: u64) -> Option<ServiceKind> {
-        TABLE.get(usize::try_from(number).ok()?).map(|(service, ..)| *service)
+        TABLE.get(usize::try_from(number).ok()?).map(|row| row.kind)
     }
 
     /// Returns its word in descriptions.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        TABLE[self as usize].1
+        TABLE[self as usize].word
+    }
+
+    /// Returns the segments that it shares with its clients.
+    #[must_use]
+    pub const fn segments(self) -> &'static [&'static str] {
+        TABLE[self as usize].segments
     }
 
     /// Returns the thread that works for it.
     #[must_use]
     pub const fn home(self) -> Option<&'static Home> {
-        TABLE[self as usize].2
+        TABLE[self as usize].home
     }
 }
 
@@ -159,7 +163,7 @@ pub fn services<'s, F: Fn(&str) -> &'s [u64]>(
 ) -> impl Iterator<Item = ServiceKind> + use<'s, F> {
     let numbers = setting(SERVES);
     let alone = numbers.is_empty() && setting(LINKS).is_empty() && setting(STREAMS).is_empty();
-    let all = TABLE.iter().map(|(service, ..)| *service);
+    let all = TABLE.iter().map(|row| row.kind);
     all.filter(move |service| {
         numbers.contains(&(*service as u64)) || alone && *service == ServiceKind::Can
     })

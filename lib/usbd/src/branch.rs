@@ -11,9 +11,8 @@ use crate::platform::{Guarded, Platform};
 use crate::policy::{BATCH, LOST};
 use crate::served::Served;
 use crate::server::{Cause, Driver, Fresh, Turn};
-use crate::services::Service;
+use crate::services::{AnyService, Can, Offered};
 use crate::slots::Slots;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -76,7 +75,7 @@ const USUAL: usize = 16;
 
 /// Services, and the devices that they serve.
 pub(crate) struct Serving<P: Platform> {
-    services: Vec<Box<dyn Service<P>>>,
+    services: Vec<AnyService<P>>,
     served: Vec<Served<P>>,
     letters: VecDeque<Letter<P>>,
     posts: VecDeque<Post<P>>,
@@ -86,7 +85,7 @@ pub(crate) struct Serving<P: Platform> {
 
 impl<P: Platform> Serving<P> {
     /// Returns the services without any device.
-    pub fn new(services: Vec<Box<dyn Service<P>>>, first_bell: usize) -> Serving<P> {
+    pub fn new(services: Vec<AnyService<P>>, first_bell: usize) -> Serving<P> {
         Serving {
             // A device that is gone may have transfers left when the next one is there.
             served: Vec::with_capacity(2 * services.len()),
@@ -98,8 +97,8 @@ impl<P: Platform> Serving<P> {
     }
 
     /// Returns a service by its number.
-    pub fn service(&mut self, number: usize) -> &mut dyn Service<P> {
-        &mut *self.services[number]
+    pub fn service(&mut self, number: usize) -> &mut AnyService<P> {
+        &mut self.services[number]
     }
 
     /// Puts a letter into the branch.
@@ -117,20 +116,30 @@ impl<P: Platform> Serving<P> {
         self.posts.pop_front()
     }
 
-    /// Lets services of hubs make their requests to the driver.
+    /// Lets hubs that work make their requests to the driver.
     pub fn steer(&mut self, driver: &mut Driver<P>, turn: &mut Turn) {
-        for served in &self.served {
-            served.steer(&mut *self.services[served.service], driver, turn);
+        for served in self.served.iter().filter(|served| served.works()) {
+            if let AnyService::Hub(hub) = &mut self.services[served.service] {
+                hub.steer(driver, served.device, turn);
+            }
         }
     }
 
     /// Serves the letters, the clients' wishes and the devices.
     pub fn attend(&mut self, lane: &mut DriverLane<P>, asked: bool, now: Nanos) {
         self.read(lane, now);
-        if asked {
-            self.services.iter_mut().for_each(|service| service.heed(now));
+        if asked && let Some(can) = self.can() {
+            can.heed(now);
         }
         self.serve(lane, now);
+    }
+
+    /// Returns the CAN channels, if they are here.
+    fn can(&mut self) -> Option<&mut Offered<P, Can<P>>> {
+        self.services.iter_mut().find_map(|service| match service {
+            AnyService::Can(can) => Some(&mut **can),
+            _ => None,
+        })
     }
 
     /// Reads all letters, the oldest first.
@@ -151,22 +160,27 @@ impl<P: Platform> Serving<P> {
                 }
                 continue;
             };
-            let service = &mut *self.services[served.service];
+            let service = &mut self.services[served.service];
             match letter {
                 Letter::Adopted(_) => {}
                 Letter::Finished(done) => {
                     let posts = &mut self.posts;
-                    served.finish(service, &mut Outside { lane, posts }, &done, now);
+                    served.finish(&mut **service, &mut Outside { lane, posts }, &done, now);
                 }
-                Letter::Unasked(_, slot) => served.unasked(service, slot, now),
+                Letter::Unasked(_, slot) => served.unasked(&mut **service, slot, now),
                 _ if served.is_gone() => {}
-                Letter::Settled(_) => served.settled(service, now),
-                Letter::Refused(_, fault) => {
-                    if !served.refused(service, fault, now) {
-                        served.leave(service, now);
+                Letter::Settled(_) => {
+                    let for_class = served.settled(&mut **service, now);
+                    if let (false, AnyService::Hub(hub)) = (for_class, service) {
+                        hub.settled();
                     }
                 }
-                Letter::Gone(_) => served.leave(service, now),
+                Letter::Refused(_, fault) => {
+                    if !served.refused(&mut **service, fault, now) {
+                        served.leave(&mut **service, now);
+                    }
+                }
+                Letter::Gone(_) => served.leave(&mut **service, now),
             }
         }
     }
@@ -201,12 +215,11 @@ impl<P: Platform> Serving<P> {
 
     /// Takes the bells that are to be rung.
     pub fn take_fresh(&mut self) -> Fresh {
-        let (mut fresh, mut first) = (0, self.first_bell);
-        for service in &mut self.services {
-            fresh |= Fresh::from(service.take_fresh()) << first;
-            first += service.bells().len();
+        if let Some(can) = self.can() {
+            can.report();
         }
-        fresh
+        let all = self.services.iter_mut().filter_map(|service| service.clients());
+        all.fold(0, |fresh, clients| fresh | Fresh::from(clients.take_fresh())) << self.first_bell
     }
 
     /// Returns the time at which something is due if nothing else happens.
@@ -277,13 +290,15 @@ impl<P: Platform> Branch<P> {
     }
 
     /// Returns whether there is a device with tuned pipes.
-    pub fn has_pipes(&self) -> bool {
-        self.serving.services.iter().any(|service| service.has_pipes())
+    pub fn has_pipes(&mut self) -> bool {
+        self.serving.can().is_some_and(|can| can.has_pipes())
     }
 
     /// Somebody listens to a channel, or no more.
     pub fn order(&mut self, order: &crate::Order, now: Nanos) {
-        self.serving.services.iter_mut().for_each(|service| service.order(order, now));
+        if let Some(can) = self.serving.can() {
+            can.order(order, now);
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Changes {
             setting.into_iter().flat_map(|setting| setting.endpoints())
         };
         let gone = endpoints(before).map(|endpoint| endpoint.address).collect();
-        let plans = endpoints(alternate).map(|e| service.chosen(e)).collect();
+        let plans = endpoints(alternate).map(|e| service.plan(EndpointPlan::critical(e))).collect();
         Some(Order::Alternate { setting, gone, plans })
     }
 }

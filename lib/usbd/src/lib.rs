@@ -32,5 +32,5 @@ pub use branch::{Attended, Branch, Branches};
 pub use places::Order;
 pub use platform::Platform;
 pub use server::{Cause, Fresh, Server};
-pub use services::{Offer, Offers, Service, offered};
+pub use services::{Offer, Offers, offered};
 pub use told::{Pipes, Told};

@@ -6,8 +6,8 @@ use crate::listing;
 use crate::platform::{Platform, log, report};
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
 use crate::served::{Place, Served};
-use crate::services::{Child, Offer, Offers, Papers, Service};
-use crate::slots::Pool;
+use crate::services::{AnyService, Child, Offer, Offers, Papers};
+use crate::slots::{Pool, Shape};
 use crate::told::Told;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
 use alloc::collections::VecDeque;
@@ -22,7 +22,7 @@ use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
 use diapason_usb::descriptor::{Device, Text};
-use diapason_usb::xhci::{Controller, Death, DeviceId, Dma, Notice, State, Window};
+use diapason_usb::xhci::{Controller, Death, DeviceId, EndpointPlan, Notice, State, Window};
 
 /// Why the server, or a branch of it, is attended to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,9 @@ struct Offered {
     /// Its number in its branch.
     number: usize,
     kind: Option<ServiceKind>,
+    /// The name of its devices, and the memory for transfers of one of them.
+    name: &'static str,
+    memory: &'static [Shape],
 }
 
 /// The part that all threads share: commands, ports, control endpoints, the bus schedule, and hubs.
@@ -104,13 +107,13 @@ impl<P: Platform> Server<P> {
     /// has too few semaphores for its locks.
     pub fn open(
         platform: &P,
-        offers: Offers<P>,
+        mut offers: Offers<P>,
         told: &Told,
         now: Nanos,
     ) -> Result<Server<P>, Errno> {
         let homes: Vec<_> = offers.iter().filter_map(|offer| offer.home).collect();
-        let shared: Vec<Window> =
-            offers.iter().filter_map(|offer| window(&*offer.service)).collect();
+        let clients = offers.iter_mut().filter_map(|offer| offer.service.clients());
+        let shared: Vec<Window> = clients.filter_map(|clients| clients.window()).collect();
         let limits = policy::limits(offers.len(), homes.len(), shared.len());
         let registers = platform.registers(needs::CONTROLLER)?;
         let rings = platform.memory(needs::RINGS)?;
@@ -243,7 +246,7 @@ impl<P: Platform> Server<P> {
     }
 
     /// Calls `act` with a service.
-    fn with_service<R>(&mut self, number: usize, act: impl FnOnce(&dyn Service<P>) -> R) -> R {
+    fn with_service<R>(&mut self, number: usize, act: impl FnOnce(&mut AnyService<P>) -> R) -> R {
         let Offered { branch, number, .. } = self.offices[number];
         match branch {
             0 => act(self.desk.service(number)),
@@ -395,8 +398,10 @@ impl<P: Platform> Server<P> {
         let hub = self.seats.iter().find(|seat| seat.place == above && !seat.gone);
         if let Some(hub) = hub {
             let (device, Offered { branch, number, .. }) = (hub.device, &self.offices[hub.service]);
-            if *branch == 0 {
-                self.desk.service(*number).child(port, child);
+            if *branch == 0
+                && let AnyService::Hub(hub) = self.desk.service(*number)
+            {
+                hub.child(port, child);
             }
             self.turn.take_if(|turn| *turn == (device, port));
         }
@@ -470,9 +475,11 @@ impl<P: Platform> Server<P> {
             if self.seats.iter().any(taken) {
                 continue;
             }
-            let fits = |service: &dyn Service<P>| service.fits(&found).then(|| service.name());
-            let Some(name) = self.with_service(service, fits) else { continue };
-            match self.described.judge(self.offices[service].kind, at, &found.about, serial) {
+            if !self.with_service(service, |service| service.fits(&found)) {
+                continue;
+            }
+            let Offered { kind, name, .. } = self.offices[service];
+            match self.described.judge(kind, at, &found.about, serial) {
                 Match::Yes => {
                     let seat = Seat { device, service, place, speed, name, gone: false };
                     let is_seated = self.seat(seat, papers);
@@ -500,15 +507,14 @@ impl<P: Platform> Server<P> {
     /// Configures a device for its service; false if that cannot be.
     fn seat(&mut self, seat: Seat, papers: Papers) -> bool {
         let Seat { device, name, .. } = seat;
-        let Offered { branch, number, .. } = self.offices[seat.service];
+        let Offered { branch, number, memory, .. } = self.offices[seat.service];
         let Some(found) = papers.found() else { return false };
         let settings = found.set.interfaces().filter(|interface| interface.alternate == 0);
         let endpoints = settings.flat_map(|interface| interface.endpoints());
-        let (shapes, plans) = self.with_service(seat.service, |service| {
-            let plans: Vec<_> = endpoints.map(|endpoint| service.plan(endpoint)).collect();
-            (service.memory(), plans)
+        let plans: Vec<_> = self.with_service(seat.service, |service| {
+            endpoints.map(|endpoint| service.plan(EndpointPlan::new(endpoint))).collect()
         });
-        let Some(slots) = self.pool.carve(shapes) else {
+        let Some(slots) = self.pool.carve(memory) else {
             log!(P, "{name}: no memory for its transfers");
             return false;
         };
@@ -521,7 +527,8 @@ impl<P: Platform> Server<P> {
             return false;
         }
         self.seats.push(seat);
-        self.deliver(branch, Letter::Adopted(Served::new(device, number, papers, slots)));
+        let served = Served::new(device, (number, name), papers, slots);
+        self.deliver(branch, Letter::Adopted(served));
         true
     }
 
@@ -552,12 +559,6 @@ impl<P: Platform> Server<P> {
     }
 }
 
-/// Memory that a service shares with clients and the controller.
-fn window<P: Platform>(service: &dyn Service<P>) -> Option<Window> {
-    let (memory, _) = service.shared()?;
-    Some(Window { base: memory.base(), length: memory.length() })
-}
-
 /// A device that is served and still there.
 fn here(seats: &mut [Seat], device: DeviceId) -> Option<&mut Seat> {
     seats.iter_mut().find(|seat| seat.device == device && !seat.gone)
@@ -576,17 +577,16 @@ struct Furnished<P: Platform> {
 fn furnish<P: Platform>(offers: Offers<P>) -> Furnished<P> {
     let (mut desks, mut common) = (Vec::new(), Vec::new());
     let (mut offices, mut bells) = (Vec::new(), Vec::new());
-    for Offer { service, home, kind } in offers {
-        let first = bells.len();
-        let office = if home.is_some() {
-            bells.extend(service.bells());
-            desks.push(Serving::new(vec![service], first));
-            Offered { branch: desks.len() as u16, number: 0, kind }
+    for Offer { service, home, kind, name, memory, bells: own } in offers {
+        let (branch, number) = if home.is_some() {
+            desks.push(Serving::new(vec![service], bells.len()));
+            bells.extend(own);
+            (desks.len() as u16, 0)
         } else {
             common.push(service);
-            Offered { branch: 0, number: common.len() - 1, kind }
+            (0, common.len() - 1)
         };
-        offices.push(office);
+        offices.push(Offered { branch, number, kind, name, memory });
     }
     Furnished { desks, desk: Serving::new(common, 0), offices, bells }
 }

@@ -1,15 +1,15 @@
 //! Cameras: whether all of their frames came.
 
 use super::super::unmeasured::EMPTY;
-use super::super::{Alarm, Outcome};
+use super::super::{Alarm, Outcome, entry};
 use super::devices::{drives, is_camera};
 use crate::duration::human;
 use crate::names::Names;
+use crate::table::Columns;
 use diapason_contract::settings::{CRITICAL, PROGRAM, SERVES, STREAMS};
 use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::CameraReport;
 use diapason_system::{Process, System};
-use serde_json::{Value, json};
 
 /// The last report on a camera.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,23 +25,17 @@ pub(in super::super) fn note(rows: &mut Vec<CameraRow>, process: u64, report: &C
     let is = |row: &CameraRow| {
         (row.process, row.last.stream, row.last.number) == (process, stream, number)
     };
-    let row = CameraRow { process, last: *report };
-    match rows.iter_mut().find(|row| is(row)) {
-        Some(known) => *known = row,
-        None => rows.push(row),
-    }
+    entry(rows, is, || CameraRow { process, last: *report }).last = *report;
 }
 
 impl CameraRow {
-    pub(super) fn json(&self, names: &Names) -> Value {
-        let CameraReport { stream, number, whole, broken, missed } = self.last;
-        json!({
-            "process": names.process(self.process),
-            "stream": stream.then_some(number),
-            "whole": whole,
-            "broken": broken,
-            "missed_intervals": missed,
-        })
+    pub(in super::super) fn columns(names: &Names) -> Columns<'_, CameraRow> {
+        Columns::<CameraRow>::default()
+            .json("process", |row| names.process(row.process))
+            .json("stream", |row| row.last.stream.then_some(row.last.number))
+            .json("whole", |row| row.last.whole)
+            .json("broken", |row| row.last.broken)
+            .json("missed_intervals", |row| row.last.missed)
     }
 }
 
@@ -103,28 +97,18 @@ impl CameraPromise {
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
-        let alarm = |name, [observed, assumed]: [u64; 2], text| Alarm {
-            name,
-            of: of.clone(),
-            observed,
-            assumed,
-            text,
-        };
         let time = end.time_ns;
         let is_empty = time >= EMPTY.0 && !self.is_measured(outcome);
-        let empty = is_empty.then(|| {
-            alarm("camera-empty", [0, 1], format!("no frame of {of} came in {}", human(time)))
-        });
+        let empty = format!("no frame of {of} came in {}", human(time));
+        let empty = is_empty.then(|| Alarm::missing("camera-empty", &of, empty));
         let last = self.row(outcome).map(|row| row.last).unwrap_or_default();
         let CameraReport { whole, broken, missed, .. } = last;
-        let loss = (broken > 0 || missed > 0).then(|| {
-            let text = format!(
-                "{broken} of {} frames of {of} were not whole, and the data of {missed} intervals \
-                 did not come",
-                whole.saturating_add(broken)
-            );
-            alarm("camera-loss", [broken.max(missed), 0], text)
-        });
+        let loss = format!(
+            "{broken} of {} frames of {of} were not whole, and the data of {missed} intervals did \
+             not come",
+            whole.saturating_add(broken)
+        );
+        let loss = Alarm::above("camera-loss", &of, [broken.max(missed), 0], loss);
         empty.into_iter().chain(loss).collect()
     }
 }

@@ -1,13 +1,13 @@
 //! Devices of a description, and whether the one at each place was served.
 
 use super::super::unmeasured::EMPTY;
-use super::super::{Alarm, Outcome};
+use super::super::{Alarm, Outcome, entry};
 use crate::names::Names;
+use crate::table::Columns;
 use diapason_contract::settings::{CRITICAL, DEVICE, PROGRAM};
 use diapason_contract::threads::{ServiceKind, services};
 use diapason_pipe::measured::{DeviceReport, Fate};
 use diapason_system::{Process, System, UsbPlug};
-use serde_json::{Value, json};
 
 /// Most hubs that a server serves.
 const HUBS: usize = 4;
@@ -26,25 +26,20 @@ pub struct PlugRow {
 pub(in super::super) fn note(rows: &mut Vec<PlugRow>, process: u64, report: &DeviceReport) {
     let place = (process, report.connector, report.route);
     let is = |row: &PlugRow| (row.process, row.last.connector, row.last.route) == place;
-    let worked = report.fate == Fate::Works;
-    match rows.iter_mut().find(|row| is(row)) {
-        Some(row) => (row.last, row.worked) = (*report, row.worked || worked),
-        None => rows.push(PlugRow { process, last: *report, worked }),
-    }
+    let row = entry(rows, is, || PlugRow { process, last: *report, worked: false });
+    (row.last, row.worked) = (*report, row.worked || report.fate == Fate::Works);
 }
 
 impl PlugRow {
-    pub(super) fn json(&self, names: &Names) -> Value {
-        let DeviceReport { connector, route, identity: (vendor, product), fate } = self.last;
-        json!({
-            "process": names.process(self.process),
-            "port": connector,
-            "route": format!("{route:x}"),
-            "vendor": format!("{vendor:04x}"),
-            "product": format!("{product:04x}"),
-            "state": word(fate),
-            "worked": self.worked,
-        })
+    pub(in super::super) fn columns(names: &Names) -> Columns<'_, PlugRow> {
+        Columns::<PlugRow>::default()
+            .json("process", |row| names.process(row.process))
+            .json("port", |row| row.last.connector)
+            .json("route", |row| format!("{:x}", row.last.route))
+            .json("vendor", |row| format!("{:04x}", row.last.identity.0))
+            .json("product", |row| format!("{:04x}", row.last.identity.1))
+            .json("state", |row| word(row.last.fate))
+            .json("worked", |row| row.worked)
     }
 }
 
@@ -179,12 +174,7 @@ impl DevicePromise {
     pub(super) fn alarm(&self, outcome: &Outcome) -> Option<Alarm> {
         let is_refused = self.row(outcome, self.places[self.own]).is_some();
         let is_over = is_refused || outcome.end?.time_ns >= EMPTY.0;
-        (is_over && !self.is_kept(outcome)).then(|| Alarm {
-            name: "device-unserved",
-            of: self.name.clone(),
-            observed: 0,
-            assumed: 1,
-            text: self.sentence(outcome),
-        })
+        (is_over && !self.is_kept(outcome))
+            .then(|| Alarm::missing("device-unserved", &self.name, self.sentence(outcome)))
     }
 }

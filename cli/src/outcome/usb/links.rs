@@ -1,14 +1,14 @@
 //! Links to other computers.
 
 use super::super::unmeasured::EMPTY;
-use super::super::{Alarm, Outcome};
+use super::super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
+use crate::table::Columns;
 use diapason_contract::link::TARGET;
 use diapason_contract::settings::{LINKS, PROGRAM};
 use diapason_pipe::measured::LinkReport;
 use diapason_system::System;
-use serde_json::{Value, json};
 
 /// The last report on a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,24 +28,19 @@ pub(in super::super) fn note(
     report: &LinkReport,
 ) {
     let is = |row: &LinkRow| (row.process, row.last.number) == (process, report.number);
-    let row = LinkRow { process, last: *report, at_ns };
-    match rows.iter_mut().find(|row| is(row)) {
-        Some(known) => *known = row,
-        None => rows.push(row),
-    }
+    let row = entry(rows, is, || LinkRow { process, last: *report, at_ns });
+    (row.last, row.at_ns) = (*report, at_ns);
 }
 
 impl LinkRow {
-    pub(super) fn json(&self, names: &Names) -> Value {
-        let LinkReport { number, here, found, came, sent } = self.last;
-        json!({
-            "process": names.process(self.process),
-            "link": number,
-            "here": here,
-            "found": found,
-            "came": came,
-            "sent": sent,
-        })
+    pub(in super::super) fn columns(names: &Names) -> Columns<'_, LinkRow> {
+        Columns::<LinkRow>::default()
+            .json("process", |row| names.process(row.process))
+            .json("link", |row| row.last.number)
+            .json("here", |row| row.last.here)
+            .json("found", |row| row.last.found)
+            .json("came", |row| row.last.came)
+            .json("sent", |row| row.last.sent)
     }
 }
 
@@ -111,13 +106,12 @@ impl LinkPromise {
     pub(super) fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
         let time = outcome.end?.time_ns;
         let of = self.name(names);
-        let alarm =
-            |name, text| Some(Alarm { name, of: of.clone(), observed: 0, assumed: 1, text });
         if let Some(why) = self.unformed(outcome) {
             let text = format!("{of} never formed in {}: {why}", human(time));
-            return alarm("link-absent", text).filter(|_| time >= EMPTY.0);
+            return (time >= EMPTY.0).then(|| Alarm::missing("link-absent", &of, text));
         }
         let row = self.row(outcome).filter(|row| !row.last.here)?;
-        alarm("link-gone", format!("{of} was away from {} on", human(row.at_ns)))
+        let text = format!("{of} was away from {} on", human(row.at_ns));
+        Some(Alarm::missing("link-gone", &of, text))
     }
 }

@@ -17,7 +17,6 @@ pub use links::{LinkPromise, LinkRow};
 use super::{Alarm, Outcome};
 use crate::names::Names;
 use diapason_system::System;
-use serde_json::{Value, json};
 
 /// The promises of a description about USB, besides its pipes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -57,15 +56,6 @@ impl UsbPromises {
         let cameras = cameras.map(|it| format!("no frame of {}", it.name(names)));
         links.chain(devices).chain(cameras).collect()
     }
-}
-
-/// Returns the rows of a run, for programs, by field.
-pub(super) fn json(outcome: &Outcome, names: &Names) -> [(&'static str, Value); 3] {
-    let links = outcome.links.iter().map(|row| row.json(names)).collect();
-    let plugs = outcome.plugs.iter().map(|row| row.json(names)).collect();
-    let cameras = outcome.cameras.iter().map(|row| row.json(names)).collect();
-    [("links", links), ("usb_devices", plugs), ("cameras", cameras)]
-        .map(|(field, rows): (_, Vec<Value>)| (field, json!(rows)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::branch::{Outside, Post};
 use crate::change::Changes;
 use crate::platform::{Platform, report};
 use crate::policy::REOPEN;
-use crate::server::{Driver, Turn};
 use crate::services::{ClassStage, Papers, Service};
 use crate::slots::Slots;
 use alloc::vec;
@@ -19,13 +18,14 @@ use diapason_pipe::measured::Fate;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed};
 use diapason_usb::trb::{context_index, endpoint_address};
 use diapason_usb::xhci::{DeviceId, Finished};
-use transfer::{Memory, fault, head_of, is_isochronous};
+use transfer::{Memory, fault, is_isochronous, took_back};
 
 /// A device and the service it belongs to.
 pub struct Served<P: Platform> {
     pub device: DeviceId,
     /// Number of its service in its branch.
     pub service: usize,
+    name: &'static str,
     papers: Papers,
     slots: Slots<P>,
     /// Transfers with shared memory that are pending.
@@ -53,12 +53,18 @@ enum Stage {
 }
 
 impl<P: Platform> Served<P> {
-    /// A device of this service, being configured.
-    pub fn new(device: DeviceId, service: usize, papers: Papers, slots: Slots<P>) -> Served<P> {
+    /// A device of this service and this name, being configured.
+    pub fn new(
+        device: DeviceId,
+        (service, name): (usize, &'static str),
+        papers: Papers,
+        slots: Slots<P>,
+    ) -> Served<P> {
         let bytes = vec![0; slots.largest()];
         Served {
             device,
             service,
+            name,
             papers,
             slots,
             sharing: 0,
@@ -76,6 +82,11 @@ impl<P: Platform> Served<P> {
             self.stage = Stage::Gone;
             service.end(now);
         }
+    }
+
+    /// Returns whether its class is at work.
+    pub fn works(&self) -> bool {
+        self.stage == Stage::Working
     }
 
     /// Returns whether the device is gone.
@@ -103,19 +114,19 @@ impl<P: Platform> Served<P> {
         if let Stage::Resting(until) = self.stage { until } else { Nanos::FOREVER }
     }
 
-    /// The driver did what was asked for: the configuration, or a change of endpoints.
-    pub fn settled(&mut self, service: &mut dyn Service<P>, now: Nanos) {
+    /// The driver did what was asked for: the configuration, or a change of endpoints. Returns
+    /// false if it was neither.
+    pub fn settled(&mut self, service: &mut dyn Service<P>, now: Nanos) -> bool {
         if self.stage == Stage::Configuring {
-            service.welcome();
-            return self.begin(service, now);
+            self.begin(service, true, now);
+            return true;
         }
-        match self.changes.settled() {
-            None => service.settled(),
-            Some(change) => {
-                let (endpoint, result) = (change.endpoint(), Ok(&[][..]));
-                service.complete(Completion { endpoint, result }, now);
-            }
+        let change = self.changes.settled();
+        if let Some(change) = change {
+            let (endpoint, result) = (change.endpoint(), Ok(&[][..]));
+            service.complete(Completion { endpoint, result }, now);
         }
+        change.is_some()
     }
 
     /// The device, or the driver, did not do a change; false if that was its configuration.
@@ -138,8 +149,8 @@ impl<P: Platform> Served<P> {
         }
     }
 
-    fn begin(&mut self, service: &mut dyn Service<P>, now: Nanos) {
-        let begun = self.papers.found().is_some_and(|found| service.begin(&found, now));
+    fn begin(&mut self, service: &mut dyn Service<P>, another: bool, now: Nanos) {
+        let begun = self.papers.found().is_some_and(|found| service.begin(&found, another, now));
         self.stage = if begun { Stage::Working } else { Stage::Resting(now + REOPEN) };
     }
 
@@ -149,7 +160,7 @@ impl<P: Platform> Served<P> {
             && now >= until
             && self.is_still()
         {
-            self.begin(service, now);
+            self.begin(service, false, now);
         }
     }
 
@@ -186,23 +197,15 @@ impl<P: Platform> Served<P> {
             }
             Memory::Shared(place) => {
                 self.sharing -= 1;
-                service.returned(place, now);
+                let mut head = [0; HEAD];
+                let head = took_back(service, (endpoint, place), result, &mut head);
                 if self.stage == Stage::Working {
-                    let mut head = [0; HEAD];
-                    let head = head_of(service, endpoint, place, result, &mut head);
                     service.landed(Landed { endpoint, place, result, head }, now);
                 }
             }
         }
         if self.stage == Stage::Working {
             self.note(service, outside, now);
-        }
-    }
-
-    /// Lets a service of hubs make its requests to the driver.
-    pub fn steer(&self, service: &mut dyn Service<P>, driver: &mut Driver<P>, turn: &mut Turn) {
-        if self.stage == Stage::Working {
-            service.steer(driver, self.device, turn);
         }
     }
 

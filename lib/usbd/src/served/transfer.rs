@@ -9,7 +9,7 @@ use diapason_abi::Nanos;
 use diapason_usb::Setup;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
 use diapason_usb::trb::context_index;
-use diapason_usb::xhci::{self, Buffer, DeviceId, Dma, Outcome, Refused};
+use diapason_usb::xhci::{self, DeviceId, Outcome, Refused};
 
 /// A transfer whose bytes are already where the controller finds them.
 struct Todo {
@@ -148,10 +148,12 @@ impl<P: Platform> Served<P> {
     ) -> bool {
         let buffer = match todo.memory {
             Memory::Slot(slot) => Some(self.slots.buffer(slot, todo.length)),
-            Memory::Shared(place) => shared(service, place, todo.length),
+            Memory::Shared(place) => {
+                service.clients().and_then(|clients| clients.buffer(place, todo.length))
+            }
         };
         let Some(buffer) = buffer else {
-            log!(P, "{}: no such place in its memory", service.name());
+            log!(P, "{}: no such place in its memory", self.name);
             return false;
         };
         let request = xhci::Request {
@@ -163,7 +165,9 @@ impl<P: Platform> Served<P> {
         match (todo.memory, queued.is_ok()) {
             (Memory::Shared(place), true) => {
                 self.sharing += 1;
-                service.lent(place);
+                if let Some(clients) = service.clients() {
+                    clients.lend(place);
+                }
             }
             (Memory::Slot(slot), false) => self.slots.give_back(slot),
             _ => {}
@@ -171,7 +175,7 @@ impl<P: Platform> Served<P> {
         if let Err(refused) = queued
             && !matches!(refused, Refused::NoDevice | Refused::Unscheduled(_))
         {
-            log!(P, "{}: no transfer: {refused:?}", service.name());
+            log!(P, "{}: no transfer: {refused:?}", self.name);
         }
         queued.is_ok()
     }
@@ -192,31 +196,16 @@ fn refuse<P: Platform>(service: &mut dyn Service<P>, todo: &Todo, now: Nanos) {
     }
 }
 
-/// A piece of the memory a service shares, if it is all in there.
-fn shared<P: Platform>(service: &dyn Service<P>, place: u32, length: usize) -> Option<Buffer> {
-    let (memory, unit) = service.shared()?;
-    let at = (place as usize).checked_mul(unit)?;
-    let end = at.checked_add(length)?;
-    let inside = length > 0 && end <= memory.length() as usize;
-    inside.then(|| Buffer { address: memory.base() + at as u64, length: length as u32 })
-}
-
-/// The first bytes of what came to shared memory.
-pub(super) fn head_of<'a, P: Platform>(
-    service: &dyn Service<P>,
-    endpoint: u8,
-    place: u32,
+/// The controller has let go of a place in shared memory. Returns the first bytes of what came.
+pub(super) fn took_back<'a, P: Platform>(
+    service: &mut dyn Service<P>,
+    (endpoint, place): (u8, u32),
     moved: Result<usize, Fault>,
     into: &'a mut [u8; HEAD],
 ) -> &'a [u8] {
-    let count = moved.unwrap_or(0).min(HEAD);
-    match service.shared().filter(|_| endpoint & 0x80 != 0) {
-        Some((memory, unit)) => {
-            memory.read((place as usize * unit) as u64, &mut into[..count]);
-            &into[..count]
-        }
-        None => &[],
-    }
+    let Some(clients) = service.clients() else { return &[] };
+    clients.take_back(place);
+    if endpoint & 0x80 == 0 { &[] } else { clients.head(place, moved.unwrap_or(0), into) }
 }
 
 pub(super) fn is_isochronous<P: Platform>(

@@ -1,29 +1,25 @@
 //! Cameras: pieces of frames stay where the controller put them, and are told by a pipe.
 
 use super::frames::Frames;
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::policy::CAMERA_PIXELS;
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
-use diapason_contract::camera::{
-    self, Back, DATA, END, PIECES, PLACE, READY, RECORDS, RETURNED, WHOLE,
-};
+use diapason_contract::camera::{self, Back, DATA, END, PIECES, PLACE, RECORDS, RETURNED, WHOLE};
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::uvc::{Camera, Event, Mode, PLACES, Piece, modes};
-use diapason_usb::xhci::Dma;
 
 /// The pipes and the places.
 pub struct Video<P: Platform> {
     pieces: Writer<'static, camera::Piece, RECORDS>,
     returned: Reader<'static, Back, RECORDS>,
-    data: P::Memory,
+    clients: Clients<P::Memory>,
     /// Places that the client has.
     told: u128,
     /// Places that go back to the class.
     back: u128,
-    fresh: bool,
     frames: Frames<P>,
 }
 
@@ -31,22 +27,21 @@ impl<P: Platform> Video<P> {
     /// Returns the service without a camera.
     ///
     /// # Errors
-    /// A pipe, the semaphore or the shared memory is not there.
+    /// A pipe or the shared memory is not there.
     pub fn new(platform: &P) -> Result<Video<P>, Errno> {
         Ok(Video {
             pieces: platform.writer(PIECES)?,
             returned: platform.reader(RETURNED)?,
-            data: platform.memory(DATA)?,
+            clients: Clients::sharing(platform.memory(DATA)?, PLACE),
             told: 0,
             back: 0,
-            fresh: false,
             frames: Frames::new(None),
         })
     }
 
     /// All places there are.
     fn places(&self) -> u128 {
-        let count = (self.data.length() as usize / PLACE).min(PLACES as usize);
+        let count = self.clients.places().min(PLACES as usize);
         u128::MAX.checked_shr(PLACES - count as u32).unwrap_or(0)
     }
 
@@ -63,7 +58,7 @@ impl<P: Platform> Video<P> {
             // Nobody gives back a place that a full pipe dropped.
             if told.is_ok() { self.told |= bit } else { self.back |= bit }
         }
-        self.fresh = true;
+        self.clients.ring(1);
     }
 }
 
@@ -122,15 +117,7 @@ impl<P: Platform> Kind<P> for Video<P> {
         self.back = 0;
     }
 
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        Some((&self.data, PLACE))
-    }
-
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

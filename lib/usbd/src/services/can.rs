@@ -1,24 +1,23 @@
 //! CAN interfaces: frames to the pipes of their channels.
 
-use super::{Asking, Found, Kind, Next};
+use super::offered::Offered;
+use super::{Asking, Clients, Found, Kind, Next};
 use crate::channels::Channels;
 use crate::places::Order;
 use crate::platform::Platform;
 use crate::slots::Shape;
 use crate::told::Pipes;
 use crate::tuned;
-use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_bus::Guarantee;
 use diapason_usb::class::kvaser::{Event, Kvaser, TRANSFER};
-use diapason_usb::descriptor::Endpoint;
 use diapason_usb::xhci::EndpointPlan;
 
 /// The service for CAN interfaces.
 pub struct Can<P: Platform> {
+    clients: Clients<P::Memory>,
     channels: Channels<P>,
-    bells: Vec<&'static str>,
     /// There are places for tuned pipes.
     tuned: bool,
     /// The guarantee of the bus that they rest on.
@@ -26,15 +25,41 @@ pub struct Can<P: Platform> {
 }
 
 impl<P: Platform> Can<P> {
-    /// Channels without an interface.
+    /// Returns the channels without an interface, and the semaphores that their clients wait for.
     ///
     /// # Errors
-    /// A pipe or a semaphore is not there.
-    pub fn new(platform: &P, asking: Asking, pipes: &Pipes) -> Result<Can<P>, Errno> {
+    /// A pipe or a mailbox is not there.
+    pub fn new(
+        platform: &P,
+        asking: Asking,
+        pipes: &Pipes,
+    ) -> Result<(Can<P>, &'static [&'static str]), Errno> {
         let (channels, bells) = Channels::new(platform, asking, pipes)?;
         let tuned = !pipes.places.is_empty();
         let guarantee = pipes.costs.as_ref().map(tuned::guarantee);
-        Ok(Can { channels, bells, tuned, guarantee })
+        Ok((Can { clients: Clients::new(), channels, tuned, guarantee }, bells.leak()))
+    }
+}
+
+impl<P: Platform> Offered<P, Can<P>> {
+    /// Returns whether there is a device with tuned pipes.
+    pub fn has_pipes(&self) -> bool {
+        self.class.is_some() && self.kind.tuned
+    }
+
+    /// Somebody listens or writes to a channel, or no more.
+    pub fn order(&mut self, order: &Order, now: Nanos) {
+        self.kind.channels.order(order, now);
+    }
+
+    /// Hears what clients have put into their mailboxes.
+    pub fn heed(&mut self, now: Nanos) {
+        self.kind.channels.listen(now);
+    }
+
+    /// Writes reports for the clients of channels.
+    pub fn report(&mut self) {
+        self.kind.clients.ring(self.kind.channels.take_fresh());
     }
 }
 
@@ -59,22 +84,10 @@ impl<P: Platform> Kind<P> for Can<P> {
         if over { Next::End } else { Next::On }
     }
 
-    fn heed(&mut self, now: Nanos) {
-        self.channels.listen(now);
-    }
-
-    fn has_pipes(&self) -> bool {
-        self.tuned
-    }
-
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
         // Messages come from its one endpoint of this direction.
-        let guarantee = self.guarantee.filter(|_| endpoint.address & 0x80 != 0);
-        EndpointPlan { guarantee, ..EndpointPlan::new(endpoint) }
-    }
-
-    fn order(&mut self, order: &Order, now: Nanos) {
-        self.channels.order(order, now);
+        let guarantee = self.guarantee.filter(|_| usual.endpoint.address & 0x80 != 0);
+        EndpointPlan { guarantee, ..usual }
     }
 
     fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
@@ -91,11 +104,7 @@ impl<P: Platform> Kind<P> for Can<P> {
         self.channels.next_wake()
     }
 
-    fn bells(&self) -> &[&'static str] {
-        &self.bells
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        self.channels.take_fresh()
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

@@ -1,17 +1,15 @@
 //! Disks: blocks between the medium and memory that a client shares with the controller.
 
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::disk::{
-    ANSWERS, ASKED, ASKS, Answer, Ask, DATA, DONE, FAILED, GONE, NONSENSE, READ, READY, RECORDS,
-    SIZE, WRITE,
+    ANSWERS, ASKS, Answer, Ask, DATA, DONE, FAILED, GONE, NONSENSE, READ, RECORDS, SIZE, WRITE,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::mass_storage::{Capacity, Command, Event, MassStorage, Refused};
-use diapason_usb::xhci::Dma;
 
 /// A medium may say so often that it is not ready.
 const TRIES: u8 = 10;
@@ -34,27 +32,25 @@ enum Stage {
 pub struct Disk<P: Platform> {
     asks: Reader<'static, Ask, RECORDS>,
     answers: Writer<'static, Answer, RECORDS>,
-    data: P::Memory,
+    clients: Clients<P::Memory>,
     stage: Stage,
     capacity: Option<Capacity>,
     tries: u8,
-    fresh: bool,
 }
 
 impl<P: Platform> Disk<P> {
     /// Returns the service without a disk.
     ///
     /// # Errors
-    /// A pipe, a semaphore or the shared memory is not there.
+    /// A pipe or the shared memory is not there.
     pub fn new(platform: &P) -> Result<Disk<P>, Errno> {
         Ok(Disk {
             asks: platform.reader(ASKS)?,
             answers: platform.writer(ANSWERS)?,
-            data: platform.memory(DATA)?,
+            clients: Clients::sharing(platform.memory(DATA)?, 1),
             stage: Stage::Away,
             capacity: None,
             tries: 0,
-            fresh: false,
         })
     }
 
@@ -63,7 +59,7 @@ impl<P: Platform> Disk<P> {
         let block_bytes = self.capacity.map_or(0, |capacity| capacity.block_bytes);
         // There is room for as many answers as asks; a client that asks more loses some.
         let _ = self.answers.push(&Answer { blocks, block_bytes, status });
-        self.fresh = true;
+        self.clients.ring(1);
     }
 
     /// The command that found out about the medium has ended.
@@ -94,7 +90,7 @@ impl<P: Platform> Disk<P> {
 
     /// Begins a client's request, if it makes sense.
     fn begin(&mut self, class: &mut MassStorage, ask: &Ask) {
-        let room = self.data.length();
+        let room = self.clients.places() as u64;
         let bytes = self.capacity.map_or(0, |capacity| u64::from(capacity.block_bytes));
         let end = u64::from(ask.place) + u64::from(ask.count) * bytes;
         let count = u16::try_from(ask.count).ok().filter(|_| end <= room);
@@ -173,19 +169,7 @@ impl<P: Platform> Kind<P> for Disk<P> {
         self.stage = Stage::Away;
     }
 
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        Some((&self.data, 1))
-    }
-
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
-    }
-
-    fn asked(&self) -> Option<&'static str> {
-        Some(ASKED)
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

@@ -1,6 +1,7 @@
 //! Hubs: what is plugged into them is reset, one device at a time, and attached to the driver.
 
-use super::{Child, Found, Kind, Next};
+use super::offered::Offered;
+use super::{Child, ClassStage, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::server::{Driver, Turn};
 use crate::slots::Shape;
@@ -148,54 +149,55 @@ impl<P: Platform> Kind<P> for Ports {
         Next::On
     }
 
-    fn steer(
-        &mut self,
-        class: &mut Hub,
-        driver: &mut Driver<P>,
-        device: DeviceId,
-        turn: &mut Turn,
-    ) -> Next {
+    fn forget(&mut self, _: Nanos) {
+        *self = Ports::new();
+    }
+}
+
+impl<P: Platform> Offered<P, Ports> {
+    /// Makes the requests of a hub that works to the driver.
+    pub fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
+        let Some(class) = &mut self.class else { return };
+        let kind = &mut self.kind;
         for port in 1..PORTS as u8 {
-            if self.lost >> port & 1 != 0 {
+            if kind.lost >> port & 1 != 0 {
                 // Most have none.
                 let _ = driver.detach_child(device, port);
                 release(turn, device, port);
             }
-            if self.off >> port & 1 != 0 {
+            if kind.off >> port & 1 != 0 {
                 class.disable(port);
             }
         }
-        (self.lost, self.off) = (0, 0);
-        if let Known::Plan(plan) = self.known {
+        (kind.lost, kind.off) = (0, 0);
+        if let Known::Plan(plan) = kind.known {
             match driver.set_hub(device, plan) {
-                Ok(()) => self.known = Known::Told,
+                Ok(()) => kind.known = Known::Told,
                 Err(Refused::Busy) => {}
                 Err(refused) => {
                     log!(P, "hub: refused: {refused:?}");
-                    return Next::End;
+                    self.stage = ClassStage::Failed;
+                    return;
                 }
             }
         }
-        if self.known == Known::Yes {
-            self.attach::<P>(driver, device, turn);
-            self.begin(class, device, turn);
-        }
-        Next::On
-    }
-
-    fn settled(&mut self) {
-        if self.known == Known::Told {
-            self.known = Known::Yes;
+        if kind.known == Known::Yes {
+            kind.attach::<P>(driver, device, turn);
+            kind.begin(class, device, turn);
         }
     }
 
-    fn child(&mut self, port: u8, child: Child) {
-        if let (Port::Attached(tries), Child::Failed) = (*self.port(port), child) {
-            self.failed(port, tries);
+    /// Notes that the driver did what it was asked for here.
+    pub fn settled(&mut self) {
+        if self.kind.known == Known::Told {
+            self.kind.known = Known::Yes;
         }
     }
 
-    fn forget(&mut self, _: Nanos) {
-        *self = Ports::new();
+    /// Takes in the fate of the device at a port.
+    pub fn child(&mut self, port: u8, child: Child) {
+        if let (Port::Attached(tries), Child::Failed) = (*self.kind.port(port), child) {
+            self.kind.failed(port, tries);
+        }
     }
 }

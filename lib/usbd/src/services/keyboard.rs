@@ -1,31 +1,31 @@
 //! Keyboards: keys to a pipe.
 
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
-use diapason_contract::keyboard::{KEYS, Key, READY, RECORDS};
+use diapason_contract::keyboard::{KEYS, Key, RECORDS};
 use diapason_pipe::Writer;
 use diapason_usb::class::hid::{Event, Keyboard};
 
 /// The service for keyboards.
-pub struct Keys {
+pub struct Keys<P: Platform> {
     keys: Writer<'static, Key, RECORDS>,
-    fresh: bool,
+    clients: Clients<P::Memory>,
 }
 
-impl Keys {
+impl<P: Platform> Keys<P> {
     /// Returns the service without a keyboard.
     ///
     /// # Errors
-    /// The pipe or the semaphore is not there.
-    pub fn new(platform: &impl Platform) -> Result<Keys, Errno> {
-        Ok(Keys { keys: platform.writer(KEYS)?, fresh: false })
+    /// The pipe is not there.
+    pub fn new(platform: &P) -> Result<Keys<P>, Errno> {
+        Ok(Keys { keys: platform.writer(KEYS)?, clients: Clients::new() })
     }
 }
 
-impl<P: Platform> Kind<P> for Keys {
+impl<P: Platform> Kind<P> for Keys<P> {
     type Class = Keyboard;
 
     const NAME: &'static str = "a keyboard";
@@ -42,7 +42,7 @@ impl<P: Platform> Kind<P> for Keys {
                 let key = Key { taken: now.0, usage: usage.into(), down: down.into() };
                 // A full pipe counts what it drops; its client sees that.
                 let _ = self.keys.push(&key);
-                self.fresh = true;
+                self.clients.ring(1);
             }
             Event::Failed => {
                 log!(P, "keyboard: failed");
@@ -52,11 +52,7 @@ impl<P: Platform> Kind<P> for Keys {
         Next::On
     }
 
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

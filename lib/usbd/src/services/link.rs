@@ -3,20 +3,18 @@
 //!
 //! A client's loans and gifts outlive the device: they are asked of the next one.
 
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log, report};
 use crate::slots::Shape;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::link::{
-    Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, READY, RECORDS, SEND, UNIT,
+    Ask, DATA, DONE, DROPPED, Done, FILL, LINKS, NAMES, NONSENSE, RECORDS, SEND, UNIT,
 };
 use diapason_pipe::measured::{LinkReport, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::link::{Event, Link as Class};
-use diapason_usb::descriptor::Endpoint;
-use diapason_usb::xhci::Dma;
 use diapason_usb::xhci::{EndpointPlan, Guarantee};
 
 /// A link and its client.
@@ -24,7 +22,7 @@ pub struct Link<P: Platform> {
     number: usize,
     asks: Reader<'static, Ask, RECORDS>,
     done: Writer<'static, Done, RECORDS>,
-    data: P::Memory,
+    clients: Clients<P::Memory>,
     /// The root port it is for; 0: any.
     port: u8,
     /// The promise to each direction.
@@ -33,7 +31,6 @@ pub struct Link<P: Platform> {
     asked: Vec<Ask>,
     /// So many of them the class knows.
     given: usize,
-    fresh: bool,
     /// Its state, and whether that changed since it was told.
     state: LinkReport,
     changed: bool,
@@ -43,7 +40,7 @@ impl<P: Platform> Link<P> {
     /// Number `number`, for whatever is at this root port (0: at any).
     ///
     /// # Errors
-    /// A pipe, a semaphore or the shared memory is not there.
+    /// A pipe or the shared memory is not there.
     pub fn new(
         platform: &P,
         number: usize,
@@ -55,12 +52,11 @@ impl<P: Platform> Link<P> {
             number,
             asks: platform.reader(asks)?,
             done: platform.writer(done)?,
-            data: platform.memory(DATA)?,
+            clients: Clients::sharing(platform.memory(DATA)?, UNIT),
             port,
             guarantee,
             asked: Vec::with_capacity(2 * RECORDS),
             given: 0,
-            fresh: false,
             state: LinkReport { number: number as u8, ..LinkReport::default() },
             changed: false,
         })
@@ -76,7 +72,7 @@ impl<P: Platform> Link<P> {
         let Ask { what, place, .. } = *ask;
         // A client that lets more answers wait than there is room for loses some.
         let _ = self.done.push(&Done { taken: now.0, what, place, bytes, status });
-        self.fresh |= ask.quiet == 0 || status != DONE;
+        self.clients.ring((ask.quiet == 0 || status != DONE).into());
     }
 
     /// Something the class knew is over.
@@ -101,8 +97,8 @@ impl<P: Platform> Kind<P> for Link<P> {
         Class::find(&found.set).filter(|_| here)
     }
 
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
-        EndpointPlan { guarantee: self.guarantee, ..EndpointPlan::new(endpoint) }
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        EndpointPlan { guarantee: self.guarantee, ..usual }
     }
 
     fn hear(&mut self, event: Event, now: Nanos) -> Next {
@@ -147,7 +143,7 @@ impl<P: Platform> Kind<P> for Link<P> {
         while self.asked.len() < self.asked.capacity()
             && let Some(ask) = self.asks.pop()
         {
-            if ask.is_sane(self.data.base(), self.data.length()) {
+            if self.clients.window().is_some_and(|all| ask.is_sane(all.base, all.length)) {
                 self.asked.push(ask);
             } else {
                 self.answer(&ask, 0, NONSENSE, now);
@@ -173,19 +169,7 @@ impl<P: Platform> Kind<P> for Link<P> {
         }
     }
 
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        Some((&self.data, UNIT))
-    }
-
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
-    }
-
-    fn asked(&self) -> Option<&'static str> {
-        Some(NAMES[self.number % LINKS][2])
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

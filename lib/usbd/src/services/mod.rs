@@ -2,10 +2,11 @@
 //!
 //! A service lives as long as the server, its clients attached to it; devices of its kind come and
 //! go. It serves one at a time. Each is a [`Kind`]; [`Offered`] makes a [`Service`] of it, which is
-//! what the server sees.
+//! what the server sees. It sees more of CAN interfaces and hubs: [`AnyService`].
 
 mod camera;
 mod can;
+mod clients;
 mod disk;
 mod frames;
 mod hub;
@@ -16,25 +17,26 @@ mod offered;
 mod sensor;
 mod stream;
 
-use crate::places::Order;
 use crate::platform::Platform;
 use crate::policy;
 use crate::served::Place;
-use crate::server::{Driver, Turn};
+use crate::server::Driver;
 use crate::slots::Shape;
 use crate::told::Told;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+pub use can::Can;
+pub use clients::Clients;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::threads::{Home, LINK, STREAM, ServiceKind};
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::{Class, Completion, Landed, Request};
-use diapason_usb::descriptor::{Configuration, Device, Endpoint};
+use diapason_usb::descriptor::{Configuration, Device};
 use diapason_usb::xhci::{DeviceId, EndpointPlan};
-use offered::Offered;
+pub use offered::{AnyService, Offered};
 pub use stream::Terms;
 
 /// The identity that a device reports.
@@ -130,81 +132,29 @@ pub trait Kind<P: Platform>: Send + 'static {
     /// Memory for transfers of one device.
     const MEMORY: &'static [Shape];
 
-    /// The class for a device, if it is of this kind.
+    /// Returns the class for a device, if it is of this kind.
     fn find(&self, found: &Found<'_>, now: Nanos) -> Option<Self::Class>;
 
+    /// Returns whether a device is of this kind.
     fn fits(&self, found: &Found<'_>) -> bool {
         self.find(found, Nanos::ZERO).is_some()
     }
 
-    /// Returns the bus reservation of an endpoint in its first settings.
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
-        EndpointPlan::new(endpoint)
+    /// Returns the bus reservation of an endpoint. `usual` is that of other kinds: critical if the
+    /// class chose the setting.
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        usual
     }
 
-    /// Returns the bus reservation of a setting that the class chose.
-    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
-        EndpointPlan::critical(endpoint)
-    }
-
-    /// Another device is there.
+    /// Notes that another device is there.
     fn welcome(&mut self) {}
 
+    /// Takes in an event of the class.
     fn hear(&mut self, event: <Self::Class as Class>::Event<'_>, now: Nanos) -> Next;
-
-    /// Clients have put something into a mailbox.
-    fn heed(&mut self, now: Nanos) {
-        let _ = now;
-    }
-
-    /// Returns whether it carries tuned pipes.
-    fn has_pipes(&self) -> bool {
-        false
-    }
-
-    /// Somebody listens to a channel, or no more.
-    fn order(&mut self, order: &Order, now: Nanos) {
-        let _ = (order, now);
-    }
 
     /// Serves the clients' requests to the class; there may be no class.
     fn attend(&mut self, class: Option<&mut Self::Class>, now: Nanos) {
         let _ = (class, now);
-    }
-
-    /// Makes its requests to the driver.
-    fn steer(
-        &mut self,
-        class: &mut Self::Class,
-        driver: &mut Driver<P>,
-        device: DeviceId,
-        turn: &mut Turn,
-    ) -> Next {
-        let _ = (class, driver, device, turn);
-        Next::On
-    }
-
-    /// The driver did what it was asked for here.
-    fn settled(&mut self) {}
-
-    /// News of a device behind this one, at this port.
-    fn child(&mut self, port: u8, child: Child) {
-        let _ = (port, child);
-    }
-
-    /// A place in shared memory is the controller's.
-    fn lent(&mut self, place: u32) {
-        let _ = place;
-    }
-
-    /// It is not any more; if the class still listens, it hears of it next.
-    fn returned(&mut self, place: u32, now: Nanos) {
-        let _ = (place, now);
-    }
-
-    /// The device is gone, or of no use for a while.
-    fn forget(&mut self, now: Nanos) {
-        let _ = now;
     }
 
     /// Returns when clients' wishes are due.
@@ -212,51 +162,30 @@ pub trait Kind<P: Platform>: Send + 'static {
         Nanos::FOREVER
     }
 
-    /// Memory it shares with a client, and the bytes from one place in it to the next.
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        None
+    /// Notes that the device is gone, or of no use for a while.
+    fn forget(&mut self, now: Nanos) {
+        let _ = now;
     }
 
-    /// Returns the semaphores that it gives to clients with something new.
-    fn bells(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Returns the bells that are to be rung, and forgets them: bit n stands for number n.
-    fn take_fresh(&mut self) -> u32 {
-        0
-    }
-
-    /// Returns the semaphore that clients give when they want something.
-    fn asked(&self) -> Option<&'static str> {
+    /// Returns its clients, if it can have any.
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
         None
     }
 }
 
 /// A kind with its class, as the server sees it.
 pub trait Service<P: Platform>: Send {
-    /// Returns the name of its devices.
-    fn name(&self) -> &'static str;
-
     /// Returns whether this is one of its devices.
     fn fits(&self, found: &Found<'_>) -> bool;
 
-    /// Memory for transfers of one device.
-    fn memory(&self) -> &'static [Shape];
+    /// Returns the bus reservation of an endpoint; most have the `usual` one.
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan;
 
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan;
+    /// Begins the class for `another` device, or for one that failed a while ago. Returns false if
+    /// it cannot.
+    fn begin(&mut self, found: &Found<'_>, another: bool, now: Nanos) -> bool;
 
-    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan;
-
-    /// Returns the interrupter that reports its transfers.
-    fn interrupter(&self) -> u16;
-
-    fn welcome(&mut self);
-
-    /// A device is configured, or failed a while ago: its class begins. False if it cannot.
-    fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool;
-
-    /// Its device is gone, or of no use for a while.
+    /// Ends the class: its device is gone, or of no use for a while.
     fn end(&mut self, now: Nanos);
 
     /// Returns how far the class is since it began.
@@ -265,11 +194,8 @@ pub trait Service<P: Platform>: Send {
     /// Returns the next request of the class.
     fn request(&mut self, now: Nanos) -> Option<Request<'_>>;
 
+    /// Takes the end of a transfer.
     fn complete(&mut self, done: Completion<'_>, now: Nanos);
-
-    fn lent(&mut self, place: u32);
-
-    fn returned(&mut self, place: u32, now: Nanos);
 
     /// Takes the end of a transfer with shared memory.
     fn landed(&mut self, done: Landed<'_>, now: Nanos);
@@ -277,30 +203,11 @@ pub trait Service<P: Platform>: Send {
     /// Returns when it wants to be woken.
     fn next_wake(&self) -> Nanos;
 
-    /// Clients have put something into a mailbox.
-    fn heed(&mut self, now: Nanos);
-
-    /// Time has passed, or clients have asked for something.
+    /// Does what is due: time has passed, or clients have asked for something.
     fn wake(&mut self, now: Nanos);
 
-    fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn);
-
-    fn settled(&mut self);
-
-    fn child(&mut self, port: u8, child: Child);
-
-    fn shared(&self) -> Option<(&P::Memory, usize)>;
-
-    /// Returns whether it has a device with tuned pipes.
-    fn has_pipes(&self) -> bool;
-
-    fn order(&mut self, order: &Order, now: Nanos);
-
-    fn bells(&self) -> &[&'static str];
-
-    fn take_fresh(&mut self) -> u32;
-
-    fn asked(&self) -> Option<&'static str>;
+    /// Returns its clients, if it can have any.
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>>;
 }
 
 /// All services that are offered.
@@ -308,11 +215,16 @@ pub type Offers<P> = Vec<Offer<P>>;
 
 /// A service as the server takes it on.
 pub struct Offer<P: Platform> {
-    pub service: Box<dyn Service<P>>,
+    pub(crate) service: AnyService<P>,
     /// Where its bottom half is at home; `None`: with the managing thread.
     pub home: Option<&'static Home>,
     /// The devices that it serves; `None`: any that fits.
-    pub kind: Option<ServiceKind>,
+    pub(crate) kind: Option<ServiceKind>,
+    /// The name of its devices, and the memory for transfers of one of them.
+    pub(crate) name: &'static str,
+    pub(crate) memory: &'static [Shape],
+    /// Semaphores that it gives to clients with something new.
+    pub(crate) bells: &'static [&'static str],
 }
 
 /// CAN channels with a client that asks, one bit each, if a thread hears clients.
@@ -325,40 +237,52 @@ pub type Asking = Option<u8>;
 pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errno> {
     let asking = told.hears_clients().then_some(told.clients);
     let mut all = Offers::new();
-    for service in told.services.iter().filter(|service| **service != ServiceKind::Hubs) {
-        let kind = *service;
-        let all = (&mut all, service.home(), Some(kind));
-        match kind {
-            ServiceKind::Can => offer(all, can::Can::new(platform, asking, &told.pipes)?),
-            ServiceKind::Sensors => offer(all, sensor::Sensor::new(platform)?),
-            ServiceKind::Keyboards => offer(all, keyboard::Keys::new(platform)?),
-            ServiceKind::Disks => offer(all, disk::Disk::new(platform)?),
-            ServiceKind::Cameras => offer(all, camera::Video::new(platform)?),
-            ServiceKind::Networks => offer(all, network::Network::new(platform)?),
-            ServiceKind::Hubs => {}
-        }
+    for kind in told.services.iter().copied() {
+        let at = (kind.home(), Some(kind));
+        all.push(match kind {
+            ServiceKind::Can => {
+                let (can, bells) = Can::new(platform, asking, &told.pipes)?;
+                Offer { bells, ..offer(can, AnyService::Can, at) }
+            }
+            ServiceKind::Sensors => other(sensor::Sensor::new(platform)?, at),
+            ServiceKind::Keyboards => other(keyboard::Keys::new(platform)?, at),
+            ServiceKind::Disks => other(disk::Disk::new(platform)?, at),
+            ServiceKind::Cameras => other(camera::Video::new(platform)?, at),
+            ServiceKind::Networks => other(network::Network::new(platform)?, at),
+            // Without interrupters, they come last.
+            ServiceKind::Hubs => continue,
+        });
     }
     for (number, (port, home)) in told.links.iter().copied().zip(&LINK).enumerate() {
         let link = link::Link::new(platform, number, port, told.guarantee)?;
-        offer((&mut all, Some(home), None), link);
+        all.push(other(link, (Some(home), None)));
     }
     for (number, (terms, home)) in told.streams.iter().copied().zip(&STREAM).enumerate() {
         let stream = stream::Stream::new(platform, number, terms)?;
-        offer((&mut all, Some(home), Some(ServiceKind::Cameras)), stream);
+        all.push(other(stream, (Some(home), Some(ServiceKind::Cameras))));
     }
     if told.services.contains(&ServiceKind::Hubs) {
-        (0..policy::HUBS).for_each(|_| offer((&mut all, None, None), hub::Ports::new()));
+        for _ in 0..policy::HUBS {
+            all.push(offer(hub::Ports::new(), AnyService::Hub, (None, None)));
+        }
     }
     Ok(all)
 }
 
-/// One more; its interrupter is the next that nobody has.
+/// Where a service is at home, and the devices that it serves.
+type At = (Option<&'static Home>, Option<ServiceKind>);
+
 fn offer<P: Platform, K: Kind<P>>(
-    (all, home, served): (&mut Offers<P>, Option<&'static Home>, Option<ServiceKind>),
     kind: K,
-) {
-    let before = all.iter().filter(|offer| offer.home.is_some()).count() as u16;
-    let interrupter = if home.is_some() { before + 1 } else { policy::MANAGING };
-    let service = Box::new(Offered::new(kind, interrupter));
-    all.push(Offer { service, home, kind: served });
+    any: impl FnOnce(Box<Offered<P, K>>) -> AnyService<P>,
+    (home, served): At,
+) -> Offer<P> {
+    let bells = home.map_or(&[][..], |home| home.ready.as_slice());
+    let service = any(Box::new(Offered::new(kind)));
+    Offer { service, home, kind: served, name: K::NAME, memory: K::MEMORY, bells }
+}
+
+/// A service of which the server knows no more than [`Service`].
+fn other<P: Platform, K: Kind<P>>(kind: K, at: At) -> Offer<P> {
+    offer(kind, |service| AnyService::Other(service), at)
 }

@@ -3,14 +3,14 @@
 //! A slot is the client's or the server's, and of the latter some are the controller's. When a
 //! device goes, a slot comes back once the controller has let go of it.
 
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_contract::network::{
-    ASKED, ASKS, Ask, BACK, CAME, DATA, DONE, DROPPED, FRAME_MAX, GONE, NONSENSE, News, READY,
-    RECORDS, SEND, SLOT_BYTES, SLOTS, STATE, TOLD,
+    ASKS, Ask, BACK, CAME, DATA, DONE, DROPPED, FRAME_MAX, GONE, NONSENSE, News, RECORDS, SEND,
+    SLOT_BYTES, SLOTS, STATE, TOLD,
 };
 use diapason_pipe::{Reader, Writer};
 use diapason_usb::class::cdc_ecm::{self, Ethernet, Event};
@@ -30,17 +30,14 @@ struct State {
 pub struct Network<P: Platform> {
     asks: Reader<'static, Ask, RECORDS>,
     news: Writer<'static, News, RECORDS>,
-    data: P::Memory,
+    clients: Clients<P::Memory>,
     state: Option<State>,
     /// Slots that are the server's.
     held: u32,
-    /// Those that are the controller's.
-    pending: u32,
     /// Those whose device is gone.
     left: u32,
     /// The count of received data that was no frame.
     damaged: u64,
-    fresh: bool,
 }
 
 /// The bit of a slot; none of what is no slot.
@@ -52,18 +49,16 @@ impl<P: Platform> Network<P> {
     /// Returns the service without a device.
     ///
     /// # Errors
-    /// A pipe, a semaphore or the shared memory is not there.
+    /// A pipe or the shared memory is not there.
     pub fn new(platform: &P) -> Result<Network<P>, Errno> {
         Ok(Network {
             asks: platform.reader(ASKS)?,
             news: platform.writer(TOLD)?,
-            data: platform.memory(DATA)?,
+            clients: Clients::sharing(platform.memory(DATA)?, SLOT_BYTES as usize),
             state: None,
             held: 0,
-            pending: 0,
             left: 0,
             damaged: 0,
-            fresh: false,
         })
     }
 
@@ -75,13 +70,25 @@ impl<P: Platform> Network<P> {
         let news = News { taken, what, slot, bytes, status, speed, address, connected };
         // A client that lets more wait than there is room for loses some.
         let _ = self.news.push(&news);
-        self.fresh = true;
+        self.clients.ring(1);
     }
 
     /// A slot is the client's again.
     fn free(&mut self, what: u32, of: (u32, u32, u32), now: Nanos) {
         self.held &= !bit(of.0);
         self.tell(what, of, now);
+    }
+
+    /// Gives back the slots of `among` that the controller does not have, and returns the others.
+    fn drop_slots(&mut self, among: u32, now: Nanos) -> u32 {
+        let mut left = among;
+        for slot in (0..SLOTS).filter(|slot| among & bit(*slot) != 0) {
+            if !self.clients.has_lent(slot) {
+                left &= !bit(slot);
+                self.free(BACK, (slot, 0, DROPPED), now);
+            }
+        }
+        left
     }
 
     /// More is known of the device.
@@ -148,6 +155,7 @@ impl<P: Platform> Kind<P> for Network<P> {
     }
 
     fn attend(&mut self, mut class: Option<&mut Ethernet>, now: Nanos) {
+        self.left = self.drop_slots(self.left, now);
         while let Some(ask) = self.asks.pop() {
             if let Err(status) = self.begin(class.as_deref_mut(), &ask) {
                 // The owner has not changed.
@@ -156,24 +164,8 @@ impl<P: Platform> Kind<P> for Network<P> {
         }
     }
 
-    fn lent(&mut self, place: u32) {
-        self.pending |= bit(place);
-    }
-
-    fn returned(&mut self, place: u32, now: Nanos) {
-        self.pending &= !bit(place);
-        if self.left & bit(place) != 0 {
-            self.left &= !bit(place);
-            self.free(BACK, (place, 0, DROPPED), now);
-        }
-    }
-
     fn forget(&mut self, now: Nanos) {
-        self.left = self.held & self.pending;
-        let at_once = self.held & !self.left;
-        for slot in (0..SLOTS).filter(|slot| at_once & bit(*slot) != 0) {
-            self.free(BACK, (slot, 0, DROPPED), now);
-        }
+        self.left = self.drop_slots(self.held, now);
         if self.state.take().is_some() {
             self.tell(GONE, (0, 0, DONE), now);
         }
@@ -183,19 +175,7 @@ impl<P: Platform> Kind<P> for Network<P> {
         }
     }
 
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        Some((&self.data, SLOT_BYTES as usize))
-    }
-
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
-    }
-
-    fn asked(&self) -> Option<&'static str> {
-        Some(ASKED)
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

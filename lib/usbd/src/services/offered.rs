@@ -1,22 +1,51 @@
 //! A kind of devices and the class of the one that is there: a service.
 
-use super::{Child, ClassStage, Found, Kind, Next, Service};
-use crate::places::Order;
+use super::can::Can;
+use super::hub::Ports;
+use super::{ClassStage, Clients, Found, Kind, Next, Service};
 use crate::platform::Platform;
-use crate::server::{Driver, Turn};
-use crate::slots::Shape;
 use alloc::boxed::Box;
+use core::ops::{Deref, DerefMut};
 use diapason_abi::Nanos;
 use diapason_usb::class::{Class, Completion, Landed, Request};
-use diapason_usb::descriptor::Endpoint;
-use diapason_usb::xhci::{DeviceId, EndpointPlan};
+use diapason_usb::xhci::EndpointPlan;
 
-/// A service and its class.
+/// A service of any kind. Those that the server knows by more than [`Service`] have their types.
+pub enum AnyService<P: Platform> {
+    /// CAN interfaces, whose channels are told who listens to them.
+    Can(Box<Offered<P, Can<P>>>),
+    /// A hub, which makes requests to the driver.
+    Hub(Box<Offered<P, Ports>>),
+    Other(Box<dyn Service<P>>),
+}
+
+impl<P: Platform> Deref for AnyService<P> {
+    type Target = dyn Service<P>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            AnyService::Can(service) => &**service,
+            AnyService::Hub(service) => &**service,
+            AnyService::Other(service) => &**service,
+        }
+    }
+}
+
+impl<P: Platform> DerefMut for AnyService<P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            AnyService::Can(service) => &mut **service,
+            AnyService::Hub(service) => &mut **service,
+            AnyService::Other(service) => &mut **service,
+        }
+    }
+}
+
+/// A kind and its class, if a device is there.
 pub struct Offered<P: Platform, K: Kind<P>> {
-    kind: K,
-    interrupter: u16,
-    class: Option<Box<K::Class>>,
-    stage: ClassStage,
+    pub(super) kind: K,
+    pub(super) class: Option<Box<K::Class>>,
+    pub(super) stage: ClassStage,
 }
 
 impl ClassStage {
@@ -31,42 +60,25 @@ impl ClassStage {
 }
 
 impl<P: Platform, K: Kind<P>> Offered<P, K> {
-    /// Without a device. Its transfers are reported by this interrupter.
-    pub fn new(kind: K, interrupter: u16) -> Offered<P, K> {
-        Offered { kind, interrupter, class: None, stage: ClassStage::Begun }
+    /// Returns the service without a device.
+    pub fn new(kind: K) -> Offered<P, K> {
+        Offered { kind, class: None, stage: ClassStage::Begun }
     }
 }
 
 impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
-    fn name(&self) -> &'static str {
-        K::NAME
-    }
-
     fn fits(&self, found: &Found<'_>) -> bool {
         self.kind.fits(found)
     }
 
-    fn memory(&self) -> &'static [Shape] {
-        K::MEMORY
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        self.kind.plan(usual)
     }
 
-    fn plan(&self, endpoint: Endpoint) -> EndpointPlan {
-        self.kind.plan(endpoint)
-    }
-
-    fn chosen(&self, endpoint: Endpoint) -> EndpointPlan {
-        self.kind.chosen(endpoint)
-    }
-
-    fn interrupter(&self) -> u16 {
-        self.interrupter
-    }
-
-    fn welcome(&mut self) {
-        self.kind.welcome();
-    }
-
-    fn begin(&mut self, found: &Found<'_>, now: Nanos) -> bool {
+    fn begin(&mut self, found: &Found<'_>, another: bool, now: Nanos) -> bool {
+        if another {
+            self.kind.welcome();
+        }
         self.stage = ClassStage::Begun;
         self.class = self.kind.find(found, now).map(Box::new);
         self.class.is_some()
@@ -92,14 +104,6 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         });
     }
 
-    fn lent(&mut self, place: u32) {
-        self.kind.lent(place);
-    }
-
-    fn returned(&mut self, place: u32, now: Nanos) {
-        self.kind.returned(place, now);
-    }
-
     fn landed(&mut self, done: Landed<'_>, now: Nanos) {
         let Some(class) = &mut self.class else { return };
         class.landed(now, done, &mut |event| {
@@ -112,10 +116,6 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         class.min(self.kind.next_wake())
     }
 
-    fn heed(&mut self, now: Nanos) {
-        self.kind.heed(now);
-    }
-
     fn wake(&mut self, now: Nanos) {
         if let Some(class) = self.class.as_mut().filter(|class| now >= class.next_wake()) {
             class.wake(now, &mut |event| {
@@ -125,43 +125,7 @@ impl<P: Platform, K: Kind<P>> Service<P> for Offered<P, K> {
         self.kind.attend(self.class.as_deref_mut(), now);
     }
 
-    fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
-        if let Some(class) = &mut self.class
-            && self.kind.steer(class, driver, device, turn) == Next::End
-        {
-            self.stage = ClassStage::Failed;
-        }
-    }
-
-    fn settled(&mut self) {
-        self.kind.settled();
-    }
-
-    fn child(&mut self, port: u8, child: Child) {
-        self.kind.child(port, child);
-    }
-
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        self.kind.shared()
-    }
-
-    fn has_pipes(&self) -> bool {
-        self.class.is_some() && self.kind.has_pipes()
-    }
-
-    fn order(&mut self, order: &Order, now: Nanos) {
-        self.kind.order(order, now);
-    }
-
-    fn bells(&self) -> &[&'static str] {
-        self.kind.bells()
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        self.kind.take_fresh()
-    }
-
-    fn asked(&self) -> Option<&'static str> {
-        self.kind.asked()
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        self.kind.clients()
     }
 }

@@ -1,28 +1,29 @@
 //! Sensors on a serial line (CDC-ACM): packets to a pipe.
 
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
-use diapason_contract::sensor::{PACKET, PACKETS, Packet, READY, RECORDS};
+use diapason_contract::sensor::{PACKET, PACKETS, Packet, RECORDS};
 use diapason_pipe::Writer;
 use diapason_usb::class::cdc_acm::{CdcAcm, Event, LineCoding, SerialState};
 
 /// The service for sensors.
-pub struct Sensor {
+pub struct Sensor<P: Platform> {
     packets: Writer<'static, Packet, RECORDS>,
     session: u32,
-    fresh: bool,
+    clients: Clients<P::Memory>,
 }
 
-impl Sensor {
+impl<P: Platform> Sensor<P> {
     /// Returns the service without a sensor.
     ///
     /// # Errors
-    /// The pipe or the semaphore is not there.
-    pub fn new(platform: &impl Platform) -> Result<Sensor, Errno> {
-        Ok(Sensor { packets: platform.writer(PACKETS)?, session: 0, fresh: false })
+    /// The pipe is not there.
+    pub fn new(platform: &P) -> Result<Sensor<P>, Errno> {
+        let packets = platform.writer(PACKETS)?;
+        Ok(Sensor { packets, session: 0, clients: Clients::new() })
     }
 
     fn push(&mut self, bytes: &[u8], now: Nanos) {
@@ -32,11 +33,11 @@ impl Sensor {
         let (taken, length, session) = (now.0, length as u32, self.session);
         // A full pipe counts what it drops; its client sees that.
         let _ = self.packets.push(&Packet { taken, length, session, data });
-        self.fresh = true;
+        self.clients.ring(1);
     }
 }
 
-impl<P: Platform> Kind<P> for Sensor {
+impl<P: Platform> Kind<P> for Sensor<P> {
     type Class = CdcAcm;
 
     const NAME: &'static str = "a serial line";
@@ -69,11 +70,7 @@ impl<P: Platform> Kind<P> for Sensor {
         Next::On
     }
 
-    fn bells(&self) -> &[&'static str] {
-        &[READY]
-    }
-
-    fn take_fresh(&mut self) -> u32 {
-        core::mem::take(&mut self.fresh).into()
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

@@ -4,15 +4,16 @@
 //! of that second.
 
 use super::frames::Frames;
-use super::{Found, Kind, Next};
+use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
+use diapason_bus::Criticality;
 use diapason_contract::stream::DATA;
 use diapason_usb::class::uvc::{Camera, Event, Piece, modes};
-use diapason_usb::descriptor::{Configuration, Endpoint};
-use diapason_usb::xhci::{Dma, EndpointPlan};
+use diapason_usb::descriptor::Configuration;
+use diapason_usb::xhci::EndpointPlan;
 
 /// Bytes of a place: one block of the controller describes it.
 const PLACE: usize = 65_536;
@@ -41,7 +42,7 @@ struct Counts {
 pub struct Stream<P: Platform> {
     number: usize,
     terms: Terms,
-    data: P::Memory,
+    clients: Clients<P::Memory>,
     report_at: Nanos,
     counts: Counts,
     frames: Frames<P>,
@@ -58,10 +59,10 @@ impl<P: Platform> Stream<P> {
     /// # Errors
     /// The memory is not there.
     pub fn new(platform: &P, number: usize, terms: Terms) -> Result<Stream<P>, Errno> {
-        let data = platform.memory(DATA[number % DATA.len()])?;
+        let clients = Clients::sharing(platform.memory(DATA[number % DATA.len()])?, PLACE);
         let (report_at, refused, back) = (Nanos::FOREVER, false, 0);
         let (counts, frames) = (Counts::default(), Frames::new(Some(number)));
-        Ok(Stream { number, terms, data, report_at, counts, frames, back, refused })
+        Ok(Stream { number, terms, clients, report_at, counts, frames, back, refused })
     }
 
     fn count(&mut self, piece: Piece<'_>) {
@@ -108,12 +109,14 @@ impl<P: Platform> Kind<P> for Stream<P> {
         self.refused = false;
     }
 
-    fn chosen(&self, mut endpoint: Endpoint) -> EndpointPlan {
-        endpoint.interval = endpoint.interval.saturating_add(self.terms.stretch);
-        match self.terms.critical {
-            true => EndpointPlan::critical(endpoint),
-            false => EndpointPlan::new(endpoint),
+    fn plan(&self, usual: EndpointPlan) -> EndpointPlan {
+        // Frames come by a setting that the class chooses.
+        if usual.criticality != Criticality::High {
+            return usual;
         }
+        let mut plan = if self.terms.critical { usual } else { EndpointPlan::new(usual.endpoint) };
+        plan.endpoint.interval = plan.endpoint.interval.saturating_add(self.terms.stretch);
+        plan
     }
 
     fn hear(&mut self, event: Event<'_>, now: Nanos) -> Next {
@@ -122,7 +125,7 @@ impl<P: Platform> Kind<P> for Stream<P> {
         match event {
             Event::Started { interval_bytes, .. } if interval_bytes as usize <= PLACE => {
                 log!(P, "stream {number}: {interval_bytes} bytes an interval");
-                let places = (self.data.length() as usize / PLACE).min(128) as u32;
+                let places = self.clients.places().min(128) as u32;
                 self.back = u128::MAX.checked_shr(128 - places).unwrap_or(0);
                 self.report_at = now + REPORT;
             }
@@ -159,7 +162,7 @@ impl<P: Platform> Kind<P> for Stream<P> {
         self.report_at
     }
 
-    fn shared(&self) -> Option<(&P::Memory, usize)> {
-        Some((&self.data, PLACE))
+    fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {
+        Some(&mut self.clients)
     }
 }

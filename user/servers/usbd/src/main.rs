@@ -28,7 +28,7 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy;
-use diapason_usbd::{Attended, Branches, Cause, Fresh, Offers, Told, offered};
+use diapason_usbd::{Attended, Branches, Cause, Fresh, Told, offered};
 use ground::{Chamber, Ground};
 use times::Watch;
 
@@ -105,7 +105,9 @@ fn serve(told: &Told) -> Result<(), Errno> {
     }
     let ground = Ground::new(told.hears_clients())?;
     let offers = offered(&ground, told)?;
-    let homes = homes(&offers)?;
+    let homes = offers.iter().filter_map(|offer| offer.home);
+    let homes = homes.map(|home| Ok((home, home.asked.map(Semaphore::open).transpose()?)));
+    let homes = homes.collect::<Result<Vec<_>, Errno>>()?;
     let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
     let works: Vec<_> = homes.iter().map(|(home, _)| home.work).collect();
@@ -137,14 +139,6 @@ fn serve(told: &Told) -> Result<(), Errno> {
 
 fn message(number: u16) -> Result<Event, Errno> {
     Event::message(needs::CONTROLLER, number as u8)
-}
-
-/// Returns the homes of bottom halves, and the semaphores that their clients give.
-fn homes(offers: &Offers<Ground>) -> Result<Vec<(&'static Home, Option<Semaphore>)>, Errno> {
-    let homes = offers.iter().filter_map(|offer| offer.home.map(|home| (home, &offer.service)));
-    let homes =
-        homes.map(|(home, service)| Ok((home, service.asked().map(Semaphore::open).transpose()?)));
-    homes.collect()
 }
 
 impl Common {
