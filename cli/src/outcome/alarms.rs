@@ -142,7 +142,8 @@ impl Assumptions {
         };
         let threads = outcome.threads.iter().filter(|row| is_paid(row.process));
         let used = threads.fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
-        let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
+        let vcpus = outcome.vcpus.iter().map(VcpuRow::cpu_ns).chain([end.retired_ns]);
+        let paid = vcpus.fold(0, u64::saturating_add);
         let (observed, assumed) =
             (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));
         let text = format!(
@@ -404,6 +405,20 @@ mod tests {
             assert_eq!(used(who, paid + most + 1), Some((most + 1, most)));
         }
         assert_eq!(used([false; 2], u64::MAX / 2), None);
+    }
+
+    #[test]
+    fn vcpus_that_ended_paid_too() {
+        let mut outcome = sample::outcome();
+        outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);
+        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum();
+        let assumptions = paying([true; 2]);
+        let most = outcome.end.unwrap().entries * assumptions.of.switch_grace.0;
+        outcome.threads[0].cpu_ns = paid + most + 7;
+        outcome.end.as_mut().unwrap().retired_ns = 7;
+        assert_eq!(assumptions.unpaid(&outcome), None);
+        outcome.end.as_mut().unwrap().retired_ns = 6;
+        assert!(assumptions.unpaid(&outcome).is_some());
     }
 
     /// A thread without a VCPU that waits for a mutex lets its owner run at nobody's cost.

@@ -43,6 +43,12 @@ impl Kernel<'_> {
         }
     }
 
+    /// Returns what VCPUs paid that ended and whose places others took.
+    #[must_use]
+    pub fn retired(&self) -> Nanos {
+        self.promise.retired
+    }
+
     /// The words of `Record::Job` for a thread that has a VCPU and jobs.
     #[must_use]
     pub fn job_account(&self, thread: ThreadId, now: Nanos) -> Option<[u64; 4]> {

@@ -34,6 +34,8 @@ pub(crate) struct Promise {
     /// When all that was given back so far is free, and by whom it was: nobody if by several, or by
     /// one that ended.
     pub settled: Nanos,
+    /// What VCPUs paid that ended and whose places others took.
+    pub retired: Nanos,
     pub giver: VcpuId,
 }
 
@@ -58,6 +60,7 @@ impl Promise {
             abandoned: false,
             slowest: Nanos::ZERO,
             settled: Nanos::ZERO,
+            retired: Nanos::ZERO,
             giver: Id::NONE,
         }
     }

@@ -16,7 +16,6 @@ use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
 use crate::objects::alarm::Group;
 use crate::pool::Id;
-use crate::promise::Fees;
 use crate::walks::walk;
 use diapason_abi::Nanos;
 use diapason_costs::Round;
@@ -29,7 +28,8 @@ impl Kernel<'_> {
     /// This is a machine whose kernel takes no time: nobody pays for it.
     #[cfg(any(test, feature = "host"))]
     pub fn takes_no_time(&mut self) {
-        self.fees = Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO, path: Nanos::ZERO };
+        self.fees =
+            crate::promise::Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO, path: Nanos::ZERO };
     }
 
     /// The group of a thread's alarms.

@@ -422,6 +422,7 @@ impl Shell {
         }
         tell_losses();
         let c = self.metal.counts;
-        announce(Record::End, &[now.0, idle.0, self.kernel.entries(), c.cr3, c.msr, c.mmio]);
+        let (entries, retired) = (self.kernel.entries(), self.kernel.retired());
+        announce(Record::End, &[now.0, idle.0, entries, c.cr3, c.msr, c.mmio, retired.0]);
     }
 }

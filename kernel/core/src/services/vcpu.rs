@@ -137,6 +137,7 @@ impl Kernel<'_> {
         let whole = self.with_switches(asked, server.limit());
         self.promise.load = self.admit(|p| p.load.admit_main(p.test, whole).ok())?;
         let v = &mut self.vcpus[id];
+        self.promise.retired += v.used + v.extra;
         v.server = Server::Main(server);
         v.queue = self.promise.queue;
         v.by_deadline = self.promise.by_deadline;
