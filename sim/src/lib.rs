@@ -60,16 +60,13 @@ pub use diapason_xhc::{Interrupt, Misuse, Outcome as PacketOutcome, Record as Pa
 use bus::Bus;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Refusal};
-use diapason_core::Kernel;
-use diapason_core::host::with_kernel_refusing;
+use diapason_core::host::KernelMemory;
 use faults::Upsets;
 use machine::Simulated;
 use memory::Commons;
 use processor::{Processor, Stop};
 use region::Region;
-use std::iter::Enumerate;
 use std::sync::{Mutex, PoisonError};
-use std::vec::IntoIter;
 
 /// Why there was no run.
 #[derive(Debug)]
@@ -123,6 +120,12 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    fn upsets(&self) -> Upsets {
+        Upsets::new(self.upsets.clone())
+    }
+}
+
 /// A run that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
@@ -160,57 +163,55 @@ pub fn run(
     guard::install();
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
     let archive = Archive::parse(archive).map_err(Error::Archive)?;
-    let mut bus = Bus::new(&archive, functions);
-    let (mut upsets, mut now) = (Upsets::new(options.upsets.clone()), Nanos::ZERO);
+    let horizon = Nanos(archive.header.horizon);
+    let (mut bus, mut upsets) = (Bus::new(&archive, functions), options.upsets());
+    let mut now = Nanos::ZERO;
     loop {
-        match live(&archive, options, bus, upsets, (&mut *observer, now))? {
-            Life::Over(ended) => return Ok(ended),
-            Life::Again(parts) => (bus, upsets, now) = *parts,
-        }
-        observer.hear(Said::Boots(now));
-        bus.power_cycle(now);
-    }
-}
-
-/// How a life of the host ended.
-enum Life {
-    Over(Ended),
-    /// It has power again then; its devices, and what goes wrong later.
-    Again(Box<(Bus, Upsets, Nanos)>),
-}
-
-/// One life of the host, from boot on: memory is lost with the power.
-fn live(
-    archive: &Archive<'_>,
-    options: &Options,
-    bus: Bus,
-    upsets: Upsets,
-    (observer, start): (&mut impl Observer, Nanos),
-) -> Result<Life, Error> {
-    let absent = bus.absent();
-    let mut own = Commons::default();
-    let (mut machine, refused) = Simulated::load(archive, bus, Region::of(0), &mut own)?;
-    if options.isolate {
-        machine.isolate();
-    }
-    with_kernel_refusing(archive, refused, |mut kernel: Kernel<'_>| {
-        kernel.lack_devices(absent);
-        let horizon = Nanos(archive.header.horizon);
-        let processor = Processor::new(kernel, machine, options, upsets, (observer, start));
-        let mut processor = processor.until(horizon);
+        // Memory is lost with the power.
+        let (mut memory, mut own) = (KernelMemory::of(&archive), Commons::default());
+        let machine = Simulated::load(&archive, bus, Region::of(0), &mut own)?;
+        let life = Life { machine, options, upsets, observer: &mut *observer, now };
+        let mut processor = life.boot(&archive, &mut memory);
         // Without other hosts a turn never ends before the run.
         let stop = processor.run(Nanos::FOREVER, Nanos::FOREVER);
         let stop = stop.unwrap_or(Stop::Ended(Ending::Finished));
         let time = processor.close();
-        let Processor { machine, upsets, .. } = processor;
-        Ok(match stop {
-            Stop::Ended(ending) => Life::Over(Ended { ending, time }),
-            Stop::PowerLost(back) if back >= horizon => {
-                Life::Over(Ended { ending: Ending::Finished, time })
+        let ending = match stop {
+            Stop::Ended(ending) => ending,
+            Stop::PowerLost(back) if back >= horizon => Ending::Finished,
+            Stop::PowerLost(back) => {
+                (bus, upsets, now) = (processor.machine.bus, processor.upsets, back);
+                observer.hear(Said::Boots(now));
+                bus.power_cycle(now);
+                continue;
             }
-            Stop::PowerLost(back) => Life::Again(Box::new((machine.bus, upsets, back))),
-        })
-    })
+        };
+        return Ok(Ended { ending, time });
+    }
+}
+
+/// A life of a host, from boot on.
+struct Life<'o, O> {
+    /// The machine, and which programs it refuses.
+    machine: (Simulated, u64),
+    options: &'o Options,
+    upsets: Upsets,
+    observer: O,
+    now: Nanos,
+}
+
+impl<O: Observer> Life<'_, O> {
+    fn boot<'k>(self, archive: &Archive<'_>, memory: &'k mut KernelMemory) -> Processor<'k, O> {
+        let Life { machine: (mut machine, refused), options, upsets, observer, now } = self;
+        let absent = machine.bus.absent();
+        if options.isolate {
+            machine.isolate();
+        }
+        let mut kernel = memory.kernel(archive, refused);
+        kernel.lack_devices(absent);
+        let horizon = Nanos(archive.header.horizon);
+        Processor::new(kernel, machine, options, upsets, (observer, now)).until(horizon)
+    }
 }
 
 /// Runs hosts beside each other, each up to its horizon or its end; how each ended, in their order.
@@ -245,51 +246,31 @@ enum Turns {
     Cores(Commons),
 }
 
-fn together<O: Observer>(hosts: Vec<Host<'_, O>>, turns: Turns) -> Result<Vec<Ended>, Error> {
+fn together<O: Observer>(hosts: Vec<Host<'_, O>>, mut turns: Turns) -> Result<Vec<Ended>, Error> {
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
         return Err(Error::Crowd(hosts.len()));
     }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::install();
     let _watch = guard::Watch::begin().map_err(Error::Host)?;
-    boot(hosts.into_iter().enumerate(), Vec::new(), turns)
-}
-
-/// Loads the hosts that wait, one inside the other because each kernel lives in the memory of its
-/// caller, then runs all.
-fn boot<'k, O: Observer>(
-    mut waiting: Enumerate<IntoIter<Host<'_, O>>>,
-    mut loaded: Vec<Processor<'k, O>>,
-    mut turns: Turns,
-) -> Result<Vec<Ended>, Error> {
-    let Some((number, mut host)) = waiting.next() else {
-        let ended = match turns {
-            Turns::Hosts(delay) => hosts::race(&mut loaded, delay),
-            Turns::Cores(_) => cores::interleave(&mut loaded),
+    let archives = hosts.iter().map(|host| Archive::parse(host.archive).map_err(Error::Archive));
+    let archives = archives.collect::<Result<Vec<Archive<'_>>, Error>>()?;
+    let mut memories: Vec<KernelMemory> = archives.iter().map(KernelMemory::of).collect();
+    let mut loaded: Vec<Processor<'_, O>> = Vec::new();
+    for ((host, archive), memory) in hosts.into_iter().zip(&archives).zip(&mut memories) {
+        let Host { options, functions, observer, .. } = host;
+        let (bus, region) = (Bus::new(archive, functions), Region::of(loaded.len()));
+        let machine = match &mut turns {
+            Turns::Hosts(_) => Simulated::load(archive, bus, region, &mut Commons::default())?,
+            Turns::Cores(commons) => Simulated::load(archive, bus, region, commons)?,
         };
-        let ended = ended.into_iter();
-        return Ok(ended.map(|(ending, time)| Ended { ending, time }).collect());
-    };
-    let archive = Archive::parse(host.archive).map_err(Error::Archive)?;
-    let bus = Bus::new(&archive, std::mem::take(&mut host.functions));
-    let absent = bus.absent();
-    let mut own = Commons::default();
-    let commons = match &mut turns {
-        Turns::Hosts(_) => &mut own,
-        Turns::Cores(commons) => commons,
-    };
-    let (mut machine, refused) = Simulated::load(&archive, bus, Region::of(number), commons)?;
-    if host.options.isolate {
-        machine.isolate();
+        let (upsets, now) = (options.upsets(), Nanos::ZERO);
+        let life = Life { machine, options: &options, upsets, observer, now };
+        loaded.push(life.boot(archive, memory));
     }
-    with_kernel_refusing(&archive, refused, |mut kernel: Kernel<'_>| {
-        kernel.lack_devices(absent);
-        let horizon = Nanos(archive.header.horizon);
-        let Host { options, observer, .. } = host;
-        let upsets = Upsets::new(options.upsets.clone());
-        let mut loaded: Vec<Processor<'_, O>> = loaded;
-        let host = Processor::new(kernel, machine, &options, upsets, (observer, Nanos::ZERO));
-        loaded.push(host.until(horizon));
-        boot(waiting, loaded, turns)
-    })
+    let ended = match turns {
+        Turns::Hosts(delay) => hosts::race(&mut loaded, delay),
+        Turns::Cores(_) => cores::interleave(&mut loaded),
+    };
+    Ok(ended.into_iter().map(|(ending, time)| Ended { ending, time }).collect())
 }

@@ -5,9 +5,9 @@ use diapason::capture::Request;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate;
+use diapason::simulate::{Simulation, asked};
 use diapason_can::candump;
-use diapason_sim::{Options, Trace};
+use diapason_sim::Options;
 use diapason_system::RunOptions;
 use std::fs;
 use std::path::Path;
@@ -36,15 +36,19 @@ pub fn check(workspace: &Workspace, built: &Built) -> Result<(), String> {
     let wanted = Request { pcap: Some(folder.clone()), candump: Some(folder.clone()) };
     for words in FAULTS {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let faults = simulate::asked(&session.system, &words).map_err(|f| f.to_string())?;
-        let hash = |captures: &Request| {
-            let hash = simulate::hash(&session, &Options::default(), &faults, captures);
-            hash.map_err(|failure| failure.to_string())
+        let faults = asked(&session.system, &words).map_err(|f| f.to_string())?;
+        let how = Options::default();
+        let simulation = || Simulation::new(&session, &how).with_faults(&faults);
+        let hash = |it: Simulation<'_>| match it.run(&mut ()) {
+            Ok(simulated) => Ok(simulated.hash),
+            Err(failure) => Err(failure.to_string()),
         };
-        let mut unwatched = Trace::default();
-        simulate::drive(&session, &Options::default(), &faults, &mut unwatched)
-            .map_err(|failure| failure.to_string())?;
-        let hashes = [unwatched.0, hash(&Request::default())?, hash(&wanted)?];
+        let nothing = Request::default();
+        let hashes = [
+            hash(simulation())?,
+            hash(simulation().capturing(&nothing))?,
+            hash(simulation().capturing(&wanted))?,
+        ];
         if hashes.iter().any(|hash| *hash != hashes[0]) {
             return Err(format!("with faults {words:?} the hashes are {hashes:x?}"));
         }

@@ -19,9 +19,8 @@ use crate::describe::describe;
 use crate::outcome::{Outcome, Verdict};
 use crate::plan::{self, Plan, Unproved};
 use crate::session::{Run, Session};
-use crate::simulate::{self, Followed, Lives};
+use crate::simulate::{self, Lives, Simulated, Simulation};
 use crate::{Failure, Workspace, metal};
-use diapason_sim::{Costs, Options};
 use diapason_system::RunOptions;
 use std::path::PathBuf;
 use watch::{Watch, Window};
@@ -72,11 +71,9 @@ pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     eprintln!("{}", simulate::TRUST);
     eprintln!("simulating {}", crate::duration::human(request.horizon_ns));
     let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
-    let works = simulate::works(&session, request.seed);
-    let costs = Costs::at(session.system.clock_hz);
-    let how = Options { costs, works, ..Options::default() };
-    let faults = &session.system.faults;
-    let Followed { run, lives, .. } = simulate::follow(&session, &how, faults, None, &mut watch)?;
+    let how = simulate::usual(&session, request.seed);
+    let simulation = Simulation::new(&session, &how).with_faults(&session.system.faults);
+    let Simulated { run, lives, .. } = simulation.following(None).run(&mut watch)?;
     let verdict = session.judge(&run);
     let facts = Facts {
         session: &session,

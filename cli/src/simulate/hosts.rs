@@ -2,9 +2,9 @@
 
 use super::faults::drawn;
 use super::perfetto::Sheet;
-use super::{Listener, SimRequest, how_it_ended, with_upsets, works};
+use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets, works};
+use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code};
-use crate::console::Line;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::{live_from, say};
 use crate::outcome::Verdict;
@@ -18,7 +18,6 @@ use diapason_devices::bridge::slow_bridge;
 use diapason_sim::{Controller, Costs, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 
 /// Memory of a bridge cable in each direction.
 const CABLE_BYTES: usize = 16 * 1024;
@@ -37,16 +36,43 @@ pub struct Seat<'a, O> {
     pub observer: O,
 }
 
-/// Runs hosts beside each other, joined by cables (whose ends count hosts as `seats` does), and
-/// says how each ended.
+impl<'a, O> Seat<'a, O> {
+    /// Returns the seat of a host as its description has it.
+    #[must_use]
+    pub fn new(session: &'a Session, observer: O) -> Seat<'a, O> {
+        Seat { session, how: usual(session, None), faults: Vec::new(), observer }
+    }
+}
+
+/// Runs hosts or cores beside each other to their end. The ends of cables count hosts as `seats`
+/// does; cores are in their order.
 ///
 /// # Errors
 /// If they cannot be run at all.
-pub fn drive_together<O: Observer>(
+pub fn together<O: Observer>(
     seats: Vec<Seat<'_, O>>,
-    cables: &[Cable],
+    joined: &Joined,
+) -> Result<Vec<Simulated>, Failure> {
+    let mut listeners: Vec<Listener> = Vec::new();
+    listeners.resize_with(seats.len(), Listener::default);
+    let heard = seats.into_iter().zip(&mut listeners).map(|(seat, listener)| {
+        let Seat { session, how, faults, observer } = seat;
+        Seat { session, how, faults, observer: (listener, observer) }
+    });
+    let endings = drive_together(heard.collect(), joined)?;
+    let of_one = |(ending, listener): (Ending, Listener)| {
+        let (run, hash) = (simulated(ending, listener.outcome), listener.hash.0);
+        Simulated { run, hash, lives: Lives::default() }
+    };
+    Ok(endings.into_iter().zip(listeners).map(of_one).collect())
+}
+
+fn drive_together<O: Observer>(
+    seats: Vec<Seat<'_, O>>,
+    joined: &Joined,
 ) -> Result<Vec<Ending>, Failure> {
     seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
+    let cables = joined.cables();
     let mut controllers: Vec<Controllers> =
         seats.iter().enumerate().map(|(host, seat)| wired(host, seat, cables)).collect();
     cables.iter().try_for_each(|cable| plug(cable, &mut controllers))?;
@@ -58,53 +84,12 @@ pub fn drive_together<O: Observer>(
         functions: as_functions(own),
         observer: seat.observer,
     });
-    let ended = diapason_sim::run_together(hosts.collect(), delay)
-        .map_err(|error| Failure::Ours(error.to_string()))?;
-    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
-}
-
-/// Runs the cores of a host, whose `seats` are in their order, and says how each ended.
-///
-/// # Errors
-/// If they cannot be run at all.
-pub fn drive_cores<O: Observer>(seats: Vec<Seat<'_, O>>) -> Result<Vec<Ending>, Failure> {
-    seats.iter().try_for_each(|seat| simulable(&seat.session.system))?;
-    let sessions: Vec<&Session> = seats.iter().map(|seat| seat.session).collect();
-    let cores = seats.into_iter().map(|seat| diapason_sim::Host {
-        archive: &seat.session.archive,
-        functions: surroundings::functions(&seat.session.system, &seat.faults),
-        options: seat.how,
-        observer: seat.observer,
-    });
-    let ended = diapason_sim::run_cores(cores.collect())
-        .map_err(|error| Failure::Ours(error.to_string()))?;
-    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
-}
-
-/// Runs hosts to their end as their descriptions have them; `hear` is told every line, with the
-/// number of its host.
-///
-/// # Errors
-/// If they cannot be run at all.
-pub fn follow_together(
-    sessions: &[Session],
-    cables: &[Cable],
-    hear: &mut dyn FnMut(usize, &Line),
-) -> Result<Vec<Run>, Failure> {
-    let hear = &RefCell::new(hear);
-    let listener = |host| Listener::new(move |line: &Line| (hear.borrow_mut())(host, line));
-    let mut listeners: Vec<_> = (0..sessions.len()).map(listener).collect();
-    let seats = sessions.iter().zip(&mut listeners).map(|(session, observer)| {
-        let (costs, works) = (Costs::at(session.system.clock_hz), works(session, None));
-        let how = Options { costs, works, ..Options::default() };
-        Seat { session, how, faults: Vec::new(), observer }
-    });
-    let endings = drive_together(seats.collect(), cables)?;
-    let run = |(ending, listener): (Ending, Listener<_>)| {
-        let Listener { outcome, .. } = listener;
-        Run { ending, outcome, flight: None, served: None }
+    let ended = match joined {
+        Joined::By(_) => diapason_sim::run_together(hosts.collect(), delay),
+        Joined::Cores => diapason_sim::run_cores(hosts.collect()),
     };
-    Ok(endings.into_iter().zip(listeners).map(run).collect())
+    let ended = ended.map_err(|error| Failure::Ours(error.to_string()))?;
+    sessions.into_iter().zip(ended).map(|(session, ended)| how_it_ended(session, ended)).collect()
 }
 
 /// The controllers of a host, by the numbers of their devices.
@@ -160,8 +145,8 @@ pub(super) struct Several {
     file: Option<String>,
 }
 
-/// The connection between them.
-enum Joined {
+/// The connection between hosts or cores that run together.
+pub enum Joined {
     /// They are hosts, with these cables.
     By(Vec<Cable>),
     /// They are the cores of one host.
@@ -169,6 +154,13 @@ enum Joined {
 }
 
 impl Joined {
+    fn cables(&self) -> &[Cable] {
+        match self {
+            Joined::By(cables) => cables,
+            Joined::Cores => &[],
+        }
+    }
+
     const fn noun(&self) -> &'static str {
         match self {
             Joined::By(_) => "host",
@@ -270,7 +262,8 @@ fn run(
         let whose = format!("{name:width$} ");
         let live = live_from(whose, request.json, session.names.clone(), session.promises());
         let draw = |sheet: &Sheet| sheet.host(index, name, session.names.clone());
-        Listener { perfetto: sheet.as_ref().map(draw), ..Listener::new(live) }
+        let perfetto = sheet.as_ref().map(draw);
+        (Listener { perfetto, ..Listener::default() }, Hearing(live))
     };
     let mut listeners: Vec<_> = names.iter().zip(sessions).enumerate().map(listener).collect();
     let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
@@ -291,15 +284,12 @@ fn run(
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }
     });
-    let endings = match joined {
-        Joined::By(cables) => drive_together(seats.collect(), cables)?,
-        Joined::Cores => drive_cores(seats.collect())?,
-    };
+    let endings = drive_together(seats.collect(), joined)?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
-    for (ending, listener) in endings.into_iter().zip(listeners) {
+    for (ending, (listener, _)) in endings.into_iter().zip(listeners) {
         let Listener { outcome, hash, perfetto, cast, .. } = listener;
         perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
-        runs.push(Run { ending, outcome, flight: None, served: None });
+        runs.push(simulated(ending, outcome));
         traces.push(hash);
     }
     sheet.map_or(Ok(()), Sheet::finish)?;

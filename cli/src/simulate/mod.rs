@@ -12,39 +12,40 @@ mod perfetto;
 mod progress;
 mod responses;
 mod search;
+mod simulation;
 mod usage;
 mod watch;
 
 use crate::capture::Request;
 use crate::commands::report;
-use crate::console::Line;
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::live;
 use crate::outcome::{Finding, Outcome, Verdict};
 use crate::plan::Unproved;
-use crate::qemu::Ending;
-use crate::session::{Run, Session};
-use crate::surroundings::{Functions, functions, in_sight, simulable, upsets};
+use crate::session::Session;
+use crate::surroundings::{in_sight, simulable};
 use crate::{Failure, Workspace, metal, plan, words};
 use diapason_abi::Nanos;
 use diapason_abi::recorder::Entry;
 use diapason_core::{Decision, Kernel, ThreadId};
-use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace, Works};
+use diapason_sim::{Costs, Ledger, Moment, Observer, Options, Said, Trace};
 use diapason_system::{Description, Fault, RunOptions};
 use explain::Asked;
 pub(crate) use explain::Cast;
 pub use faults::{asked, delayed, drawn, excuse};
 use hosts::Several;
-pub use hosts::{Seat, drive_cores, drive_together, follow_together};
+pub use hosts::{Joined, Seat, together};
 use measured::{Measured, pictures};
 use messages::{Around, Messages};
 pub use messages::{Choice, Life, Lives, Seen, Stage};
 use perfetto::{Perfetto, Sheet};
 use progress::Progress;
 use responses::Responses;
+use search::Searched;
 pub use search::Seeds;
-use search::{BROKE, BUG, FAULT, TRACE, TRIES};
+pub use simulation::{Hearing, Simulated, Simulation, usual, works};
+use simulation::{drive, line, simulated, with_upsets};
 use std::path::PathBuf;
 use watch::Watch;
 
@@ -118,10 +119,10 @@ impl SimRequest {
 }
 
 /// Collects what a run of the simulator says.
-struct Listener<F> {
+#[derive(Default)]
+struct Listener {
     outcome: Outcome,
     hash: Trace,
-    live: F,
     ledger: Option<Ledger>,
     perfetto: Option<Perfetto>,
     watch: Option<Watch>,
@@ -132,45 +133,15 @@ struct Listener<F> {
     now: Nanos,
 }
 
-impl<F> Listener<F> {
-    fn new(live: F) -> Listener<F> {
-        Listener {
-            outcome: Outcome::default(),
-            hash: Trace::default(),
-            live,
-            ledger: None,
-            perfetto: None,
-            watch: None,
-            messages: None,
-            responses: None,
-            progress: None,
-            cast: Cast::default(),
-            now: Nanos::ZERO,
-        }
-    }
-}
-
-impl<F: FnMut(&Line)> Observer for Listener<F> {
+impl Observer for Listener {
     fn hear(&mut self, said: Said) {
-        let line = match said {
-            Said::Record(record, words) => Line::Record(record, words),
-            Said::Log(process, text) => Line::Log { process, text },
-            Said::Note(time, text) => Line::Raw(words::stamped(Some(time.0), &text)),
-            Said::Fault(time, text) => {
-                let line = Line::Raw(words::stamped(Some(time.0), &format!("fault: {text}")));
-                self.outcome.injected.push((time.0, text));
-                line
-            }
-            Said::Stray(time, stray) => {
-                self.outcome.strays.push((time.0, stray));
-                let device = format!("#{}", stray.device);
-                Line::Raw(words::stamped(Some(time.0), &words::stray(&device, &stray)))
-            }
-            Said::Boots(time) => {
-                self.outcome.boot_again();
-                Line::Raw(words::stamped(Some(time.0), "the host has power again"))
-            }
-        };
+        match &said {
+            Said::Fault(time, text) => self.outcome.injected.push((time.0, text.clone())),
+            Said::Stray(time, stray) => self.outcome.strays.push((time.0, *stray)),
+            Said::Boots(_) => self.outcome.boot_again(),
+            Said::Record(..) | Said::Log(..) | Said::Note(..) => {}
+        }
+        let line = line(said);
         self.outcome.note(&line);
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.said(self.now, &line);
@@ -178,7 +149,6 @@ impl<F: FnMut(&Line)> Observer for Listener<F> {
         if let Some(progress) = &mut self.progress {
             progress.clear();
         }
-        (self.live)(&line);
     }
 
     fn entry(&mut self, entry: &Entry) {
@@ -312,24 +282,25 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
     how.watched = messages.as_ref().map(Messages::watched).unwrap_or_default();
     let sheet = request.trace.as_ref().map(|path| Sheet::create(path)).transpose()?;
     let pictured = request.histogram || request.svg.is_some();
-    let mut listener = Listener {
+    let listener = Listener {
         ledger: wanted.job.map(Ledger::new),
         perfetto: sheet.as_ref().map(|sheet| sheet.host(0, "", names.clone())),
         watch: Some(Watch::begin(sights, &request.captures, names)?),
         messages,
         responses: pictured.then(Responses::default),
         progress: Some(Progress::new(request.horizon_ns, request.json)),
-        ..Listener::new(live(request.json, names.clone(), session.promises()))
+        ..Listener::default()
     };
-    let ending = drive_among(session, &how, functions, &mut listener)?;
-    let Listener { mut outcome, hash, ledger, mut perfetto, watch, responses, cast, .. } = listener;
-    let Listener { now, mut messages, .. } = listener;
+    let mut both = (listener, Hearing(live(request.json, names.clone(), session.promises())));
+    let ending = drive(session, &how, functions, &mut both)?;
+    let Listener { mut outcome, hash, ledger, mut perfetto, watch, .. } = both.0;
+    let Listener { now, mut messages, responses, cast, .. } = both.0;
     let finish = |watch: Watch| watch.finish(now, perfetto.as_mut(), messages.as_mut());
     let usage = watch.map(finish).transpose()?.unwrap_or_default();
     outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
     perfetto.into_iter().for_each(|perfetto| perfetto.close(&cast));
     sheet.map_or(Ok(()), Sheet::finish)?;
-    let run = Run { ending, outcome, flight: None, served: None };
+    let run = simulated(ending, outcome);
     let jobs = responses.map(|responses| responses.distributions(&cast, names)).unwrap_or_default();
     let lives = messages.map(Messages::lives);
     let stages = lives.as_ref().filter(|_| request.stages).map(|lives| &*lives.seen);
@@ -349,11 +320,12 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
 fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
     let session = &plan.session;
     for seed in seeds.each() {
-        println!("{TRIES}{seed}");
+        Searched::Tries(seed).tell();
         let faults = plan.faults(Some(seed));
-        let followed = follow(session, &plan.options(Some(seed)), &faults, None, &mut ())?;
-        println!("{TRACE}{seed} {:016x}", followed.hash);
-        let mut run = followed.run;
+        let how = plan.options(Some(seed));
+        let simulation = Simulation::new(session, &how).with_faults(&faults).following(None);
+        let Simulated { mut run, hash, .. } = simulation.run(&mut ())?;
+        Searched::Trace(seed, hash).tell();
         faults::excuse(&session.system, &faults, &mut run.outcome);
         let finding = match session.judge(&run) {
             Verdict::Holds => None,
@@ -364,183 +336,15 @@ fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
                 let wrong = findings.into_iter().find(|finding| !is_answer(finding));
                 wrong.map(|finding| finding.to_string())
             }
-            Verdict::Bug(text) => Some(format!("{BUG}{text}")),
+            Verdict::Bug(text) => Some(format!("BUG: {text}")),
         };
         if let Some(finding) = finding {
-            println!("{BROKE}{seed} {finding}");
+            Searched::Broke(seed, finding).tell();
             for (time, fault) in run.outcome.lives().flat_map(|life| &life.injected) {
-                println!("{FAULT}{seed} {}", words::stamped(Some(*time), fault));
+                Searched::Fault(seed, words::stamped(Some(*time), fault)).tell();
             }
             return Ok(BROKEN);
         }
     }
     Ok(HOLDS)
-}
-
-/// The works that a session's description declares; a seed draws how long each takes.
-#[must_use]
-pub fn works(session: &Session, seed: Option<u64>) -> Works {
-    let mut works = Works::new(seed);
-    for work in &session.system.works {
-        works.declare(&work.name, Nanos(work.best_ns), Nanos(work.worst_ns));
-    }
-    works
-}
-
-/// Runs a session on the simulated machine and follows it to its end; `observer` sees every line.
-///
-/// # Errors
-/// If it cannot be run at all.
-pub fn run(
-    session: &Session,
-    how: &Options,
-    faults: &[Fault],
-    observer: &mut dyn FnMut(&Line),
-) -> Result<Run, Failure> {
-    simulable(&session.system)?;
-    let how = with_upsets(session, how, faults);
-    among(session, &how, functions(&session.system, faults), observer)
-}
-
-/// The same, among other devices than those of the description.
-///
-/// # Errors
-/// If it cannot be run at all.
-pub fn among(
-    session: &Session,
-    how: &Options,
-    functions: Functions,
-    observer: &mut dyn FnMut(&Line),
-) -> Result<Run, Failure> {
-    watched(session, how, functions, observer, &mut ())
-}
-
-/// The same, and somebody more watches.
-///
-/// # Errors
-/// If it cannot be run at all.
-pub fn watched(
-    session: &Session,
-    how: &Options,
-    functions: Functions,
-    observer: &mut dyn FnMut(&Line),
-    watcher: &mut impl Observer,
-) -> Result<Run, Failure> {
-    let mut both = (Listener::new(observer), watcher);
-    let ending = drive_among(session, how, functions, &mut both)?;
-    Ok(Run { ending, outcome: both.0.outcome, flight: None, served: None })
-}
-
-/// Runs a session with these captures; the hash of every entry into the core.
-///
-/// # Errors
-/// If it cannot be run, or a capture not be written.
-pub fn hash(
-    session: &Session,
-    how: &Options,
-    faults: &[Fault],
-    captures: &Request,
-) -> Result<u64, Failure> {
-    simulable(&session.system)?;
-    let (functions, sights) = in_sight(&session.system, faults, captures.pcap.is_some());
-    let watch = Watch::begin(sights, captures, &session.names)?;
-    let mut listener = Listener { watch: Some(watch), ..Listener::new(|_: &Line| {}) };
-    let how = with_upsets(session, how, faults);
-    drive_among(session, &how, functions, &mut listener)?;
-    listener.watch.map_or(Ok(Vec::new()), |watch| {
-        watch.finish(Nanos(session.options.horizon_ns), None, None)
-    })?;
-    Ok(listener.hash.0)
-}
-
-/// The result of a run in which messages were followed.
-pub struct Followed {
-    pub run: Run,
-    /// The hash of every entry into the core.
-    pub hash: u64,
-    /// The fates of the messages.
-    pub lives: Lives,
-}
-
-/// Runs a session and follows all messages; `choice` is what will be asked for. Somebody more
-/// watches.
-///
-/// # Errors
-/// If it cannot be run.
-pub fn follow(
-    session: &Session,
-    how: &Options,
-    faults: &[Fault],
-    choice: Option<Choice>,
-    watcher: &mut impl Observer,
-) -> Result<Followed, Failure> {
-    simulable(&session.system)?;
-    let (functions, sights) = in_sight(&session.system, faults, true);
-    let around = Around { plan: &session.plan, sights: &sights, faults };
-    let messages = Messages::new(&around, choice);
-    let mut how = with_upsets(session, how, faults);
-    how.watched = messages.watched();
-    let watch = Watch::begin(sights, &Request::default(), &session.names)?;
-    let (watch, messages) = (Some(watch), Some(messages));
-    let listener = Listener { watch, messages, ..Listener::new(|_: &Line| {}) };
-    let mut both = (listener, watcher);
-    let ending = drive_among(session, &how, functions, &mut both)?;
-    let Listener { mut outcome, hash, watch, mut messages, now, .. } = both.0;
-    watch.map_or(Ok(Vec::new()), |watch| watch.finish(now, None, messages.as_mut()))?;
-    outcome.truth = messages.as_ref().map(|it| it.truth(now)).unwrap_or_default();
-    let lives = messages.map(Messages::lives).unwrap_or_default();
-    let run = Run { ending, outcome, flight: None, served: None };
-    Ok(Followed { run, hash: hash.0, lives })
-}
-
-/// Runs a session on the simulated machine, with these faults.
-///
-/// # Errors
-/// If it cannot be run at all.
-pub fn drive(
-    session: &Session,
-    how: &Options,
-    faults: &[Fault],
-    observer: &mut impl Observer,
-) -> Result<Ending, Failure> {
-    simulable(&session.system)?;
-    let how = with_upsets(session, how, faults);
-    drive_among(session, &how, functions(&session.system, faults), observer)
-}
-
-/// Plans the upsets of the host itself, besides.
-fn with_upsets(session: &Session, how: &Options, faults: &[Fault]) -> Options {
-    let mut how = how.clone();
-    how.upsets.extend(upsets(&session.system, faults));
-    how
-}
-
-/// The same with these PCI functions.
-fn drive_among(
-    session: &Session,
-    how: &Options,
-    functions: Functions,
-    observer: &mut impl Observer,
-) -> Result<Ending, Failure> {
-    let ended = diapason_sim::run(&session.archive, how, functions, observer)
-        .map_err(|error| Failure::Ours(error.to_string()))?;
-    how_it_ended(session, ended)
-}
-
-/// An end as that of any machine.
-///
-/// # Errors
-/// If time stood still.
-fn how_it_ended(session: &Session, ended: diapason_sim::Ended) -> Result<Ending, Failure> {
-    Ok(match ended.ending {
-        diapason_sim::Ending::Finished => Ending::Finished,
-        diapason_sim::Ending::Halted => Ending::Halted,
-        diapason_sim::Ending::SupervisorDied => Ending::SupervisorDied,
-        diapason_sim::Ending::Stuck(device) => {
-            let name = |device| session.names.device(u64::from(device));
-            let what = device.map_or(String::from("a thread"), |it| format!("device {}", name(it)));
-            let time = ended.time.0;
-            return Err(Failure::Ours(format!("{what} keeps time from passing at {time} ns")));
-        }
-    })
 }

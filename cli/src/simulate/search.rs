@@ -1,11 +1,14 @@
 //! `--search N`: many seeds on all cores, up to the first that breaks a promise.
 //!
 //! Programs live at fixed addresses, so a process simulates one system at a time; the search is
-//! several processes, each with every so-manieth seed.
+//! several processes, each with every n-th seed.
 
 use super::progress::Progress;
 use crate::failure::{BROKEN, HOLDS};
 use crate::{Failure, Workspace, metal};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -44,22 +47,25 @@ impl std::fmt::Display for Seeds {
     }
 }
 
-/// The line of a searching process when a seed broke a promise.
-pub const BROKE: &str = "broke ";
-/// The line for each seed, before the seed and the hash of its trace.
-pub const TRACE: &str = "trace ";
-/// The line before each seed, so that the process's own death has one.
-pub const TRIES: &str = "tries ";
-/// The line for each fault of a run that broke a promise: the seed, and the fault.
-pub const FAULT: &str = "fault ";
-/// How findings begin that are no broken promise but a fault of ours.
-pub const BUG: &str = "BUG: ";
+/// A message from a searching process to the search: a line of JSON.
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Searched {
+    /// A seed begins, so that the process's own death has one.
+    Tries(u64),
+    /// The hash of a seed's trace.
+    Trace(u64, u64),
+    /// A seed broke a promise, or showed a bug of ours.
+    Broke(u64, String),
+    /// A fault of a run that broke a promise.
+    Fault(u64, String),
+}
 
-/// A message from a process to the search.
-enum Heard {
-    Line(String),
-    /// The end of one that went wrong.
-    Failed(String),
+impl Searched {
+    /// Prints the message for the process that searches.
+    pub fn tell(&self) {
+        println!("{}", json!(self));
+    }
 }
 
 /// The findings of a search.
@@ -68,26 +74,23 @@ pub struct Found {
     seeds: u64,
     /// The first seed that broke a promise, and how.
     first: Option<(u64, String)>,
-    /// Seeds in order, each with the hash of its trace.
-    traces: Vec<(u64, String)>,
+    /// Seeds with the hashes of their traces, in order.
+    traces: BTreeMap<u64, u64>,
     /// Seeds that broke a promise, with a fault of that run.
     faults: Vec<(u64, String)>,
 }
 
 impl Found {
-    /// Takes in what one process printed.
-    fn note(&mut self, text: &str) {
-        let pairs = |prefix: &'static str| {
-            let pair = move |line: &str| {
-                let (seed, rest) = line.strip_prefix(prefix)?.split_once(' ')?;
-                Some((seed.parse().ok()?, rest.to_owned()))
-            };
-            text.lines().filter_map(pair)
-        };
-        self.traces.extend(pairs(TRACE));
-        self.traces.sort_unstable();
-        self.first = self.first.take().into_iter().chain(pairs(BROKE)).min();
-        self.faults.extend(pairs(FAULT));
+    /// Takes in what one process told.
+    fn note(&mut self, told: Searched) {
+        match told {
+            Searched::Tries(_) => {}
+            Searched::Trace(seed, hash) => _ = self.traces.insert(seed, hash),
+            Searched::Broke(seed, why) => {
+                self.first = self.first.take().into_iter().chain([(seed, why)]).min();
+            }
+            Searched::Fault(seed, fault) => self.faults.push((seed, fault)),
+        }
     }
 
     /// Says it; the exit code. Seeds behind the first that broke a promise are not told of: how far
@@ -96,8 +99,8 @@ impl Found {
     pub fn tell(&self, system: &Path, arguments: &[String], traces: bool) -> u8 {
         let last = self.first.as_ref().map_or(u64::MAX, |(seed, _)| *seed);
         if traces {
-            let told = self.traces.iter().filter(|(seed, _)| *seed <= last);
-            told.for_each(|(seed, hash)| println!("{TRACE}{seed} {hash}"));
+            let told = self.traces.range(..=last);
+            told.for_each(|(seed, hash)| println!("trace {seed} {hash:016x}"));
         }
         let Some((seed, why)) = &self.first else {
             println!("{} seeds, no promise broken", self.seeds);
@@ -152,10 +155,7 @@ fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
     let mut progress = Progress::new(count, false);
     let mut found = Found { seeds: count, ..Found::default() };
     for heard in receiver {
-        match heard {
-            Heard::Line(line) => found.note(&line),
-            Heard::Failed(text) => return Err(Failure::Ours(text)),
-        }
+        found.note(heard.map_err(Failure::Ours)?);
         let done = found.traces.len() as u64;
         progress.at(done, |seconds| format!("{:.1} seeds a second", done as f64 / seconds));
     }
@@ -163,15 +163,15 @@ fn gather(children: Vec<Child>, count: u64) -> Result<Found, Failure> {
 }
 
 /// Tells what a process prints, and if it ends otherwise than it should.
-fn follow(mut child: Child, sender: &Sender<Heard>) {
+fn follow(mut child: Child, sender: &Sender<Result<Searched, String>>) {
     let lines = child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());
     // If nobody listens any more, another process has failed, and the search with it.
     let mut tried = String::from("none");
-    for line in lines.map_while(Result::ok) {
-        if let Some(seed) = line.strip_prefix(TRIES) {
-            seed.clone_into(&mut tried);
+    for told in lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()) {
+        if let Searched::Tries(seed) = told {
+            tried = seed.to_string();
         }
-        let _ = sender.send(Heard::Line(line));
+        let _ = sender.send(Ok(told));
     }
     let mut said = String::new();
     let _ = child.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
@@ -180,7 +180,7 @@ fn follow(mut child: Child, sender: &Sender<Heard>) {
         Ok(status) => format!("{said}at seed {tried}: ended with {status}"),
         Err(error) => format!("a search cannot be waited for: {error}"),
     };
-    let _ = sender.send(Heard::Failed(wrong));
+    let _ = sender.send(Err(wrong));
 }
 
 /// As a shell needs it: only faults have spaces.
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn what_processes_print_comes_together_in_the_order_of_seeds() {
         let mut found = Found::default();
-        found.note("trace 7 aa\ntrace 9 bb\nbroke 9 deadline of a job");
-        found.note("trace 8 cc\nbroke 8 another\nanything else");
+        let one = [Searched::Trace(7, 1), Searched::Trace(9, 2), Searched::Broke(9, "job".into())];
+        let other = [Searched::Trace(8, 3), Searched::Broke(8, "another".into())];
+        one.into_iter().chain(other).for_each(|told| found.note(told));
         assert_eq!(found.first, Some((8, String::from("another"))));
-        let seeds: Vec<u64> = found.traces.iter().map(|(seed, _)| *seed).collect();
-        assert_eq!(seeds, [7, 8, 9]);
+        assert!(found.traces.keys().eq(&[7, 8, 9]));
     }
 
     #[test]
@@ -213,9 +213,15 @@ mod tests {
     #[test]
     fn a_finding_comes_with_its_faults() {
         let mut found = Found::default();
-        found.note("broke 7 late\nfault 7 a\nfault 7 b c\n");
-        found.note("nothing");
-        assert_eq!(found.first, Some((7, String::from("late"))));
+        let late = || Searched::Broke(7, "late\nby much".into());
+        let faults = ["a", "b c"].map(|fault| Searched::Fault(7, fault.into()));
+        for told in [late()].into_iter().chain(faults) {
+            let line = json!(told).to_string();
+            assert!(!line.contains('\n'), "{line}");
+            assert_eq!(serde_json::from_str::<Searched>(&line).unwrap(), told);
+            found.note(told);
+        }
+        assert_eq!(found.first, Some((7, String::from("late\nby much"))));
         assert_eq!(found.faults, [(7, String::from("a")), (7, String::from("b c"))]);
         assert_eq!([quoted("--fault"), quoted("2s crash p")], ["--fault", "\"2s crash p\""]);
     }

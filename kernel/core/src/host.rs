@@ -4,18 +4,13 @@
 //! [`Kernel::quick`], else [`Kernel::enter`], then deliver a received message in the right address
 //! space. [`replay`] feeds a flight recording through the same steps.
 
-use crate::config::{Pools, Sizes};
+mod memory;
+
+pub use memory::KernelMemory;
+
 use crate::ids::{FrameId, ProcessId, ThreadId};
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine, UserMemory};
-use crate::objects::condition::Condition;
-use crate::objects::event::Event;
-use crate::objects::mailbox::{Mailbox, Message};
-use crate::objects::memory::{Device, Frame, Segment};
-use crate::objects::process::Process;
-use crate::objects::semaphore::Semaphore;
-use crate::objects::thread::Thread;
-use crate::objects::vcpu::Vcpu;
 use crate::pool::Id;
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::call::{NO_HINT, unmapped};
@@ -44,35 +39,7 @@ pub fn with_kernel_refusing<R>(
     refused: u64,
     body: impl FnOnce(Kernel<'_>) -> R,
 ) -> R {
-    let sizes = Sizes::of(archive).expect("pools fit their ids");
-    fn of<T>(count: usize, empty: fn() -> T) -> Vec<T> {
-        (0..count).map(|_| empty()).collect()
-    }
-    let mut processes = of(sizes.processes, || Process::EMPTY);
-    let mut threads = of(sizes.threads, || Thread::EMPTY);
-    let mut semaphores = of(sizes.semaphores, || Semaphore::EMPTY);
-    let mut conditions = of(sizes.conditions, || Condition::EMPTY);
-    let mut mailboxes = of(sizes.mailboxes, || Mailbox::EMPTY);
-    let mut messages = of(sizes.messages, || Message::EMPTY);
-    let mut events = of(sizes.events, || Event::EMPTY);
-    let mut segments = of(sizes.segments, || Segment::EMPTY);
-    let mut devices = of(sizes.devices, || Device::EMPTY);
-    let mut frames = of(sizes.frames, || Frame::UNLINKED);
-    let mut vcpus = of(sizes.vcpus, || Vcpu::EMPTY);
-    let pools = Pools {
-        processes: &mut processes,
-        threads: &mut threads,
-        semaphores: &mut semaphores,
-        conditions: &mut conditions,
-        mailboxes: &mut mailboxes,
-        messages: &mut messages,
-        events: &mut events,
-        segments: &mut segments,
-        devices: &mut devices,
-        frames: &mut frames,
-        vcpus: &mut vcpus,
-    };
-    body(Kernel::new(pools, archive, refused))
+    body(KernelMemory::of(archive).kernel(archive, refused))
 }
 
 /// Bytes of user memory a process has in [`HostMachine`], from the start of its window.

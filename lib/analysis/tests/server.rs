@@ -2,8 +2,8 @@
 
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    Failure, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, Server, Share, SharedIo, Source, Stream,
-    Supply, System, Unfit, admit, breakdown, equation_one, first_failure, largest_budget,
+    Failure, IoSupply, IoVcpu, MainVcpu, Nonsense, Queue, Server, SharedIo, Source, Stream, Supply,
+    System, Unfit, Utilization, admit, breakdown, equation_one, first_failure, largest_budget,
     smallest_period, wide,
 };
 
@@ -17,7 +17,7 @@ fn system(mains: &[(u64, u64)]) -> System {
 
 /// U = 1/whole, for some Main VCPUs.
 fn io(whole: u32, serves: &[usize]) -> IoVcpu {
-    IoVcpu::new(Share::from_ppm(1_000_000 / whole).unwrap(), serves.to_vec())
+    IoVcpu::new(Utilization::from_ppm(1_000_000 / whole).unwrap(), serves.to_vec())
 }
 
 fn dp(number: u8, mains: &[(u64, u64)]) -> Vec<MainVcpu> {

@@ -3,9 +3,9 @@
 use diapason_abi::Nanos;
 use diapason_analysis::server::tasks::{Miss, Order, Task, edf, response_times};
 use diapason_analysis::server::{
-    Failure, IoSupply, IoVcpu, MainVcpu, PERIOD_MAX, Queue, Server, Share, SharedIo, Source,
-    Stream, Supply, System, Unfit, admit, breakdown, equation_one, first_failure, largest_budget,
-    smallest_period, wide,
+    Failure, IoSupply, IoVcpu, MainVcpu, PERIOD_MAX, Queue, Server, SharedIo, Source, Stream,
+    Supply, System, Unfit, Utilization, admit, breakdown, equation_one, first_failure,
+    largest_budget, smallest_period, wide,
 };
 use diapason_vcpu::sim::Random;
 
@@ -110,7 +110,8 @@ fn small(random: &mut Random) -> System {
     });
     let mut system = System::new(mains.collect(), vec![]);
     for _ in 0..random.below(3) {
-        let share = Share::from_ppm([50_000, 100_000, 150_000, 250_000][random.below(4) as usize]);
+        let share =
+            Utilization::from_ppm([50_000, 100_000, 150_000, 250_000][random.below(4) as usize]);
         let mut io = IoVcpu::new(share.unwrap(), vec![random.below(count) as usize]);
         io.wake_gap = Nanos(random.between(1, 20));
         io.wakes = random.between(1, 3) as u32;
@@ -400,7 +401,7 @@ fn no_input_makes_it_panic() {
         }
         for _ in 0..random.below(3) {
             let ppm = strange(&mut random).0 as u32 % 1_200_000;
-            let Some(share) = Share::from_ppm(ppm) else { continue };
+            let Some(share) = Utilization::from_ppm(ppm) else { continue };
             let serves = (0..random.below(3)).map(|_| random.below(4) as usize).collect();
             let (cap, wake_gap) = (strange(&mut random), strange(&mut random));
             let wakes = 1 + random.below(3) as u32;

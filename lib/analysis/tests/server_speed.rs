@@ -4,7 +4,7 @@
 use diapason_abi::Nanos;
 use diapason_analysis::server::tasks::{Order, Task, edf, response_times};
 use diapason_analysis::server::{
-    IoVcpu, MainVcpu, Queue, Share, System, Unfit, admit, breakdown, first_failure,
+    IoVcpu, MainVcpu, Queue, System, Unfit, Utilization, admit, breakdown, first_failure,
 };
 use diapason_vcpu::sim::Random;
 
@@ -19,7 +19,7 @@ fn system(random: &mut Random, count: u64, percent: (u64, u64)) -> System {
     let mut system = System::new(mains.collect(), vec![]);
     system.kernel_section = Nanos(3_000);
     for io in 0..2 {
-        let share = Share::from_ppm(10_000).unwrap();
+        let share = Utilization::from_ppm(10_000).unwrap();
         system.ios.push(IoVcpu { wake_gap: Nanos(125_000), ..IoVcpu::new(share, vec![io]) });
     }
     system

@@ -2,6 +2,7 @@
 //!
 //! Words are told as their places in the list.
 
+use crate::can::CHANNELS;
 use crate::threads::{ServiceKind, WORDS};
 use diapason_abi::Key;
 
@@ -104,6 +105,9 @@ pub struct Expected {
     pub serial: u64,
 }
 
+// A word has four bits for the service.
+const _: () = assert!(WORDS.len() < 16);
+
 impl Expected {
     /// Returns the key of a serial number; it is never 0.
     #[must_use]
@@ -156,7 +160,7 @@ pub const SETTINGS: [Known; 7] = [
     (PROMISE, Values::Numbers((1, u32::MAX as u64), (2, 2))),
     (STREAMS, Values::Powers(1 << 15, MOST)),
     (CRITICAL, Values::Numbers((0, MOST as u64 - 1), (1, MOST))),
-    (CLIENTS, Values::Numbers((0, 4), (1, 5))),
+    (CLIENTS, Values::Numbers((0, CHANNELS as u64 - 1), (1, CHANNELS))),
 ];
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
             serial: Expected::key("000000000001"),
         };
         let any = Expected { serial: 0, connector: 1, ..disk };
-        let words = [disk.words(), [7, 0], any.words()].concat();
+        let words = [disk.words(), [WORDS.len() as u64, 0], any.words()].concat();
         assert!(Expected::all(&words).eq([disk, any]));
         assert_eq!(Expected::all(&words[..1]).count(), 0);
     }

@@ -1,7 +1,7 @@
 //! Bills to check with a pencil: the concentrator of [USB 2023], and where equation 9 breaks.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, Supply, System};
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Supply, System, Utilization};
 use diapason_pipe::bill::*;
 use diapason_pipe::size::Bucket;
 
@@ -15,7 +15,7 @@ fn concentrator(chunks: u32) -> System {
     mains.push(MainVcpu::new(MS(2), MS(14)));
     mains.extend([MainVcpu::new(MS(2), MS(46)); 5]);
     mains.iter_mut().for_each(|main| main.chunks = chunks);
-    let io = IoVcpu::new(Share::from_ppm(10_000).unwrap(), vec![3]);
+    let io = IoVcpu::new(Utilization::from_ppm(10_000).unwrap(), vec![3]);
     System { kernel_section: US(60), ..System::new(mains, vec![io]) }
 }
 

@@ -2,7 +2,7 @@
 //! kernel and the devices take from them.
 
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoVcpu, Losses, MainVcpu, Queue, Share, Source, System};
+use diapason_analysis::server::{IoVcpu, Losses, MainVcpu, Queue, Source, System, Utilization};
 use diapason_costs::KernelTimes;
 use diapason_system::Server;
 
@@ -69,7 +69,7 @@ fn io(server: &Server, mains: &[u16]) -> Option<IoVcpu> {
     };
     let place = |number: &u16| mains.iter().position(|main| main == number);
     Some(IoVcpu {
-        share: Share::from_ppm(*utilization_ppm)?,
+        share: Utilization::from_ppm(*utilization_ppm)?,
         cap: cap_ns.map_or(Nanos::FOREVER, Nanos),
         serves: serves.iter().filter_map(place).collect(),
         wake_gap: Nanos(*interval_ns),

@@ -9,6 +9,7 @@ use crate::suggest::nearest;
 use crate::system::{Process, Setting, System};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
+use diapason_abi::elf::{Program, Segment};
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
@@ -287,13 +288,20 @@ pub(crate) fn write(image: &mut [u8], process: &Process) -> Result<(), (String, 
     Ok(())
 }
 
-/// The room for settings in an image, if it has one.
+/// Where the header of an image says at which address it has room for settings.
+const ROOM: usize = 56;
+
+/// The room for settings in an image, if it has one: where the header says, and behind the mark.
 fn room(image: &mut [u8]) -> Option<&mut [u8]> {
-    let mark: Vec<u8> = MARK.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut marks = image.windows(mark.len()).enumerate().filter(|(_, bytes)| *bytes == mark);
-    let (start, _) = marks.next()?;
-    if marks.next().is_some() {
-        return None;
-    }
-    image.get_mut(start + mark.len()..)?.get_mut(..8 * WORDS)
+    let program = Program::parse(image).ok()?;
+    let header = program.segments().find(|segment| segment.address == 0)?;
+    let address = program.bytes(&header).get(ROOM..)?.first_chunk::<4>()?;
+    let address = u64::from(u32::from_le_bytes(*address));
+    let inside = |part: &Segment| (part.address..part.address + part.file_size).contains(&address);
+    let part = program.segments().find(inside)?;
+    let start = usize::try_from(part.offset + address - part.address).ok()?;
+    let (mark, room) = image.get_mut(start..)?.split_at_mut_checked(8 * MARK.len())?;
+    let (mark, _) = mark.as_chunks::<8>();
+    let is_marked = mark.iter().map(|word| u64::from_le_bytes(*word)).eq(MARK);
+    room.get_mut(..8 * WORDS).filter(|_| is_marked)
 }

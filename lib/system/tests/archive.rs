@@ -4,7 +4,7 @@ mod common;
 
 use common::{ENGINE, OPTIONS, built, is_only, program, program_named, told};
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, flags};
-use diapason_abi::settings::Settings;
+use diapason_abi::settings::{Settings, WORDS};
 use diapason_abi::{Key, call};
 use diapason_system::{Interrupt, Permit, Restart, SemaphoreKind, Setting, build, parse};
 
@@ -209,8 +209,18 @@ fn settings_need_room_in_the_program() {
     let archive = built(&system).unwrap();
     assert_eq!(told(&archive, 0), Settings::NONE);
     assert_eq!(told(&archive, 1).get("rates"), [3, 4]);
-    let twice = [program_named("p"), program_named("p")].concat();
-    for (file, why) in [(common::program(), "no room"), (twice, "two marks")] {
+    let damaged = |at: usize, byte: u8| {
+        let mut file = program_named("p");
+        file[at] = byte;
+        file
+    };
+    let mark = program_named("p").len() - 8 * WORDS - 1;
+    for (file, why) in [
+        (common::program(), "no room"),
+        (damaged(0x200 + 57, 0x40), "a header that names no part of the program"),
+        (damaged(0x200 + 57, 0x12), "a header that names another part"),
+        (damaged(mark, 0), "no mark"),
+    ] {
         let found =
             build(Permit::granted(), &system, &OPTIONS, &mut |_| Ok(file.clone())).unwrap_err();
         let title = "`p` takes no settings, but `q` has some";

@@ -17,8 +17,9 @@ global_asm!(
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments(pub [u64; 4]);
 
+// SAFETY: `entry!` defines it, with this signature.
 unsafe extern "Rust" {
-    fn __diapason_main(arguments: Arguments);
+    safe fn __diapason_main(arguments: Arguments);
 }
 
 /// Names the function a program starts with: `fn main(arguments: Arguments)`.
@@ -34,8 +35,7 @@ macro_rules! entry {
 
 #[unsafe(no_mangle)]
 extern "C" fn __dia_start(_info: u64, a: u64, b: u64, c: u64, d: u64) -> ! {
-    // SAFETY: `entry!` defines it, with this signature.
-    unsafe { __diapason_main(Arguments([a, b, c, d])) };
+    __diapason_main(Arguments([a, b, c, d]));
     crate::thread::exit(0)
 }
 

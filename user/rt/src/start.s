@@ -1,7 +1,8 @@
 # Where a program begins, and the few places where it meets the machine.
 #
 # The header names the stubs. On the metal they are what they look like; the simulator writes a
-# jump to itself over each, so it runs the very images that boot.
+# jump to itself over each, so it runs the very images that boot. Behind the stubs it names the end
+# of the image, and where the room for settings is if the program has one (src/settings.rs).
 
     .section .header, "ax"
     .globl __dia_header
@@ -19,6 +20,7 @@ __dia_header:
     .long __dia_read64 - __dia_header
     .long __dia_write64 - __dia_header
     .long __image_end - __dia_header
+    .long __dia_settings - __dia_header
 
     # System call: number in rax, words in rdi, rsi, rdx, r10, r8; result in rax.
     .balign 16

@@ -22,7 +22,7 @@ mod sets;
 use crate::qemu_tests::Observed;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session};
-use diapason::simulate::drive;
+use diapason::simulate::Simulation;
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, metal};
 use diapason_abi::recorder::Entry;
@@ -150,7 +150,8 @@ fn one(workspace: &Workspace, built: &Built, text: &str) -> Result<Option<Spread
     let mut recording = Recording::default();
     // QEMU keeps the flight record, which takes its time.
     let how = Options { costs: Costs::recording(CLOCK_HZ), ..Options::default() };
-    drive(&session, &how, &[], &mut recording).map_err(|failure| failure.to_string())?;
+    let simulation = Simulation::new(&session, &how);
+    simulation.run(&mut recording).map_err(|failure| failure.to_string())?;
     let flight = metal.flight()?;
     let (metal, sim) = (lives(&flight), lives(&recording.0));
     let mut spread = Spread::EMPTY;

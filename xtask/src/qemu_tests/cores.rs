@@ -5,8 +5,8 @@ use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::qemu::Ending;
 use diapason::session::Session;
-use diapason::simulate::{Seat, drive_cores};
-use diapason_sim::{Observer, Options, Said, Trace};
+use diapason::simulate::{Joined, Seat, together};
+use diapason_sim::{Observer, Options, Said};
 use diapason_system::{RunOptions, parse_cores};
 use std::fs;
 
@@ -64,14 +64,14 @@ impl Stage<'_> {
         let assemble = |system| Session::assemble(system, self.built.clone(), options);
         let sessions: Result<Vec<Session>, _> = systems.into_iter().map(assemble).collect();
         let sessions = sessions.map_err(|failure| failure.to_string())?;
-        let mut watchers: Vec<(Trace, Lines)> = Vec::new();
+        let mut watchers: Vec<Lines> = Vec::new();
         watchers.resize_with(sessions.len(), Default::default);
         let seat =
             |(session, observer)| Seat { session, how: how.clone(), faults: Vec::new(), observer };
         let seats = sessions.iter().zip(&mut watchers).map(seat);
-        let endings = drive_cores(seats.collect()).map_err(|failure| failure.to_string())?;
-        let cores = endings.into_iter().zip(watchers);
-        Ok(cores.map(|(ending, (trace, lines))| (ending, trace.0, lines.0)).collect())
+        let cores = together(seats.collect(), &Joined::Cores);
+        let cores = cores.map_err(|failure| failure.to_string())?.into_iter().zip(watchers);
+        Ok(cores.map(|(core, lines)| (core.run.ending, core.hash, lines.0)).collect())
     }
 }
 

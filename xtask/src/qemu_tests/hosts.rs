@@ -10,10 +10,11 @@ use diapason::metal::Built;
 use diapason::outcome::Verdict;
 use diapason::qemu::Ending;
 use diapason::session::Session;
-use diapason::simulate::{Seat, drive, drive_together, follow_together};
+use diapason::simulate::{Hearing, Joined, Seat, Simulation, together};
 use diapason_abi::Nanos;
 use diapason_sim::{Function, Options, Trace, XHCI, run_together};
 use diapason_system::{Cable, Description, End, Host, RunOptions};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 const ENGINE: &str = "examples/engine.toml";
@@ -76,9 +77,9 @@ impl Stage<'_> {
     }
 
     fn alone(&self, system: &str) -> Result<Outcome, String> {
-        let (session, mut trace) = (self.session(system)?, Trace::default());
-        let ending = drive(&session, &strict(), &[], &mut trace).map_err(|f| f.to_string())?;
-        Ok((ending, trace.0))
+        let (session, how) = (self.session(system)?, strict());
+        let simulated = Simulation::new(&session, &how).run(&mut ()).map_err(|f| f.to_string())?;
+        Ok((simulated.run.ending, simulated.hash))
     }
 
     fn together(&self, systems: &[&str]) -> Result<Vec<Outcome>, String> {
@@ -94,16 +95,10 @@ impl Stage<'_> {
         let sessions: Result<Vec<Session>, String> =
             systems.iter().map(|system| self.session(system)).collect();
         let sessions = sessions?;
-        let mut traces = vec![Trace::default(); sessions.len()];
-        let seats = sessions.iter().zip(&mut traces);
-        let seats = seats.map(|(session, observer)| Seat {
-            session,
-            how: how.clone(),
-            faults: Vec::new(),
-            observer,
-        });
-        let endings = drive_together(seats.collect(), cables).map_err(|f| f.to_string())?;
-        Ok(endings.into_iter().zip(&traces).map(|(ending, trace)| (ending, trace.0)).collect())
+        let seats = sessions.iter().map(|it| Seat { how: how.clone(), ..Seat::new(it, ()) });
+        let hosts = together(seats.collect(), &Joined::By(cables.to_vec()));
+        let hosts = hosts.map_err(|failure| failure.to_string())?;
+        Ok(hosts.into_iter().map(|host| (host.run.ending, host.hash)).collect())
     }
 }
 
@@ -194,9 +189,10 @@ fn linked(stage: &Stage<'_>) -> Result<(), String> {
 fn unlinked(stage: &Stage<'_>) -> Result<(), String> {
     const WHY: &str = "alarm link-absent: link 0 of usbd never formed in 2.100 s: ";
     let (sessions, cables) = stage.list(UNLINKED)?;
-    let runs = follow_together(&sessions, &cables, &mut |_, _| {}).map_err(|f| f.to_string())?;
-    for (session, run) in sessions.iter().zip(&runs) {
-        match &session.judge(run).findings()[..] {
+    let seats = sessions.iter().map(|session| Seat::new(session, ())).collect();
+    let hosts = together(seats, &Joined::By(cables)).map_err(|failure| failure.to_string())?;
+    for (session, host) in sessions.iter().zip(&hosts) {
+        match &session.judge(&host.run).findings()[..] {
             [found] if found.starts_with(WHY) => {}
             found => return Err(format!("{UNLINKED}: {found:?}")),
         }
@@ -207,21 +203,27 @@ fn unlinked(stage: &Stage<'_>) -> Result<(), String> {
 /// Returns the last report of each host with a link: numbers behind `LINK`.
 fn linked_by(stage: &Stage<'_>, file: &str) -> Result<BTreeMap<usize, Vec<u64>>, String> {
     let (sessions, cables) = stage.list(file)?;
-    let mut said = BTreeMap::new();
-    let runs = follow_together(&sessions, &cables, &mut |host, line| {
-        if let Line::Log { text, .. } = line
-            && let Some(numbers) = text.strip_prefix("LINK ")
-        {
-            let numbers = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
-            said.insert(host, numbers);
-        }
-    });
-    for (session, run) in sessions.iter().zip(runs.map_err(|failure| failure.to_string())?) {
-        if session.judge(&run) != Verdict::Holds {
-            return Err(format!("{file}: {}: {:?}", session.system.name, session.judge(&run)));
+    let said = RefCell::new(BTreeMap::new());
+    let hear = |host| {
+        let said = &said;
+        Hearing(move |line: &Line| {
+            if let Line::Log { text, .. } = line
+                && let Some(numbers) = text.strip_prefix("LINK ")
+            {
+                let numbers = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
+                said.borrow_mut().insert(host, numbers);
+            }
+        })
+    };
+    let seats = sessions.iter().enumerate().map(|(host, it)| Seat::new(it, hear(host))).collect();
+    let hosts = together(seats, &Joined::By(cables)).map_err(|failure| failure.to_string())?;
+    for (session, host) in sessions.iter().zip(hosts) {
+        let verdict = session.judge(&host.run);
+        if verdict != Verdict::Holds {
+            return Err(format!("{file}: {}: {verdict:?}", session.system.name));
         }
     }
-    Ok(said)
+    Ok(said.into_inner())
 }
 
 /// Two concentrators whose controllers are devices that talk to each other: what each says and

@@ -7,7 +7,7 @@ use diapason::names::{Names, thread};
 use diapason::outcome::{FaultEvent, ProcessRow, ThreadRow, Verdict};
 use diapason::qemu::Ending;
 use diapason::session::{Run, Session};
-use diapason::simulate;
+use diapason::simulate::{self, Hearing, Simulation};
 use diapason::surroundings::Functions;
 use diapason_abi::FaultCause;
 use diapason_abi::archive::Archive;
@@ -56,11 +56,11 @@ impl Observed {
     }
 
     fn simulate_as(session: &Session, how: &Options) -> Result<Observed, String> {
-        let mut lines = Vec::new();
-        let run = simulate::run(session, how, &session.system.faults, &mut |line| {
-            lines.push(line.clone());
-        });
-        Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
+        Observed::of_simulation(
+            session,
+            Simulation::new(session, how).with_faults(&session.system.faults),
+            &mut (),
+        )
     }
 
     /// The same among other devices than those of the description.
@@ -79,10 +79,18 @@ impl Observed {
         how: &Options,
         watcher: &mut impl Observer,
     ) -> Result<Observed, String> {
+        Observed::of_simulation(session, Simulation::new(session, how).among(functions), watcher)
+    }
+
+    fn of_simulation(
+        session: &Session,
+        simulation: Simulation<'_>,
+        watcher: &mut impl Observer,
+    ) -> Result<Observed, String> {
         let mut lines = Vec::new();
-        let mut keep = |line: &Line| lines.push(line.clone());
-        let run = simulate::watched(session, how, functions, &mut keep, watcher);
-        Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
+        let keep = Hearing(|line: &Line| lines.push(line.clone()));
+        let simulated = simulation.run(&mut (keep, watcher)).map_err(|failure| failure.to_string());
+        Observed::of(session, simulated?.run, lines)
     }
 
     fn of(session: &Session, run: Run, lines: Vec<Line>) -> Result<Observed, String> {

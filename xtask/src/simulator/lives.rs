@@ -6,10 +6,10 @@ use super::{CONCENTRATOR, session};
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::session::Session;
-use diapason::simulate::{Choice, Followed, Life, Seen, Stage, asked, drive, follow};
+use diapason::simulate::{Choice, Life, Seen, Simulated, Simulation, Stage, asked};
 use diapason_abi::Nanos;
 use diapason_pipe::bill::What;
-use diapason_sim::{Options, Trace};
+use diapason_sim::Options;
 use diapason_system::{Fault, Way};
 
 const HORIZON_NS: u64 = 2_500_000_000;
@@ -76,20 +76,19 @@ fn sent(session: &Session) -> Result<(), String> {
 }
 
 /// The run with messages followed, and the same without.
-fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Followed, String> {
+fn followed(session: &Session, faults: &[Fault], choice: Choice) -> Result<Simulated, String> {
     let how = Options::default();
-    let followed = follow(session, &how, faults, Some(choice), &mut ());
-    let followed = followed.map_err(|failure| failure.to_string())?;
-    let mut alone = Trace::default();
-    drive(session, &how, faults, &mut alone).map_err(|failure| failure.to_string())?;
-    if followed.hash == alone.0 {
+    let simulation = || Simulation::new(session, &how).with_faults(faults);
+    let run = |it: Simulation<'_>| it.run(&mut ()).map_err(|failure| failure.to_string());
+    let followed = run(simulation().following(Some(choice)))?;
+    if followed.hash == run(simulation())?.hash {
         Ok(followed)
     } else {
         Err(String::from("following changes a run"))
     }
 }
 
-fn adds_up(followed: &Followed, choice: Choice) -> Result<&Life, String> {
+fn adds_up(followed: &Simulated, choice: Choice) -> Result<&Life, String> {
     let life = followed.lives.of(choice).ok_or(format!("no message for {choice:?}"))?;
     let sum = life.items.iter().fold(Nanos::ZERO, |sum, item| sum + (item.to - item.from));
     let gaps = life.items.windows(2).filter(|pair| pair[0].to != pair[1].from).count();
@@ -133,7 +132,7 @@ fn stages_within_plan(seen: &Seen) -> Result<(), String> {
 
 /// The reader measured its longest delay against the fastest way to the server that it saw, so that
 /// is what the life is longer by.
-fn as_measured(session: &Session, followed: &Followed, pipe: usize) -> Result<(), String> {
+fn as_measured(session: &Session, followed: &Simulated, pipe: usize) -> Result<(), String> {
     let life = adds_up(followed, Choice::Worst(pipe))?;
     let (latency, whole) = (life.latency() + CALL, measured(session, followed, pipe)?);
     if latency < whole || latency - whole > FASTEST {
@@ -143,7 +142,7 @@ fn as_measured(session: &Session, followed: &Followed, pipe: usize) -> Result<()
 }
 
 /// The longest of a pipe, by its reader or writer.
-fn measured(session: &Session, followed: &Followed, pipe: usize) -> Result<Nanos, String> {
+fn measured(session: &Session, followed: &Simulated, pipe: usize) -> Result<Nanos, String> {
     let promises = session.promises();
     let row = promises.get(pipe).and_then(|promise| promise.row(&followed.run.outcome));
     Ok(Nanos(row.ok_or("nobody said how a pipe did")?.whole_max_ns))

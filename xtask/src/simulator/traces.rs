@@ -8,7 +8,7 @@
 use super::session;
 use diapason::Workspace;
 use diapason::metal::Built;
-use diapason::simulate::{drawn, drive, works};
+use diapason::simulate::{Simulation, drawn, works};
 use diapason_abi::recorder::Entry;
 use diapason_sim::{Observer, Options, Trace};
 use std::fs;
@@ -91,7 +91,8 @@ fn run(
     let how = Options { works: works(&session, seed), ..Options::default() };
     let seeded = seed.filter(|_| faults);
     let faults = seeded.map(|seed| drawn(&session.system, seed, HORIZON_NS)).unwrap_or_default();
-    drive(&session, &how, &faults, &mut hashes).map_err(|failure| failure.to_string())?;
+    let simulation = Simulation::new(&session, &how).with_faults(&faults);
+    simulation.run(&mut hashes).map_err(|failure| failure.to_string())?;
     let seed = seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
     let faults = if faults.is_empty() { "" } else { " --faults" };
     Ok(Kept {

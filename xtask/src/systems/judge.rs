@@ -10,10 +10,11 @@ use diapason::outcome::Verdict;
 use diapason::plan::Plan;
 use diapason::plan::start::found_within;
 use diapason::session::{Run, Session};
-use diapason::simulate::{Followed, asked, delayed, drawn as faults_of, excuse, follow, works};
+use diapason::simulate::{
+    Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, usual,
+};
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
-use diapason_sim::{Costs, Options};
 use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
@@ -125,12 +126,9 @@ fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
     let (mut violations, mut shares) = (Vec::new(), Tightness::default());
     let faults = asked(&session.system, drift.as_slice()).unwrap_or_default();
     let mut one = |seed, faults: &[Fault], drawn_too: bool, said: Option<String>| {
-        let how = Options {
-            costs: Costs::at(session.system.clock_hz),
-            works: works(&session, seed),
-            ..Options::default()
-        };
-        match follow(&session, &how, faults, None, &mut ()) {
+        let how = usual(&session, seed);
+        let simulation = Simulation::new(&session, &how).with_faults(faults).following(None);
+        match simulation.run(&mut ()) {
             Ok(followed) => {
                 let found = look(&session, followed, faults, drawn_too, &mut shares);
                 violations.extend(found.into_iter().map(|it| Breach { fault: said.clone(), ..it }));
@@ -165,12 +163,12 @@ fn drift(drawn: &Drawn) -> Option<String> {
 /// faulty device carries may be late; what others were promised is not.
 fn look(
     session: &Session,
-    followed: Followed,
+    followed: Simulated,
     faults: &[Fault],
     drawn_too: bool,
     shares: &mut Tightness,
 ) -> Vec<Breach> {
-    let Followed { mut run, lives, .. } = followed;
+    let Simulated { mut run, lives, .. } = followed;
     excuse(&session.system, faults, &mut run.outcome);
     let verdict = session.judge(&run);
     let mut found = findings(&session.system, &verdict, drawn_too);

@@ -2,7 +2,7 @@
 
 use super::{Campaign, Report};
 use crate::server::{
-    IoVcpu, MainVcpu, Queue, Share, Source, System, first_failure, largest_budget,
+    IoVcpu, MainVcpu, Queue, Source, System, Utilization, first_failure, largest_budget,
 };
 use alloc::vec;
 use alloc::vec::Vec;
@@ -83,7 +83,7 @@ fn io(campaign: &Campaign, random: &mut Random, system: &System) -> IoVcpu {
     } else {
         1_000_000 / [4, 5, 8, 10, 16, 20][random.below(6) as usize]
     };
-    let share = Share::from_ppm(ppm).unwrap_or_else(|| unreachable!("a share above zero"));
+    let share = Utilization::from_ppm(ppm).unwrap_or_else(|| unreachable!("a share above zero"));
     let count = system.mains.len() as u64;
     let first = random.below(count) as usize;
     let mut serves = vec![first];

@@ -1,7 +1,7 @@
 //! The tests and rules of [USB 2023] under the same attack: how often they fail, for comparison.
 
 use super::generate;
-use crate::server::{IoVcpu, MainVcpu, Share, System, equation_one, first_failure, wide};
+use crate::server::{IoVcpu, MainVcpu, System, Utilization, equation_one, first_failure, wide};
 use alloc::vec;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
@@ -11,7 +11,7 @@ use diapason_vcpu::sim::{self, Arrival, Happening, IoServer, Random};
 /// is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperPibs {
-    share: Share,
+    share: Utilization,
     period: Nanos,
     eligible: Nanos,
     left: Nanos,
@@ -21,7 +21,7 @@ pub struct PaperPibs {
 impl PaperPibs {
     /// Returns a stopped server.
     #[must_use]
-    pub fn new(share: Share) -> PaperPibs {
+    pub fn new(share: Utilization) -> PaperPibs {
         let (period, eligible) = (Nanos::FOREVER, Nanos::ZERO);
         PaperPibs { share, period, eligible, left: Nanos::ZERO, used: Nanos::ZERO }
     }
@@ -183,7 +183,7 @@ fn drawn(random: &mut Random) -> System {
     for _ in 0..random.between(1, 2) {
         let serves = (0..2).map(|_| random.below(count) as usize).collect();
         let ppm = 1_000_000 / [5, 6, 8, 10][random.below(4) as usize];
-        let Some(share) = Share::from_ppm(ppm) else { continue };
+        let Some(share) = Utilization::from_ppm(ppm) else { continue };
         system.ios.push(IoVcpu::new(share, serves));
     }
     system

@@ -1,19 +1,19 @@
-//! Integers that stand for shares of a processor, and products that cannot overflow.
+//! Integers that stand for utilizations of a processor, and products that cannot overflow.
 
 /// The whole processor in the fixed point that sums of utilizations are kept in.
 pub const ONE: u64 = 1 << 62;
 
 /// A share of the processor in parts per million, more than none and at most all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct Share(u32);
+pub struct Utilization(u32);
 
 const MILLION: u64 = 1_000_000;
 
-impl Share {
+impl Utilization {
     /// `ppm` parts per million; `None` for zero and for more than the whole.
     #[must_use]
-    pub const fn from_ppm(ppm: u32) -> Option<Share> {
-        if ppm == 0 || ppm as u64 > MILLION { None } else { Some(Share(ppm)) }
+    pub const fn from_ppm(ppm: u32) -> Option<Utilization> {
+        if ppm == 0 || ppm as u64 > MILLION { None } else { Some(Utilization(ppm)) }
     }
 
     /// In parts per million.
@@ -160,15 +160,15 @@ mod tests {
 
     #[test]
     fn a_share_rounds_against_its_owner() {
-        let third = Share::from_ppm(333_333).unwrap();
+        let third = Utilization::from_ppm(333_333).unwrap();
         assert_eq!((third.of(10), third.time_for(3)), (3, 10));
         assert!(!third.is_unit_fraction());
-        let eighth = Share::from_ppm(125_000).unwrap();
+        let eighth = Utilization::from_ppm(125_000).unwrap();
         assert_eq!((eighth.of(64), eighth.time_for(8)), (8, 64));
         assert!(eighth.is_unit_fraction());
-        assert_eq!(Share::from_ppm(0), None);
-        assert_eq!(Share::from_ppm(1_000_001), None);
-        let whole = Share::from_ppm(1_000_000).unwrap();
+        assert_eq!(Utilization::from_ppm(0), None);
+        assert_eq!(Utilization::from_ppm(1_000_001), None);
+        let whole = Utilization::from_ppm(1_000_000).unwrap();
         assert_eq!((whole.of(u64::MAX), whole.time_for(u64::MAX)), (u64::MAX, u64::MAX));
         assert_eq!(third.time_for(u64::MAX), u64::MAX);
     }

@@ -4,7 +4,7 @@ use super::arith::{ONE, rate_up};
 use super::model::{Queue, System};
 use diapason_abi::Nanos;
 use diapason_vcpu::Pibs;
-use diapason_vcpu::admission::{self, Load, Overheads, Refusal, Reservation, Share, Test};
+use diapason_vcpu::admission::{Load, Overheads, Refusal, Reservation, Share, Test, liu_layland};
 
 /// Both sides of an inequality in parts of [`ONE`]: the left rounded up, the right rounded down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,13 +31,6 @@ impl ClosedForm {
     }
 }
 
-/// n · (2^(1/n) − 1) in parts of [`ONE`], rounded down: the number the kernel uses.
-#[must_use]
-pub fn liu_layland(n: usize) -> u64 {
-    let bound = admission::liu_layland(u32::try_from(n).unwrap_or(u32::MAX));
-    bound.0 << (ONE.trailing_zeros() - Share::ONE.0.trailing_zeros())
-}
-
 /// [USB 2023, eq. 1], with the n-th root: Σ C/T + Σ (2 − U)·U ≤ n·(2^(1/n) − 1) over n Main
 /// VCPUs. Sufficient for fixed priorities, PIBS rules P1–P4, and a kernel that takes no time. Costs
 /// of the kernel are not looked at: [`wide`] and the exact test do.
@@ -49,7 +42,8 @@ pub fn equation_one(system: &System) -> ClosedForm {
         rate_up(ppm * (2_000_000 - ppm), 1_000_000_000_000)
     });
     let wanted = mains.chain(ios).fold(0, u64::saturating_add);
-    ClosedForm { wanted, bound: liu_layland(system.mains.len()) }
+    let mains = u32::try_from(system.mains.len()).unwrap_or(u32::MAX);
+    ClosedForm { wanted, bound: fine(liu_layland(mains)) }
 }
 
 /// The closed form that a kernel asks when programs make VCPUs at run time, with its costs: that of
@@ -102,32 +96,10 @@ fn overheads(system: &System) -> Overheads {
 
 /// The sides of a test in parts of [`ONE`].
 fn sides((wanted, bound): (Share, Share)) -> ClosedForm {
-    let more = ONE.trailing_zeros() - Share::ONE.0.trailing_zeros();
-    let of = |share: Share| share.0.saturating_mul(1 << more);
-    ClosedForm { wanted: of(wanted), bound: of(bound) }
+    ClosedForm { wanted: fine(wanted), bound: fine(bound) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn liu_and_layland_to_nine_places() {
-        // n (2^(1/n) − 1) from tables; the value here may not be above.
-        let table = [
-            (1, 1_000_000_000u128),
-            (2, 828_427_124),
-            (3, 779_763_149),
-            (4, 756_828_460),
-            (10, 717_734_625),
-            (100, 695_555_005),
-        ];
-        for (n, billionths) in table {
-            let ours = u128::from(liu_layland(n)) * 1_000_000_000 / u128::from(ONE);
-            assert!(ours <= billionths && ours.abs_diff(billionths) <= 5, "{n}: {ours}");
-        }
-        // ln 2 = 0.693147180559…, from above.
-        let ours = u128::from(liu_layland(1_000_000)) * 1_000_000_000 / u128::from(ONE);
-        assert_eq!(ours / 1_000, 693_147);
-    }
+/// A share in parts of [`ONE`], which are finer.
+fn fine(share: Share) -> u64 {
+    share.0.saturating_mul(ONE / Share::ONE.0)
 }

@@ -1,6 +1,6 @@
 //! The interference above a level of priority, and the response time of work at that level.
 
-use super::arith::{self, Share};
+use super::arith::{self, Utilization};
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -28,7 +28,7 @@ pub(super) struct Grants {
     pub quantum: u64,
     /// The shortest grant at any level: more of them mean more context switches.
     pub least: u64,
-    pub share: Share,
+    pub share: Utilization,
     /// Cost of two context switches.
     pub switches: u64,
 }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_line_lies_above_the_demand() {
         let mut set = above(&[(3, 10), (5, 17)]);
-        let share = Share::from_ppm(100_000).unwrap();
+        let share = Utilization::from_ppm(100_000).unwrap();
         set.add_grants(Grants { quantum: 4, least: 2, share, switches: 1 });
         let (at_once, rate) = set.line();
         for window in 1..500u64 {

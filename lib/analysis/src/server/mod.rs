@@ -29,8 +29,8 @@ mod test;
 pub use admit::{Admission, Refusal, Unfit, admit, first_failure};
 #[cfg(feature = "counted")]
 pub use arith::TERMS;
-pub use arith::{ONE, Share};
-pub use closed::{ClosedForm, equation_one, liu_layland, wide};
+pub use arith::{ONE, Utilization};
+pub use closed::{ClosedForm, equation_one, wide};
 pub use fit::{breakdown, largest_budget, smallest_period};
 pub use io::{IoSupply, SharedIo};
 pub use level::{Interference, Late};

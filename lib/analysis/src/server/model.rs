@@ -1,6 +1,6 @@
 //! The users of one core: Main VCPUs, I/O VCPUs, the kernel, and interrupts.
 
-use super::arith::Share;
+use super::arith::Utilization;
 use alloc::vec::Vec;
 use diapason_abi::Nanos;
 
@@ -29,7 +29,7 @@ pub struct MainVcpu {
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct IoVcpu {
     /// U: its share of the processor.
-    pub share: Share,
+    pub share: Utilization,
     /// No grant is longer than the share of this much time, whatever the beneficiary's period.
     pub cap: Nanos,
     /// Indices of the Main VCPUs it works for.
@@ -154,7 +154,7 @@ impl MainVcpu {
 impl IoVcpu {
     /// Without a cap, and waking up as often as it likes.
     #[must_use]
-    pub fn new(share: Share, serves: Vec<usize>) -> IoVcpu {
+    pub fn new(share: Utilization, serves: Vec<usize>) -> IoVcpu {
         IoVcpu { share, cap: Nanos::FOREVER, serves, wake_gap: Nanos(1), wakes: 1 }
     }
 

@@ -3,7 +3,7 @@
 use crate::pipe::{Driver, Endpoint, Mood, Outcome, Reader, Setup};
 use diapason_abi::Nanos;
 use diapason_analysis::server::{
-    IoSupply, IoVcpu, MainVcpu, Share, Source as Interrupt, Supply, System, admit,
+    IoSupply, IoVcpu, MainVcpu, Source as Interrupt, Supply, System, Utilization, admit,
 };
 use diapason_pipe::bill::*;
 use diapason_pipe::size::{Bucket, arrivals};
@@ -55,7 +55,7 @@ impl Case {
             ..MainVcpu::new(Nanos(budget), Nanos(period))
         };
         let mains: Vec<_> = mains.chain(others.iter().copied()).map(main).collect();
-        let share = Share::from_ppm(1_000_000 / self.setup.io.0).unwrap();
+        let share = Utilization::from_ppm(1_000_000 / self.setup.io.0).unwrap();
         let serves = if receiver.is_some() { vec![0] } else { (0..readers.len()).collect() };
         let mut system = System::new(mains, vec![IoVcpu::new(share, serves)]);
         system.kernel_section = Nanos(self.setup.section);

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::pipe::{Driver, Endpoint, Mood, Reader, Setup};
 use diapason_abi::Nanos;
-use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Share, Supply, System};
+use diapason_analysis::server::{IoSupply, IoVcpu, MainVcpu, Supply, System, Utilization};
 use diapason_pipe::bill::*;
 use diapason_pipe::size::Bucket;
 use diapason_random::Random;
@@ -104,7 +104,7 @@ fn moderation_is_not_a_grid() {
 #[test]
 fn an_io_vcpu_with_several_periods() {
     let mains = [(2, 8), (1, 8), (1, 100)];
-    let shared = IoVcpu::new(Share::from_ppm(125_000).unwrap(), vec![0, 2]);
+    let shared = IoVcpu::new(Utilization::from_ppm(125_000).unwrap(), vec![0, 2]);
     let analysed = mains.map(|(c, t)| MainVcpu::new(Nanos(c), Nanos(t))).to_vec();
     assert_eq!(IoSupply::of(&System::new(analysed, vec![shared]), 0), None);
 

@@ -16,30 +16,42 @@ pub const OPTIONS: RunOptions =
 
 /// A program of one page of code and one of data, both with contents.
 pub fn program() -> Vec<u8> {
-    let mut file = vec![0u8; 0x300];
-    let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, b"\x7fELF\x02\x01\x01");
-    put(16, &3u16.to_le_bytes());
-    put(18, &62u16.to_le_bytes());
-    put(32, &64u64.to_le_bytes());
-    put(54, &56u16.to_le_bytes());
-    put(56, &2u16.to_le_bytes());
-    for (index, flags, offset, address) in [(0, 1u32, 0u64, 0u64), (1, 2, 0x200, 0x1200)] {
-        let at = 64 + 56 * index;
-        put(at, &1u32.to_le_bytes());
-        put(at + 4, &flags.to_le_bytes());
-        put(at + 8, &offset.to_le_bytes());
-        put(at + 16, &address.to_le_bytes());
-        put(at + 32, &0x100u64.to_le_bytes());
-        put(at + 40, &0x100u64.to_le_bytes());
-    }
+    let mut file = vec![0u8; 0x400];
+    put(&mut file, 0, b"\x7fELF\x02\x01\x01");
+    put(&mut file, 16, &3u16.to_le_bytes());
+    put(&mut file, 18, &62u16.to_le_bytes());
+    put(&mut file, 32, &64u64.to_le_bytes());
+    put(&mut file, 54, &56u16.to_le_bytes());
+    segment(&mut file, 1, (0x200, 0, 0x100));
+    segment(&mut file, 2, (0x300, 0x1200, 0x100));
     file
 }
 
-/// A file that says which program it is, so that a mix-up is seen, and has room for settings.
+fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Adds a segment: its flags, its place in the file, its address and its bytes.
+fn segment(file: &mut [u8], flags: u32, place: (u64, u64, u64)) {
+    let at = 64 + 56 * usize::from(file[56]);
+    file[56] += 1;
+    put(file, at, &1u32.to_le_bytes());
+    put(file, at + 4, &flags.to_le_bytes());
+    for (field, value) in [(8, place.0), (16, place.1), (32, place.2), (40, place.2)] {
+        put(file, at + field, &value.to_le_bytes());
+    }
+}
+
+/// A file that says which program it is, so that a mix-up is seen, and has room for settings at its
+/// end, as its header says.
 pub fn program_named(name: &str) -> Vec<u8> {
+    const ROOM: u32 = 0x3000;
     let mut file = program();
     file.extend(name.bytes());
+    let bytes = 8 * (MARK.len() + WORDS) as u64;
+    let start = file.len() as u64;
+    segment(&mut file, 4, (start, ROOM.into(), bytes));
+    put(&mut file, 0x200 + 56, &ROOM.to_le_bytes());
     file.extend(MARK.iter().flat_map(|word| word.to_le_bytes()));
     file.extend([0; 8 * WORDS]);
     file

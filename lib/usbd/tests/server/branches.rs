@@ -7,7 +7,8 @@ use diapason_abi::Nanos;
 use diapason_can::exchange::Arrival;
 use diapason_contract::can::{self, RECORDS};
 use diapason_contract::disk::{self, Answer, Ask};
-use diapason_contract::settings::OPENS;
+use diapason_contract::settings::{OPENS, SERVES};
+use diapason_contract::threads::ServiceKind::{Can, Disks, Keyboards};
 use diapason_devices::can::CanBus;
 use diapason_devices::disk::Disk;
 use diapason_devices::keyboard::Keyboard;
@@ -16,7 +17,8 @@ use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform;
 
 /// CAN interfaces, keyboards and disks, and the pipe of the busiest channel.
-const SETTINGS: &[(&str, &[u64])] = &[("serves", &[0, 2, 3]), (OPENS, &[4])];
+const SETTINGS: &[(&str, &[u64])] =
+    &[(SERVES, &[Can as u64, Keyboards as u64, Disks as u64]), (OPENS, &[4])];
 const CAN: u16 = 1;
 const PORT: u8 = 1;
 const OTHER: u8 = 2;

@@ -5,7 +5,7 @@ use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
 use diapason_contract::disk::{self, Answer, Ask};
 use diapason_contract::network::{self, News};
-use diapason_contract::settings::{DEVICES, Expected};
+use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::threads::ServiceKind;
 use diapason_devices::disk::Disk;
 use diapason_devices::keyboard::Keyboard;
@@ -14,8 +14,8 @@ use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform;
 
-const DISKS: &[(&str, &[u64])] = &[("serves", &[3])];
-const NETWORKS: &[(&str, &[u64])] = &[("serves", &[6])];
+const DISKS: &[(&str, &[u64])] = &[(SERVES, &[ServiceKind::Disks as u64])];
+const NETWORKS: &[(&str, &[u64])] = &[(SERVES, &[ServiceKind::Networks as u64])];
 const PORT: u8 = 1;
 
 /// A client of the disk.
@@ -198,7 +198,7 @@ const DISK: Expected = Expected {
 
 /// A machine whose description has this disk.
 fn expecting(disk: Expected) -> Machine {
-    Machine::with(&[("serves", &[3]), (DEVICES, &disk.words())])
+    Machine::with(&[DISKS[0], (DEVICES, &disk.words())])
 }
 
 /// Returns the connectors and the fates of devices that were reported since the last call.

@@ -3,10 +3,12 @@
 use crate::ground::{attach, take_lines};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
+use diapason_contract::settings::SERVES;
+use diapason_contract::threads::ServiceKind::{Hubs, Keyboards};
 use diapason_devices::hub::Hub;
 use diapason_devices::keyboard::Keyboard;
 
-const SETTINGS: &[(&str, &[u64])] = &[("serves", &[2, 5])];
+const SETTINGS: &[(&str, &[u64])] = &[(SERVES, &[Keyboards as u64, Hubs as u64])];
 const PORT: u8 = 1;
 
 fn found(lines: &[String], words: &str) -> usize {

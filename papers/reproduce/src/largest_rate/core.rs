@@ -7,7 +7,8 @@ use diapason::metal::Built;
 use diapason::outcome::{Outcome, ThreadRow};
 use diapason::plan::{Plan, pipes};
 use diapason::session::{Run, Session};
-use diapason::{Failure, Workspace, simulate};
+use diapason::simulate::{self, Simulation};
+use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
 use diapason_devices::can::BUSY;
 use diapason_pipe::bill::What;
@@ -279,7 +280,7 @@ impl Core {
             set_turn(&mut session.system, speed, frames);
             let works = simulate::works(&session, None);
             let how = Options { costs: Costs::at(speed.hertz()), works, ..Options::default() };
-            let run = simulate::run(&session, &how, &[], &mut |_| {})?;
+            let run = Simulation::new(&session, &how).run(&mut ())?.run;
             let spent = self.spent(&run, load)?;
             let found = spent.messages.div_ceil(spent.turns.max(1)).min(FOUND_MAX);
             if found <= frames {

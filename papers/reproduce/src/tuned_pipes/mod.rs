@@ -18,8 +18,9 @@ use crate::fig12::Looks;
 use diapason::console::Line;
 use diapason::outcome::Outcome;
 use diapason::session::Session;
+use diapason::simulate::{self, Hearing, Simulation};
 use diapason::tools::{Missing, QEMU};
-use diapason::{Failure, Workspace, simulate};
+use diapason::{Failure, Workspace};
 use diapason_sim::{Costs, Options};
 use diapason_system::{RunOptions, System};
 use written::Second;
@@ -84,7 +85,7 @@ impl Bench {
             Machine::Simulated => {
                 let works = simulate::works(&session, None);
                 let how = Options { costs: Costs::at(clock), works, ..Options::default() };
-                simulate::run(&session, &how, &[], &mut hear)?
+                Simulation::new(&session, &how).run(&mut Hearing(&mut hear))?.run
             }
         };
         boot::trusted(&session, run).map(|run| Seen { outcome: run.outcome, looks, written })

@@ -4,9 +4,10 @@ use diapason::console::Line;
 use diapason::describe::describe_any;
 use diapason::metal::{self, Built};
 use diapason::session::Session;
-use diapason::simulate::follow_together;
+use diapason::simulate::{Hearing, Joined, Seat, together};
 use diapason::{Failure, Workspace};
 use diapason_system::{Cable, Description, Host, Process, RunOptions, Server, System};
+use std::cell::RefCell;
 
 /// The list of hosts, below the workspace's root.
 const HOSTS: &str = "examples/figure-9.toml";
@@ -90,15 +91,22 @@ impl Machine {
         let sessions: Result<Vec<Session>, Failure> =
             self.hosts.iter().enumerate().map(session).collect();
         let sessions = sessions?;
-        let runs = follow_together(&sessions, &self.cables, &mut |host, line| {
-            if let Line::Log { text, .. } = line {
-                let words = text.split_whitespace().map(String::from).collect();
-                hear(Spoken { host, words });
-            }
-        })?;
-        for (session, run) in sessions.iter().zip(&runs) {
+        let hear = RefCell::new(hear);
+        let listener = |host| {
+            let hear = &hear;
+            Hearing(move |line: &Line| {
+                if let Line::Log { text, .. } = line {
+                    let words = text.split_whitespace().map(String::from).collect();
+                    (hear.borrow_mut())(Spoken { host, words });
+                }
+            })
+        };
+        let seats = sessions.iter().enumerate();
+        let seats = seats.map(|(host, session)| Seat::new(session, listener(host)));
+        let hosts = together(seats.collect(), &Joined::By(self.cables.clone()))?;
+        for (session, host) in sessions.iter().zip(&hosts) {
             let name = &session.system.name;
-            let found = session.judge(run).findings();
+            let found = session.judge(&host.run).findings();
             if !found.is_empty() {
                 return Err(Failure::Ours(format!("{name}: {}", found.join("; "))));
             }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use diapason_contract::needs;
 use diapason_contract::threads::{self, Home};
 use diapason_rt::event::Event;
-use diapason_rt::settings::Room;
+use diapason_rt::settings;
 use diapason_rt::sync::Semaphore;
 use diapason_rt::thread::{self, Task};
 use diapason_rt::vcpu::Vcpu;
@@ -37,9 +37,6 @@ type Server = diapason_usbd::Server<Ground>;
 
 entry!(main);
 heap!(128 * 1024);
-
-/// The description's settings, by name.
-static SETTINGS: Room = Room::new();
 
 /// The priority of all threads, each on a VCPU of its own.
 const PRIORITY: u8 = 1;
@@ -93,7 +90,7 @@ struct Manager {
 }
 
 fn main(_: Arguments) {
-    if let Err(errno) = serve(&Told::read(&SETTINGS.read())) {
+    if let Err(errno) = serve(&Told::read(&settings::read())) {
         log!("no USB: {errno:?}");
     }
 }
