@@ -140,7 +140,7 @@ impl Bus {
         self.slots[usize::from(device)].master = enabled;
     }
 
-    /// Lets an interrupt through, or holds it back. What came meanwhile comes now.
+    /// Lets an interrupt through, or holds it back. An interrupt that came meanwhile comes now.
     pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
             slot.enabled = enabled;

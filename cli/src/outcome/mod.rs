@@ -107,7 +107,7 @@ pub struct End {
     /// Time in which no thread ran.
     #[serde(skip)]
     pub idle_ns: u64,
-    /// What VCPUs paid that ended and whose places others took.
+    /// Time that VCPUs paid which ended, and whose places others took.
     #[serde(skip)]
     pub retired_ns: u64,
     /// Entries into the kernel.

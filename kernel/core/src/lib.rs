@@ -13,15 +13,15 @@
 //! | file | what |
 //! |---|---|
 //! | `pool`, `ids` | memory of objects, and their names |
-//! | `objects` | threads, processes, semaphores, mailboxes and the others: data, and what concerns one object alone |
+//! | `objects` | threads, processes, mailboxes and the others: data, and what concerns one alone |
 //! | `alarms` | what is due, in order |
 //! | `scheduler` | whose turn it is |
 //! | `promise` | what may be promised to VCPUs, and the kernel's own costs |
-//! | `kernel` | the state of the kernel, and the words in which it is entered and answers |
+//! | `kernel` | the state of the kernel, and the words of its entries and answers |
 //! | `budget`, `ring` | who pays for the time; when an alarm may ring, and who pays for that |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
 //! | `services` | the calls: threads, processes, the services of EMERALDS ch. 3, memory, VCPUs |
-//! | `shortcut`, `exchange` | short ways through calls that change who runs; one call that sends and receives |
+//! | `shortcut`, `exchange` | short ways through calls; a call that sends and receives |
 //! | `enter` | the ways in, dispatch of calls, the decision |
 //! | `machine`, `start` | what the core needs of the machine, and what a thread begins with |
 //! | `config` | pools and their contents from the boot archive |

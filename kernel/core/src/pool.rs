@@ -10,8 +10,8 @@ use diapason_costs::Round;
 /// handle up is one comparison.
 pub const FREE: u64 = u64::MAX;
 
-/// A place in the pool of objects whose ids carry the tag `G`, or none. Sixteen bits: links between objects stay
-/// small.
+/// A place in the pool of objects whose ids carry the tag `G`, or none. Sixteen bits: links between
+/// objects stay small.
 pub struct Id<G>(u16, PhantomData<fn() -> G>);
 
 /// An object that has its place in a pool.

@@ -34,7 +34,7 @@ pub(crate) struct Promise {
     /// When all that was given back so far is free, and by whom it was: nobody if by several, or by
     /// one that ended.
     pub settled: Nanos,
-    /// What VCPUs paid that ended and whose places others took.
+    /// Time that VCPUs paid which ended, and whose places others took.
     pub retired: Nanos,
     pub giver: VcpuId,
 }

@@ -1,4 +1,4 @@
-//! Condition variables.
+//! Condition variables: who waits for a signal.
 
 use crate::ids::ConditionTag;
 use crate::objects::thread::ThreadQueue;

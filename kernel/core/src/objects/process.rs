@@ -1,4 +1,4 @@
-//! Processes.
+//! Processes: their shares of the pools, and where they are in their lives.
 
 use crate::ids::{MailboxId, ProcessId, ProcessTag, VcpuId};
 use crate::objects::memory::Chain;

@@ -55,8 +55,8 @@ impl Semaphore {
         self.handle == FREE && self.generation < u32::MAX
     }
 
-    /// Hands this mutex, which is `own` and free, to `thread`, which is `owner`, waits for the mutex
-    /// and has no alarm set.
+    /// Hands this mutex to `thread`. The mutex is free and has the id `own`; the thread has the id
+    /// `owner`, waits for the mutex and has no alarm set.
     #[inline(always)]
     pub(crate) fn hand_to(&mut self, own: SemaphoreId, thread: &mut Thread, owner: ThreadId) {
         self.count = 0;
