@@ -126,15 +126,17 @@ pub(crate) fn as_json(
     let (promised, findings) = (session.assumptions(run), verdict.findings());
     let mut json = run.outcome.to_json(name, &session.names, &findings, &alarms, &promised);
     if let Some(object) = json.as_object_mut() {
+        object.insert("holds".into(), holds(session, run, verdict).into());
         object.insert("proved".into(), session.proved.into());
-        let unmeasured = session.unmeasured(run);
-        if !session.proved || !unmeasured.is_empty() {
-            object.insert("holds".into(), false.into());
-        }
-        object.insert("unmeasured".into(), unmeasured.into());
+        object.insert("unmeasured".into(), session.unmeasured(run).into());
         object.extend(addition.json);
     }
     json
+}
+
+/// Returns whether a run is evidence: everything that is promised was proved, measured and kept.
+pub(crate) fn holds(session: &Session, run: &Run, verdict: &Verdict) -> bool {
+    *verdict == Verdict::Holds && session.proved && session.unmeasured(run).is_empty()
 }
 
 /// Returns the exit code of a command after a run.
@@ -143,7 +145,7 @@ pub(crate) fn as_json(
 /// If the run shows a bug of ours.
 pub(crate) fn code(session: &Session, run: &Run, verdict: Verdict) -> Result<u8, Failure> {
     match verdict {
-        Verdict::Holds if session.proved && session.unmeasured(run).is_empty() => Ok(HOLDS),
+        Verdict::Holds if holds(session, run, &verdict) => Ok(HOLDS),
         Verdict::Holds => Ok(UNPROVED),
         Verdict::Broken(_) => Ok(BROKEN),
         Verdict::Bug(text) => Err(Failure::Ours(text)),
@@ -237,20 +239,7 @@ mod tests {
     fn of(tables: &str) -> Session {
         let text = format!("[system]\nname = \"s\"\n{tables}");
         let system = diapason_system::parse("s", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let plan = Plan::of(&system, system.clock_hz);
-        let built = metal::Built { kernel: PathBuf::new(), programs: Default::default() };
-        let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
-        Session {
-            names: Names::of(&system),
-            proved: plan.holds(),
-            system,
-            plan,
-            built,
-            archive: Vec::new(),
-            options,
-            captures: Request::default(),
-            shift: 0,
-        }
+        Session::unbuilt(system)
     }
 
     #[test]

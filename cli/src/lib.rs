@@ -18,6 +18,8 @@ pub mod chart;
 pub mod commands;
 pub mod console;
 pub mod describe;
+#[cfg(test)]
+mod documented;
 pub mod duration;
 pub mod failure;
 pub mod flight;

@@ -52,6 +52,19 @@ pub struct Run {
     pub served: Option<u64>,
 }
 
+#[cfg(test)]
+impl Session {
+    /// Returns the session of a system with nothing to boot.
+    pub(crate) fn unbuilt(system: System) -> Session {
+        let plan = Plan::of(&system, system.clock_hz);
+        let built = Built { kernel: Default::default(), programs: Default::default() };
+        let options = RunOptions { horizon_ns: 1, record_bytes: 0, watch: false };
+        let (names, proved, archive) = (Names::of(&system), plan.holds(), Vec::new());
+        let captures = Request::default();
+        Session { names, proved, system, plan, built, archive, options, captures, shift: 0 }
+    }
+}
+
 impl Session {
     /// Reads the description at `path`, builds kernel and programs, and puts them together.
     ///

@@ -4,7 +4,7 @@ use super::targets;
 use super::{Operation, Part};
 use crate::image::Sizes;
 use crate::outcome::LongestPath;
-use crate::table::{Align, Table};
+use crate::table::{Align, Columns, Table, TableCell, cell};
 use crate::words;
 use diapason_costs::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
 use serde_json::{Map, Value, json};
@@ -21,23 +21,16 @@ pub struct Report {
     pub longest_path: LongestPath,
 }
 
-/// A count per thousand operations as a count per operation.
-fn per_operation(thousandths: u64) -> String {
+/// Returns a count per thousand operations as a count per operation, whole where it is whole.
+fn per_operation(thousandths: u64) -> TableCell {
+    let whole = thousandths / 1_000;
     match thousandths % 1_000 {
-        0 => (thousandths / 1_000).to_string(),
+        0 => whole.into(),
         rest => {
-            let text = format!("{}.{rest:03}", thousandths / 1_000);
-            text.trim_end_matches('0').to_string()
+            let text = format!("{whole}.{rest:03}");
+            cell(text.trim_end_matches('0'), thousandths as f64 / 1_000.0)
         }
     }
-}
-
-/// The same as a JSON number, whole where it is whole.
-fn per_operation_json(thousandths: u64) -> Value {
-    if thousandths.is_multiple_of(1_000) {
-        return json!(thousandths / 1_000);
-    }
-    json!(thousandths as f64 / 1_000.0)
 }
 
 impl Report {
@@ -75,13 +68,14 @@ impl Report {
     #[must_use]
     pub fn render(&self) -> String {
         let path = self.longest_path;
+        let parts = part_columns().table(&self.parts).render();
         format!(
             "{}{}\n{}\nkernel image: {} bytes of code + {} of constants = {} (at most \
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
              of these, {} of code + {} of constants = {} leave memory after boot; {} stay\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
-            self.operation_table(),
-            self.part_table(),
+            operation_columns().table(&self.operations).render(),
+            if parts.is_empty() { parts } else { format!("\n{parts}") },
             self.target_table(),
             self.sizes.text,
             self.sizes.rodata,
@@ -95,45 +89,6 @@ impl Report {
             path.instructions,
             words::path_cause(path.cause)
         )
-    }
-
-    fn operation_table(&self) -> String {
-        let mut table = Table::new(&[
-            ("operation (instructions)", Align::Left),
-            ("median", Align::Right),
-            ("max", Align::Right),
-            ("runs", Align::Right),
-            ("CR3 writes", Align::Right),
-            ("MSR writes", Align::Right),
-            ("MMIO", Align::Right),
-        ]);
-        for operation in &self.operations {
-            table.row(vec![
-                operation.name.clone(),
-                operation.median.to_string(),
-                operation.max.to_string(),
-                operation.runs.to_string(),
-                per_operation(operation.cr3),
-                per_operation(operation.msr),
-                per_operation(operation.mmio),
-            ]);
-        }
-        table.render()
-    }
-
-    fn part_table(&self) -> String {
-        let mut table = Table::new(&[
-            ("of which (instructions)", Align::Left),
-            ("", Align::Left),
-            ("median", Align::Right),
-            ("max", Align::Right),
-            ("runs", Align::Right),
-        ]);
-        for part in &self.parts {
-            let numbers = [part.median, part.max, part.runs].map(|number| number.to_string());
-            table.row([vec![part.of.clone(), part.name.clone()], numbers.into()].concat());
-        }
-        if self.parts.is_empty() { String::new() } else { format!("\n{}", table.render()) }
     }
 
     fn target_table(&self) -> String {
@@ -165,16 +120,14 @@ impl Report {
     /// The format of `docs/bench.md`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let operations: Map<String, Value> = self
-            .operations
-            .iter()
-            .map(|operation| (operation.name.clone(), operation_json(operation)))
-            .collect();
+        let columns = operation_columns();
+        let operation = |it: &Operation| (it.name.clone(), columns.object(it));
+        let operations: Map<String, Value> = self.operations.iter().map(operation).collect();
         let findings = self.findings();
         json!({
             "unit": "instructions",
             "ops": operations,
-            "parts": self.parts.iter().map(part_json).collect::<Vec<Value>>(),
+            "parts": part_columns().objects(&self.parts),
             "image": {
                 "text": self.sizes.text,
                 "rodata": self.sizes.rodata,
@@ -195,25 +148,24 @@ impl Report {
     }
 }
 
-fn operation_json(operation: &Operation) -> Value {
-    json!({
-        "median": operation.median,
-        "max": operation.max,
-        "runs": operation.runs,
-        "cr3": per_operation_json(operation.cr3),
-        "msr": per_operation_json(operation.msr),
-        "mmio": per_operation_json(operation.mmio),
-    })
+fn operation_columns() -> Columns<'static, Operation> {
+    Columns::<Operation>::default()
+        .left("operation (instructions)", |it| it.name.clone())
+        .right(("median", "median"), |it| it.median)
+        .right(("max", "max"), |it| it.max)
+        .right(("runs", "runs"), |it| it.runs)
+        .right(("CR3 writes", "cr3"), |it| per_operation(it.cr3))
+        .right(("MSR writes", "msr"), |it| per_operation(it.msr))
+        .right(("MMIO", "mmio"), |it| per_operation(it.mmio))
 }
 
-fn part_json(part: &Part) -> Value {
-    json!({
-        "of": part.of,
-        "part": part.name,
-        "median": part.median,
-        "max": part.max,
-        "runs": part.runs,
-    })
+fn part_columns() -> Columns<'static, Part> {
+    Columns::<Part>::default()
+        .left(("of which (instructions)", "of"), |it| it.of.clone())
+        .left(("", "part"), |it| it.name.clone())
+        .right(("median", "median"), |it| it.median)
+        .right(("max", "max"), |it| it.max)
+        .right(("runs", "runs"), |it| it.runs)
 }
 
 #[cfg(test)]

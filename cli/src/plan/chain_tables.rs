@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Columns, cell, time};
 use diapason_abi::pipe::OUT_SLOTS;
 use diapason_plan::chains::{ChainBill, ChainItem};
 use diapason_system::{Chain, System};
@@ -24,7 +24,7 @@ impl View<'_> {
         let named = system.chains.iter().zip(&self.chains);
         let object = named.map(|(chain, chained)| {
             let bill = chained.bill.as_ref().ok();
-            let items: Option<Vec<Value>> = bill.map(|bill| bill.items.iter().map(item).collect());
+            let items = bill.map(|bill| columns(chain).objects(bill.items.iter().enumerate()));
             json!({
                 "chain": chain.name,
                 "wanted_ns": chain.latency_ns,
@@ -38,37 +38,30 @@ impl View<'_> {
     }
 }
 
-fn item(item: &ChainItem) -> Value {
-    json!({
-        "item": item.what,
-        "thread": item.thread,
-        "ns": item.value.0,
-        "after_ns": item.after.0,
-        "waiting": item.waiting.map(|(waiting, _)| waiting),
-        "room": item.waiting.map(|(_, room)| room),
-    })
+/// An item of a bill, with its number.
+type Numbered<'a> = (usize, &'a ChainItem);
+
+fn columns(chain: &Chain) -> Columns<'_, Numbered<'_>> {
+    let by = |item: &ChainItem| {
+        let link = item.thread.and_then(|place| chain.links.get(place.checked_sub(1)?));
+        link.map_or(String::new(), |link| format!(" ({})", link.by))
+    };
+    let waiting = |item: &ChainItem| match item.waiting {
+        Some((waiting, room)) => cell(format!("{waiting} of {room}"), waiting),
+        None => cell("", Value::Null),
+    };
+    Columns::<Numbered<'_>>::default()
+        .left("chain", |it| if it.0 == 0 { chain.name.as_str() } else { "" })
+        .left(("item", "item"), move |it| cell(it.1.what.clone() + &by(it.1), it.1.what.clone()))
+        .json("thread", |it| it.1.thread)
+        .right(("at most", "ns"), |it| time(it.1.value.0))
+        .right(("after", "after_ns"), |it| time(it.1.after.0))
+        .right(("waiting", "waiting"), move |it| waiting(it.1))
+        .json("room", |it| it.1.waiting.map(|(_, room)| room))
 }
 
 fn table(chain: &Chain, bill: &ChainBill) -> String {
-    let mut table = Table::new(&[
-        ("chain", Align::Left),
-        ("item", Align::Left),
-        ("at most", Align::Right),
-        ("after", Align::Right),
-        ("waiting", Align::Right),
-    ]);
-    let mut name = chain.name.clone();
-    for item in &bill.items {
-        let by = item.thread.and_then(|place| chain.links.get(place.checked_sub(1)?));
-        let by = by.map_or(String::new(), |link| format!(" ({})", link.by));
-        table.row(vec![
-            std::mem::take(&mut name),
-            item.what.clone() + &by,
-            human(item.value.0),
-            human(item.after.0),
-            item.waiting.map_or(String::new(), |(waiting, room)| format!("{waiting} of {room}")),
-        ]);
-    }
+    let table = columns(chain).table(bill.items.iter().enumerate());
     let wanted = chain.latency_ns.map_or(String::new(), |ns| format!(", {} wanted", human(ns)));
     let ring = bill
         .ring

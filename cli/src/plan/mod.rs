@@ -153,7 +153,30 @@ pub fn cleared(plan: &Plan, unproved: Option<Unproved>) -> Result<Cleared, Failu
 
 #[cfg(test)]
 mod tests {
-    use super::clock;
+    use super::{Plan, View, clock};
+    use crate::documented::agrees;
+    use serde_json::Value;
+
+    #[test]
+    fn the_keys_of_a_plan_are_documented() {
+        let page = include_str!("../../../docs/plan.md");
+        let examples = ["can-gateway", "tuned-output", "usb-devices", "vcpus"];
+        let mut plans: Vec<Value> = examples
+            .iter()
+            .map(|name| {
+                let path = format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+                let text = std::fs::read_to_string(path).unwrap();
+                let system = diapason_system::parse(name, &text).unwrap();
+                View(&Plan::of(&system, system.clock_hz)).to_json(&system)
+            })
+            .collect();
+        let goldens = [
+            include_str!("../../tests/plan/late.json"),
+            include_str!("../../tests/plan/usb-ninety.json"),
+        ];
+        plans.extend(goldens.map(|golden| serde_json::from_str(golden).unwrap()));
+        agrees(page, "JSON", &plans);
+    }
 
     #[test]
     fn clocks() {

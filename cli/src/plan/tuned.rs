@@ -1,11 +1,10 @@
 //! Pipes that programs may open, for people and for programs.
 
 use super::View;
-use crate::duration::human;
-use crate::table::{Align, Table};
+use crate::table::{Columns, cell, time};
 use diapason_abi::pipe::{CHANNELS, Envelope};
 use diapason_system::{System, Tpipe};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 impl View<'_> {
     /// Every place for a tuned pipe with the most that it may be; nothing without any.
@@ -13,25 +12,24 @@ impl View<'_> {
         if system.tpipes.is_empty() {
             return String::new();
         }
-        let columns = ["channels", "rate", "at once", "budget", "period"];
-        let columns = columns.map(|name| (name, Align::Right));
-        let first = [("may be opened", Align::Left), ("by", Align::Left)];
-        let mut table = Table::new(&[&first[..], &columns[..]].concat());
-        for tpipe in &system.tpipes {
-            let Envelope { rate, burst, budget, period, .. } = tpipe.envelope;
-            let reader = system.process_name(tpipe.process).unwrap_or_default();
-            table.row(vec![
-                tpipe.name.clone(),
-                reader.to_owned(),
-                ways(tpipe),
-                format!("{rate}/s"),
-                burst.to_string(),
-                human(budget.0),
-                human(period.0),
-            ]);
-        }
-        table.render() + "all of it is in the bills, and no more is given\n"
+        let table = columns(system).table(&system.tpipes).render();
+        table + "all of it is in the bills, and no more is given\n"
     }
+}
+
+fn columns(system: &System) -> Columns<'_, Tpipe> {
+    let from = |tpipe: &Tpipe| channels(tpipe, |envelope, channel| envelope.has(channel));
+    let to = |tpipe: &Tpipe| channels(tpipe, |envelope, channel| envelope.writes(channel));
+    let rate = |rate| cell(format!("{rate}/s"), rate);
+    Columns::<Tpipe>::default()
+        .left(("may be opened", "tpipe"), |it| it.name.clone())
+        .left("by", |it| system.process_name(it.process).unwrap_or_default())
+        .right(("channels", "channels"), move |it| cell(ways(&from(it), &to(it)), from(it)))
+        .json("to", to)
+        .right(("rate", "rate"), move |it| rate(it.envelope.rate))
+        .right(("at once", "burst"), |it| it.envelope.burst)
+        .right(("budget", "budget_ns"), |it| time(it.envelope.budget.0))
+        .right(("period", "period_ns"), |it| time(it.envelope.period.0))
 }
 
 /// The channels it may listen to, or write to.
@@ -39,12 +37,10 @@ fn channels(tpipe: &Tpipe, is: fn(&Envelope, u8) -> bool) -> Vec<u8> {
     (0..CHANNELS as u8).filter(|channel| is(&tpipe.envelope, *channel)).collect()
 }
 
-/// The same in words.
-fn ways(tpipe: &Tpipe) -> String {
-    let list =
-        |channels: Vec<u8>| channels.iter().map(u8::to_string).collect::<Vec<String>>().join(", ");
-    let from = list(channels(tpipe, |envelope, channel| envelope.has(channel)));
-    let to = list(channels(tpipe, |envelope, channel| envelope.writes(channel)));
+/// Returns the channels in words.
+fn ways(from: &[u8], to: &[u8]) -> String {
+    let list = |channels: &[u8]| channels.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+    let (from, to) = (list(from), list(to));
     match (from.is_empty(), to.is_empty()) {
         (_, true) => from,
         (true, false) => format!("to {to}"),
@@ -53,18 +49,6 @@ fn ways(tpipe: &Tpipe) -> String {
 }
 
 /// The places for programs.
-pub(super) fn to_json(system: &System) -> Vec<Value> {
-    let place = |tpipe: &Tpipe| {
-        let Envelope { rate, burst, budget, period, .. } = tpipe.envelope;
-        json!({
-            "tpipe": tpipe.name,
-            "channels": channels(tpipe, |envelope, channel| envelope.has(channel)),
-            "to": channels(tpipe, |envelope, channel| envelope.writes(channel)),
-            "rate": rate,
-            "burst": burst,
-            "budget_ns": budget.0,
-            "period_ns": period.0,
-        })
-    };
-    system.tpipes.iter().map(place).collect()
+pub(super) fn to_json(system: &System) -> Value {
+    columns(system).objects(&system.tpipes)
 }

@@ -4,7 +4,7 @@ use super::faults::drawn;
 use super::perfetto::Sheet;
 use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets, works};
 use super::{Listener, Lives, SimRequest};
-use crate::commands::{Addition, as_json, as_tables, code};
+use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
 use crate::live::{live_from, say};
 use crate::outcome::Verdict;
@@ -299,24 +299,24 @@ fn run(
 fn report(json: bool, sessions: &[Named], runs: &[Run], noun: &str) -> Result<u8, Failure> {
     let judged: Vec<Verdict> =
         sessions.iter().zip(runs).map(|((_, session), run)| session.judge(run)).collect();
-    let mut objects: Vec<Value> = Vec::new();
-    for (((name, session), run), verdict) in sessions.iter().zip(runs).zip(&judged) {
-        if json {
+    let each = sessions.iter().zip(runs).zip(&judged);
+    let each = each.map(|(((name, session), run), verdict)| (name, session, run, verdict));
+    if json {
+        let object = |(name, session, run, verdict): (&String, &Session, &Run, &Verdict)| {
             let mut object = as_json(session, run, verdict, Addition::default());
             object[noun] = name.as_str().into();
-            objects.push(object);
-        } else {
-            say(&format!(
-                "\n{noun} {name}\n\n{}",
-                as_tables(session, run, verdict, Addition::default())
-            ));
-        }
-    }
-    if json {
-        let holds = objects.iter().all(|object| object["holds"] == true);
+            object
+        };
+        let all_hold = each.clone().all(|(_, session, run, verdict)| holds(session, run, verdict));
         let proved = sessions.iter().all(|(_, session)| session.proved);
-        let all = json!({ "holds": holds, "proved": proved, format!("{noun}s"): objects });
+        let objects: Value = each.map(object).collect();
+        let all = json!({ "holds": all_hold, "proved": proved, format!("{noun}s"): objects });
         say(&format!("{all:#}"));
+    } else {
+        for (name, session, run, verdict) in each {
+            let tables = as_tables(session, run, verdict, Addition::default());
+            say(&format!("\n{noun} {name}\n\n{tables}"));
+        }
     }
     let coded = judged
         .into_iter()

@@ -51,3 +51,60 @@ pub fn pictures(folder: &Path, jobs: &[Distribution]) -> Result<(), Failure> {
     let all = cdf::svg("from release to end", jobs);
     std::fs::write(folder.join("responses.svg"), all).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::Seen;
+    use super::*;
+    use crate::commands::as_json;
+    use crate::console::Line;
+    use crate::documented::agrees;
+    use crate::outcome::{CameraRow, LinkRow, LongestPath, PlugRow, sample};
+    use crate::qemu::Ending;
+    use diapason_bus::{Picos, Speed};
+    use diapason_pipe::measured::{CameraReport, DeviceReport, Fate, LinkReport};
+    use diapason_sim::{Packet, PacketOutcome, Passed};
+    use diapason_usb::context::EndpointKind;
+
+    fn usage() -> Usage {
+        let (start, end) = (Picos::ZERO, Picos(1));
+        let (kind, outcome) = (EndpointKind::BulkIn, PacketOutcome::Moved);
+        let packet = Packet { start, end, bus: 0, slot: 1, endpoint: 5, kind, bytes: 9, outcome };
+        let mut usage = Usage::new("xhci".into());
+        let (packets, buses) = (vec![packet], vec![(Speed::High, false)]);
+        usage.add(&Passed { packets, buses, ..Passed::default() });
+        usage
+    }
+
+    /// A run in which everything that can be reported was.
+    fn run() -> Run {
+        let mut outcome = sample::outcome();
+        outcome.note(&Line::parse(b"~1c 0 64 f4240 c8 190"));
+        // Threads of a VCPU ran more often than their processor allows.
+        outcome.vcpus[0].overrun_max_ns = u64::MAX;
+        outcome.longest_path = Some(LongestPath { instructions: 1, cause: 1 });
+        outcome.injected.push((1, "a fault".into()));
+        let (process, worked) = (0, true);
+        outcome.links.push(LinkRow { process, last: LinkReport::default(), at_ns: 1 });
+        outcome.cameras.push(CameraRow { process, last: CameraReport::default() });
+        let last = DeviceReport { connector: 1, route: 0, identity: (1, 2), fate: Fate::Works };
+        outcome.plugs.push(PlugRow { process, last, worked });
+        Run { ending: Ending::Finished, outcome, flight: None, served: None }
+    }
+
+    #[test]
+    fn the_keys_of_a_run_are_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/can-gateway.toml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let session = Session::unbuilt(diapason_system::parse(path, &text).unwrap());
+        let run = run();
+        let bill =
+            |piped: &diapason_plan::pipes::Piped| Seen::new(piped.bill.as_ref().ok().cloned());
+        let seen: Vec<Seen> = session.plan.pipes.iter().map(bill).collect();
+        let jobs = [Distribution::new("job".into(), vec![1], None)];
+        let measured = Measured { usage: &[usage()], jobs: &jobs, stages: Some(&seen) };
+        let addition = measured.addition(&session, &run);
+        let json = as_json(&session, &run, &session.judge(&run), addition);
+        agrees(include_str!("../../../docs/development.md"), "JSON of `run`", &[json]);
+    }
+}

@@ -1,6 +1,6 @@
 //! How much of its time each USB bus was used, and by whom.
 
-use crate::table::{Align, Table};
+use crate::table::{Columns, TableCell, cell};
 use diapason_abi::Nanos;
 use diapason_bus::{Picos, Speed};
 use diapason_sim::Passed;
@@ -79,19 +79,17 @@ impl Usage {
     /// A line for each bus that was used, and below it one for each endpoint.
     #[must_use]
     pub fn render(all: &[Usage], end: Nanos) -> String {
-        let mut table = Table::new(&[
-            ("bus", Align::Left),
-            ("used by", Align::Left),
-            ("packets", Align::Right),
-            ("bytes", Align::Right),
-            ("of its time", Align::Right),
-        ]);
-        for usage in all {
-            for bus in usage.used() {
-                usage.rows(bus, end, &mut table);
-            }
-        }
-        table.render()
+        let lines = |usage: &Usage, bus| {
+            let [periodic, asynchronous] = usage.sums(bus);
+            let line = |bus, who: &str, share| Line { bus, who: who.into(), share };
+            let sums = [
+                line(usage.bus(bus), "periodic", periodic),
+                line(String::new(), "asynchronous", asynchronous),
+            ];
+            sums.into_iter().chain(usage.endpoints(bus)).collect::<Vec<Line>>()
+        };
+        let used = all.iter().flat_map(|usage| usage.used().into_iter().map(move |it| (usage, it)));
+        Line::columns(end).table(used.flat_map(|(usage, bus)| lines(usage, bus))).render()
     }
 
     fn used(&self) -> Vec<usize> {
@@ -100,17 +98,11 @@ impl Usage {
         buses
     }
 
-    fn rows(&self, bus: usize, end: Nanos, table: &mut Table) {
-        let row = |first: String, who: String, share: Share| {
-            let (packets, bytes) = (share.packets.to_string(), share.bytes.to_string());
-            vec![first, who, packets, bytes, percent(share.time, end)]
-        };
-        let [periodic, asynchronous] = self.sums(bus);
-        table.row(row(self.bus(bus), "periodic".into(), periodic));
-        table.row(row(String::new(), "asynchronous".into(), asynchronous));
-        for (place, share) in self.of(bus) {
-            table.row(row(String::new(), format!("  {}", who(*place, share.kind)), *share));
-        }
+    fn endpoints(&self, bus: usize) -> impl Iterator<Item = Line> {
+        self.of(bus).map(|(place, share)| {
+            let who = who(*place, share.kind);
+            Line { bus: String::new(), who: cell(format!("  {who}"), who), share: *share }
+        })
     }
 
     fn of(&self, bus: usize) -> impl Iterator<Item = (&(usize, u8, u8), &Share)> {
@@ -129,22 +121,39 @@ impl Usage {
     /// The same as JSON, shares in millionths.
     #[must_use]
     pub fn to_json(all: &[Usage], end: Nanos) -> Value {
-        let line = |who: String, share: &Share| {
-            json!({"used_by": who, "packets": share.packets, "bytes": share.bytes,
-                   "time_ps": share.time.0, "share_ppm": ppm(share.time, end)})
-        };
-        let buses = all.iter().flat_map(|usage| {
-            usage.used().into_iter().map(move |bus| {
-                let [periodic, asynchronous] = usage.sums(bus);
-                let endpoints: Vec<Value> = usage
-                    .of(bus)
-                    .map(|(place, share)| line(who(*place, share.kind), share))
-                    .collect();
-                json!({"bus": usage.bus(bus), "periodic_ppm": ppm(periodic.time, end),
-                       "asynchronous_ppm": ppm(asynchronous.time, end), "endpoints": endpoints})
+        let used = all.iter().flat_map(|usage| usage.used().into_iter().map(move |it| (usage, it)));
+        let bus = |(usage, bus): (&Usage, usize)| {
+            let [periodic, asynchronous] = usage.sums(bus);
+            json!({
+                "bus": usage.bus(bus),
+                "periodic_ppm": ppm(periodic.time, end),
+                "asynchronous_ppm": ppm(asynchronous.time, end),
+                "endpoints": Line::columns(end).objects(usage.endpoints(bus)),
             })
-        });
-        Value::Array(buses.collect())
+        };
+        used.map(bus).collect()
+    }
+}
+
+/// A line of the table. The bus stands in the first of its lines.
+struct Line {
+    bus: String,
+    who: TableCell,
+    share: Share,
+}
+
+impl Line {
+    fn columns(end: Nanos) -> Columns<'static, Line> {
+        Columns::<Line>::default()
+            .left("bus", |it| it.bus.clone())
+            .left(("used by", "used_by"), |it| it.who.clone())
+            .right(("packets", "packets"), |it| it.share.packets)
+            .right(("bytes", "bytes"), |it| it.share.bytes)
+            .json("time_ps", |it| it.share.time.0)
+            .right(("of its time", "share_ppm"), move |it| {
+                let ppm = ppm(it.share.time, end);
+                cell(format!("{}.{:04} %", ppm / 10_000, ppm % 10_000), ppm)
+            })
     }
 }
 
@@ -166,11 +175,6 @@ pub fn who(place: (usize, u8, u8), kind: EndpointKind) -> String {
 fn ppm(time: Picos, end: Nanos) -> u64 {
     let whole = u128::from(end.0.max(1)) * 1_000;
     (u128::from(time.0) * 1_000_000 / whole) as u64
-}
-
-fn percent(time: Picos, end: Nanos) -> String {
-    let ppm = ppm(time, end);
-    format!("{}.{:04} %", ppm / 10_000, ppm % 10_000)
 }
 
 #[cfg(test)]

@@ -147,9 +147,25 @@ impl Expected {
     }
 }
 
-/// Words of [`SAYS`]: each device and the schedule of its bus; what is left of all pools when one
-/// is gone; when the bottom half of the first service was where.
-pub const SAYINGS: [&str; 3] = ["devices", "pools", "times"];
+/// A subject that the server logs; descriptions are told as its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Saying {
+    /// Each device: what it is, its endpoints, and what is left of its bus.
+    Devices,
+    /// The remaining room of every pool, whenever a device is gone.
+    Pools,
+    /// When the bottom half of the first service was where, in the segment `usb-times`.
+    Times,
+}
+
+/// The words of [`SAYS`], each at the number of its subject.
+pub const SAYINGS: [&str; 3] = {
+    let mut words = [""; 3];
+    words[Saying::Devices as usize] = "devices";
+    words[Saying::Pools as usize] = "pools";
+    words[Saying::Times as usize] = "times";
+    words
+};
 /// Most links, and most streams.
 pub const MOST: usize = 4;
 

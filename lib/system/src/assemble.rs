@@ -175,7 +175,7 @@ fn origin(declared: &Declared, source: &Source) -> Origin {
     Origin {
         source: source.clone(),
         memory: declared.memory.span.clone(),
-        programs: declared.processes.iter().map(|p| p.program.span.clone()).collect(),
+        programs: declared.processes.iter().map(|p| p.program.clone()).collect(),
         vcpus: declared.vcpus.iter().map(|vcpu| vcpu.name.span.clone()).collect(),
         pipes: declared.pipes.iter().map(|pipe| pipe.name.span.clone()).collect(),
         tpipes: declared.tpipes.iter().map(|tpipe| tpipe.name.span.clone()).collect(),
@@ -205,36 +205,16 @@ fn vcpus(declared: &Declared, names: &Names<'_>, queues: &Queues) -> Vec<Vcpu> {
 }
 
 fn server(what: &DeclaredVcpu, names: &Names<'_>) -> Option<Server> {
-    match what {
-        DeclaredVcpu::Main {
-            budget,
-            period,
-            replenishments,
-            background,
-            job_ns,
-            interval_ns,
-            wakes,
-        } => Some(Server::Main {
-            budget_ns: budget.value,
-            period_ns: period.value,
-            replenishments: *replenishments,
-            background: *background,
-            job_ns: *job_ns,
-            interval_ns: *interval_ns,
-            wakes: *wakes,
-        }),
-        DeclaredVcpu::Io { utilization_ppm, cap, interval_ns, wakes, serves } => {
-            let served = serves.iter().filter_map(|name| names.vcpu(&name.value));
-            Some(Server::Io {
-                utilization_ppm: utilization_ppm.value,
-                cap_ns: cap.as_ref().map(|cap| cap.value),
-                interval_ns: *interval_ns,
-                wakes: *wakes,
-                serves: served.filter_map(number).collect(),
-            })
-        }
-        DeclaredVcpu::Unusable => None,
+    let (mut server, served) = match what {
+        DeclaredVcpu::Main { server, .. } => (server.clone(), &[][..]),
+        DeclaredVcpu::Io { server, serves, .. } => (server.clone(), serves.as_slice()),
+        DeclaredVcpu::Unusable => return None,
+    };
+    if let Server::Io { serves, .. } = &mut server {
+        let numbers = served.iter().filter_map(|name| names.vcpu(&name.value));
+        serves.extend(numbers.filter_map(number));
     }
+    Some(server)
 }
 
 /// The processes that use `name`, one bit each.
@@ -262,26 +242,11 @@ fn process(index: usize, declared: &DeclaredProcess, names: &Names<'_>) -> Proce
     let d = declared;
     let starts = d.starts.iter().filter_map(|name| names.process(&name.value));
     Process {
-        name: d.name.value.clone(),
-        program: d.program.value.clone(),
-        priority: d.priority,
-        heap: d.heap,
-        stack: d.stack,
-        threads: d.threads,
-        semaphores: d.semaphores,
-        conditions: d.conditions,
-        events: d.events,
         uses: d.uses.iter().map(|name| name.value.clone()).collect(),
         starts: starts.filter_map(number).collect(),
         supervisor: supervision::of(d, index, names).and_then(number),
-        restart: d.restart.value,
-        backoff_ns: d.backoff_ns,
-        start_at_boot: d.start_at_boot.value,
-        counters: d.counters,
-        arguments: d.arguments,
-        settings: d.settings.clone(),
         vcpu: d.vcpu.as_ref().and_then(|vcpu| names.vcpu(&vcpu.value)).and_then(number),
-        vcpus: d.vcpus,
+        ..d.whole.clone()
     }
 }
 

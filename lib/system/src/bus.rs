@@ -58,9 +58,7 @@ pub(crate) fn bus(raw: Raw<'_>, report: &mut Report) -> DeclaredBus {
 
 fn controller(table: &mut Table<'_, '_>) -> Option<At<String>> {
     let on = table.text("on", "on = \"xhci\"");
-    if table.get("on").is_none() {
-        table.missing("on", "add `on = \"xhci\"`, the `[[device]]` that is its controller");
-    }
+    table.needs("on", "add `on = \"xhci\"`, the `[[device]]` that is its controller");
     on
 }
 
@@ -89,9 +87,7 @@ fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
         ("direction", "add `direction = \"in\"`, from the device, or `\"out\"`"),
         ("packet", "add `packet = 1024`: bytes of its largest packet"),
     ] {
-        if table.get(key).is_none() {
-            table.missing(key, help);
-        }
+        table.needs(key, help);
     }
     let transfer = table.choice("type", &TRANSFERS, "").map(|transfer| transfer.value);
     let direction = table.choice("direction", &DIRECTIONS, "").map(|direction| direction.value);
@@ -109,12 +105,7 @@ fn transfers(table: &mut Table<'_, '_>) -> Option<DeclaredTransfers> {
             let mult = number(table, "mult", 0..=MULT_MAX, ": bursts of a transfer, less one");
             let mult = mult.unwrap_or(0);
             let most = u64::from(PERIOD_MAX);
-            if table.get("period").is_none() {
-                table.missing(
-                    "period",
-                    "add `period = 1`, in microframes (frames below 480 Mbit/s)",
-                );
-            }
+            table.needs("period", "add `period = 1`, in microframes (frames below 480 Mbit/s)");
             let period = number(table, "period", 1..=most, ", slots of its bus");
             let longest = number(table, "longest", 1..=most, ", slots of its bus").or(period);
             let criticality = table.choice("criticality", &CRITICALITIES, "");
@@ -141,8 +132,8 @@ fn guarantee(table: &mut Table<'_, '_>) -> Option<Guarantee> {
     let bytes = number(table, "bytes", 1..=BYTES_MAX.into(), " of a transfer");
     let slots = number(table, "within", 1..=GUARANTEE_SLOTS_MAX.into(), ", slots of its bus");
     match (table.get("bytes").is_some(), table.get("within").is_some()) {
-        (true, false) => table.missing("within", "add `within = 8`: the slots it may take"),
-        (false, true) => table.missing("bytes", "add `bytes = 4096`: the bytes of a transfer"),
+        (true, false) => table.needs("within", "add `within = 8`: the slots it may take"),
+        (false, true) => table.needs("bytes", "add `bytes = 4096`: the bytes of a transfer"),
         _ => {}
     }
     Some(Guarantee { bytes: bytes?, period: slots? })

@@ -25,15 +25,13 @@ pub(crate) fn chain(raw: Raw<'_>, report: &mut Report) -> DeclaredChain {
     let mut table = Table::new("[[chain]]", "chain", raw, report);
     let name = keys::name(&mut table);
     let from = table.text("from", "from = \"brakes\"");
-    if table.get("from").is_none() {
-        let help = "add `from = \"…\"`: the `[[pipe]]` whose reader is its first thread";
-        table.missing("from", help);
-    }
+    let help = "add `from = \"…\"`: the `[[pipe]]` whose reader is its first thread";
+    table.needs("from", help);
     let to = table.text("to", "to = \"relay\"");
     let latency = table.duration("latency", 1..=TIME_MAX);
     let links = table.list("link");
     if links.is_empty() {
-        table.missing("link", "add `[[chain.link]]`: the thread that its reader hands over to");
+        table.needs("link", "add `[[chain.link]]`: the thread that its reader hands over to");
     }
     table.report_unknown();
     let links = links.into_iter().map(|raw| link(raw, report)).collect();
@@ -44,15 +42,11 @@ fn link(raw: Raw<'_>, report: &mut Report) -> DeclaredLink {
     let mut table = Table::new("[[chain.link]]", "link", raw, report);
     let place = table.place();
     let process = table.text("process", "process = \"control\"");
-    if table.get("process").is_none() {
-        table.missing("process", "add `process = \"…\"`: the `[[process]]` that is next");
-    }
+    table.needs("process", "add `process = \"…\"`: the `[[process]]` that is next");
     let by = table.text("by", "by = \"commands\"");
-    if table.get("by").is_none() {
-        let help = "add `by = \"…\"`: the mailbox, counting semaphore or segment that hands \
-                    messages over to it";
-        table.missing("by", help);
-    }
+    let help = "add `by = \"…\"`: the mailbox, counting semaphore or segment that hands \
+                messages over to it";
+    table.needs("by", help);
     let every = table.duration("every", 1_000..=TIME_MAX);
     let slots = table.number("slots", 1..=SLOTS_MAX, ", messages that find room");
     let work = table.duration("work", 0..=TIME_MAX);

@@ -139,10 +139,9 @@ fn starts(process: &DeclaredProcess, names: &Names<'_>, report: &mut Report) {
 /// Reports processes that nothing can ever start.
 fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     let processes = &declared.processes;
-    if !processes.is_empty() && processes.iter().all(|process| !process.start_at_boot.value) {
+    if !processes.is_empty() && processes.iter().all(|process| !process.whole.start_at_boot) {
         let help = "remove `start = \"manual\"` from the process that starts the others";
-        let problem =
-            Problem::new(&processes[0].start_at_boot.span, "nothing starts at boot", help);
+        let problem = Problem::new(&processes[0].start_at_boot, "nothing starts at boot", help);
         return report.push(problem);
     }
     for (index, process) in processes.iter().enumerate() {
@@ -150,11 +149,11 @@ fn liveness(declared: &Declared, names: &Names<'_>, report: &mut Report) {
             other.starts.iter().any(|name| name.value == process.name.value)
         };
         let supervised = supervision::of(process, index, names).is_some();
-        if !process.start_at_boot.value && !supervised && !processes.iter().any(started_by) {
+        if !process.whole.start_at_boot && !supervised && !processes.iter().any(started_by) {
             let name = &process.name.value;
             let title = format!("nobody may start `{name}`");
             let help = format!("add `starts = [\"{name}\"]` to the process that starts it");
-            report.push(Problem::new(&process.start_at_boot.span, title, help));
+            report.push(Problem::new(&process.start_at_boot, title, help));
         }
     }
 }

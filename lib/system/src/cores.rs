@@ -39,9 +39,7 @@ pub(crate) fn doorbell(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredBell>
     let mut table = Table::new("[[doorbell]]", "doorbell", raw, report);
     let name = keys::name(&mut table);
     let answered_by = table.text("wakes", "wakes = \"logger\"");
-    if table.get("wakes").is_none() {
-        table.missing("wakes", "add `wakes = \"logger\"`: the process that waits for it");
-    }
+    table.needs("wakes", "add `wakes = \"logger\"`: the process that waits for it");
     let interval = table.duration("interval", INTERVALS).map(|interval| interval.value);
     table.report_unknown();
     Named { name, what: DeclaredBell { answered_by, interval, core: 0, number: 0 } }

@@ -6,7 +6,7 @@ use crate::fault::kinds::FaultKind;
 use crate::limits::HUBS;
 use crate::plugged::UsbModel;
 use crate::source::{At, Span};
-use crate::system::{Restart, SemaphoreKind, Setting};
+use crate::system::{Process, SemaphoreKind, Server};
 use diapason_abi::archive::PciFunction;
 use diapason_bus::{Async, Bus, Periodic, Speed};
 
@@ -297,47 +297,25 @@ pub(crate) struct DeclaredFault {
 pub(crate) struct DeclaredProcess {
     pub name: At<String>,
     pub core: At<u16>,
-    pub program: At<String>,
-    pub priority: u8,
-    pub heap: u64,
-    pub stack: u64,
-    pub threads: u16,
-    pub semaphores: u16,
-    pub conditions: u16,
-    pub events: u16,
+    pub program: Span,
+    pub restart: Span,
+    pub start_at_boot: Span,
     pub uses: Vec<At<String>>,
     pub starts: Vec<At<String>>,
     pub supervisor: Supervision,
-    pub restart: At<Restart>,
-    pub backoff_ns: u64,
-    pub start_at_boot: At<bool>,
-    pub counters: bool,
-    pub arguments: [u64; 4],
-    pub settings: Vec<Setting>,
     pub vcpu: Option<At<String>>,
-    pub vcpus: u16,
+    /// The process, but for what names something else. `program`, `restart` and `start_at_boot`
+    /// are places of its keys.
+    pub whole: Process,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum DeclaredVcpu {
-    Main {
-        budget: At<u64>,
-        period: At<u64>,
-        replenishments: u8,
-        background: bool,
-        job_ns: Option<u64>,
-        interval_ns: Option<u64>,
-        wakes: u8,
-    },
-    /// A server for bottom halves.
-    Io {
-        utilization_ppm: At<u32>,
-        cap: Option<At<u64>>,
-        interval_ns: u64,
-        wakes: u8,
-        /// Names of Main VCPUs.
-        serves: Vec<At<String>>,
-    },
+    /// A Main VCPU, and the places of its budget and its period.
+    Main { server: Server, budget: Span, period: Span },
+    /// A server for bottom halves without those it serves, the place of its share, and the names of
+    /// Main VCPUs that it serves.
+    Io { server: Server, utilization: Span, serves: Vec<At<String>> },
     /// Something is wrong with its keys, and has been reported.
     Unusable,
 }

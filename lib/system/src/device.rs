@@ -40,7 +40,7 @@ fn place(table: &mut Table<'_, '_>) -> DeclaredPlace {
         (None, None) => {
             let help = "add `address = 0x…`, the physical address of its registers, or \
                         `pci = \"0c0330\"`, its class";
-            table.missing("address", help);
+            table.needs("address", help);
             DeclaredPlace::Unusable
         }
         (Some(_), Some(pci)) => {

@@ -186,9 +186,7 @@ fn host(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredHost> {
     let mut table = Table::new("[[host]]", "host", raw, report);
     let name = keys::name(&mut table);
     let system = table.text("system", "system = \"left.toml\"");
-    if system.is_none() {
-        table.missing("system", "add `system = \"left.toml\"`, the file that describes it");
-    }
+    table.needs("system", "add `system = \"left.toml\"`, the file that describes it");
     let clock_hz = keys::clock(&mut table);
     table.report_unknown();
     system.map(|system| DeclaredHost { name, system, clock_hz })
@@ -199,9 +197,7 @@ fn cable(raw: Raw<'_>, report: &mut Report) -> DeclaredCable {
     let name = keys::name(&mut table);
     let ends = table.texts("ends", EXAMPLE);
     let ends_place = table.get("ends").map_or_else(|| table.place(), Spanned::span);
-    if table.get("ends").is_none() {
-        table.missing("ends", &format!("add `{EXAMPLE}`"));
-    }
+    table.needs("ends", &format!("add `{EXAMPLE}`"));
     let delay = table.duration("delay", DELAYS);
     table.report_unknown();
     let delay_ns = delay.map_or(DELAY_DEFAULT, |delay| delay.value);

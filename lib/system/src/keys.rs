@@ -16,7 +16,7 @@ const SLOT: u64 = layout::SLOT;
 pub(crate) fn name(table: &mut Table<'_, '_>) -> At<String> {
     let nothing = At::new(String::new(), table.place());
     if table.get("name").is_none() {
-        table.missing("name", "add `name = \"…\"`: how the rest of the system calls it");
+        table.needs("name", "add `name = \"…\"`: how the rest of the system calls it");
         return nothing;
     }
     let Some(name) = table.text("name", "name = \"sensors\"") else { return nothing };
@@ -33,9 +33,7 @@ pub(crate) fn required(
     what: &str,
 ) -> Option<At<String>> {
     let text = table.text(key, &format!("{key} = \"…\""));
-    if table.get(key).is_none() {
-        table.missing(key, &format!("add `{key} = \"…\"`: {what}"));
-    }
+    table.needs(key, &format!("add `{key} = \"…\"`: {what}"));
     text
 }
 
@@ -53,7 +51,7 @@ pub(crate) fn clock(table: &mut Table<'_, '_>) -> Option<u64> {
 /// A size that must be given.
 pub(crate) fn required_size(table: &mut Table<'_, '_>, help: &str) -> u64 {
     if table.get("size").is_none() {
-        table.missing("size", help);
+        table.needs("size", help);
         return PAGE_BYTES;
     }
     table.size("size", PAGE_BYTES..=SLOT).map_or(PAGE_BYTES, |size| size.value)

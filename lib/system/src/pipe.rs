@@ -33,9 +33,7 @@ pub(crate) fn pipe(raw: Raw<'_>, report: &mut Report) -> DeclaredPipe {
     let process = required(&mut table, process, ends[1]);
     let channel = table.number("channel", 0..=255, ", of the device; 0 is the first");
     let rate = table.number("rate", 1..=RATE_MAX, ", messages a second");
-    if rate.is_none() {
-        table.missing("rate", "add `rate = 3000`: the most messages a second, in the long run");
-    }
+    table.needs("rate", "add `rate = 3000`: the most messages a second, in the long run");
     let value = |number: Option<At<u64>>, else_: u64| number.map_or(else_, |number| number.value);
     let pipe = DeclaredPipe {
         channel: channel.unwrap_or_else(|| At::new(0, name.span.clone())),

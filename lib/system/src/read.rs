@@ -9,7 +9,7 @@ use crate::limits::{
 };
 use crate::names;
 use crate::source::At;
-use crate::system::{Restart, SemaphoreKind};
+use crate::system::{Process, Restart, SemaphoreKind};
 use crate::table::{Raw, Table};
 use crate::{bus, chain, cores, device, fault, pipe, section, settings, tpipe, usb, vcpu};
 use diapason_abi::archive::{OBJECTS_MAX, STACK_BYTES_MAX, VCPUS_MAX};
@@ -164,10 +164,14 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
     let objects =
         |table: &mut Table<'_, '_>, key| count(table, key, 0, u64::from(OBJECTS_MAX)).unwrap_or(0);
     let program = program(table, &name);
-    let process = DeclaredProcess {
+    let restart = restart(table);
+    let start_at_boot = table
+        .choice("start", &[("boot", true), ("manual", false)], "")
+        .unwrap_or_else(|| At::new(true, name.span.clone()));
+    let whole = Process {
+        name: name.value.clone(),
         settings: settings::read(table, &program.value),
-        core: cores::place(table, &name),
-        program,
+        program: program.value,
         priority: priority(table),
         heap: table
             .size("heap", 0..=layout::HEAP_PAGES_MAX * PAGE_BYTES)
@@ -179,21 +183,30 @@ fn process(raw: Raw<'_>, report: &mut Report) -> DeclaredProcess {
         semaphores: objects(table, "semaphores"),
         conditions: objects(table, "conditions"),
         events: objects(table, "events"),
-        uses: table.texts("uses", "uses = [\"readings\"]"),
-        starts: table.texts("starts", "starts = [\"diag\"]"),
-        supervisor: supervisor(table),
-        restart: restart(table),
+        uses: Vec::new(),
+        starts: Vec::new(),
+        supervisor: None,
+        restart: restart.value,
         backoff_ns: table
             .duration("backoff", 1..=BACKOFF_NS_MAX)
             .map_or(BACKOFF_DEFAULT, |time| time.value),
-        start_at_boot: table
-            .choice("start", &[("boot", true), ("manual", false)], "")
-            .unwrap_or_else(|| At::new(true, name.span.clone())),
+        start_at_boot: start_at_boot.value,
         counters: table.flag("counters").unwrap_or(false),
         arguments: arguments(table),
-        vcpu: table.text("vcpu", "vcpu = \"control\""),
+        vcpu: None,
         vcpus: count(table, "vcpus", 0, u64::from(VCPUS_MAX)).unwrap_or(0),
+    };
+    let process = DeclaredProcess {
+        core: cores::place(table, &name),
         name,
+        program: program.span,
+        restart: restart.span,
+        start_at_boot: start_at_boot.span,
+        uses: table.texts("uses", "uses = [\"readings\"]"),
+        starts: table.texts("starts", "starts = [\"diag\"]"),
+        supervisor: supervisor(table),
+        vcpu: table.text("vcpu", "vcpu = \"control\""),
+        whole,
     };
     table.report_unknown();
     process
@@ -206,7 +219,7 @@ fn count(table: &mut Table<'_, '_>, key: &'static str, least: u64, most: u64) ->
 
 fn priority(table: &mut Table<'_, '_>) -> u8 {
     if table.get("priority").is_none() {
-        table.missing("priority", "add `priority = 40`: 0 is least urgent, 63 most");
+        table.needs("priority", "add `priority = 40`: 0 is least urgent, 63 most");
         return 0;
     }
     let most = PRIORITIES as u64 - 1;
@@ -302,7 +315,7 @@ fn mailbox(raw: Raw<'_>, report: &mut Report) -> Named<u16> {
     let what = if table.get("messages").is_some() {
         count(&mut table, "messages", 1, u64::from(MESSAGES_MAX)).unwrap_or(1)
     } else {
-        table.missing("messages", "add `messages = 8`: the most it holds before senders wait");
+        table.needs("messages", "add `messages = 8`: the most it holds before senders wait");
         1
     };
     table.report_unknown();

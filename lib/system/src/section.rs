@@ -19,18 +19,12 @@ pub(crate) fn section(raw: Raw<'_>, report: &mut Report) -> DeclaredSection {
     let mut table = Table::new("[[section]]", "section", raw, report);
     let place = table.place();
     let process = table.text("process", "process = \"control\"");
-    if table.get("process").is_none() {
-        table.missing("process", "add `process = \"…\"`: the `[[process]]` that locks the mutex");
-    }
+    table.needs("process", "add `process = \"…\"`: the `[[process]]` that locks the mutex");
     let mutex = table.text("mutex", "mutex = \"injector\"");
-    if table.get("mutex").is_none() {
-        table.missing("mutex", "add `mutex = \"…\"`: the `[[semaphore]]` that it locks");
-    }
+    table.needs("mutex", "add `mutex = \"…\"`: the `[[semaphore]]` that it locks");
     let longest = table.duration("longest", 1..=LONGEST_MAX);
-    if table.get("longest").is_none() {
-        let help = "add `longest = \"50us\"`: its longest execution time from lock to unlock";
-        table.missing("longest", help);
-    }
+    let help = "add `longest = \"50us\"`: its longest execution time from lock to unlock";
+    table.needs("longest", help);
     let times = table.number("times", 1..=TIMES_MAX, ", how often a job runs it");
     let inside = table.text("inside", "inside = \"valves\"");
     table.report_unknown();

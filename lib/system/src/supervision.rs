@@ -45,17 +45,17 @@ fn unsupervised(process: &DeclaredProcess) -> Problem {
     match &process.supervisor {
         Supervision::Nobody(span) => {
             let help = "name a supervisor, or write `restart = \"never\"`";
-            Problem::new(&process.restart.span, title, help).with(span, "nobody supervises it")
+            Problem::new(&process.restart, title, help).with(span, "nobody supervises it")
         }
         _ if name == SUPERVISOR => {
             let help = "remove `restart`, or name another process as its `supervisor`";
-            Problem::new(&process.restart.span, title, help)
+            Problem::new(&process.restart, title, help)
         }
         _ => {
             let help = format!(
                 "add `[[process]] name=\"{SUPERVISOR}\" program=\"{SUPERVISOR}\" priority=63`"
             );
-            Problem::new(&process.restart.span, title, help)
+            Problem::new(&process.restart, title, help)
         }
     }
 }
@@ -113,5 +113,5 @@ fn link(process: &DeclaredProcess) -> Option<&Span> {
 
 /// Returns whether the process may be started again after a fault.
 fn is_restartable(process: &DeclaredProcess) -> bool {
-    process.restart.value != Restart::Never
+    process.whole.restart != Restart::Never
 }

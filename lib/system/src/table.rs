@@ -85,9 +85,9 @@ impl<'t, 'r> Table<'t, 'r> {
         }
     }
 
-    /// Reports what is missing from this table, unless it is there misspelt, which `report_unknown`
-    /// will say.
-    pub fn missing(&mut self, key: &str, help: &str) {
+    /// Reports `key` if this table has neither it nor a misspelling of it, which `report_unknown`
+    /// reports.
+    pub fn needs(&mut self, key: &str, help: &str) {
         let mut written = self.raw.entries.iter().map(|(written, _)| written.get_ref());
         if written.any(|written| nearest(written, [key]).is_some()) {
             return;

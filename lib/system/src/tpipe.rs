@@ -16,7 +16,7 @@ use crate::keys::{self, required};
 use crate::names::Names;
 use crate::pipe::{self, BURST_MAX, RATE_MAX};
 use crate::source::At;
-use crate::system::SemaphoreKind;
+use crate::system::{SemaphoreKind, Server};
 use crate::table::{Raw, Table};
 use diapason_abi::Nanos;
 use diapason_abi::archive::{PERIOD_MIN, REPLENISHMENTS_MAX};
@@ -33,9 +33,7 @@ pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let usb = required(&mut table, device, "the `[[usb]]` device of its messages");
     let process = required(&mut table, opens, "the `[[process]]` that may open it");
     let mut channels = table.numbers("channels", 0..=255, ", of the device; 0 is the first");
-    if table.get("channels").is_none() {
-        table.missing("channels", "add `channels = [0]`: those it may listen, or write, to");
-    }
+    table.needs("channels", "add `channels = [0]`: those it may listen, or write, to");
     let to = if writes {
         core::mem::take(&mut channels)
     } else {
@@ -46,9 +44,7 @@ pub(crate) fn tpipe(raw: Raw<'_>, report: &mut Report) -> DeclaredTpipe {
     let budget = table.duration("budget", CLOSED.0.0..=CLOSED.1.0);
     let period = table.duration("period", PERIOD_MIN.0..=CLOSED.1.0);
     for (key, help) in NEEDED {
-        if table.get(key).is_none() {
-            table.missing(key, help);
-        }
+        table.needs(key, help);
     }
     let or = |value: Option<At<u64>>, else_| value.unwrap_or(At::new(else_, name.span.clone()));
     let tpipe = DeclaredTpipe {
@@ -93,15 +89,17 @@ pub(crate) fn expand(declared: &mut Declared) {
         declared.semaphores.push(Named { name: named(known.ready), what: ready });
         declared.mailboxes.push(Named { name: named(known.questions), what: QUESTIONS });
         declared.mailboxes.push(Named { name: named(known.answers), what: QUESTIONS });
-        let thread = DeclaredVcpu::Main {
-            budget: At::new(CLOSED.0.0, span.clone()),
-            period: At::new(CLOSED.1.0, span.clone()),
+        let closed = Server::Main {
+            budget_ns: CLOSED.0.0,
+            period_ns: CLOSED.1.0,
             replenishments: REPLENISHMENTS_MAX,
             background: false,
             job_ns: None,
             interval_ns: None,
             wakes: 1,
         };
+        let thread =
+            DeclaredVcpu::Main { server: closed, budget: span.clone(), period: span.clone() };
         declared.vcpus.push(Named { name: named(known.vcpu), what: thread });
         if !declared.tpipes[place].to.is_empty() {
             let segment = |size| DeclaredSegment { size, dma: false, common: false };
@@ -220,10 +218,10 @@ fn threads(declared: &Declared, name: &At<String>, report: &mut Report) {
         tpipe.process.as_ref().is_some_and(|process| process.value == name.value)
     };
     let needed = 1 + declared.tpipes.iter().filter(own).count();
-    if usize::from(process.threads) < needed {
+    if usize::from(process.whole.threads) < needed {
         let title = format!(
             "`{}` has {} threads, too few for its tuned pipes",
-            name.value, process.threads
+            name.value, process.whole.threads
         );
         let help = format!("write `threads = {needed}`: each pipe has one, beside the first");
         report.push(Problem::new(&name.span, title, help));

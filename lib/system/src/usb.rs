@@ -39,7 +39,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let on = table.text("on", "on = \"xhci\"");
     let behind = table.text("behind", "behind = \"hub\"");
     if on.is_none() && behind.is_none() {
-        table.missing("on", "add `on = \"xhci\"`, the `[[device]]` it is plugged into");
+        table.needs("on", "add `on = \"xhci\"`, the `[[device]]` it is plugged into");
     }
     let port = table.number("port", 1..=PORTS, ", of the controller or the hub; 1 is the first");
     let traffic = table.numbers("traffic", 0..=TRAFFIC, " frames a second, one for each channel");
@@ -57,9 +57,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
     let model = table.choice("model", &models, "");
-    if model.is_none() {
-        table.missing("model", "add `model = \"usb-can\"`, or another device there is a model of");
-    }
+    table.needs("model", "add `model = \"usb-can\"`, or another device there is a model of");
     let unit = " millionths, by which its clock and the host's run apart at most";
     let drift = table.number("drift", 1..=DRIFT_MAX, unit);
     table.report_unknown();
@@ -274,13 +272,9 @@ fn check_nodes(usb: &DeclaredUsb, report: &mut Report) {
 pub(crate) fn work(raw: Raw<'_>, report: &mut Report) -> DeclaredWork {
     let mut table = Table::new("[[work]]", "work", raw, report);
     let name = table.text("name", "name = \"engine.control\"");
-    if name.is_none() {
-        table.missing("name", "add `name = \"…\"`, what the program calls it");
-    }
+    table.needs("name", "add `name = \"…\"`, what the program calls it");
     let worst = table.duration("worst", 0..=WORK_MAX);
-    if worst.is_none() {
-        table.missing("worst", "add `worst = \"300us\"`, the longest it takes");
-    }
+    table.needs("worst", "add `worst = \"300us\"`, the longest it takes");
     let best = table.duration("best", 0..=WORK_MAX);
     table.report_unknown();
     let place = table.place();

@@ -5,6 +5,7 @@ use crate::diagnostics::{Problem, Report};
 use crate::keys;
 use crate::limits::INTERVALS;
 use crate::source::At;
+use crate::system::Server;
 use crate::table::{Raw, Table};
 use crate::units;
 use diapason_abi::archive::{
@@ -46,12 +47,8 @@ pub(crate) fn vcpu(raw: Raw<'_>, report: &mut Report) -> Named<DeclaredVcpu> {
 fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let help = "remove it, or add `kind = \"io\"` if bottom halves run here";
     foreign(table, "a Main VCPU", &IO_KEYS, help);
-    if table.get("budget").is_none() {
-        table.missing("budget", "add `budget = \"1ms\"`: the time it may use in every period");
-    }
-    if table.get("period").is_none() {
-        table.missing("period", "add `period = \"10ms\"`: how often its budget comes back");
-    }
+    table.needs("budget", "add `budget = \"1ms\"`: the time it may use in every period");
+    table.needs("period", "add `period = \"10ms\"`: how often its budget comes back");
     let budget = table.duration("budget", BUDGET_MIN.0..=PERIOD_MAX.0);
     let period = table.duration("period", PERIODS);
     let lengths = u64::from(REPLENISHMENTS_MIN)..=u64::from(REPLENISHMENTS_MAX);
@@ -66,49 +63,49 @@ fn main(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
                     if bottom halves run here";
         foreign(table, "a Main VCPU without `job`", &WAKE_KEYS, help);
     }
-    Some(DeclaredVcpu::Main {
-        budget: budget?,
-        period: period?,
+    let (budget, period) = (budget?, period?);
+    let server = Server::Main {
+        budget_ns: budget.value,
+        period_ns: period.value,
         replenishments: length.unwrap_or(REPLENISHMENTS_MAX),
         background,
         job_ns: job.map(|job| job.value),
         interval_ns: interval.map(|interval| interval.value),
         wakes: wakes?,
-    })
+    };
+    Some(DeclaredVcpu::Main { server, budget: budget.span, period: period.span })
 }
 
 fn io(table: &mut Table<'_, '_>) -> Option<DeclaredVcpu> {
     let help = "remove it: an I/O VCPU has a `utilization` and takes the period of the Main VCPU \
                 it works for";
     foreign(table, "an I/O VCPU", &MAIN_KEYS, help);
-    if table.get("utilization").is_none() {
-        table.missing("utilization", "add `utilization = \"5%\"`: its share of the processor");
-    }
+    table.needs("utilization", "add `utilization = \"5%\"`: its share of the processor");
     match table.get("serves").map(|entry| (entry.span(), entry.get_ref().as_array())) {
-        None => table.missing("serves", "add `serves = [\"…\"]`: the Main VCPUs it works for"),
+        None => table.needs("serves", "add `serves = [\"…\"]`: the Main VCPUs it works for"),
         Some((span, Some(list))) if list.is_empty() => {
             let help = "name the Main VCPUs it works for: it takes their period";
             table.report.push(Problem::new(&span, "an I/O VCPU that serves nobody", help));
         }
         Some(_) => {}
     }
-    if table.get("interval").is_none() {
-        let help = "add `interval = \"1ms\"`: the shortest time between two of its wake-ups";
-        table.missing("interval", help);
-    }
+    let help = "add `interval = \"1ms\"`: the shortest time between two of its wake-ups";
+    table.needs("interval", help);
     let utilization = table.parsed("utilization", "a share", EXAMPLE, units::share);
-    let utilization_ppm = utilization.and_then(|share| possible(table, share));
+    let utilization = utilization.and_then(|share| possible(table, share));
     let cap = table.duration("cap", PERIODS);
     let interval = table.duration("interval", INTERVALS);
     let wakes = wakes(table, ", its wake-ups in an `interval`");
     let serves = table.texts("serves", "serves = [\"control\"]");
-    Some(DeclaredVcpu::Io {
-        utilization_ppm: utilization_ppm?,
-        cap,
+    let utilization = utilization?;
+    let server = Server::Io {
+        utilization_ppm: utilization.value,
+        cap_ns: cap.map(|cap| cap.value),
         interval_ns: interval?.value,
         wakes: wakes?,
-        serves,
-    })
+        serves: Vec::new(),
+    };
+    Some(DeclaredVcpu::Io { server, utilization: utilization.span, serves })
 }
 
 /// Returns the wake-ups in an interval, which are one if nothing is said.

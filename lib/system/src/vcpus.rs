@@ -4,17 +4,20 @@
 use crate::declared::{Declared, DeclaredDevice, DeclaredVcpu, Named};
 use crate::diagnostics::{Problem, Report};
 use crate::names::{Kind, Names, duplicates};
-use crate::source::At;
+use crate::source::{At, Span};
+use crate::system::Server;
 use crate::units::{show_duration, show_share};
 use diapason_abi::archive::{BUDGET_MIN, WHOLE_PPM};
 
 pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report) {
     for vcpu in &declared.vcpus {
         match &vcpu.what {
-            DeclaredVcpu::Main { budget, period, .. } => main(vcpu, budget, period, report),
-            DeclaredVcpu::Io { utilization_ppm, cap, serves, .. } => {
+            DeclaredVcpu::Main { server, budget, period } => {
+                main(vcpu, server, (budget, period), report);
+            }
+            DeclaredVcpu::Io { server, utilization, serves } => {
                 if served(serves, declared, names, report) {
-                    grant(vcpu, utilization_ppm, cap.as_ref(), serves, declared, names, report);
+                    grant(vcpu, server, utilization, serves, declared, names, report);
                 }
             }
             DeclaredVcpu::Unusable => {}
@@ -28,15 +31,20 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
     }
 }
 
-fn main(vcpu: &Named<DeclaredVcpu>, budget: &At<u64>, period: &At<u64>, report: &mut Report) {
-    if budget.value <= period.value {
+fn main(
+    vcpu: &Named<DeclaredVcpu>,
+    server: &Server,
+    (budget, period): (&Span, &Span),
+    report: &mut Report,
+) {
+    let Server::Main { budget_ns, period_ns, .. } = server else { return };
+    if budget_ns <= period_ns {
         return;
     }
-    let (c, t) = (show_duration(budget.value), show_duration(period.value));
+    let (c, t) = (show_duration(*budget_ns), show_duration(*period_ns));
     let title = format!("the budget of `{}`, {c}, exceeds its period, {t}", vcpu.name.value);
     let help = format!("write a budget of at most `\"{t}\"`, or a longer period");
-    let problem = Problem::new(&budget.span, title, help);
-    report.push(problem.with(&period.span, "the period"));
+    report.push(Problem::new(budget, title, help).with(period, "the period"));
 }
 
 /// Reports whom an I/O VCPU cannot serve.
@@ -54,8 +62,8 @@ fn served(
 /// Reports a share that is too small for one grant to be of use.
 fn grant(
     vcpu: &Named<DeclaredVcpu>,
-    share: &At<u32>,
-    cap: Option<&At<u64>>,
+    server: &Server,
+    utilization: &Span,
     serves: &[At<String>],
     declared: &Declared,
     names: &Names<'_>,
@@ -63,17 +71,20 @@ fn grant(
 ) {
     fn period<'n>(name: &'n At<String>, d: &Declared, names: &Names<'_>) -> Option<(u64, &'n str)> {
         match &d.vcpus[names.vcpu(&name.value)?].what {
-            DeclaredVcpu::Main { period, .. } => Some((period.value, name.value.as_str())),
+            DeclaredVcpu::Main { server: Server::Main { period_ns, .. }, .. } => {
+                Some((*period_ns, name.value.as_str()))
+            }
             _ => None,
         }
     }
+    let Server::Io { utilization_ppm: share, cap_ns: cap, .. } = *server else { return };
     let Some((shortest, who)) =
         serves.iter().filter_map(|name| period(name, declared, names)).min()
     else {
         return;
     };
-    let base = cap.map_or(shortest, |cap| cap.value.min(shortest));
-    let granted = u128::from(base) * u128::from(share.value) / u128::from(WHOLE_PPM);
+    let base = cap.map_or(shortest, |cap| cap.min(shortest));
+    let granted = u128::from(base) * u128::from(share) / u128::from(WHOLE_PPM);
     if granted >= u128::from(BUDGET_MIN.0) {
         return;
     }
@@ -85,8 +96,8 @@ fn grant(
     let help = format!("write at least `utilization = \"{enough}\"`");
     let source =
         if cap.is_some() { "cap or shortest period served" } else { "shortest period served" };
-    let note = format!("{} of {base}, the {source} (`{who}`)", show_share(share.value));
-    report.push(Problem::new(&share.span, title, help).note(note));
+    let note = format!("{} of {base}, the {source} (`{who}`)", show_share(share));
+    report.push(Problem::new(utilization, title, help).note(note));
 }
 
 /// Reports a device whose interrupts would take any amount of time from the VCPUs.

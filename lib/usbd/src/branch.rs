@@ -116,9 +116,15 @@ impl<P: Platform> Serving<P> {
         self.posts.pop_front()
     }
 
-    /// Lets hubs that work make their requests to the driver.
+    /// Lets hubs that work make their requests to the driver. Any other hub loses its turn first,
+    /// even if the letter that it is gone is unread: nobody would ever release that turn.
     pub fn steer(&mut self, driver: &mut Driver<P>, turn: &mut Turn) {
-        for served in self.served.iter().filter(|served| served.works()) {
+        let letters = &self.letters;
+        let is_gone =
+            |device| letters.iter().any(|it| matches!(it, Letter::Gone(d) if *d == device));
+        let works = |served: &&Served<P>| served.works() && !is_gone(served.device);
+        turn.take_if(|(hub, _)| !self.served.iter().filter(works).any(|it| it.device == *hub));
+        for served in self.served.iter().filter(works) {
             if let AnyService::Hub(hub) = &mut self.services[served.service] {
                 hub.steer(driver, served.device, turn);
             }

@@ -10,6 +10,7 @@ use crate::told::Pipes;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
+use diapason_abi::pipe::PLACES;
 use diapason_can::exchange::{
     Answer, Arrival, LOST_BEFORE, OUTSIDE, Parameters, Phase, Request, Wanted,
 };
@@ -22,6 +23,8 @@ use diapason_usb::class::kvaser::{Cause, Event, Identity, Kvaser, Mode, Refused}
 
 /// Bells of those who have something new: bit n stands for bell n.
 pub type Fresh = u32;
+
+const _: () = assert!(CHANNELS + PLACES <= Fresh::BITS as usize, "each has a bell");
 
 struct Channel<P: Platform> {
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.

@@ -7,16 +7,6 @@ use diapason_usb::xhci::Limits;
 
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
-/// The log topics as bits: places in `settings::SAYINGS`.
-pub mod tell {
-    /// Each device: what it is, its endpoints, and what is left of its bus.
-    pub const DEVICES: u64 = 1 << 0;
-    /// The remaining room of every pool, whenever a device is gone.
-    pub const POOLS: u64 = 1 << 1;
-    /// When the bottom half of the first service was where, in the segment `usb-times`.
-    pub const TIMES: u64 = 1 << 2;
-}
-
 /// Hubs at a time.
 pub const HUBS: usize = 4;
 /// Most pixels of a picture: 640 by 480.

@@ -4,7 +4,7 @@ use crate::branch::{Branch, Branches, Letter, Post, Serving};
 use crate::change::Order;
 use crate::listing;
 use crate::platform::{Platform, log, report};
-use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES, tell};
+use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES};
 use crate::served::{Place, Served};
 use crate::services::{AnyService, Child, Offer, Offers, Papers};
 use crate::slots::{Pool, Shape};
@@ -14,10 +14,13 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use diapason_abi::pipe::PLACES;
 use diapason_abi::{Errno, Nanos};
+use diapason_contract::can::CHANNELS;
+use diapason_contract::link::LINKS;
 use diapason_contract::needs;
-use diapason_contract::settings::Expected;
-use diapason_contract::threads::ServiceKind;
+use diapason_contract::settings::{Expected, Saying};
+use diapason_contract::threads::{ServiceKind, WORDS};
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
@@ -47,6 +50,9 @@ const ROUNDS: usize = 4;
 
 /// Bells to be rung: bit n stands for the bell with number n, over all services.
 pub type Fresh = u64;
+
+// CAN channels and places have a bell each, and so have links and the other services.
+const _: () = assert!(CHANNELS + PLACES + LINKS + WORDS.len() <= Fresh::BITS as usize);
 
 /// A device that is served, or is gone and not over.
 struct Seat {
@@ -92,7 +98,7 @@ pub struct Server<P: Platform> {
     waiting: Option<Nanos>,
     /// A device is gone since the pools were last looked at, and that is to be told.
     left: bool,
-    /// The log topics, as bits of [`policy::tell`].
+    /// The log topics: bit n stands for the [`Saying`] with number n.
     tell: u64,
     /// When a controller that died is started again, and how long the next pause is.
     again_at: Nanos,
@@ -219,8 +225,8 @@ impl<P: Platform> Server<P> {
     }
 
     /// Returns whether this topic is logged.
-    pub fn tells(&self, what: u64) -> bool {
-        self.tell & what != 0
+    pub fn tells(&self, what: Saying) -> bool {
+        self.tell >> what as u64 & 1 != 0
     }
 
     /// Returns whether a device is gone and everything that it had is back: its branch gives that
@@ -350,10 +356,10 @@ impl<P: Platform> Server<P> {
                 }
             }
             Notice::Configured(device) => {
-                if let Some(seat) = here(&mut self.seats, device) {
+                if let Some(speed) = here(&mut self.seats, device).map(|seat| seat.speed) {
                     self.pause = PAUSES.0;
-                    if self.tell & tell::DEVICES != 0 {
-                        listing::schedule::<P>(&self.driver, seat.speed);
+                    if self.tells(Saying::Devices) {
+                        listing::schedule::<P>(&self.driver, speed);
                     }
                     self.inform(device, Letter::Settled(device));
                 }
@@ -366,7 +372,7 @@ impl<P: Platform> Server<P> {
                 self.inform(device, Letter::Refused(device, Fault::Stall));
             }
             Notice::Gone(device) => {
-                self.left = self.tells(tell::POOLS);
+                self.left = self.tells(Saying::Pools);
                 self.turn.take_if(|(hub, _)| *hub == device);
                 self.unserved.retain(|unserved| unserved.device != device);
                 if let Some(seat) = here(&mut self.seats, device) {
@@ -434,7 +440,7 @@ impl<P: Platform> Server<P> {
         }
         let (Place { port, route }, what) = (place, what.unwrap_or("a device nobody serves"));
         log!(P, "port {port}, route {route:x}: {what}, {speed:?} speed");
-        if self.tell & tell::DEVICES != 0 {
+        if self.tells(Saying::Devices) {
             listing::device::<P>(&self.driver, device, speed, place);
         }
     }

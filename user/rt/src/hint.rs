@@ -5,8 +5,6 @@
 //! who runs first, never what a call returns. The attribute `#[hints]` of `diapason-hints` writes
 //! them; by hand it is `f_then(…, mutex.hint())` for every blocking `f(…)`.
 
-use crate::sync::Mutex;
-
 /// The mutex that the calling thread locks next, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hint(u64);
@@ -25,12 +23,5 @@ impl Hint {
     #[inline(always)]
     pub(crate) const fn handle(mutex: u64) -> Hint {
         Hint(mutex)
-    }
-}
-
-impl From<&Mutex> for Hint {
-    #[inline(always)]
-    fn from(mutex: &Mutex) -> Hint {
-        mutex.hint()
     }
 }

@@ -83,6 +83,13 @@ impl Mutex {
     }
 }
 
+impl From<&Mutex> for Hint {
+    #[inline(always)]
+    fn from(mutex: &Mutex) -> Hint {
+        mutex.hint()
+    }
+}
+
 impl Drop for Guard<'_> {
     #[inline(always)]
     fn drop(&mut self) {

@@ -1,14 +1,15 @@
 //! The schedules of buses for people.
 
 use super::words::{direction_name, slot_name, speed_name, transfer_name};
-use crate::table::{Align, Table};
+use crate::table::{Align, Columns, Table, TableCell, cell};
 use diapason_bus::{
-    Async, Coding, Direction, EndpointId, Periodic, Picos, Placed, Plan, Speed, Transfer,
+    Async, Coding, Direction, EndpointId, Periodic, Picos, Placed, Plan, Speed, Transfer, Unfit,
     packet_time,
 };
 use diapason_plan::bus::{Bused, name, why};
 use diapason_plan::share;
 use diapason_system::{System, UsbBus};
+use serde_json::Value;
 
 /// Slots that are named one by one; of more, only the first.
 const NAMED: usize = 8;
@@ -23,11 +24,11 @@ pub fn tables(buses: &[Bused], system: &System) -> Vec<String> {
 fn section(instance: &UsbBus, bused: &Bused, system: &System) -> String {
     let parts = [
         head(instance, system),
-        periodic_table(instance, bused, system),
+        periodic(instance, bused, system).table(instance.periodic.iter().enumerate()).render(),
         bused.plan.as_ref().map_or_else(|_| String::new(), |p| refused(p, system)),
         bused.plan.as_ref().map_or_else(|_| String::new(), |p| slots_table(instance, p, system)),
         left(instance, bused),
-        bulk_table(instance, bused, system),
+        bulk(instance, bused, system).table(&instance.asyncs).render(),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
@@ -77,59 +78,54 @@ fn packets(instance: &UsbBus) -> Vec<(Transfer, Direction, u32)> {
     found
 }
 
-fn periodic_table(instance: &UsbBus, bused: &Bused, system: &System) -> String {
-    let mut table = Table::new(&[
-        ("endpoint", Align::Left),
-        ("type", Align::Left),
-        ("", Align::Left),
-        ("b", Align::Right),
-        ("n", Align::Right),
-        ("m", Align::Right),
-        ("T", Align::Right),
-        ("share", Align::Right),
-        ("start", Align::Right),
-        ("every", Align::Right),
-        ("by the mean", Align::Left),
-        ("algorithms 1-3", Align::Left),
-    ]);
-    for (index, endpoint) in instance.periodic.iter().enumerate() {
-        table.row(periodic_row(instance, bused, index, endpoint, name(system, endpoint.id)));
-    }
-    table.render()
+/// A periodic endpoint, with its number among those of its bus.
+pub(super) type Numbered<'a> = (usize, &'a Periodic);
+
+/// Returns the columns of the periodic endpoints of a bus. Programs read times in picoseconds,
+/// which are exact.
+pub(super) fn periodic<'a>(
+    instance: &'a UsbBus,
+    bused: &'a Bused,
+    system: &'a System,
+) -> Columns<'a, Numbered<'a>> {
+    let (bus, plan) = (&instance.bus, bused.plan.as_ref().ok());
+    let placed = move |it: &Numbered<'_>| plan?.placed.iter().find(|at| at.id == it.1.id);
+    let mean = |it: &Numbered<'_>| bused.mean.as_ref().is_some_and(|mean| mean.kept[it.0]);
+    let literal =
+        |it: &Numbered<'_>| bused.literal.as_ref().is_some_and(|o| o.starts[it.0].is_some());
+    let kept = |is: bool| cell(if is { "kept" } else { "refused" }, is);
+    let refusal = |it: &Numbered<'_>| match &bused.plan {
+        Ok(plan) => plan.refused.iter().find(|refusal| refusal.id == it.1.id),
+        Err(Unfit::Refused(refusal)) => Some(refusal).filter(|refusal| refusal.id == it.1.id),
+        Err(Unfit::Nonsense(_)) => None,
+    };
+    Columns::<Numbered<'_>>::default()
+        .left(("endpoint", "endpoint"), |it| name(system, it.1.id))
+        .left(("type", "type"), |it| transfer_name(it.1.transfer))
+        .left(("", "direction"), |it| direction_name(it.1.direction))
+        .right(("b", "packet"), |it| it.1.packet)
+        .right(("n", "burst"), |it| it.1.burst)
+        .right(("m", "mult"), |it| it.1.mult)
+        .right(("T", "period"), |it| it.1.period)
+        .json("packet_ps", |it| it.1.packet_time(bus).0)
+        .json("cost_ps", |it| it.1.cost(bus).0)
+        .right(("share", "share_ppm"), |it| of_million(ppm(instance, it.1)))
+        .right(("start", "start"), move |it| {
+            placed(it).map_or_else(|| cell("NONE", Value::Null), |at| at.start.into())
+        })
+        .right(("every", "given_period"), move |it| placed(it).map(|at| at.period))
+        .left(("by the mean", "kept_by_the_mean"), move |it| kept(mean(it)))
+        .left(("algorithms 1-3", "kept_by_the_algorithms"), move |it| kept(literal(it)))
+        .json("refused", move |it| refusal(it).map(|refusal| why(refusal, system).join("; ")))
 }
 
-fn periodic_row(
-    instance: &UsbBus,
-    bused: &Bused,
-    index: usize,
-    endpoint: &Periodic,
-    name: &str,
-) -> Vec<String> {
-    let place = bused.plan.as_ref().ok();
-    let place = place.and_then(|plan| plan.placed.iter().find(|at| at.id == endpoint.id));
-    let [start, every] = place
-        .map_or(["NONE".into(), "-".into()], |at| [at.start.to_string(), at.period.to_string()]);
-    let word = |kept: bool| if kept { "kept" } else { "refused" };
-    let mean = bused.mean.as_ref().map_or("refused", |mean| word(mean.kept[index]));
-    let literal = bused.literal.as_ref().map_or("refused", |o| word(o.starts[index].is_some()));
-    vec![
-        name.to_owned(),
-        transfer_name(endpoint.transfer).to_owned(),
-        direction_name(endpoint.direction).to_owned(),
-        endpoint.packet.to_string(),
-        endpoint.burst.to_string(),
-        endpoint.mult.to_string(),
-        endpoint.period.to_string(),
-        share(ppm(instance, endpoint)),
-        start,
-        every,
-        mean.to_owned(),
-        literal.to_owned(),
-    ]
+/// Returns a share in millionths, which people read in per cent.
+fn of_million(ppm: u64) -> TableCell {
+    cell(share(ppm), ppm)
 }
 
 /// Its part of the bus, at the period it asks for.
-pub(super) fn ppm(instance: &UsbBus, endpoint: &Periodic) -> u64 {
+fn ppm(instance: &UsbBus, endpoint: &Periodic) -> u64 {
     let time = instance.bus.speed.slot().0 * u64::from(endpoint.period);
     endpoint.cost(&instance.bus).0 * 1_000_000 / time
 }
@@ -214,46 +210,32 @@ fn left(instance: &UsbBus, bused: &Bused) -> String {
     table.render()
 }
 
-fn bulk_table(instance: &UsbBus, bused: &Bused, system: &System) -> String {
-    let mut table = Table::new(&[
-        ("endpoint", Align::Left),
-        ("type", Align::Left),
-        ("", Align::Left),
-        ("B", Align::Right),
-        ("T", Align::Right),
-        ("c by the mean", Align::Right),
-        ("c by [USB 2023, eq. 6, 8]", Align::Right),
-        ("worst time", Align::Right),
-        ("in any order", Align::Right),
-        ("guaranteed", Align::Right),
-    ]);
-    for endpoint in &instance.asyncs {
-        table.row(bulk_row(instance, bused, endpoint, name(system, endpoint.id)));
-    }
-    table.render()
-}
-
-fn bulk_row(instance: &UsbBus, bused: &Bused, endpoint: &Async, name: &str) -> Vec<String> {
-    let slot = instance.bus.speed.slot();
-    let promise = bused.plan.as_ref().ok();
-    let promise = promise.and_then(|plan| plan.promises.iter().find(|p| p.id == endpoint.id));
-    let count = |number: Option<u32>| number.map_or("-".to_owned(), |number| number.to_string());
-    let time = |time: Option<Picos>| time.map_or("-".to_owned(), micros);
-    let [mean, letter] = bused.slots(instance, endpoint).map(|slots| match slots {
-        Some(slots) => format!("{slots} = {} us", slot.times(slots).0 / 1_000_000),
-        None => "-".to_owned(),
-    });
-    let guarantee = endpoint.guarantee;
-    vec![
-        name.to_owned(),
-        transfer_name(endpoint.transfer).to_owned(),
-        direction_name(endpoint.direction).to_owned(),
-        count(guarantee.map(|g| g.bytes)),
-        count(guarantee.map(|g| g.period)),
-        mean,
-        letter,
-        time(promise.map(|promise| promise.worst)),
-        time(promise.and_then(|promise| promise.any_order)),
-        time(guarantee.map(|g| slot.times(g.period.into()))),
-    ]
+/// Returns the columns of the asynchronous endpoints of a bus.
+pub(super) fn bulk<'a>(
+    instance: &'a UsbBus,
+    bused: &'a Bused,
+    system: &'a System,
+) -> Columns<'a, Async> {
+    let (bus, plan) = (&instance.bus, bused.plan.as_ref().ok());
+    let slot = bus.speed.slot();
+    let promise = move |it: &Async| plan?.promises.iter().find(|promise| promise.id == it.id);
+    let exact = |time: Picos| cell(micros(time), time.0);
+    let slots = move |it: &Async, reading: usize| {
+        let slots = bused.slots(instance, it)[reading];
+        slots.map(|count| cell(format!("{count} = {} us", slot.times(count).0 / 1_000_000), count))
+    };
+    Columns::<Async>::default()
+        .left(("endpoint", "endpoint"), |it| name(system, it.id))
+        .left(("type", "type"), |it| transfer_name(it.transfer))
+        .left(("", "direction"), |it| direction_name(it.direction))
+        .json("packet", |it| it.packet)
+        .json("burst", |it| it.burst)
+        .json("packet_ps", |it| it.packet_time(bus).0)
+        .right(("B", "bytes"), |it| it.guarantee.map(|of| of.bytes))
+        .right(("T", "within"), |it| it.guarantee.map(|of| of.period))
+        .right(("c by the mean", "c_by_the_mean"), move |it| slots(it, 0))
+        .right(("c by [USB 2023, eq. 6, 8]", "c_by_the_equations"), move |it| slots(it, 1))
+        .right(("worst time", "worst_ps"), move |it| promise(it).map(|of| exact(of.worst)))
+        .right(("in any order", "any_order_ps"), move |it| promise(it)?.any_order.map(exact))
+        .right("guaranteed", move |it| it.guarantee.map(|of| exact(slot.times(of.period.into()))))
 }

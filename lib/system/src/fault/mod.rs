@@ -27,21 +27,17 @@ fn words() -> Vec<(&'static str, FaultKind)> {
 pub(crate) fn fault(raw: Raw<'_>, report: &mut Report) -> Option<DeclaredFault> {
     let mut table = Table::new("[[fault]]", "fault", raw, report);
     let at = table.duration("at", 0..=TIME_MAX);
-    if at.is_none() {
-        table.missing("at", "add `at = \"2s\"`, when it happens");
-    }
+    table.needs("at", "add `at = \"2s\"`, when it happens");
     let kind = table.choice("what", &words(), "");
     let Some(kind) = kind else {
-        table.missing("what", "add `what = \"unplug\"`, or another fault");
+        table.needs("what", "add `what = \"unplug\"`, or another fault");
         // The other keys depend on it.
         return None;
     };
     let target = kind.value.target().key().and_then(|key| {
         let name = table.text(key, &format!("{key} = \"…\""));
-        if name.is_none() {
-            let noun = kind.value.target().noun();
-            table.missing(key, &format!("add `{key} = \"…\"`, the {noun} it happens to"));
-        }
+        let noun = kind.value.target().noun();
+        table.needs(key, &format!("add `{key} = \"…\"`, the {noun} it happens to"));
         name
     });
     let mut arguments = [0; 2];
@@ -60,7 +56,7 @@ fn argued(table: &mut Table<'_, '_>, argument: &Argument) -> u64 {
     };
     if found.is_none() && argument.default.is_none() {
         let value = if argument.is_time { "\"100ms\"" } else { "2" };
-        table.missing(key, &format!("add `{key} = {value}`"));
+        table.needs(key, &format!("add `{key} = {value}`"));
     }
     found.map(|value| value.value).or(argument.default).unwrap_or(0)
 }

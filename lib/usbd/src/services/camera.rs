@@ -3,7 +3,7 @@
 use super::frames::Frames;
 use super::{Clients, Found, Kind, Next};
 use crate::platform::{Platform, log};
-use crate::policy::CAMERA_PIXELS;
+use crate::policy::{CAMERA_PIXELS, REOPEN};
 use crate::slots::Shape;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
@@ -21,6 +21,8 @@ pub struct Video<P: Platform> {
     /// Places that go back to the class.
     back: u128,
     frames: Frames<P>,
+    /// When places that came back are looked for if the controller has none: it interrupts no more.
+    look_at: Nanos,
 }
 
 impl<P: Platform> Video<P> {
@@ -36,6 +38,7 @@ impl<P: Platform> Video<P> {
             told: 0,
             back: 0,
             frames: Frames::new(None),
+            look_at: Nanos::FOREVER,
         })
     }
 
@@ -110,11 +113,17 @@ impl<P: Platform> Kind<P> for Video<P> {
             class.lend(self.back.trailing_zeros());
             self.back &= self.back - 1;
         }
+        let is_starved = self.told != 0 && self.told == self.places();
+        self.look_at = if is_starved { now + REOPEN } else { Nanos::FOREVER };
+    }
+
+    fn next_wake(&self) -> Nanos {
+        self.look_at
     }
 
     fn forget(&mut self, now: Nanos) {
         self.frames.end(now);
-        self.back = 0;
+        (self.back, self.look_at) = (0, Nanos::FOREVER);
     }
 
     fn clients(&mut self) -> Option<&mut Clients<P::Memory>> {

@@ -185,6 +185,26 @@ mod tests {
         assert_eq!(core.has, done.standing);
     }
 
+    /// Every set of calls may fail, those of a roll-back, too: nobody has less than is promised.
+    #[test]
+    fn whatever_is_refused_nobody_has_less_than_promised() {
+        let moves = moves(&[(100, 200), (500, 300), (100, 300), (700, 50), (80, 80), (200, 900)]);
+        for calls in 0..1_u32 << 8 {
+            let mut core = Core::with(&moves);
+            let refused = (0..8).filter(|call| calls >> call & 1 != 0);
+            core.refusals.extend(refused.map(|call| (call + 1, Errno::Overload)));
+            let done = set(&mut core, &moves);
+            assert_eq!(done.standing, core.has, "{calls:b}");
+            let grows = calls & 0b111 == 0;
+            assert_eq!(done.refused.is_none(), grows, "{calls:b}");
+            for (it, has) in moves.iter().zip(&core.has) {
+                let promised = if grows { it.to } else { it.from };
+                assert!(!promised.is_more_than(has), "{calls:b}");
+                assert!(*has == it.from || *has == it.to, "{calls:b}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_free_yet_is_waited_for() {
         let moves = moves(&[(100, 200)]);

@@ -3,20 +3,25 @@
 use crate::ground::{attach, detach, now, take_lines, take_reports};
 use crate::machine::{Machine, logged};
 use diapason_abi::Nanos;
+use diapason_contract::camera::{self, Back, Piece};
 use diapason_contract::disk::{self, Answer, Ask};
 use diapason_contract::network::{self, News};
 use diapason_contract::settings::{DEVICES, Expected, SERVES};
 use diapason_contract::threads::ServiceKind;
+use diapason_devices::camera::Camera;
 use diapason_devices::disk::Disk;
 use diapason_devices::keyboard::Keyboard;
 use diapason_devices::network::Adapter;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_pipe::{Reader, Writer};
 use diapason_usbd::Platform;
+use std::collections::BTreeSet;
 
 const DISKS: &[(&str, &[u64])] = &[(SERVES, &[ServiceKind::Disks as u64])];
 const NETWORKS: &[(&str, &[u64])] = &[(SERVES, &[ServiceKind::Networks as u64])];
 const PORT: u8 = 1;
+/// The first port for SuperSpeed.
+const SUPERSPEED: u8 = 5;
 
 /// A client of the disk.
 struct Client {
@@ -180,10 +185,102 @@ fn lent_slots_come_back_once() {
             .collect();
         slots.sort_unstable();
         assert_eq!(slots, (0..12).collect::<Vec<_>>(), "after {step} steps: {news:?}");
-        assert!(news.iter().any(|(what, ..)| *what == network::GONE));
+        let gone = news.iter().position(|(what, ..)| *what == network::GONE).expect("it is gone");
+        // Frames come to the first slots. These are the controller's until it has let go of them.
+        let early =
+            news[..gone].iter().filter(|(what, slot, _)| *what == network::BACK && *slot < 8);
+        assert_eq!(early.count(), 0, "after {step} steps: {news:?}");
         lender.ask(network::LEND, 3, 0);
         machine.ask();
         assert_eq!(lender.news(), [(network::BACK, 3, network::DROPPED)]);
+    }
+}
+
+/// A client that died keeps no slot for ever: its successor hears of each, once.
+#[test]
+fn slots_of_a_dead_client_come_back_to_its_successor() {
+    for step in 0..20 {
+        let (mut machine, mut lender) = with_network();
+        let mut lent = [0; network::SLOTS as usize];
+        for slot in 0..12 {
+            let (what, bytes) = if slot < 8 { (network::LEND, 0) } else { (network::SEND, 60) };
+            lender.ask(what, slot, bytes);
+            lent[slot as usize] += 1;
+        }
+        machine.ask();
+        machine.run(Nanos::from_micros(step * 40));
+        // It reads no news. Its successor finds the pipes as they are, and lends all slots.
+        for slot in 0..network::SLOTS {
+            lender.ask(network::LEND, slot, 0);
+            lent[slot as usize] += 1;
+        }
+        machine.ask();
+        machine.run(Nanos::from_millis(20));
+        detach(PORT);
+        machine.run(Nanos::from_millis(200));
+        let news = lender.news();
+        let of_slots = [network::BACK, network::CAME];
+        for (_, slot, _) in news.iter().filter(|(what, ..)| of_slots.contains(what)) {
+            lent[*slot as usize] -= 1;
+        }
+        assert_eq!(lent, [0; network::SLOTS as usize], "after {step} steps: {news:?}");
+    }
+}
+
+/// A client of a camera.
+struct Viewer {
+    pieces: Reader<'static, Piece, { camera::RECORDS }>,
+    back: Writer<'static, Back, { camera::RECORDS }>,
+}
+
+impl Viewer {
+    /// Reads pieces, and returns their places; ends of frames have none.
+    fn places(&mut self) -> Vec<u64> {
+        let pieces = std::iter::from_fn(|| self.pieces.pop());
+        pieces.filter(|piece| piece.flags == 0).map(|piece| piece.place.into()).collect()
+    }
+
+    fn give_back(&mut self, places: impl IntoIterator<Item = u64>) {
+        places.into_iter().for_each(|place| self.back.push(&Back { place }).expect("room"));
+    }
+}
+
+/// Places that a dead client of a camera had are its successor's to give back, and nobody gives
+/// back what no client has.
+#[test]
+fn a_camera_goes_on_for_the_successor_of_a_dead_client() {
+    for step in 0..8 {
+        let mut machine = Machine::with(&[(SERVES, &[ServiceKind::Cameras as u64])]);
+        let pieces = machine.ground.reader(camera::PIECES).unwrap();
+        let back = machine.ground.writer(camera::RETURNED).unwrap();
+        let mut viewer = Viewer { pieces, back };
+        attach(SUPERSPEED, Box::new(Camera::busy()));
+        let mut told = BTreeSet::new();
+        for _ in 0..1_000 {
+            if !told.is_empty() {
+                break;
+            }
+            machine.run(Nanos::from_millis(1));
+            told.extend(viewer.places());
+        }
+        machine.run(Nanos::from_millis(step));
+        told.extend(viewer.places());
+        assert!(!told.is_empty() && told.len() < 128, "{told:?}");
+        // It gives back what it has never had, and one place that it has.
+        viewer.give_back((0..128).filter(|place| !told.contains(place)));
+        viewer.give_back(told.pop_first());
+        machine.ask();
+        // It dies with the others, and no place is left after a while. None is told twice.
+        machine.run(Nanos::from_millis(100));
+        for place in viewer.places() {
+            assert!(told.insert(place), "after {step} steps: {place} is told twice");
+        }
+        machine.run(Nanos::from_millis(50));
+        assert_eq!(viewer.places(), [], "after {step} steps");
+        viewer.give_back((0..128).chain([128, u64::MAX, 1 << 32]));
+        machine.run(Nanos::from_millis(150));
+        let again: BTreeSet<u64> = viewer.places().into_iter().collect();
+        assert!(again.len() > 100 && again.iter().all(|place| *place < 128), "{again:?}");
     }
 }
 

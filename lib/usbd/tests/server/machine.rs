@@ -3,7 +3,7 @@
 use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
-use diapason_usbd::{Attended, Cause, Server, Told, offered};
+use diapason_usbd::{Attended, Cause, Order, Server, Told, offered};
 use diapason_xhc::Config;
 
 /// A server and its machine.
@@ -96,6 +96,14 @@ impl Machine {
         let branches = self.server.branches();
         let wake = |branch| branches.enter(branch, |branch| branch.outlook().wake);
         (1..=branches.count()).map(wake).fold(self.server.next_wake(), Nanos::min)
+    }
+
+    /// The thread of tuned pipes tells the channels something.
+    pub fn order(&mut self, order: &Order) {
+        let branch = self.server.can_branch().expect("it serves CAN interfaces");
+        let branches = self.server.branches();
+        branches.enter(branch, |branch| branch.order(order, ground::now()));
+        self.attend(branch, Cause::Asked);
     }
 
     /// A client has asked for something.

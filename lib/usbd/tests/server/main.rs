@@ -4,5 +4,7 @@ mod branches;
 mod clients;
 mod ground;
 mod hubs;
+mod lending;
 mod links;
 mod machine;
+mod tuned;

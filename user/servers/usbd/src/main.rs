@@ -19,6 +19,7 @@ mod tune;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use diapason_contract::needs;
+use diapason_contract::settings::Saying;
 use diapason_contract::threads::{self, Home};
 use diapason_rt::event::Event;
 use diapason_rt::settings;
@@ -234,7 +235,7 @@ impl Half {
     /// Returns whether it is the half whose times are to be told.
     fn is_timed(&self) -> bool {
         let first = matches!(self.source, Source::Message(1, _));
-        first && self.common.server.enter(|server| server.tells(policy::tell::TIMES))
+        first && self.common.server.enter(|server| server.tells(Saying::Times))
     }
 
     fn wait(&self) -> Result<Cause, Errno> {
