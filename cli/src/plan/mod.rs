@@ -9,7 +9,7 @@ mod json;
 mod render;
 mod tuned;
 
-pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes};
+pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes, start};
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
