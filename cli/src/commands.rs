@@ -10,29 +10,50 @@ use crate::outcome::Verdict;
 use crate::plan::{Plan, Unproved};
 use crate::session::{RECORD_BYTES, Run, Session};
 use crate::tools::{Missing, QEMU};
-use crate::{Failure, Workspace, metal, plan, words};
+use crate::{Failure, Workspace, duration, metal, plan, words};
 use diapason_system::RunOptions;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// How long something runs, and whether it must be proved.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Length {
+    /// How long the system runs, in its own time.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
+    pub horizon_ns: u64,
+    /// Boot it even if its plan does not hold; every report then says that it is unproved.
+    #[arg(long)]
+    pub unproved: bool,
+}
+
+impl Length {
+    /// Returns the wish to boot a system that does not hold, if there is one.
+    #[must_use]
+    pub fn unproved(&self) -> Option<Unproved> {
+        self.unproved.then_some(Unproved)
+    }
+}
+
 /// The request to `run`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct RunRequest {
     pub system: PathBuf,
-    /// Length of the run in ns.
-    pub horizon_ns: u64,
-    /// Print JSON instead of tables.
+    #[command(flatten)]
+    pub length: Length,
+    /// Print the outcome as JSON; what the system says goes to standard error.
+    #[arg(long)]
     pub json: bool,
-    /// Where to put the flight record, if it is wanted.
+    /// Keep the flight record: every entry into the kernel core.
+    #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Time every kernel path and report the longest.
+    #[arg(long)]
     pub watch: bool,
-    /// The captures of USB devices outside the machine that are wanted.
+    #[command(flatten)]
     pub captures: Request,
     /// The reaction to a missing emulator.
+    #[arg(skip = Missing::Say)]
     pub missing: Missing,
-    /// Boot it even if its plan does not hold.
-    pub unproved: Option<Unproved>,
 }
 
 /// Boots a system in QEMU and reports.
@@ -42,18 +63,18 @@ pub struct RunRequest {
 pub fn run(request: &RunRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
     let plan = Plan::of(&system, system.clock_hz);
-    plan::cleared(&plan, request.unproved)?;
+    plan::cleared(&plan, request.length.unproved())?;
     let workspace = Workspace::find()?;
     QEMU.require(request.missing)?;
     eprintln!("building the kernel and the programs");
     let built = metal::build(&workspace)?;
     let options = RunOptions {
-        horizon_ns: request.horizon_ns,
+        horizon_ns: request.length.horizon_ns,
         record_bytes: if request.record.is_some() { RECORD_BYTES } else { 0 },
         watch: request.watch,
     };
     let captures = request.captures.clone();
-    let session = Session::planned(plan, built, options, request.unproved)?;
+    let session = Session::planned(plan, built, options, request.length.unproved())?;
     let session = Session { captures, ..session };
     let promises = session.promises();
     let run = session.run(&workspace, &mut live(request.json, session.names.clone(), promises))?;

@@ -4,6 +4,7 @@
 //! kept. Damage shows as a raw line, never as a missing one.
 
 use diapason_abi::record::Record;
+use diapason_pipe::measured::Reported;
 
 /// Longest line kept in one piece; a guest that never ends a line cannot fill the host's memory.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -25,6 +26,13 @@ pub enum Line {
 }
 
 impl Line {
+    /// Returns what a process measured, if the line is such a report.
+    #[must_use]
+    pub fn measured(&self) -> Option<(u64, Option<Reported>)> {
+        let Line::Record(Record::Measured, words) = self else { return None };
+        words.split_first().map(|(process, words)| (*process, Reported::of(words)))
+    }
+
     /// Takes one line apart, without its newline.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Line {

@@ -4,11 +4,12 @@ use crate::Failure;
 use object::elf::{FileHeader64, NoteHeader64};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use object::{Endianness, LittleEndian, Object, ObjectSection, ObjectSegment};
+use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
 /// Bytes of an image by kind of section.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Sizes {
     pub text: u64,
     pub rodata: u64,

@@ -99,9 +99,8 @@ impl Pipes {
     }
 
     fn note(&mut self, line: &Line) -> Heard {
-        let Line::Record(Record::Measured, words) = line else { return Heard::Sentence };
-        let said = words.split_first().map(|(process, words)| (*process, Reported::of(words)));
-        let Some((process, Some(Reported { said: Measurement::Pipe(report), .. }))) = said else {
+        let Some((process, said)) = line.measured() else { return Heard::Sentence };
+        let Some(Reported { said: Measurement::Pipe(report), .. }) = said else {
             return Heard::Part;
         };
         let way = if report.to_device { Way::ToDevice } else { Way::FromDevice };

@@ -14,12 +14,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The request to `signals`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct SignalsRequest {
-    /// The log, as candump writes it.
+    /// The log, such as `--candump` writes.
     pub log: PathBuf,
+    #[arg(long, value_name = "FILE")]
     pub dbc: PathBuf,
     /// Print JSON instead of a table.
+    #[arg(long)]
     pub json: bool,
 }
 

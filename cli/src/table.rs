@@ -204,6 +204,13 @@ impl<'a, R> Columns<'a, R> {
         self.with(head, Align::Left, move |row| TableCell { text: None, value: value(row).into() })
     }
 
+    /// Adds the columns of `others` behind its own.
+    #[must_use]
+    pub fn then(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// Leaves out the columns with these titles.
     #[must_use]
     pub fn without(mut self, titles: &[&str]) -> Self {

@@ -140,10 +140,10 @@ impl Bus {
         self.slots[usize::from(device)].master = enabled;
     }
 
-    /// Lets an interrupt through, or holds it back. A message that came meanwhile comes now.
+    /// Lets an interrupt through, or holds it back. An interrupt that came meanwhile comes now.
     pub fn set_irq(&mut self, record: &DeviceRecord, enabled: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.record.irq == record.irq) {
-            slot.enabled = enabled || is_bell(record);
+            slot.enabled = enabled;
         }
     }
 
@@ -273,7 +273,8 @@ impl Bus {
     }
 }
 
-/// A doorbell is always let through: its core notes a ring that nobody waits for, no more.
+/// A doorbell is let through from the start: its core notes a ring that nobody waits for, no more.
+/// The core holds it back once it rings too soon.
 fn is_bell(record: &DeviceRecord) -> bool {
     matches!(record.location, Location::Bell { .. })
 }
@@ -348,5 +349,64 @@ impl Memory for Nothing {
 
     fn write(&mut self, _: u64, _: &[u8]) -> Result<(), Denied> {
         Err(Denied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diapason_abi::archive::NONE;
+
+    /// A bus with one doorbell that rings on interrupt 3.
+    fn with_bell() -> Bus {
+        let location = Location::Bell { core: 1, number: 7 };
+        let record = DeviceRecord {
+            key: 1,
+            allowed: 1,
+            location,
+            pages: 0,
+            irq: 3,
+            level: false,
+            interval: 1_000_000,
+        };
+        assert_ne!(record.irq, NONE);
+        let slot = Slot {
+            record,
+            function: None,
+            master: false,
+            enabled: is_bell(&record),
+            pending: false,
+            coming: Nanos::FOREVER,
+            next: Nanos::FOREVER,
+        };
+        let mut bus = Bus {
+            slots: vec![slot],
+            mapped: BTreeSet::new(),
+            next: Nanos::FOREVER,
+            notes: Vec::new(),
+            live: BTreeSet::new(),
+            strays: Vec::new(),
+        };
+        bus.ask_again();
+        bus
+    }
+
+    fn arrive(bus: &mut Bus, at: Nanos) -> Option<u16> {
+        bus.ring(7, at);
+        bus.advance(at, &mut Segments(&mut []));
+        bus.take_interrupt()
+    }
+
+    #[test]
+    fn a_doorbell_that_is_held_back_comes_once_it_may() {
+        let mut bus = with_bell();
+        assert_eq!(arrive(&mut bus, Nanos(1_000)), Some(0));
+        let record = bus.slots[0].record;
+        bus.set_irq(&record, false);
+        assert_eq!(arrive(&mut bus, Nanos(2_000)), None);
+        assert_eq!(arrive(&mut bus, Nanos(3_000)), None);
+        bus.set_irq(&record, true);
+        assert_eq!(bus.take_interrupt(), Some(0));
+        assert_eq!(bus.take_interrupt(), None);
     }
 }

@@ -412,8 +412,8 @@ impl<O: Observer> Processor<'_, O> {
         let mut emit = |record, words: &[u64]| said.push(Said::Record(record, words.to_vec()));
         self.kernel.final_accounts(now, &mut emit);
         let (idle, m) = (self.kernel.scheduler.idle.0, &self.machine);
-        let entries = self.kernel.entries();
-        emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses]);
+        let (entries, retired) = (self.kernel.entries(), self.kernel.retired().0);
+        emit(Record::End, &[now.0, idle, entries, m.switches, 0, m.accesses, retired]);
         said.into_iter().for_each(|said| self.observer.hear(said));
         now
     }

@@ -25,7 +25,7 @@ mod usb;
 
 use clap::{Parser, Subcommand};
 use diapason::capture::Request;
-use diapason::commands::{self, RunRequest};
+use diapason::commands::{self, Length, RunRequest};
 use diapason::failure::{BROKEN, HOLDS};
 use diapason::tools::{Missing, QEMU};
 use diapason::{Failure, Workspace, bench, duration};
@@ -164,9 +164,8 @@ fn execute(workspace: &Workspace, arguments: Arguments) -> Result<u8, Failure> {
     let or = |system: Option<PathBuf>, default| system.unwrap_or(workspace.root().join(default));
     match arguments.command {
         Command::Run { system, horizon, json, record, watch } => commands::run(&RunRequest {
-            unproved: None,
             system: or(system, CONCENTRATOR),
-            horizon_ns: horizon,
+            length: Length { horizon_ns: horizon, unproved: false },
             json,
             record,
             watch,

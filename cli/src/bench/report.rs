@@ -124,24 +124,15 @@ impl Report {
         let operation = |it: &Operation| (it.name.clone(), columns.object(it));
         let operations: Map<String, Value> = self.operations.iter().map(operation).collect();
         let findings = self.findings();
+        let mut image = json!(self.sizes);
+        image["boot"] = self.sizes.boot().into();
+        image["resident"] = self.sizes.resident().into();
         json!({
             "unit": "instructions",
             "ops": operations,
             "parts": part_columns().objects(&self.parts),
-            "image": {
-                "text": self.sizes.text,
-                "rodata": self.sizes.rodata,
-                "data": self.sizes.data,
-                "bss": self.sizes.bss,
-                "boot_text": self.sizes.boot_text,
-                "boot_rodata": self.sizes.boot_rodata,
-                "boot": self.sizes.boot(),
-                "resident": self.sizes.resident(),
-            },
-            "longest_kernel_path": {
-                "instructions": self.longest_path.instructions,
-                "where": words::path_cause(self.longest_path.cause),
-            },
+            "image": image,
+            "longest_kernel_path": self.longest_path,
             "holds": findings.is_empty(),
             "findings": findings,
         })

@@ -24,11 +24,13 @@ use output::Output;
 use std::path::{Path, PathBuf};
 
 /// Where captures are wanted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, clap::Args)]
 pub struct Request {
-    /// The folder of `usb0.pcap`, … and `can0.pcap`, …
+    /// Capture USB transfers and CAN frames for Wireshark, into this folder.
+    #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
-    /// The folder of `can0.log`, …
+    /// Write CAN frames as candump does, a file for each bus, into this folder.
+    #[arg(long, value_name = "DIR")]
     pub candump: Option<PathBuf>,
 }
 

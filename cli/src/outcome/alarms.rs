@@ -142,7 +142,8 @@ impl Assumptions {
         };
         let threads = outcome.threads.iter().filter(|row| is_paid(row.process));
         let used = threads.fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns));
-        let paid = outcome.vcpus.iter().fold(0u64, |sum, row| sum.saturating_add(row.cpu_ns()));
+        let vcpus = outcome.vcpus.iter().map(VcpuRow::cpu_ns).chain([end.retired_ns]);
+        let paid = vcpus.fold(0, u64::saturating_add);
         let (observed, assumed) =
             (used.saturating_sub(paid), end.entries.saturating_mul(self.of.switch_grace.0));
         let text = format!(
@@ -388,7 +389,8 @@ mod tests {
     #[test]
     fn vcpus_pay_for_all_but_switches() {
         let mut outcome = sample::outcome();
-        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum();
+        outcome.end.as_mut().unwrap().retired_ns = 7;
+        let paid: u64 = outcome.vcpus.iter().map(VcpuRow::cpu_ns).sum::<u64>() + 7;
         let entries = outcome.end.unwrap().entries;
         let mut used = |who: [bool; 2], ns| {
             outcome.threads.iter_mut().for_each(|row| row.cpu_ns = 0);

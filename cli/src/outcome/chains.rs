@@ -11,7 +11,6 @@ use crate::table::{Columns, TableCell, time};
 use diapason_abi::Nanos;
 use diapason_pipe::measured::{ChainReport, HOPS};
 use diapason_system::System;
-use serde_json::Value;
 
 /// The measurements of one chain.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -128,7 +127,7 @@ impl ChainPromise {
 }
 
 /// One line of the table of chains: a message is behind a thread, or at the end.
-struct Station<'a> {
+pub(crate) struct Station<'a> {
     /// The name of the chain, in the first of its lines only.
     chain: &'a str,
     behind: &'a str,
@@ -139,7 +138,10 @@ struct Station<'a> {
 }
 
 impl ChainPromise {
-    fn stations<'a>(&'a self, outcome: &'a Outcome) -> impl Iterator<Item = Station<'a>> {
+    pub(crate) fn stations<'a>(
+        &'a self,
+        outcome: &'a Outcome,
+    ) -> impl Iterator<Item = Station<'a>> {
         let row = self.row(outcome);
         let name = |place: usize| if place == 0 { self.name.as_str() } else { "" };
         let threads = self.reached.iter().enumerate().map(move |(place, (thread, bound))| {
@@ -160,7 +162,7 @@ impl ChainPromise {
 }
 
 impl Station<'_> {
-    fn columns<'a>() -> Columns<'static, Station<'a>> {
+    pub(crate) fn columns<'a>() -> Columns<'static, Station<'a>> {
         let count = |at: usize| {
             move |it: &Station<'a>| {
                 it.counts.map_or_else(|| TableCell::from(""), |counts| counts[at].into())
@@ -183,21 +185,24 @@ pub(super) fn table(all: &[ChainPromise], outcome: &Outcome) -> String {
     Station::columns().table(all.iter().flat_map(|promise| promise.stations(outcome))).render()
 }
 
-/// Returns the chains for programs.
-pub(super) fn objects(all: &[ChainPromise], outcome: &Outcome) -> Value {
-    let seen = |value: fn(&ChainRow) -> u64| move |it: &ChainPromise| it.row(outcome).map(value);
-    let threads =
-        |it: &ChainPromise| Station::columns().objects(it.stations(outcome).take(it.reached.len()));
-    let columns = Columns::<ChainPromise>::default()
-        .json("chain", |it| it.name.clone())
-        .json("bound_ns", |it| it.bound_ns)
-        .json("least_ns", |it| it.least_ns)
-        .json("messages", seen(|row| row.messages))
-        .json("lost", seen(|row| row.lost))
-        .json("replaced", seen(|row| row.replaced))
-        .json("longest_ns", seen(|row| row.whole_max_ns))
-        .json("threads", threads);
-    columns.objects(all)
+impl ChainPromise {
+    /// Returns the columns of whole chains.
+    pub(crate) fn columns(outcome: &Outcome) -> Columns<'_, ChainPromise> {
+        let seen =
+            |value: fn(&ChainRow) -> u64| move |it: &ChainPromise| it.row(outcome).map(value);
+        let threads = |it: &ChainPromise| {
+            Station::columns().objects(it.stations(outcome).take(it.reached.len()))
+        };
+        Columns::<ChainPromise>::default()
+            .left(("chain", "chain"), |it| it.name.clone())
+            .json("bound_ns", |it| it.bound_ns)
+            .json("least_ns", |it| it.least_ns)
+            .right(("messages", "messages"), seen(|row| row.messages))
+            .right(("lost", "lost"), seen(|row| row.lost))
+            .right(("replaced", "replaced"), seen(|row| row.replaced))
+            .json("longest_ns", seen(|row| row.whole_max_ns))
+            .json("threads", threads)
+    }
 }
 
 #[cfg(test)]

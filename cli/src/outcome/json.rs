@@ -2,11 +2,10 @@
 //! be added, never renamed or given another unit.
 
 use super::{
-    Alarm, Assumptions, CameraRow, DeviceRow, FaultEvent, KernelRow, LinkRow, Outcome, PlugRow,
-    ProcessRow, ThreadRow, VcpuRow, chains, pipes,
+    Alarm, Assumptions, CameraRow, ChainPromise, DeviceRow, FaultEvent, KernelRow, LinkRow,
+    Outcome, PlugRow, ProcessRow, ThreadRow, VcpuRow, pipes,
 };
 use crate::names::Names;
-use crate::words;
 use serde_json::{Value, json};
 
 impl Outcome {
@@ -24,9 +23,6 @@ impl Outcome {
         let time = self.end.map(|end| end.time_ns);
         let injected = self.lives().flat_map(|life| &life.injected);
         let injected = injected.map(|(time, what)| json!({ "time_ns": time, "what": what }));
-        let longest = self.longest_path.map(|path| {
-            json!({ "instructions": path.instructions, "where": words::path_cause(path.cause) })
-        });
         json!({
             "system": system,
             "holds": findings.is_empty(),
@@ -35,13 +31,13 @@ impl Outcome {
             "time_ns": time,
             "idle_ns": self.end.map(|end| end.idle_ns),
             "kernel": self.end,
-            "longest_kernel_path": longest,
+            "longest_kernel_path": self.longest_path,
             "kernel_time": KernelRow::columns(0).objects(&self.kernel),
             "threads": ThreadRow::columns(names, 0).objects(&self.threads),
             "vcpus": VcpuRow::columns(names, 0).objects(&self.vcpus),
             "devices": DeviceRow::columns(names).objects(&self.devices),
             "pipes": pipes::objects(&promised.pipes, self, names),
-            "chains": chains::objects(&promised.chains, self),
+            "chains": ChainPromise::columns(self).objects(&promised.chains),
             "processes": ProcessRow::columns(names).objects(&self.processes),
             "faults": FaultEvent::columns(names).objects(&self.faults),
             "injected": injected.collect::<Value>(),

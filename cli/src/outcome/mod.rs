@@ -14,6 +14,7 @@ mod vcpus;
 mod verdict;
 
 pub use alarms::{Alarm, Assumptions};
+pub(crate) use chains::Station;
 pub use chains::{ChainPromise, ChainRow};
 pub use kernel::KernelRow;
 pub use opened::OpenedRow;
@@ -29,7 +30,7 @@ use crate::words;
 use diapason_abi::record::Record;
 use diapason_pipe::measured::{Measurement, Reported};
 use diapason_sim::Stray;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One thread slot of a process, over the whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,7 +100,7 @@ pub struct FaultEvent {
 }
 
 /// The kernel's own totals. The report of a run has its times elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct End {
     /// When the run ended.
     #[serde(skip)]
@@ -107,6 +108,9 @@ pub struct End {
     /// Time in which no thread ran.
     #[serde(skip)]
     pub idle_ns: u64,
+    /// Time that VCPUs paid which ended, and whose places others took.
+    #[serde(skip)]
+    pub retired_ns: u64,
     /// Entries into the kernel.
     pub entries: u64,
     pub cr3: u64,
@@ -117,11 +121,17 @@ pub struct End {
 }
 
 /// The longest kernel path of a watched run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct LongestPath {
     pub instructions: u64,
-    /// A call's number, or 256 + vector.
+    /// A call's number, or 256 + vector. Programs read it in words.
+    #[serde(rename = "where", serialize_with = "in_words")]
     pub cause: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn in_words<S: Serializer>(cause: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&words::path_cause(*cause))
 }
 
 /// Everything a run's records said.
@@ -217,9 +227,9 @@ impl Outcome {
                 self.faults.push(fault_event(w));
             }
             Record::End => {
-                let [time_ns, idle_ns, entries, cr3, msr, mmio] =
-                    [w[0], w[1], w[2], w[3], w[4], w[5]];
-                self.end = Some(End { time_ns, idle_ns, entries, cr3, msr, mmio });
+                let [time_ns, idle_ns, entries, cr3, msr, mmio, retired_ns] =
+                    [w[0], w[1], w[2], w[3], w[4], w[5], w[6]];
+                self.end = Some(End { time_ns, idle_ns, retired_ns, entries, cr3, msr, mmio });
             }
             Record::LongestPath => {
                 self.longest_path = Some(LongestPath { instructions: w[0], cause: w[1] });
@@ -409,7 +419,7 @@ pub(crate) mod sample {
 ~18 0 14 f4628
 ~f 0 1 0 10 2
 ~f 1 2 1 0 3
-~10 2540be400 2127b3518 f4240 1f4 3e8 7d0
+~10 2540be400 2127b3518 f4240 1f4 3e8 7d0 0
 ";
 
     /// Returns the outcome of the run.

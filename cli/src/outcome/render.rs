@@ -22,7 +22,7 @@ pub fn share(part: u64, whole: u64) -> String {
 
 impl ThreadRow {
     /// Returns the columns of a run of this length.
-    pub(super) fn columns(names: &Names, whole: u64) -> Columns<'_, ThreadRow> {
+    pub(crate) fn columns(names: &Names, whole: u64) -> Columns<'_, ThreadRow> {
         let has_jobs = |row: &ThreadRow| row.jobs > 0 || row.misses > 0 || row.skipped > 0;
         let count = move |of: fn(&ThreadRow) -> u64| {
             move |row: &ThreadRow| TableCell::from(of(row)).only_if(has_jobs(row))

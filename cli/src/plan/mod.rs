@@ -9,7 +9,7 @@ mod json;
 mod render;
 mod tuned;
 
-pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes};
+pub use diapason_plan::{Bused, Cleared, Plan, Sum, Unproved, Verdict, chains, pipes, start};
 
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
@@ -32,12 +32,14 @@ impl Deref for View<'_> {
 }
 
 /// The request to `plan`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct PlanRequest {
     pub system: PathBuf,
-    /// Instructions a second, instead of the description's.
+    /// Instructions a second, such as 25MHz or 2.4GHz [default: the description's `clock`].
+    #[arg(long = "clock", value_name = "RATE", value_parser = clock)]
     pub clock_hz: Option<u64>,
-    /// Print JSON instead of tables.
+    /// Print the plan as JSON.
+    #[arg(long)]
     pub json: bool,
 }
 

@@ -14,10 +14,10 @@ mod timeline;
 mod topology;
 mod watch;
 
-use crate::commands::code;
+use crate::commands::{Length, code};
 use crate::describe::describe;
 use crate::outcome::{Outcome, Verdict};
-use crate::plan::{self, Plan, Unproved};
+use crate::plan::{self, Plan};
 use crate::session::{Run, Session};
 use crate::simulate::{self, Lives, Simulated, Simulation};
 use crate::{Failure, Workspace, metal};
@@ -26,17 +26,16 @@ use std::path::PathBuf;
 use watch::{Watch, Window};
 
 /// The request to `report`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct ReportRequest {
     pub system: PathBuf,
-    /// Length of the simulated run in ns.
-    pub horizon_ns: u64,
-    /// Draws what may vary; nothing does without.
+    #[command(flatten)]
+    pub length: Length,
+    /// Draw what may vary (times between best and worst); without it everything takes longest.
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where to put the page.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub out: PathBuf,
-    /// Simulate it even if its plan does not hold.
-    pub unproved: Option<Unproved>,
 }
 
 /// Everything the page is made of.
@@ -63,14 +62,15 @@ impl Facts<'_> {
 pub fn report(request: &ReportRequest) -> Result<u8, Failure> {
     let system = describe(&request.system)?;
     let plan = Plan::of(&system, system.clock_hz);
-    plan::cleared(&plan, request.unproved)?;
+    plan::cleared(&plan, request.length.unproved())?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
-    let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-    let session = Session::planned(plan, built, options, request.unproved)?;
+    let options =
+        RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
+    let session = Session::planned(plan, built, options, request.length.unproved())?;
     eprintln!("{}", simulate::TRUST);
-    eprintln!("simulating {}", crate::duration::human(request.horizon_ns));
-    let mut watch = Watch::new(Window::of(&session.system, request.horizon_ns));
+    eprintln!("simulating {}", crate::duration::human(request.length.horizon_ns));
+    let mut watch = Watch::new(Window::of(&session.system, request.length.horizon_ns));
     let how = simulate::usual(&session, request.seed);
     let simulation = Simulation::new(&session, &how).with_faults(&session.system.faults);
     let Simulated { run, lives, .. } = simulation.following(None).run(&mut watch)?;

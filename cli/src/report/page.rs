@@ -87,7 +87,7 @@ fn head(facts: &Facts<'_>) -> String {
          <p>Planned, and simulated for {} of its own time at {} MHz; {seed}.</p>\n{findings}\
          <div class=\"tiles\">{}</div></header>\n",
         escaped(&facts.session.system.name),
-        human(facts.request.horizon_ns),
+        human(facts.request.length.horizon_ns),
         facts.session.system.clock_hz / 1_000_000,
         tiles(facts)
     )

@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::chart::escaped;
 use crate::duration::human;
-use crate::outcome::{PipePromise, share};
+use crate::outcome::{ChainPromise, PipePromise, Station, ThreadRow, share};
 use crate::table::Columns;
 use diapason_system::{Server, Way};
 use std::borrow::Borrow;
@@ -45,27 +45,12 @@ pub fn pipes(facts: &Facts<'_>) -> String {
 
 /// Chains: how long after its arrival a message was behind each thread, and may be.
 pub fn chains(facts: &Facts<'_>) -> String {
-    let promises = facts.session.assumptions(facts.run).chains;
-    let rows = promises.iter().flat_map(|promise| {
-        let row = promise.row(facts.outcome());
-        let line = |place: usize, thread: &str, seen: Option<u64>, bound: u64| {
-            let chain = if place == 0 { promise.name.as_str() } else { "" };
-            let seen = seen.map_or("–".into(), human);
-            vec![chain.to_owned(), thread.to_owned(), seen, human(bound)]
-        };
-        let threads = promise.reached.iter().enumerate().map(move |(place, (thread, bound))| {
-            line(place, thread, row.and_then(|row| row.reached_max_ns.get(place).copied()), *bound)
-        });
-        let end = line(1, "its end", row.map(|row| row.whole_max_ns), promise.bound_ns);
-        threads.chain([end]).collect::<Vec<_>>()
-    });
-    let counts = promises.iter().filter_map(|promise| {
-        let row = promise.row(facts.outcome())?;
-        let counts = [row.messages, row.lost, row.replaced].map(|count| count.to_string());
-        Some([&[promise.name.clone()][..], &counts].concat())
-    });
-    table(&["chain", "behind", "longest", "bound"], &rows.collect::<Vec<_>>())
-        + &table(&["chain", "messages", "lost", "replaced"], &counts.collect::<Vec<_>>())
+    let (promises, outcome) = (facts.session.assumptions(facts.run).chains, facts.outcome());
+    let stations = promises.iter().flat_map(|promise| promise.stations(outcome));
+    let counted = promises.iter().filter(|promise| promise.row(outcome).is_some());
+    let counts = ["messages", "lost", "replaced"];
+    declared(&Station::columns().without(&counts), stations)
+        + &declared(&ChainPromise::columns(outcome), counted)
 }
 
 /// The items of every bill.
@@ -117,22 +102,11 @@ pub fn vcpus(facts: &Facts<'_>) -> String {
 pub fn threads(facts: &Facts<'_>) -> String {
     let names = &facts.session.names;
     let time = facts.outcome().end.map_or(0, |end| end.time_ns);
-    let rows: Vec<Vec<String>> = facts
-        .outcome()
-        .threads
-        .iter()
-        .map(|row| {
-            let periodic = row.jobs > 0 || row.misses > 0 || row.skipped > 0;
-            let of_jobs = |text: String| if periodic { text } else { "–".into() };
-            let thread = crate::names::thread(row.name, row.slot);
-            vec![
-                format!("{}.{thread}", names.process(row.process)),
-                of_jobs(row.jobs.to_string()),
-                of_jobs(row.misses.to_string()),
-                of_jobs(human(row.response_max_ns)),
-                share(row.cpu_ns, time),
-            ]
-        })
-        .collect();
-    table(&["thread", "jobs", "misses", "longest response", "CPU"], &rows)
+    let whole = |row: &ThreadRow| {
+        let thread = crate::names::thread(row.name, row.slot);
+        format!("{}.{thread}", names.process(row.process))
+    };
+    let rest = ThreadRow::columns(names, time);
+    let rest = rest.without(&["process", "thread", "skipped", "longest job"]);
+    declared(&Columns::default().left("thread", whole).then(rest), facts.outcome().threads.iter())
 }

@@ -1,8 +1,7 @@
 //! Several hosts in one simulation with the cables between them, or the cores of one.
 
-use super::faults::drawn;
 use super::perfetto::Sheet;
-use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets, works};
+use super::simulation::{Hearing, Simulated, how_it_ended, simulated, usual, with_upsets};
 use super::{Listener, Lives, SimRequest};
 use crate::commands::{Addition, as_json, as_tables, code, holds};
 use crate::failure::{BROKEN, HOLDS, UNPROVED};
@@ -15,7 +14,7 @@ use crate::{Failure, Workspace, metal};
 use diapason_abi::{Key, Nanos};
 use diapason_devices::Device;
 use diapason_devices::bridge::slow_bridge;
-use diapason_sim::{Controller, Costs, Observer, Options, Trace};
+use diapason_sim::{Controller, Observer, Options, Trace};
 use diapason_system::{Cable, End, Fault, FaultTarget, Hosts, RunOptions, Socket, System};
 use serde_json::{Value, json};
 
@@ -232,9 +231,10 @@ pub(super) fn simulate(request: &SimRequest, several: Several) -> Result<u8, Fai
     let Several { parts, joined, .. } = several;
     let mut sessions = Vec::new();
     for (name, system) in parts {
-        let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
+        let options =
+            RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
         let plan = crate::plan::Plan::of(&system, system.clock_hz);
-        let session = Session::planned(plan, built.clone(), options, request.unproved)?;
+        let session = Session::planned(plan, built.clone(), options, request.length.unproved())?;
         sessions.push((name, session));
     }
     let (runs, traces) = run(request, &sessions, &joined)?;
@@ -267,19 +267,11 @@ fn run(
     };
     let mut listeners: Vec<_> = names.iter().zip(sessions).enumerate().map(listener).collect();
     let seats = sessions.iter().zip(&mut listeners).map(|((name, session), observer)| {
-        let clock = request.clock_hz.unwrap_or(session.system.clock_hz);
         // Every host draws for itself, whatever its place.
         let seed = |seed: u64| seed ^ Key::new(name).0;
-        let works = works(session, request.seed.map(seed));
-        let (check, isolate) = (request.strict, request.strict);
-        let costs = Costs::at(clock);
-        let how = Options { costs, works, check, isolate, ..Options::default() };
-        let system = &session.system;
-        let mut faults = system.faults.clone();
-        if request.faults {
-            let seed = seed(request.seed.unwrap_or(0));
-            faults.extend(joined.possible(drawn(system, seed, request.horizon_ns)));
-        }
+        let how = request.options(session, request.seed.map(seed));
+        let drawn = request.drawn(session, seed(request.seed.unwrap_or(0)));
+        let faults = [&session.system.faults[..], &joined.possible(drawn)].concat();
         // A host of several that loses its power stays off.
         let how = with_upsets(session, &how, &faults);
         Seat { session, how, faults, observer }

@@ -17,12 +17,11 @@ mod usage;
 mod watch;
 
 use crate::capture::Request;
-use crate::commands::report;
+use crate::commands::{Length, report};
 use crate::describe::describe_any;
 use crate::failure::{BROKEN, HOLDS};
 use crate::live::live;
 use crate::outcome::{Finding, Outcome, Verdict};
-use crate::plan::Unproved;
 use crate::session::Session;
 use crate::surroundings::{in_sight, simulable};
 use crate::{Failure, Workspace, metal, plan, words};
@@ -54,51 +53,87 @@ pub(crate) const TRUST: &str = "the programs run inside this process, which noth
                      from them: simulate only what you would run on this host (docs/sim.md)";
 
 /// The request to `sim`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct SimRequest {
     pub system: PathBuf,
-    /// Length of the run in ns.
-    pub horizon_ns: u64,
-    /// Instructions a second; the description's clock if it is not said.
-    pub clock_hz: Option<u64>,
-    /// Draws what may vary; nothing does without.
+    #[command(flatten)]
+    pub length: Length,
+    /// Draw what may vary (times between best and worst); without it everything takes longest.
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Print JSON instead of tables.
-    pub json: bool,
-    /// Where to put a trace for Perfetto, if one is wanted.
-    pub trace: Option<PathBuf>,
-    /// Inject faults, as the seed says.
+    /// Break things, as the seed says: interrupts, packets, plugs, processes, the power.
+    #[arg(long)]
     pub faults: bool,
-    /// This goes wrong, besides what the description says.
+    /// Break this, such as "2s unplug interface 100ms"; may be given several times.
+    #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,
-    /// Run so many seeds, from `seed` on, up to the first that breaks a promise.
+    /// Run so many seeds on all cores, up to the first that breaks a promise.
+    #[arg(long, value_name = "N", conflicts_with_all = [
+        "trace", "explain", "stages", "json", "histogram", "svg", "pcap", "candump",
+    ])]
     pub search: Option<u64>,
-    /// Share them among so many processes; one for each core if it is not said.
+    /// In so many processes [default: one for each core].
+    #[arg(long, value_name = "N", requires = "search")]
     pub jobs: Option<u64>,
-    /// Print the hash of the trace of each.
+    /// Print the hash of each seed's trace, too.
+    #[arg(long, requires = "search")]
     pub traces: bool,
-    /// Run these seeds: one process of a search.
+    /// Run these seeds: what each process of a search does.
+    #[arg(long, hide = true, value_parser = Seeds::parse)]
     pub seeds: Option<Seeds>,
-    /// Keep processes apart and check the kernel's invariants.
+    /// Instructions a second, such as 1.1GHz [default: the description's `clock`].
+    #[arg(long = "clock", value_name = "RATE", value_parser = plan::clock)]
+    pub clock_hz: Option<u64>,
+    /// Print the outcome as JSON; what the system says goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a trace that opens in Perfetto.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Keep processes from each other's memory as the metal does, and check every invariant of
+    /// the kernel: slow.
+    #[arg(long)]
     pub strict: bool,
-    /// The job or message whose time is to be explained, if one is.
+    /// Show where the time of a job or a message went: `worst`, PROCESS.SLOT:JOB, PIPE:worst,
+    /// or PIPE:NUMBER.
+    #[arg(long, value_name = "WHICH")]
     pub explain: Option<String>,
-    /// Show how long messages were at each stage of their pipes.
+    /// Show how long messages were at most on each part of their way, beside the plan.
+    #[arg(long)]
     pub stages: bool,
-    /// The captures that are wanted.
-    pub captures: Request,
-    /// Show how long jobs took, as histograms.
+    /// Show how long jobs took from release to end: a histogram for each thread.
+    #[arg(long)]
     pub histogram: bool,
-    /// Where to put them as pictures, if that is wanted.
+    /// Write the histograms and their distribution functions (SVG) into this folder.
+    #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Simulate it even if its plan does not hold.
-    pub unproved: Option<Unproved>,
+    #[command(flatten)]
+    pub captures: Request,
 }
 
 impl SimRequest {
+    /// Returns the options of a run of a session.
+    fn options(&self, session: &Session, seed: Option<u64>) -> Options {
+        let costs = Costs::at(self.clock_hz.unwrap_or(session.system.clock_hz));
+        let (check, isolate) = (self.strict, self.strict);
+        Options { costs, check, isolate, ..usual(session, seed) }
+    }
+
+    /// Returns the faults that the seed draws with `--faults`.
+    fn drawn(&self, session: &Session, seed: u64) -> Vec<Fault> {
+        let draw = || faults::drawn(&session.system, seed, self.length.horizon_ns);
+        if self.faults { draw() } else { Vec::new() }
+    }
+
+    /// All faults of a run: described, asked for, and drawn.
+    fn faults(&self, session: &Session, asked: &[Fault], seed: Option<u64>) -> Vec<Fault> {
+        let drawn = self.drawn(session, seed.unwrap_or(0));
+        [&session.system.faults, asked, &drawn].concat()
+    }
+
     /// The options that a repeated run of one seed needs besides.
     fn again(&self) -> Vec<String> {
-        let mut options = vec![String::from("--for"), format!("{}ns", self.horizon_ns)];
+        let mut options = vec![String::from("--for"), format!("{}ns", self.length.horizon_ns)];
         if let Some(clock) = self.clock_hz {
             options.extend([String::from("--clock"), format!("{}kHz", clock / 1_000)]);
         }
@@ -111,7 +146,7 @@ impl SimRequest {
         if self.strict {
             options.push(String::from("--strict"));
         }
-        if self.unproved.is_some() {
+        if self.length.unproved {
             options.push(String::from("--unproved"));
         }
         options
@@ -218,7 +253,7 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
         Description::Cores(cores) => return hosts::simulate(request, Several::cores(cores)),
     };
     let promised = plan::Plan::of(&system, system.clock_hz);
-    plan::cleared(&promised, request.unproved)?;
+    plan::cleared(&promised, request.length.unproved())?;
     eprintln!("{TRUST}");
     if let Some(count) = request.search {
         let from = request.seed.unwrap_or(0);
@@ -228,51 +263,27 @@ pub fn simulate(request: &SimRequest) -> Result<u8, Failure> {
     let asked = request.explain.as_deref().map(|text| explain::wanted(text, &system));
     let asked = asked.transpose().map_err(|text| Failure::Input(format!("error: {text}")))?;
     let wanted = asked.unwrap_or_default();
-    let clock = request.clock_hz.unwrap_or(system.clock_hz);
     let asked = faults::asked(&system, &request.fault)?;
     eprintln!("building the programs");
     let built = metal::build(&Workspace::find()?)?;
-    let options = RunOptions { horizon_ns: request.horizon_ns, record_bytes: 0, watch: false };
-    let session = Session::planned(promised, built, options, request.unproved)?;
+    let options =
+        RunOptions { horizon_ns: request.length.horizon_ns, record_bytes: 0, watch: false };
+    let session = Session::planned(promised, built, options, request.length.unproved())?;
     match request.seeds {
-        Some(seeds) => through(&Plan { session, request, clock, asked }, seeds),
-        None => once(&Plan { session, request, clock, asked }, wanted),
+        Some(seeds) => through(request, &session, &asked, seeds),
+        None => once(request, &session, &asked, wanted),
     }
 }
 
-/// The common settings of every run of a request.
-struct Plan<'a> {
-    session: Session,
-    request: &'a SimRequest,
-    clock: u64,
-    /// Faults asked for on the command line.
-    asked: Vec<Fault>,
-}
-
-impl Plan<'_> {
-    fn options(&self, seed: Option<u64>) -> Options {
-        let (costs, works) = (Costs::at(self.clock), works(&self.session, seed));
-        let (check, isolate) = (self.request.strict, self.request.strict);
-        Options { costs, works, check, isolate, ..Options::default() }
-    }
-
-    /// All faults of a run: described, asked for, and with `--faults` the seed's.
-    fn faults(&self, seed: Option<u64>) -> Vec<Fault> {
-        let system = &self.session.system;
-        let mut faults = system.faults.clone();
-        faults.extend(&self.asked);
-        if self.request.faults {
-            faults.extend(faults::drawn(system, seed.unwrap_or(0), self.request.horizon_ns));
-        }
-        faults
-    }
-}
-
-fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
-    let Plan { session, request, .. } = plan;
+fn once(
+    request: &SimRequest,
+    session: &Session,
+    asked: &[Fault],
+    wanted: Asked,
+) -> Result<u8, Failure> {
     let names = &session.names;
-    let faults = plan.faults(request.seed);
-    let mut how = with_upsets(session, &plan.options(request.seed), &faults);
+    let faults = request.faults(session, asked, request.seed);
+    let mut how = with_upsets(session, &request.options(session, request.seed), &faults);
     simulable(&session.system)?;
     let (system, follows) = (&session.system, !session.system.pipes.is_empty());
     let transfers = request.captures.pcap.is_some() || follows;
@@ -288,7 +299,7 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
         watch: Some(Watch::begin(sights, &request.captures, names)?),
         messages,
         responses: pictured.then(Responses::default),
-        progress: Some(Progress::new(request.horizon_ns, request.json)),
+        progress: Some(Progress::new(request.length.horizon_ns, request.json)),
         ..Listener::default()
     };
     let mut both = (listener, Hearing(live(request.json, names.clone(), session.promises())));
@@ -317,12 +328,16 @@ fn once(plan: &Plan<'_>, wanted: Asked) -> Result<u8, Failure> {
 }
 
 /// Many runs, up to the first that breaks a promise.
-fn through(plan: &Plan<'_>, seeds: Seeds) -> Result<u8, Failure> {
-    let session = &plan.session;
+fn through(
+    request: &SimRequest,
+    session: &Session,
+    asked: &[Fault],
+    seeds: Seeds,
+) -> Result<u8, Failure> {
     for seed in seeds.each() {
         Searched::Tries(seed).tell();
-        let faults = plan.faults(Some(seed));
-        let how = plan.options(Some(seed));
+        let faults = request.faults(session, asked, Some(seed));
+        let how = request.options(session, Some(seed));
         let simulation = Simulation::new(session, &how).with_faults(&faults).following(None);
         let Simulated { mut run, hash, .. } = simulation.run(&mut ())?;
         Searched::Trace(seed, hash).tell();

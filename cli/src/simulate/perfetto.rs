@@ -8,7 +8,6 @@ use crate::console::Line;
 use crate::names::Names;
 use crate::{Failure, words};
 use diapason_abi::Nanos;
-use diapason_abi::record::Record;
 use diapason_bus::Picos;
 use diapason_core::{Cause, Kernel, ThreadId};
 use diapason_pipe::measured::{Measurement, PipeReport, Reported};
@@ -258,12 +257,9 @@ impl Perfetto {
 
     /// Notes a line of output.
     pub fn said(&mut self, now: Nanos, line: &Line) {
-        if let Line::Record(Record::Measured, words) = line
-            && let Some((process, words)) = words.split_first()
-        {
-            let said = Reported::of(words).map(|report| report.said);
-            if let Some(Measurement::Pipe(report)) = said {
-                self.pipe(now, *process, &report);
+        if let Some((process, said)) = line.measured() {
+            if let Some(Reported { said: Measurement::Pipe(report), .. }) = said {
+                self.pipe(now, process, &report);
             }
             return;
         }

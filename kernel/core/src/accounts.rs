@@ -1,7 +1,7 @@
 //! The accounts of a run: the same records, whatever machine it ran on.
 
+use crate::ids::ThreadId;
 use crate::kernel::Kernel;
-use crate::thread::ThreadId;
 use diapason_abi::Nanos;
 use diapason_abi::record::Record;
 
@@ -41,6 +41,12 @@ impl Kernel<'_> {
             let pages = u64::from(p.heap.count);
             emit(Record::Process, &[u64::from(id.index()), starts, faults, pages, p.state as u64]);
         }
+    }
+
+    /// Returns what VCPUs paid that ended and whose places others took.
+    #[must_use]
+    pub fn retired(&self) -> Nanos {
+        self.promise.retired
     }
 
     /// The words of `Record::Job` for a thread that has a VCPU and jobs.

@@ -1,13 +1,13 @@
 //! The kernel's invariants, stated once and checked after every step of a test.
 
-use crate::event::{Event, Source};
+use crate::ids::{EventId, ThreadId, VcpuId};
 use crate::kernel::Kernel;
+use crate::objects::event::Source;
+use crate::objects::process::ProcessState;
+use crate::objects::ready::Ready;
+use crate::objects::thread::{State, Thread, ThreadQueue, Wait};
+use crate::objects::vcpu::Server;
 use crate::pool::{FREE, Id, Pool};
-use crate::process::ProcessState;
-use crate::queue::ThreadQueue;
-use crate::scheduler::Ready;
-use crate::thread::{State, Thread, ThreadId, Wait};
-use crate::vcpu::{Server, VcpuId};
 use diapason_abi::{Nanos, PRIORITIES};
 
 /// The threads of a list, with its links verified.
@@ -287,7 +287,7 @@ impl Kernel<'_> {
                 assert!(self.devices[Id::new(device)].event == id, "event of a device");
             }
         }
-        let alive = |e: Id<Event>| e.is_none() || self.events[e].handle != FREE;
+        let alive = |e: EventId| e.is_none() || self.events[e].handle != FREE;
         assert!(self.devices.ids().all(|d| alive(self.devices[d].event)), "device's event");
         assert!(self.mailboxes.ids().all(|m| alive(self.mailboxes[m].event)), "mailbox's event");
     }

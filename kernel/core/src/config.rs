@@ -1,19 +1,18 @@
 //! From a boot archive to a kernel: how large the pools are, and what is in them at first.
 
-use crate::admission::Promise;
-use crate::alarm::Alarms;
-use crate::condition::Condition;
-use crate::event::Event;
+use crate::alarms::Alarms;
 use crate::kernel::Kernel;
-use crate::mailbox::{Mailbox, Message};
-use crate::memory::{Chain, Device, Frame, Segment};
+use crate::objects::condition::Condition;
+use crate::objects::event::Event;
+use crate::objects::mailbox::{Mailbox, Message};
+use crate::objects::memory::{Chain, Device, Frame, Segment};
+use crate::objects::process::{Process, ProcessState};
+use crate::objects::semaphore::Semaphore;
+use crate::objects::thread::Thread;
+use crate::objects::vcpu::Vcpu;
 use crate::pool::{Id, Pool, Range};
-use crate::process::{Process, ProcessState};
-use crate::ring::Fees;
+use crate::promise::{Fees, Promise};
 use crate::scheduler::Scheduler;
-use crate::semaphore::Semaphore;
-use crate::thread::Thread;
-use crate::vcpu::Vcpu;
 use diapason_abi::Nanos;
 use diapason_abi::archive::{Archive, Location, NONE, ObjectKind, ProcessRecord, VcpuKind};
 

@@ -5,12 +5,11 @@
 //! neither has a VCPU, a deadline or anybody who waits for it. Then the two change places, and
 //! there is nothing to decide, and the call has a short way (`shortcut`).
 
-use crate::kernel::{Arguments, Flow, Kernel, Refused, Step};
+use crate::ids::{MailboxId, ThreadId};
+use crate::kernel::{Arguments, Flow, Kernel, Longer, Passed, Refused, Step};
 use crate::machine::{Machine, UserMemory};
-use crate::mailbox::MailboxId;
+use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
-use crate::shortcut::{Longer, Passed};
-use crate::thread::{State, ThreadId, Wait};
 use diapason_abi::{Errno, FaultCause, Nanos};
 
 impl Kernel<'_> {

@@ -17,11 +17,11 @@
 //! the extra switch). A hint decides who runs first and nothing else: it is disregarded if the
 //! holder cannot run or yields, and while its own thread runs.
 
-use crate::alarm::URGENT;
+use crate::alarms::URGENT;
+use crate::ids::{SemaphoreId, ThreadId};
 use crate::kernel::Kernel;
+use crate::objects::thread::{State, Wait};
 use crate::pool::Id;
-use crate::semaphore::SemaphoreId;
-use crate::thread::{State, ThreadId, Wait};
 use crate::walks::walk;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{Errno, encode_result};
@@ -156,7 +156,7 @@ impl Kernel<'_> {
     #[inline(always)]
     fn receive_mutex(&mut self, thread: ThreadId, mutex: SemaphoreId) {
         let semaphore = &mut self.semaphores[mutex];
-        self.threads[thread].receive(thread, mutex, semaphore);
+        semaphore.hand_to(mutex, &mut self.threads[thread], thread);
     }
 
     /// A thread that has its place goes on: its call returns `result`.

@@ -8,12 +8,10 @@ mod memory;
 
 pub use memory::KernelMemory;
 
+use crate::ids::{FrameId, ProcessId, ThreadId};
 use crate::kernel::{Arguments, Cause, Decision, Fault, Kernel};
 use crate::machine::{BadAddress, Machine, UserMemory};
-use crate::memory::FrameId;
 use crate::pool::Id;
-use crate::process::ProcessId;
-use crate::thread::ThreadId;
 use diapason_abi::archive::{Archive, DeviceRecord};
 use diapason_abi::call::{NO_HINT, unmapped};
 use diapason_abi::record::Record;

@@ -1,10 +1,11 @@
 //! Questions a watcher on the host asks of the core: what keeps a thread from running, what budget
 //! a VCPU has, how much of its pools is in use. The metal has no use for them.
 
+use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
+use crate::objects::thread::{State, Wait};
+use crate::objects::vcpu::Server;
 use crate::pool::FREE;
-use crate::thread::{State, ThreadId, Wait};
-use crate::vcpu::{Server, VcpuId};
 use diapason_abi::Nanos;
 use diapason_abi::archive::PERIOD_MAX;
 

@@ -12,49 +12,48 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `kernel` | the two ways in, dispatch of calls, the decision |
-//! | `scheduler`, `queue` | who is ready, who waits in which order |
-//! | `alarm`, `ring` | what is due, when it may ring, and who pays for it |
-//! | `vcpu`, `admission` | budgets: who pays for the time, and what may be promised |
+//! | `pool`, `ids` | memory of objects, and their names |
+//! | `objects` | threads, processes, mailboxes and the others: data, and what concerns one alone |
+//! | `alarms` | what is due, in order |
+//! | `scheduler` | whose turn it is |
+//! | `promise` | what may be promised to VCPUs, and the kernel's own costs |
+//! | `kernel` | the state of the kernel, and the words of its entries and answers |
+//! | `budget`, `ring` | who pays for the time; when an alarm may ring, and who pays for that |
 //! | `helping` | who runs in whose place: priority inheritance, hints |
-//! | `start` | what a thread begins with |
-//! | `thread`, `process` | their life from creation to join, fault and restart |
-//! | `semaphore`, `condition`, `mailbox`, `event` | the services of EMERALDS ch. 3 |
-//! | `exchange` | one call that sends and receives |
-//! | `shortcut` | short ways through calls that change who runs |
-//! | `memory` | frames, heaps, shared segments, devices |
-//! | `accounts` | how a run went, in records |
+//! | `services` | the calls: threads, processes, the services of EMERALDS ch. 3, memory, VCPUs |
+//! | `shortcut`, `exchange` | short ways through calls; a call that sends and receives |
+//! | `enter` | the ways in, dispatch of calls, the decision |
+//! | `machine`, `start` | what the core needs of the machine, and what a thread begins with |
 //! | `config` | pools and their contents from the boot archive |
+//! | `accounts` | how a run went, in records |
 //! | `check` | the invariants, run after every step of a test |
 //! | `walks` | how long its loops are, counted on a host |
 //! | `host`, `inspect` | the core under test, and what watchers on a host ask it |
+//!
+//! A file uses those above it in this table and none below, but for the last six rows.
 
 #![cfg_attr(not(any(test, feature = "host")), no_std)]
 #![forbid(unsafe_code)]
 
 mod accounts;
-mod admission;
-mod alarm;
+mod alarms;
+mod budget;
 mod check;
-mod condition;
 mod config;
-mod event;
+mod enter;
 mod exchange;
 mod helping;
+mod ids;
 mod kernel;
 mod machine;
-mod mailbox;
-mod memory;
+mod objects;
 mod pool;
-mod process;
-mod queue;
+mod promise;
 mod ring;
 mod scheduler;
-mod semaphore;
+mod services;
 mod shortcut;
 mod start;
-mod thread;
-mod vcpu;
 mod walks;
 
 #[cfg(any(test, feature = "host"))]
@@ -62,21 +61,21 @@ pub mod host;
 #[cfg(any(test, feature = "host"))]
 mod inspect;
 
-pub use condition::Condition;
 pub use config::{Pools, Sizes};
-pub use event::Event;
+pub use ids::{FrameId, ProcessId, ThreadId, VcpuId};
 #[cfg(any(test, feature = "host"))]
 pub use inspect::{Standing, Stock};
-pub use kernel::{Arguments, Cause, Decision, Fault, Kernel};
+pub use kernel::{Arguments, Cause, Decision, Fault, Kernel, Longer, Passed};
 pub use machine::{BadAddress, Machine, UserMemory};
-pub use mailbox::{Mailbox, Message};
-pub use memory::{Device, Frame, FrameId, Segment};
+pub use objects::condition::Condition;
+pub use objects::event::Event;
+pub use objects::mailbox::{Mailbox, Message};
+pub use objects::memory::{Device, Frame, Segment};
+pub use objects::process::{Process, ProcessState};
+pub use objects::semaphore::Semaphore;
+pub use objects::thread::{State, Thread, Wait};
+pub use objects::vcpu::{Server, Vcpu};
 pub use pool::{Id, Pool};
-pub use process::{Process, ProcessId, ProcessState};
-pub use semaphore::Semaphore;
-pub use shortcut::{Longer, Passed};
 pub use start::ThreadStart;
-pub use thread::{State, Thread, ThreadId, Wait};
-pub use vcpu::{Server, Vcpu, VcpuId};
 #[cfg(any(test, feature = "host"))]
 pub use walks::take_walked;

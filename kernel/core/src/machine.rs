@@ -1,8 +1,6 @@
 //! The operations that the core needs of the machine underneath.
 
-use crate::memory::FrameId;
-use crate::process::ProcessId;
-use crate::thread::ThreadId;
+use crate::ids::{FrameId, ProcessId, ThreadId};
 use diapason_abi::archive::DeviceRecord;
 use diapason_abi::layout;
 use diapason_abi::record::Record;

@@ -1,4 +1,5 @@
-//! Fixed pools of objects and typed indices into them.
+//! Fixed pools of objects and typed indices into them. A pool knows which kind of id names its
+//! objects; so an object can hold the id of another one without knowing that one's type.
 
 use crate::walks::walk;
 use core::marker::PhantomData;
@@ -9,15 +10,22 @@ use diapason_costs::Round;
 /// handle up is one comparison.
 pub const FREE: u64 = u64::MAX;
 
-/// A place in the pool of `T`s, or none. Sixteen bits: links between objects stay small.
-pub struct Id<T>(u16, PhantomData<fn() -> T>);
+/// A place in the pool of objects whose ids carry the tag `G`, or none. Sixteen bits: links between
+/// objects stay small.
+pub struct Id<G>(u16, PhantomData<fn() -> G>);
 
-impl<T> Id<T> {
-    pub const NONE: Id<T> = Id(u16::MAX, PhantomData);
+/// An object that has its place in a pool.
+pub trait Pooled {
+    /// Tells its ids apart from those of others.
+    type Tag;
+}
+
+impl<G> Id<G> {
+    pub const NONE: Id<G> = Id(u16::MAX, PhantomData);
 
     /// The object at `index`.
     #[must_use]
-    pub const fn new(index: u16) -> Id<T> {
+    pub const fn new(index: u16) -> Id<G> {
         Id(index, PhantomData)
     }
 
@@ -40,23 +48,23 @@ impl<T> Id<T> {
     }
 }
 
-impl<T> Clone for Id<T> {
+impl<G> Clone for Id<G> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Id<T> {}
+impl<G> Copy for Id<G> {}
 
-impl<T> PartialEq for Id<T> {
+impl<G> PartialEq for Id<G> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<T> Eq for Id<T> {}
+impl<G> Eq for Id<G> {}
 
-impl<T> core::fmt::Debug for Id<T> {
+impl<G> core::fmt::Debug for Id<G> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Id").field(&self.0).finish()
     }
@@ -65,7 +73,7 @@ impl<T> core::fmt::Debug for Id<T> {
 /// All objects of one kind, in memory set aside at boot.
 pub struct Pool<'a, T>(&'a mut [T]);
 
-impl<'a, T> Pool<'a, T> {
+impl<'a, T: Pooled> Pool<'a, T> {
     /// A pool of the given objects.
     pub fn new(objects: &'a mut [T]) -> Pool<'a, T> {
         Pool(objects)
@@ -92,7 +100,7 @@ impl<'a, T> Pool<'a, T> {
 
     /// The first of which that is true.
     #[inline(always)]
-    pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+    pub fn find(&self, is: impl FnMut(&T) -> bool) -> Option<Id<T::Tag>> {
         let at = self.0.iter().position(is);
         walk(Round::Look, at.map_or(self.0.len(), |at| at + 1));
         at.map(|at| Id::new(at as u16))
@@ -100,7 +108,7 @@ impl<'a, T> Pool<'a, T> {
 
     /// The same among those of a range.
     #[inline(always)]
-    pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T>> {
+    pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T::Tag>> {
         let first = range.first as usize;
         let objects = self.0.get(first..first + range.count as usize)?;
         let at = objects.iter().position(is);
@@ -121,7 +129,7 @@ impl<'a, T> Pool<'a, T> {
     }
 
     /// Returns every id of the pool.
-    pub fn ids(&self) -> impl Iterator<Item = Id<T>> + use<T> {
+    pub fn ids(&self) -> impl Iterator<Item = Id<T::Tag>> + use<T> {
         (0..self.0.len() as u16).map(Id::new)
     }
 }
@@ -134,10 +142,10 @@ fn corrupt() -> ! {
     panic!("corrupt id")
 }
 
-impl<T> Index<Id<T>> for Pool<'_, T> {
+impl<T: Pooled> Index<Id<T::Tag>> for Pool<'_, T> {
     type Output = T;
     #[inline(always)]
-    fn index(&self, id: Id<T>) -> &T {
+    fn index(&self, id: Id<T::Tag>) -> &T {
         match self.0.get(id.0 as usize) {
             Some(object) => object,
             None => corrupt(),
@@ -145,9 +153,9 @@ impl<T> Index<Id<T>> for Pool<'_, T> {
     }
 }
 
-impl<T> IndexMut<Id<T>> for Pool<'_, T> {
+impl<T: Pooled> IndexMut<Id<T::Tag>> for Pool<'_, T> {
     #[inline(always)]
-    fn index_mut(&mut self, id: Id<T>) -> &mut T {
+    fn index_mut(&mut self, id: Id<T::Tag>) -> &mut T {
         match self.0.get_mut(id.0 as usize) {
             Some(object) => object,
             None => corrupt(),
@@ -166,7 +174,7 @@ impl Range {
     pub const EMPTY: Range = Range { first: 0, count: 0 };
 
     /// Returns the ids of the range.
-    pub fn ids<T>(self) -> impl Iterator<Item = Id<T>> {
+    pub fn ids<G>(self) -> impl Iterator<Item = Id<G>> {
         (self.first..self.first + self.count).map(Id::new)
     }
 }

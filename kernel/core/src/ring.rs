@@ -11,53 +11,25 @@
 //! spared the interrupt, and the one that was woken pays for it, too. So nobody's budget pays for
 //! the alarms of others.
 
-use crate::alarm::{Group, PLAIN, URGENT};
+use crate::alarms::{PLAIN, URGENT};
+use crate::ids::{ThreadId, VcpuId};
 use crate::kernel::Kernel;
+use crate::objects::alarm::Group;
 use crate::pool::Id;
-use crate::thread::ThreadId;
-use crate::vcpu::VcpuId;
 use crate::walks::walk;
 use diapason_abi::Nanos;
-use diapason_abi::archive::Archive;
-use diapason_costs::{Prices, Round};
+use diapason_costs::Round;
 
 /// Most alarms that ring before a thread is chosen, where there are VCPUs: each may change who is
 /// chosen. More that are due make the machine call again, and so do all after a long path.
 const RINGS_PER_CHOICE: usize = 2;
 
-/// The costs of kernel entries for the VCPUs that cause them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fees {
-    /// An alarm that lets who is interrupted go on.
-    pub interrupt: Nanos,
-    /// The way back to who was preempted.
-    pub switch: Nanos,
-    /// The longest path of the kernel.
-    pub path: Nanos,
-}
-
-impl Fees {
-    /// Returns the fees that the plan of this description counts.
-    pub fn of(archive: &Archive<'_>) -> Fees {
-        let header = &archive.header;
-        Fees {
-            interrupt: Nanos(header.interrupt_grace.into()),
-            switch: Nanos(header.switch_grace.into()),
-            path: Nanos(header.longest_path.into()),
-        }
-    }
-
-    /// The same as prices of an admission.
-    pub fn prices(&self) -> Prices {
-        Prices { switch: self.switch, path: self.path, ..Prices::KERNEL }
-    }
-}
-
 impl Kernel<'_> {
     /// This is a machine whose kernel takes no time: nobody pays for it.
     #[cfg(any(test, feature = "host"))]
     pub fn takes_no_time(&mut self) {
-        self.fees = Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO, path: Nanos::ZERO };
+        self.fees =
+            crate::promise::Fees { interrupt: Nanos::ZERO, switch: Nanos::ZERO, path: Nanos::ZERO };
     }
 
     /// The group of a thread's alarms.

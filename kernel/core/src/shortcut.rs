@@ -10,32 +10,15 @@
 //!
 //! The report of a fault is handed over the same way; but a process that ends may have alarms.
 
-use crate::kernel::{Arguments, Decision, Kernel};
+use crate::ids::{MailboxId, ThreadId};
+use crate::kernel::{Arguments, Kernel, Longer, Passed};
 use crate::machine::UserMemory;
-use crate::mailbox::{MailboxId, receipt};
+use crate::objects::mailbox::receipt;
+use crate::objects::thread::{Resumed, State, Thread, Wait};
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
-use crate::thread::{Resumed, State, Thread, ThreadId, Wait};
 use diapason_abi::call::NO_HINT;
 use diapason_abi::{CallNumber, Nanos};
-
-/// A short way was taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Passed {
-    /// In whose buffer the message is that is to be delivered.
-    pub sender: ThreadId,
-    /// As [`Kernel::enter`] would return it.
-    pub decision: Decision,
-}
-
-/// A call did not go a short way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Longer {
-    /// It goes the long one: [`Kernel::enter`]. Nothing was done.
-    Way,
-    /// The same, and it will end in a fault: the caller has no such memory.
-    BadAddress(u64),
-}
 
 impl Kernel<'_> {
     /// A call of the running thread that makes another one run, if nothing has to be decided for
@@ -125,7 +108,7 @@ impl Kernel<'_> {
         let c = &mut threads[caller];
         c.held = semaphore.next_held;
         c.put_result(0);
-        threads[waiter].receive(waiter, id, semaphore);
+        semaphore.hand_to(id, &mut threads[waiter], waiter);
         s.pass(&mut threads, caller, waiter, now);
         let resumed = threads[waiter].go_on();
         Ok(self.passed(waiter, resumed, now))
@@ -158,7 +141,7 @@ impl Kernel<'_> {
         let now = now();
         condition.waiters.head = ThreadId::NONE;
         w.result = 0;
-        w.receive(waiter, mutex, semaphore);
+        semaphore.hand_to(mutex, w, waiter);
         let result = w.result;
         let resumed = come(s, &mut threads, (caller, waiter), result, now);
         threads[caller].result = 1;

@@ -44,6 +44,25 @@ fn a_vcpu_made_at_run_time_has_its_maker() {
 }
 
 #[test]
+fn what_a_vcpu_paid_counts_when_another_takes_its_place() {
+    run(&lab(), |sys| {
+        let made = sys.ok(Call::VcpuCreate, &[0, MS, 10 * MS, 4, 0]);
+        let child = sys.ok(Call::ThreadCreate, &[0x1000, 0, 40, 0, made]);
+        sys.ok(Call::ThreadDetach, &[child]);
+        sys.blocks(Call::SleepUntil, &[30 * MS]);
+        sys.until(20 * MS + MS / 2);
+        assert_eq!(sys.call(Call::ThreadExit, &[0]), Outcome::Ended);
+        sys.until(30 * MS);
+        sys.ok(Call::VcpuDelete, &[made]);
+        let paid = sys.host.kernel.account_of(VcpuId::new(2)).expect("it existed")[1];
+        assert!(paid > 0);
+        assert_eq!(sys.host.kernel.retired().0, 0);
+        sys.ok(Call::VcpuCreate, &[0, MS, 20 * MS, 4, 0]);
+        assert_eq!(sys.host.kernel.retired().0, paid);
+    });
+}
+
+#[test]
 fn a_change_is_one_of_those_that_serve_it_too() {
     run(&lab(), |sys| {
         let v = sys.ok(Call::VcpuCreate, &[key("V"), 0]);

@@ -101,7 +101,7 @@ extern "C" fn start(a: u64, b: u64, c: u64, d: u64, _: u64, _: u64) -> Exit {
 }
 
 /// Calls there are: numbers below this have a handler.
-pub const CALLS: usize = CallNumber::ALL.len();
+const CALLS: usize = CallNumber::ALL.len();
 
 unsafe extern "C" {
     /// `entry.s`: to [`any_call`], with the number where a function expects it.

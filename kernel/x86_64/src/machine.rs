@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::cpu;
 use crate::paging::{self, Space};
 use crate::recorder::Recorder;
-use crate::shell::Observe;
 use crate::table::Table;
 use crate::tables::DEVICES_MAX;
 use diapason_abi::archive::{DeviceRecord, NONE};
@@ -41,6 +40,14 @@ pub struct Place {
 /// No process. Where its window would be is no memory, so nothing is copied there.
 pub const NOBODY: u16 = 0x7ffe;
 const _: () = assert!(NOBODY as usize > PROCESSES_MAX);
+
+/// The observations that a run asked for; `any` if there are any.
+#[derive(Clone, Copy, Default)]
+pub struct Observe {
+    pub any: bool,
+    pub record: bool,
+    pub watch: bool,
+}
 
 /// The hardware as the core sees it.
 pub struct Metal {

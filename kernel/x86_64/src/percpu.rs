@@ -132,6 +132,6 @@ global_asm!(
     STARTING = const context::STARTING,
     MXCSR = const offsets::MXCSR,
     FCW = const offsets::FCW,
-    CALLS = const crate::calls::CALLS,
+    CALLS = const diapason_abi::CallNumber::ALL.len(),
     FIRST_INTERRUPT = const crate::tables::FIRST_INTERRUPT,
 );

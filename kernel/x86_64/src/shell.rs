@@ -20,14 +20,6 @@ use diapason_abi::recorder::Entry;
 use diapason_abi::{CallNumber, FaultCause, Nanos, PROCESSES_MAX, layout};
 use diapason_core::{Arguments, Cause, Decision, Fault, Kernel, Longer, Machine, Passed, ThreadId};
 
-/// The observations that a run asked for; `any` if there are any.
-#[derive(Clone, Copy, Default)]
-pub struct Observe {
-    pub any: bool,
-    pub record: bool,
-    pub watch: bool,
-}
-
 /// One core's kernel with its hardware. The kernel comes first, where the instructions that reach
 /// its pools are short.
 #[repr(C)]
@@ -430,6 +422,7 @@ impl Shell {
         }
         tell_losses();
         let c = self.metal.counts;
-        announce(Record::End, &[now.0, idle.0, self.kernel.entries(), c.cr3, c.msr, c.mmio]);
+        let (entries, retired) = (self.kernel.entries(), self.kernel.retired());
+        announce(Record::End, &[now.0, idle.0, entries, c.cr3, c.msr, c.mmio, retired.0]);
     }
 }

@@ -7,6 +7,7 @@ use crate::jobs;
 use crate::mutexes::Mutexes;
 use crate::pipes::{self, Plant};
 use crate::refusal;
+use crate::start;
 use crate::traffic;
 use crate::tuned::{self, refusals_of_places};
 use crate::verdict::{Plan, Sum};
@@ -61,6 +62,6 @@ impl Plan {
         let refused = refused.chain(refusal::of_pipes(self, system));
         let refused = refused.chain(refusals_of_places(&self.tuned, system));
         let refused = refused.chain(chains::refusals(&self.chains, system));
-        refused.chain(traffic::refusals(system)).collect()
+        refused.chain(start::refusals(system)).chain(traffic::refusals(system)).collect()
     }
 }

@@ -25,6 +25,7 @@ mod outputs;
 pub mod pipes;
 mod refusal;
 mod reports;
+pub mod start;
 mod traffic;
 pub mod tuned;
 mod verdict;

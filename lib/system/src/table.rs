@@ -380,7 +380,7 @@ impl<'t, 'r> Table<'t, 'r> {
                 (format!("`{text}` is not a duration"), format!("write `\"{meant}\"`"))
             }
             (None, None) => {
-                let help = "write a whole number and one of ns, us, ms, s, as in `\"10ms\"`";
+                let help = "write a number and one of ns, us, ms, s, as in `\"10ms\"`";
                 (format!("`{text}` is not a duration"), help.to_owned())
             }
         };

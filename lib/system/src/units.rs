@@ -12,9 +12,10 @@ pub(crate) fn size(text: &str) -> Option<u64> {
     scaled(text, &SIZES)
 }
 
-/// Nanoseconds in `text`, which is digits and one of ns, us, ms, s.
+/// Nanoseconds in `text`, which is a number and one of ns, us, ms, s. A fraction is allowed if it
+/// makes whole nanoseconds.
 pub(crate) fn duration(text: &str) -> Option<u64> {
-    scaled(text, &DURATIONS)
+    decimal(text, &DURATIONS)
 }
 
 /// Hertz in `text`, which is digits and one of kHz, MHz, GHz.
@@ -25,18 +26,25 @@ pub(crate) fn frequency(text: &str) -> Option<u64> {
 /// Parts per million in `text`: a number, fractions allowed, and one of %, ‰, ppm. `None` also if
 /// it is not a whole number of millionths, or does not fit.
 pub(crate) fn share(text: &str) -> Option<u32> {
-    let (unit, scale) = SHARES.iter().find(|(unit, _)| text.ends_with(unit))?;
+    decimal(text, &SHARES)?.try_into().ok()
+}
+
+/// A number with or without a fraction, times its unit, if that is whole.
+fn decimal(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;
     let (whole, fraction) = match text.strip_suffix(unit)?.split_once('.') {
         Some((_, "")) => return None,
         Some(parts) => parts,
         None => (text.strip_suffix(unit)?, ""),
     };
     let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 6 {
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 9 {
         return None;
     }
-    let tenths = 10u64.pow(u32::try_from(fraction.len()).ok()?);
-    let number = format!("{whole}{fraction}").parse::<u64>().ok()?.checked_mul(*scale)?;
+    let tenths = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let number = format!("{whole}{fraction}").parse::<u128>().ok()?;
+    let number = number.checked_mul(u128::from(*scale))?;
     number.is_multiple_of(tenths).then_some(number / tenths)?.try_into().ok()
 }
 
@@ -113,7 +121,9 @@ mod tests {
         assert_eq!(duration("5us"), Some(5_000));
         assert_eq!(duration("2s"), Some(2_000_000_000));
         assert_eq!(duration("7ns"), Some(7));
-        for bad in ["", "ms", "10", "10 ms", "-1s", "1m", "0.5s"] {
+        assert_eq!(duration("0.5s"), Some(500_000_000));
+        assert_eq!(duration("802.374us"), Some(802_374));
+        for bad in ["", "ms", "10", "10 ms", "-1s", "1m", ".5s", "5.s", "1.5ns", "1.2.3s"] {
             assert_eq!(duration(bad), None, "{bad}");
         }
     }

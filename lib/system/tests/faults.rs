@@ -116,7 +116,7 @@ fn a_line_that_makes_no_sense_is_refused_where_it_stands() {
     wrong("2s unplug can 1s 7", 18, "`7` is more than `unplug` asks for", "leave it out");
     let help = "write a whole number from 2 to 1000";
     wrong("2s overrun p 1 1s", 14, "`1` cannot be its `times`", help);
-    let help = "write a whole number and one of ns, us, ms, s, as in `100ms`";
+    let help = "write a number and one of ns, us, ms, s, as in `100ms`";
     wrong("soon reboot 1s", 1, "`soon` cannot be its time", help);
 }
 

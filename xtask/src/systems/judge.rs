@@ -8,11 +8,13 @@ use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::outcome::Verdict;
 use diapason::plan::Plan;
+use diapason::plan::start::found_within;
 use diapason::session::{Run, Session};
 use diapason::simulate::{
     Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, usual,
 };
 use diapason::{Failure, Workspace};
+use diapason_abi::Nanos;
 use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
@@ -76,15 +78,16 @@ struct Conditions {
     horizon: u64,
 }
 
-/// Returns how long a drawn system runs: longer if its server has so little of the processor that
-/// it needs much of that time to find its devices, or if ends of pipes have long periods.
+/// Returns how long a drawn system runs: longer if its server takes long to find its devices, or if
+/// ends of pipes have long periods.
 pub fn horizon(drawn: &Drawn) -> u64 {
     let Some(can) = &drawn.can else { return HORIZON_NS };
-    let share = can.manage.period / (50 * can.manage.budget).max(1);
     let readers = can.pipes.iter().map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();
-    HORIZON_NS * share.max(1) + PERIODS * longest
+    let read = diapason_system::parse("drawn.toml", &description(drawn, "drawn"));
+    let found = read.map_or(Nanos::ZERO, |system| found_within(&system));
+    HORIZON_NS + found.0 + PERIODS * longest
 }
 
 /// Returns why the planner refuses a drawn system, or nothing.

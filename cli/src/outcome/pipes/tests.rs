@@ -22,7 +22,7 @@ fn promise(way: Way) -> PipePromise {
 
 fn ended(seconds: u64) -> Option<End> {
     let time_ns = Nanos::from_secs(seconds).0;
-    Some(End { time_ns, idle_ns: 0, entries: 0, cr3: 0, msr: 0, mmio: 0 })
+    Some(End { time_ns, ..End::default() })
 }
 
 /// The run of so many seconds in which a reader said this.

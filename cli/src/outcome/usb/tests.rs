@@ -75,7 +75,7 @@ struct Ran {
 impl Ran {
     fn new(time_ns: u64) -> Ran {
         let system = diapason_system::parse("s", TEXT).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let end = End { time_ns, idle_ns: 0, entries: 0, cr3: 0, msr: 0, mmio: 0 };
+        let end = End { time_ns, ..End::default() };
         let (promised, names) = (UsbPromises::of(&system), Names::of(&system));
         Ran { promised, names, outcome: Outcome { end: Some(end), ..Outcome::default() } }
     }

@@ -1,15 +1,15 @@
 //! The memory of a kernel, on the heap of a host.
 
-use crate::condition::Condition;
 use crate::config::{Pools, Sizes};
-use crate::event::Event;
 use crate::kernel::Kernel;
-use crate::mailbox::{Mailbox, Message};
-use crate::memory::{Device, Frame, Segment};
-use crate::process::Process;
-use crate::semaphore::Semaphore;
-use crate::thread::Thread;
-use crate::vcpu::Vcpu;
+use crate::objects::condition::Condition;
+use crate::objects::event::Event;
+use crate::objects::mailbox::{Mailbox, Message};
+use crate::objects::memory::{Device, Frame, Segment};
+use crate::objects::process::Process;
+use crate::objects::semaphore::Semaphore;
+use crate::objects::thread::Thread;
+use crate::objects::vcpu::Vcpu;
 use diapason_abi::archive::Archive;
 
 /// One list of the pools, with what an unused slot of each holds.

@@ -105,7 +105,7 @@ fn time(
     if found.is_none() {
         let help = match units::duration_as_meant(text) {
             Some(meant) if units::duration(text).is_none() => format!("write `{meant}`"),
-            _ => "write a whole number and one of ns, us, ms, s, as in `100ms`".to_owned(),
+            _ => "write a number and one of ns, us, ms, s, as in `100ms`".to_owned(),
         };
         let title = format!("`{text}` cannot be its {what}");
         report.push(Problem::new(&place, title, help));

@@ -5,79 +5,19 @@
 //! be more, and then nothing is admitted besides. A released share is free only once it cannot
 //! matter any more.
 
+use crate::ids::VcpuId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::objects::vcpu::{Server, Vcpu};
 use crate::pool::{FREE, Id};
-use crate::ring::Fees;
-use crate::vcpu::{Server, VcpuId};
+use crate::promise::Promise;
 use crate::walks::walk;
 use diapason_abi::archive::{
-    Archive, BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, VcpuKind, VcpuRecord,
+    BUDGET_MIN, PERIOD_MAX, PERIOD_MIN, REPLENISHMENTS_MAX, VcpuKind, VcpuRecord,
 };
 use diapason_abi::{Errno, FaultCause, Handle, Key, Kind, Nanos};
-use diapason_costs::{Prices, Round};
-use diapason_vcpu::admission::{Load, Overheads, Reservation, Share, Test};
+use diapason_costs::Round;
+use diapason_vcpu::admission::{Load, Reservation, Share};
 use diapason_vcpu::{Pibs, SporadicServer};
-
-/// Returns the kernel's time on the core that this archive describes, by the formula that `plan`
-/// uses.
-fn overheads(archive: &Archive<'_>) -> Overheads {
-    let devices = archive.devices().filter(|device| device.interval > 0);
-    let ios = archive.vcpus().filter(|vcpu| vcpu.kind == VcpuKind::Io);
-    prices(archive).overheads(
-        devices.map(|device| Nanos(device.interval)),
-        ios.map(|io| (io.replenishments, Nanos(io.interval))),
-    )
-}
-
-/// The kernel's own prices, and what the archive says of its paths.
-fn prices(archive: &Archive<'_>) -> Prices {
-    Fees::of(archive).prices()
-}
-
-/// The promises of the core.
-pub(crate) struct Promise {
-    pub load: Load,
-    pub test: Test,
-    /// The exact test admitted more than the closed form would: nothing fits besides.
-    pub full: bool,
-    /// The queue of VCPUs made while the system runs, and whether it goes by deadline.
-    pub queue: u8,
-    pub by_deadline: bool,
-    /// Some VCPU was abandoned by its process.
-    pub abandoned: bool,
-    /// The longest period ever promised: what is given back is free after that long.
-    pub slowest: Nanos,
-    /// When all that was given back so far is free, and by whom it was: nobody if by several, or by
-    /// one that ended.
-    pub settled: Nanos,
-    pub giver: VcpuId,
-}
-
-impl Promise {
-    /// Nothing is promised yet. If all Main VCPUs go by deadline in one queue, so do those that are
-    /// made later, and the test is that of this case; else they go by period.
-    #[inline(never)]
-    pub fn of(archive: &Archive<'_>) -> Promise {
-        let mains = || archive.vcpus().filter(|v| v.kind == VcpuKind::Main);
-        let all = archive.header.dp_queues == 1 && mains().all(|v| v.queue == 0);
-        // The closed form is proved for queues in the order of periods only.
-        let longest = |queue| mains().filter(|v| v.queue == queue).map(|v| v.period).max();
-        let in_order = mains().all(|v| {
-            (0..v.queue).all(|above| longest(above).is_none_or(|longest| longest <= v.period))
-        });
-        Promise {
-            load: Load::new(overheads(archive)),
-            test: if all { Test::Deadline } else { Test::Wide },
-            full: !in_order,
-            queue: if all { 0 } else { archive.header.dp_queues },
-            by_deadline: all,
-            abandoned: false,
-            slowest: Nanos::ZERO,
-            settled: Nanos::ZERO,
-            giver: Id::NONE,
-        }
-    }
-}
 
 impl Kernel<'_> {
     /// The declared VCPUs are promised before anything runs.
@@ -85,7 +25,7 @@ impl Kernel<'_> {
     pub(crate) fn admit_declared(&mut self, id: VcpuId, record: &VcpuRecord) {
         let period = match record.kind {
             VcpuKind::Main => Nanos(record.period),
-            VcpuKind::Io => self.shortest_served(record.serves),
+            VcpuKind::Io => self.shortest(record.serves, Vcpu::period),
         };
         let v = &mut self.vcpus[id];
         v.queue = record.queue;
@@ -112,7 +52,7 @@ impl Kernel<'_> {
                 let share = record.utilization_ppm;
                 let server = Pibs::new(share, Nanos(record.cap), Nanos::ZERO);
                 v.server = Server::Io(server, period);
-                let between = server.between(self.shortest_promised(record.serves));
+                let between = server.between(self.shortest(record.serves, Vcpu::promised_period));
                 let load = self.promise.load.with_grants(self.fees.prices().switch, between);
                 load.admit_io(self.promise.test, share).ok()
             }
@@ -137,17 +77,11 @@ impl Kernel<'_> {
         self.refresh(id);
     }
 
-    fn shortest_served(&self, serves: u64) -> Nanos {
+    /// Returns the shortest of these periods of the Main VCPUs that an I/O VCPU serves.
+    fn shortest(&self, serves: u64, period: fn(&Vcpu) -> Nanos) -> Nanos {
         walk(Round::Look, self.vcpus.len().into());
         let served = self.vcpus.ids().filter(|v| serves >> (v.index() & 63) & 1 == 1);
-        served.map(|v| self.vcpus[v].period()).min().unwrap_or(PERIOD_MAX)
-    }
-
-    /// The shortest period that any of these Main VCPUs was promised.
-    fn shortest_promised(&self, serves: u64) -> Nanos {
-        walk(Round::Look, self.vcpus.len().into());
-        let served = self.vcpus.ids().filter(|v| serves >> (v.index() & 63) & 1 == 1);
-        served.map(|v| self.vcpus[v].promised_period()).min().unwrap_or(PERIOD_MAX)
+        served.map(|v| period(&self.vcpus[v])).min().unwrap_or(PERIOD_MAX)
     }
 
     /// The VCPU a handle of the running process names.
@@ -203,6 +137,7 @@ impl Kernel<'_> {
         let whole = self.with_switches(asked, server.limit());
         self.promise.load = self.admit(|p| p.load.admit_main(p.test, whole).ok())?;
         let v = &mut self.vcpus[id];
+        self.promise.retired += v.used + v.extra;
         v.server = Server::Main(server);
         v.queue = self.promise.queue;
         v.by_deadline = self.promise.by_deadline;
@@ -236,8 +171,9 @@ impl Kernel<'_> {
         self.vcpus.ids().fold(self.promise.load, |load, io| match &self.vcpus[io].server {
             Server::Io(server, _) if self.vcpus[io].serves >> main.index() & 1 == 1 => {
                 let serves = self.vcpus[io].serves;
-                let others = self.shortest_promised(serves & !(1 << (main.index() & 63)));
-                let [from, to] = [self.shortest_promised(serves), others.min(period)];
+                let others =
+                    self.shortest(serves & !(1 << (main.index() & 63)), Vcpu::promised_period);
+                let [from, to] = [self.shortest(serves, Vcpu::promised_period), others.min(period)];
                 load.regranted(switch, server.between(from), server.between(to))
             }
             _ => load,
@@ -281,7 +217,7 @@ impl Kernel<'_> {
         self.rank_again(id);
         for io in self.vcpus.ids() {
             if self.vcpus[io].serves >> (id.index() & 63) & 1 == 1 {
-                let period = self.shortest_served(self.vcpus[io].serves);
+                let period = self.shortest(self.vcpus[io].serves, Vcpu::period);
                 let now = self.now;
                 if let Server::Io(server, inherited) = &mut self.vcpus[io].server {
                     *inherited = period;

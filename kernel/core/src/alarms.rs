@@ -8,8 +8,10 @@
 //! A group is a leftist heap whose links live in the threads: setting, cancelling and ringing take
 //! O(log n) steps each, and no group needs room for more than its own.
 
+use crate::ids::ThreadId;
+use crate::objects::alarm::{Alarm, Group};
+use crate::objects::thread::Thread;
 use crate::pool::{Id, Pool};
-use crate::thread::{Thread, ThreadId};
 use core::cmp::Ordering;
 use diapason_abi::Nanos;
 use diapason_abi::archive::VCPUS_MAX;
@@ -21,55 +23,10 @@ const VCPUS: usize = VCPUS_MAX as usize;
 const GROUPS: usize = 2 * VCPUS;
 const _: () = assert!(GROUPS.is_power_of_two() && (URGENT as usize) < GROUPS);
 
-/// Names a group: the VCPU's place in its pool, or one of those below.
-pub type Group = u8;
-
 /// Threads without a VCPU.
 pub const PLAIN: Group = VCPUS as Group;
 /// Those who keep somebody with a VCPU waiting.
 pub const URGENT: Group = PLAIN + 1;
-/// Place in no group.
-const NO_GROUP: Group = Group::MAX;
-
-/// The alarm of one thread and its place in the heap of its group.
-#[derive(Clone, Copy, Debug)]
-pub struct Alarm {
-    due: Nanos,
-    left: ThreadId,
-    right: ThreadId,
-    above: ThreadId,
-    /// Steps to the nearest gap on the right.
-    depth: u8,
-    group: Group,
-}
-
-impl Alarm {
-    pub const UNSET: Alarm = Alarm {
-        due: Nanos::FOREVER,
-        left: Id::NONE,
-        right: Id::NONE,
-        above: Id::NONE,
-        depth: 0,
-        group: NO_GROUP,
-    };
-
-    /// Returns whether the alarm is set.
-    #[inline(always)]
-    pub fn is_set(&self) -> bool {
-        self.group != NO_GROUP
-    }
-
-    /// Returns when the alarm rings.
-    pub fn due(&self) -> Nanos {
-        self.due
-    }
-
-    /// The group it is in, if it is set.
-    pub fn group(&self) -> Group {
-        self.group
-    }
-}
-
 /// All threads, in which the alarms are.
 type Threads<'a> = Pool<'a, Thread>;
 

@@ -1,113 +1,18 @@
 //! Processes: start, fault, end, and what their supervisor hears of it.
 
-use crate::event::Event;
+use crate::ids::EventTag;
+use crate::ids::ProcessId;
 use crate::kernel::{Arguments, Fault, Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
-use crate::mailbox::MailboxId;
-use crate::memory::Chain;
-use crate::pool::{FREE, Id, Range};
-use crate::thread::State;
-use crate::vcpu::VcpuId;
+use crate::objects::process::{Process, ProcessState};
+use crate::objects::thread::State;
+use crate::pool::{FREE, Id};
 use crate::walks::walk;
 use core::mem::take;
 use diapason_abi::call::NO_HINT;
 use diapason_abi::record::Record;
 use diapason_abi::{Errno, FaultCause, FaultReport, MESSAGE_BYTES, Nanos};
 use diapason_costs::Round;
-
-/// Names a process, by its place in the description.
-pub type ProcessId = Id<Process>;
-
-impl ProcessId {
-    /// Its bit in grants.
-    #[inline(always)]
-    pub(crate) fn grant(self) -> u64 {
-        1 << (self.index() & 63)
-    }
-}
-
-/// Where a process is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum ProcessState {
-    /// Its program was refused at boot.
-    Refused = 0,
-    /// Not started, or ended.
-    Idle = 1,
-    Running = 2,
-    /// Ended by a fault.
-    Faulted = 3,
-}
-
-/// One declared process. Its shares of the pools are fixed ranges.
-pub struct Process {
-    pub(crate) key: u64,
-    /// Where it is in its life.
-    pub state: ProcessState,
-    /// Ceiling for its threads.
-    pub priority: u8,
-    /// Threads that have not ended.
-    pub(crate) live: u16,
-    pub threads: Range,
-    pub(crate) semaphores: Range,
-    pub(crate) conditions: Range,
-    pub(crate) events: Range,
-    /// VCPUs it may make.
-    pub(crate) vcpus: Range,
-    /// It made something of its own: one of these four.
-    pub(crate) made: bool,
-    /// The VCPU its threads run on if they do not say.
-    pub(crate) vcpu: VcpuId,
-    /// Heap pages it has.
-    pub heap: Chain,
-    /// Heap pages it may have.
-    pub heap_max: u32,
-    /// Segments it has attached, and devices it has mapped, one bit each.
-    pub(crate) segments: u64,
-    pub(crate) devices: u64,
-    /// Processes that may start it.
-    pub(crate) starters: u64,
-    /// It may read the counters of the machine, which tell of all others.
-    pub(crate) counters: bool,
-    /// The process told of its faults, and the mailbox that takes the reports.
-    pub(crate) supervisor: ProcessId,
-    pub(crate) reports: MailboxId,
-    /// Others are supervised by it.
-    pub(crate) supervises: bool,
-    pub(crate) restarts_max: u32,
-    pub(crate) backoff: u64,
-    pub starts: u32,
-    pub faults: u32,
-}
-
-impl Process {
-    pub const EMPTY: Process = Process {
-        key: 0,
-        state: ProcessState::Refused,
-        priority: 0,
-        live: 0,
-        threads: Range::EMPTY,
-        semaphores: Range::EMPTY,
-        conditions: Range::EMPTY,
-        events: Range::EMPTY,
-        vcpus: Range::EMPTY,
-        made: false,
-        vcpu: Id::NONE,
-        heap: Chain::EMPTY,
-        heap_max: 0,
-        segments: 0,
-        devices: 0,
-        starters: 0,
-        counters: false,
-        supervisor: Id::NONE,
-        reports: Id::NONE,
-        supervises: false,
-        restarts_max: 0,
-        backoff: 0,
-        starts: 0,
-        faults: 0,
-    };
-}
 
 impl Kernel<'_> {
     /// `ProcCreate(key, mailbox, address, deadline)`: by a process that may start it, or its
@@ -224,7 +129,7 @@ impl Kernel<'_> {
         self.end_arrivals(events);
         let own = semaphores.count + conditions.count + vcpus.count;
         walk(Round::Look, own.into());
-        for event in events.ids::<Event>() {
+        for event in events.ids::<EventTag>() {
             walk(Round::Event, 1);
             if self.events[event].handle != FREE {
                 self.destroy_event(m, event);

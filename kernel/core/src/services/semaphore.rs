@@ -4,72 +4,15 @@
 //! (`helping`). Therefore a mutex keeps no list of waiters, and unlocking it gives nothing back. A
 //! thread that waits for a counting semaphore is in its list, most urgent first.
 
+use crate::ids::{SemaphoreId, ThreadId};
 use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::objects::semaphore::Semaphore;
+use crate::objects::thread::{ThreadQueue, Wait};
 use crate::pool::{FREE, Id};
-use crate::queue::ThreadQueue;
-use crate::thread::{Thread, ThreadId, Wait};
 use crate::walks::walk;
 use diapason_abi::call::{MUTEX, OWNER_DIED};
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos};
 use diapason_costs::Round;
-
-/// The id of a semaphore.
-pub type SemaphoreId = Id<Semaphore>;
-
-/// One semaphore slot, declared or private.
-pub struct Semaphore {
-    /// Its handle, or [`FREE`] while it does not exist.
-    pub handle: u64,
-    pub(crate) generation: u32,
-    /// Processes that may use it.
-    pub(crate) allowed: u64,
-    /// Its name; 0 for a private slot.
-    pub(crate) key: u64,
-    /// Count it is created with (declared ones), or `MUTEX`.
-    pub(crate) initial: u64,
-    pub mutex: bool,
-    /// How often it can be taken without waiting: 0 or 1 for a mutex.
-    pub count: u32,
-    /// The owner of the mutex.
-    pub owner: ThreadId,
-    /// An owner ended while holding it and nobody has been told.
-    pub(crate) owner_died: bool,
-    /// The mutex its owner took before this one and still holds.
-    pub(crate) next_held: SemaphoreId,
-    /// The threads that wait for a counting semaphore, most urgent first.
-    pub(crate) waiters: ThreadQueue,
-}
-
-impl Semaphore {
-    /// A slot that nobody may use.
-    pub const EMPTY: Semaphore = Semaphore {
-        handle: FREE,
-        generation: 0,
-        allowed: 0,
-        key: 0,
-        initial: 0,
-        mutex: false,
-        count: 0,
-        owner: Id::NONE,
-        owner_died: false,
-        next_held: Id::NONE,
-        waiters: ThreadQueue::EMPTY,
-    };
-
-    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
-    /// empty for ever, so that no old handle becomes valid again.
-    fn is_spare(&self) -> bool {
-        self.handle == FREE && self.generation < u32::MAX
-    }
-}
-
-impl Thread {
-    /// The slot of the mutex it wants, whatever lives there now.
-    #[inline(always)]
-    pub(crate) fn wanted_mutex(&self) -> SemaphoreId {
-        Id::new(Handle(self.wanted).index())
-    }
-}
 
 impl Kernel<'_> {
     /// The semaphore a handle of the running process names.

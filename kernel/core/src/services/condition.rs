@@ -3,38 +3,14 @@
 //! A signal with nobody waiting has no effect. A woken thread does not run to find the mutex taken:
 //! it has its place again, and the holder of the mutex runs there first.
 
+use crate::ids::{ConditionId, ThreadId};
 use crate::kernel::{Flow, Kernel, Refused, Step};
+use crate::objects::condition::Condition;
+use crate::objects::thread::{ThreadQueue, Wait};
 use crate::pool::{FREE, Id};
-use crate::queue::ThreadQueue;
-use crate::thread::{ThreadId, Wait};
 use crate::walks::walk;
 use diapason_abi::{Errno, Handle, Key, Kind, Nanos, SIGNAL_BATCH, encode_result};
 use diapason_costs::Round;
-
-/// Names a condition variable.
-pub type ConditionId = Id<Condition>;
-
-/// One condition variable slot.
-pub struct Condition {
-    /// Its handle, or [`FREE`] while it does not exist.
-    pub handle: u64,
-    pub(crate) generation: u32,
-    pub(crate) allowed: u64,
-    pub(crate) key: u64,
-    pub(crate) waiters: ThreadQueue,
-}
-
-impl Condition {
-    /// A slot that nobody may use.
-    pub const EMPTY: Condition =
-        Condition { handle: FREE, generation: 0, allowed: 0, key: 0, waiters: ThreadQueue::EMPTY };
-
-    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
-    /// empty for ever, so that no old handle becomes valid again.
-    fn is_spare(&self) -> bool {
-        self.handle == FREE && self.generation < u32::MAX
-    }
-}
 
 impl Kernel<'_> {
     #[inline(always)]

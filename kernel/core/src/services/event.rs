@@ -4,66 +4,16 @@
 //! routine or a mailbox's notification routine is a user thread that waits for an event and then
 //! runs its function; it is scheduled like any other thread, at its own priority.
 
+use crate::ids::EventId;
 use crate::kernel::{Flow, Kernel, Refused, Step};
 use crate::machine::Machine;
+use crate::objects::event::{Event, Source};
+use crate::objects::thread::Wait;
 use crate::pool::{FREE, Id, Range};
-use crate::thread::{ThreadId, Wait};
 use crate::walks::walk;
 use diapason_abi::archive::{Location, NONE};
 use diapason_abi::{Errno, FaultCause, Handle, Kind, Nanos};
 use diapason_costs::Round;
-
-/// The id of an event.
-pub type EventId = Id<Event>;
-
-/// The source that raises an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
-    /// Only what it was attached to (a mailbox).
-    Plain,
-    /// The clock; zero period: once.
-    Timer {
-        period: Nanos,
-        /// The next one; for ever: it is stopped.
-        next: Nanos,
-    },
-    /// The interrupt of a declared device.
-    Irq(u16),
-}
-
-/// One event slot; slots belong to processes.
-pub struct Event {
-    /// Its handle, or [`FREE`] while it does not exist.
-    pub handle: u64,
-    pub(crate) generation: u32,
-    pub(crate) source: Source,
-    /// Occurrences nobody has waited for yet.
-    pub pending: u32,
-    pub(crate) waiter: ThreadId,
-    /// The process whose slot it is.
-    pub(crate) allowed: u64,
-    /// Until when that waits.
-    pub(crate) deadline: Nanos,
-}
-
-impl Event {
-    /// A free slot of no process.
-    pub const EMPTY: Event = Event {
-        handle: FREE,
-        generation: 0,
-        source: Source::Plain,
-        pending: 0,
-        waiter: Id::NONE,
-        allowed: 0,
-        deadline: Nanos::FOREVER,
-    };
-
-    /// Returns whether a new object may use this slot. A slot whose generations are used up stays
-    /// empty for ever, so that no old handle becomes valid again.
-    fn is_spare(&self) -> bool {
-        self.handle == FREE && self.generation < u32::MAX
-    }
-}
 
 impl Kernel<'_> {
     /// The event a handle of the running process names.

@@ -1,0 +1,174 @@
+//! Virtual CPUs: budgeted shares of the core that threads run on.
+//!
+//! A Main VCPU is a sporadic server, an I/O VCPU a PIBS server that inherits the shortest period of
+//! the Main VCPUs it serves (`lib/vcpu`). Several threads may share one; among them the most urgent
+//! runs. A thread without a VCPU runs when no VCPU with budget wants to. When a thread helps
+//! another (`helping`), it runs on the VCPU of that other one: bandwidth is inherited with the
+//! place.
+//!
+//! The VCPU that pays is charged at each entry. The thread that runs after an entry pays for it,
+//! but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
+//! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
+//! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
+//! is spared one in each such part of its period, an I/O VCPU one in each `interval`, and a VCPU
+//! that preempts another one brings that the way back. Interrupts have their distance.
+
+use crate::ids::{ThreadId, VcpuId};
+use crate::kernel::Kernel;
+use crate::objects::vcpu::Server;
+use crate::pool::Id;
+use diapason_abi::{Key, Nanos};
+
+impl Kernel<'_> {
+    /// A thread of this VCPU became ready.
+    #[inline(never)]
+    pub(crate) fn enter_vcpu(&mut self, vcpu: VcpuId, thread: ThreadId) {
+        let v = &mut self.vcpus[vcpu];
+        let idle = v.ready.is_empty();
+        v.ready.insert_back(&mut self.threads, thread);
+        if idle {
+            v.wake(self.now);
+            self.refresh(vcpu);
+        }
+    }
+
+    /// A thread of this VCPU is no longer ready.
+    #[inline(never)]
+    pub(crate) fn leave_vcpu(&mut self, vcpu: VcpuId, thread: ThreadId) {
+        let v = &mut self.vcpus[vcpu];
+        v.ready.remove(&mut self.threads, thread);
+        if v.ready.is_empty() {
+            v.sleep(self.now);
+            self.refresh(vcpu);
+        }
+    }
+
+    /// Computes anew whether and when a VCPU may run, after its threads or its budget changed.
+    pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
+        let v = &mut self.vcpus[vcpu];
+        let bit = 1 << (v.rank % 64);
+        self.scheduler.eligible &= !bit;
+        self.scheduler.background &= !bit;
+        if v.ready.is_empty() {
+            return self.find_wake(vcpu);
+        }
+        if v.available(self.now) > Nanos::ZERO {
+            v.find_deadline();
+            self.scheduler.eligible |= bit;
+            return self.alarms.wake(&self.threads, v.rank, Nanos::FOREVER);
+        }
+        v.depleted = v.depleted.saturating_add(1);
+        if v.background {
+            self.scheduler.background |= bit;
+        }
+        self.alarms.wake(&self.threads, v.rank, v.eligible_at());
+    }
+
+    /// Charges whoever paid up to now.
+    #[inline(never)]
+    pub(crate) fn settle(&mut self) {
+        let (vcpu, now) = (self.scheduler.payer, self.now);
+        let owed = core::mem::take(&mut self.scheduler.owed);
+        let elapsed = now - self.scheduler.paid_since;
+        if elapsed + owed == Nanos::ZERO {
+            return;
+        }
+        self.scheduler.paid_since = self.scheduler.paid_since.max(now);
+        self.threads[self.scheduler.running].paid += elapsed;
+        let v = &mut self.vcpus[vcpu];
+        if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
+            v.extra += elapsed;
+            return;
+        }
+        v.charge(elapsed, now);
+        v.levy(owed);
+        if v.by_deadline || v.available(now) == Nanos::ZERO {
+            self.refresh(vcpu);
+        }
+    }
+
+    /// From now on the VCPU of the chosen place pays.
+    #[inline(never)]
+    pub(crate) fn fund(&mut self, next: Nanos, rung: u64) {
+        let place = self.scheduler.place;
+        let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
+        let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
+        self.scheduler.paid_since = self.now;
+        self.scheduler.call_at = Nanos::FOREVER;
+        self.scheduler.owed = Nanos::ZERO;
+        if vcpu.is_none() {
+            return;
+        }
+        let rings = if rung == 0 { Nanos::ZERO } else { self.charge_rings(rung, vcpu) };
+        let (s, now) = (&mut self.scheduler, self.now);
+        let v = &mut self.vcpus[vcpu];
+        if s.eligible >> (v.rank % 64) & 1 == 0 {
+            return;
+        }
+        let mut spared = s.grace;
+        if before != vcpu {
+            let back = core::mem::take(&mut v.comes_back);
+            let planned = !back && v.take_grace(now);
+            spared = if back || planned { self.fees.switch } else { Nanos::ZERO };
+            if !back && before.is_some() {
+                let preempted = &mut self.vcpus[before];
+                preempted.comes_back = s.eligible >> (preempted.rank % 64) & 1 == 1;
+                // A preempted VCPU does not pay for a switch that no plan counts.
+                if preempted.comes_back && !planned {
+                    s.owed = self.fees.switch;
+                }
+            }
+        }
+        s.paid_since += spared + rings;
+        let left = self.vcpus[vcpu].available(now) - s.owed;
+        s.call_at = next.min(s.paid_since + left);
+    }
+
+    /// The end of a run: charge what has run up to `now`.
+    pub fn close_accounts(&mut self, now: Nanos) {
+        self.now = now;
+        if self.scheduler.payer.is_some() {
+            self.settle();
+        }
+    }
+
+    /// The words of `Record::Vcpu` for a VCPU that ever existed.
+    #[must_use]
+    pub fn account_of(&self, id: VcpuId) -> Option<[u64; 8]> {
+        let v = &self.vcpus[id];
+        let (overrun, late, merges) = match &v.server {
+            Server::Main(server) => {
+                let c = server.counters();
+                (c.overrun_max, c.late_max, c.merges)
+            }
+            Server::Io(server, _) => {
+                let c = server.counters();
+                (c.overrun_max, c.late_max, 0)
+            }
+        };
+        let place = u64::from(id.index());
+        let (depleted, merges) = (u64::from(v.depleted), u64::from(merges));
+        let wakes = u64::from(v.wakes_max);
+        (v.generation > 0)
+            .then_some([place, v.used.0, v.extra.0, depleted, overrun.0, late.0, merges, wakes])
+    }
+
+    /// The words of `Record::VcpuTerms` for a VCPU that ever existed.
+    #[must_use]
+    pub fn terms_of(&self, id: VcpuId) -> Option<[u64; 8]> {
+        let v = &self.vcpus[id];
+        let (budget, share, lockout) = match &v.server {
+            Server::Main(server) => (server.budget(), 0, Nanos::ZERO),
+            Server::Io(server, period) => {
+                (server.quantum(*period), server.share(), server.counters().lockout_max)
+            }
+        };
+        // Only its maker may use a private one.
+        let private = v.key == Key::PRIVATE.0;
+        let maker = if private { u64::from(v.allowed.trailing_zeros()) } else { u64::MAX };
+        let (place, share) = (u64::from(id.index()), u64::from(share));
+        let (period, slowest, changes) = (v.period().0, v.slowest.0, u64::from(v.changes));
+        (v.generation > 0)
+            .then_some([place, maker, budget.0, period, share, slowest, lockout.0, changes])
+    }
+}

@@ -1,0 +1,91 @@
+//! How long a server of USB devices takes until it has found them.
+//!
+//! Nothing promises that time, but a system whose devices come after minutes is none. The thread
+//! that manages visits each device several times. A visit is its work, and what holds a lock that
+//! it needs: the works of the branches, which it may have to finish on its own budget.
+
+use diapason_abi::Nanos;
+use diapason_contract::settings::PROGRAM;
+use diapason_contract::threads::{MANAGE, homes};
+use diapason_system::{Diagnostics, Place, Process, Server, System};
+
+/// Visits until a device works: resets, addresses, descriptors, configurations and what its class
+/// asks first, and as many again.
+const VISITS: u64 = 32;
+/// Nobody waits longer for devices.
+const PATIENCE: Nanos = Nanos::from_secs(60);
+
+/// The time that a server may take until it has found its devices.
+struct Start {
+    /// The number of the VCPU of the thread that manages.
+    vcpu: u16,
+    /// The longest time of all visits together.
+    work: Nanos,
+    within: Nanos,
+    period: Nanos,
+    budget: Nanos,
+}
+
+impl Start {
+    /// Returns that of a process, if it is a server whose thread that manages has a budget.
+    fn of(system: &System, process: &Process) -> Option<Start> {
+        let vcpu = process.vcpu.filter(|_| process.program == PROGRAM)?;
+        let server = &system.vcpus.get(usize::from(vcpu))?.server;
+        let Server::Main { budget_ns, period_ns, replenishments, .. } = *server else {
+            return None;
+        };
+        let setting = |name: &str| process.setting(name);
+        let names = homes(&setting).map(|home| home.work).chain([MANAGE]);
+        let worst = |name: &str| {
+            let mut works = system.works.iter();
+            works.find(|work| work.name == name).map_or(0, |work| work.worst_ns)
+        };
+        let visit = names.map(worst).fold(0, u64::saturating_add);
+        let visits = VISITS * (1 + system.usb.len() as u64);
+        let work = visit.saturating_mul(visits);
+        // A list that is full waits for the next period, however much budget is left.
+        let lists = visits.div_ceil(u64::from(replenishments.max(1)));
+        let periods = work.div_ceil(budget_ns.max(1)).max(lists) + 1;
+        let within = Nanos(periods.saturating_mul(period_ns));
+        let (period, budget) = (Nanos(period_ns), Nanos(budget_ns));
+        Some(Start { vcpu, work: Nanos(work), within, period, budget })
+    }
+
+    /// Returns the refusal, if nobody would wait so long.
+    fn refusal(&self, system: &System, process: &Process) -> Option<Diagnostics> {
+        let Start { vcpu, work, within, period, budget } = *self;
+        if within <= PATIENCE {
+            return None;
+        }
+        let name = &system.vcpus[usize::from(vcpu)].name;
+        let title = format!("`{}` would need {within} to find its devices", process.name);
+        let note = format!(
+            "the visits of its thread that manages take {work} in all, with the works that hold \
+             its locks; `{name}` has {budget} in {period}"
+        );
+        let periods = (PATIENCE.0 / period.0).saturating_sub(1);
+        let help = match work.0.checked_div(periods).map(|least| Nanos(least + 1)) {
+            Some(least) if least > budget && least < period => {
+                format!("give `{name}` at least {least} in each period, or have shorter works")
+            }
+            _ => format!("give `{name}` a shorter period, or have shorter works"),
+        };
+        Some(system.problem(Place::Vcpu(vcpu), [&title, "", &note, &help]))
+    }
+}
+
+/// Returns the refusals of servers that would find their devices too late.
+pub(crate) fn refusals(system: &System) -> impl Iterator<Item = Diagnostics> {
+    system
+        .processes
+        .iter()
+        .filter_map(|process| Start::of(system, process)?.refusal(system, process))
+}
+
+/// Returns the time after which the servers of a system have found the devices that are plugged in.
+/// It is an estimate with room, not a promise.
+#[must_use]
+pub fn found_within(system: &System) -> Nanos {
+    let starts = system.processes.iter().filter_map(|process| Start::of(system, process));
+    starts.map(|start| start.within).max().unwrap_or_default()
+}
