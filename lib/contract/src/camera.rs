@@ -3,7 +3,7 @@
 //! The pipe says which bytes of the shared memory come next in a frame, and where frames end. A
 //! place that was told is the client's until it gives it back by its number.
 
-use crate::threads::Home;
+use crate::home::Home;
 use diapason_abi::Nanos;
 use diapason_state::plain;
 

@@ -5,6 +5,13 @@
 //! when the channel takes part in its bus, has the rest, too; the server is told which channels
 //! have such a client.
 
+use crate::home::Home;
+use diapason_abi::Nanos;
+
+/// The bottom half of CAN channels.
+pub const HOME: Home =
+    Home::new("usb-receive", "receive", "usbd.receive").moderated(Nanos::from_millis(1));
+
 /// CAN channels that are served.
 pub const CHANNELS: usize = 5;
 

@@ -3,7 +3,7 @@
 //! A client writes what it wants into the pipe of asks and gives `disk.ask`; it is answered in the
 //! same order. From the ask to its answer the memory it names is the device's.
 
-use crate::threads::Home;
+use crate::home::Home;
 use diapason_abi::Nanos;
 use diapason_state::plain;
 

@@ -1,6 +1,6 @@
 //! A keyboard: keys that go down and come up.
 
-use crate::threads::Home;
+use crate::home::Home;
 use diapason_abi::Nanos;
 use diapason_state::plain;
 

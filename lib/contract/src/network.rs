@@ -4,7 +4,7 @@
 //! server's, until it is told as come or back. Without a device every slot comes back at once, so a
 //! client begins when it hears of one ([`STATE`]), and after [`GONE`] waits for the next.
 
-use crate::threads::Home;
+use crate::home::Home;
 use diapason_abi::Nanos;
 use diapason_state::plain;
 

@@ -1,6 +1,6 @@
 //! A sensor on a serial line: what it sends, packet by packet.
 
-use crate::threads::Home;
+use crate::home::Home;
 use diapason_abi::Nanos;
 use diapason_state::plain;
 

@@ -3,7 +3,7 @@
 //! Words are told as their places in the list.
 
 use crate::can::CHANNELS;
-use crate::threads::{ServiceKind, WORDS};
+use crate::kinds::{ServiceKind, WORDS};
 use diapason_abi::Key;
 
 /// The program that takes these settings.

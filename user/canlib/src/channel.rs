@@ -5,8 +5,8 @@ use crate::agreement::{
     inlet,
 };
 use crate::error::Error;
+use crate::filters::Filters;
 use crate::marks::{Mark, Marks};
-use crate::receive::Filters;
 use diapason_abi::{Errno, Nanos};
 use diapason_can::bus::Health;
 use diapason_can::exchange::{Ledger, Report};

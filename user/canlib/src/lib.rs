@@ -36,6 +36,7 @@
 pub mod agreement;
 mod channel;
 mod error;
+mod filters;
 mod marks;
 mod receive;
 mod send;
@@ -45,5 +46,6 @@ pub use agreement::{Arrival, LOST_BEFORE, OUTSIDE, Phase};
 pub use channel::{Channel, Status};
 pub use diapason_can::{Filter, Frame};
 pub use error::Error;
+pub use filters::FILTERS;
 pub use marks::Mark;
-pub use receive::{FILTERS, Message};
+pub use receive::Message;

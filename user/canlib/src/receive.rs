@@ -4,13 +4,10 @@ use crate::agreement::{Arrival, LOST_BEFORE, OUTSIDE};
 use crate::channel::Channel;
 use crate::error::Error;
 use diapason_abi::Nanos;
-use diapason_can::{Filter, Frame, accepts};
+use diapason_can::{Filter, Frame};
 use diapason_pipe::clock::Delay;
 use diapason_pipe::measured::ReadMessage;
 use diapason_rt::time;
-
-/// Most filters of a channel.
-pub const FILTERS: usize = 16;
 
 /// Most takings of a semaphore in one call.
 const STALE: usize = 64;
@@ -23,28 +20,13 @@ pub struct Message {
     pub arrival: Arrival,
 }
 
-/// The filters that are set.
-pub(crate) struct Filters {
-    all: [Filter; FILTERS],
-    count: usize,
-}
-
-impl Default for Filters {
-    fn default() -> Filters {
-        Filters { all: [Filter::all(false); FILTERS], count: 0 }
-    }
-}
-
 impl Channel {
     /// Reads only what one of these filters passes; without any, everything.
     ///
     /// # Errors
-    /// They are more than [`FILTERS`].
+    /// They are more than [`FILTERS`](crate::FILTERS).
     pub fn set_acceptance_filter(&mut self, filters: &[Filter]) -> Result<(), Error> {
-        let places = self.filters.all.get_mut(..filters.len()).ok_or(Error::TooManyFilters)?;
-        places.copy_from_slice(filters);
-        self.filters.count = filters.len();
-        Ok(())
+        self.filters.set(filters)
     }
 
     /// Returns the oldest message that came. Does not wait.
@@ -96,12 +78,11 @@ impl Channel {
 
     /// Returns the next message that passes the filters. All messages that came are measured.
     fn next(&mut self) -> Option<Message> {
-        let filters = self.filters.all.get(..self.filters.count).unwrap_or(&[]);
         loop {
             let arrival = self.arrivals.pop()?;
             let Some(frame) = arrival.frame() else { continue };
             self.read.read(&passed(&arrival, time::now()));
-            if accepts(filters, &frame) {
+            if self.filters.pass(&frame) {
                 return Some(Message { frame, arrival });
             }
         }

@@ -1,0 +1,54 @@
+//! A thread of the server: the VCPU that it runs on, and what its work is called in descriptions.
+
+use diapason_abi::Nanos;
+
+/// A thread of the server, with its VCPU and its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// Its VCPU in the description.
+    pub vcpu: &'static str,
+    pub thread: &'static str,
+    /// Its work in the description: all that it does each time it is woken, under the lock of its
+    /// branch.
+    pub work: &'static str,
+    /// The shortest time between two of its interrupts: the description's interval is a little
+    /// shorter.
+    pub moderation: Nanos,
+    /// Interrupts are handled so much later, for controllers that ignore moderation: none
+    /// interrupts again before that.
+    pub pace: Nanos,
+    /// The semaphore by which clients ask for something: a second thread on the same VCPU hears it.
+    pub asked: Option<&'static str>,
+    /// The semaphore that is given to clients when there is something new, if there is only one.
+    pub ready: Option<&'static str>,
+}
+
+impl Home {
+    pub(crate) const fn new(vcpu: &'static str, thread: &'static str, work: &'static str) -> Home {
+        let (moderation, pace) = (Nanos::ZERO, Nanos::ZERO);
+        Home { vcpu, thread, work, moderation, pace, asked: None, ready: None }
+    }
+
+    pub(crate) const fn moderated(self, moderation: Nanos) -> Home {
+        Home { moderation, ..self }
+    }
+
+    pub(crate) const fn asked(self, asked: &'static str) -> Home {
+        Home { asked: Some(asked), ..self }
+    }
+
+    pub(crate) const fn ready(self, ready: &'static str) -> Home {
+        Home { ready: Some(ready), ..self }
+    }
+
+    /// Returns how many threads run on its VCPU, each doing its work under the lock of its branch.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        1 + self.asked.is_some() as usize
+    }
+
+    /// Interrupts are handled as much later as they are apart.
+    pub(crate) const fn paced(self, moderation: Nanos) -> Home {
+        Home { moderation, pace: moderation, ..self }
+    }
+}
