@@ -1,7 +1,7 @@
 //! `cargo xtask attack`: the long campaigns against everything that promises something. Each is an
 //! ignored test of its package, optimized; the normal run has a short form of it.
 
-use crate::steps::Tally;
+use crate::tally::Tally;
 use diapason::Workspace;
 use std::process::Command;
 

@@ -20,6 +20,7 @@ mod speed;
 mod steps;
 mod storm;
 mod systems;
+mod tally;
 mod tidy;
 mod usb;
 

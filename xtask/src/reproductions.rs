@@ -5,7 +5,7 @@
 //! `papers/reproduce/known.toml` has each with its reason, so that anything new breaks the tests
 //! and anything mended is struck off.
 
-use crate::steps::{Tally, command};
+use crate::tally::{Tally, command};
 use diapason::Workspace;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ mod samples;
 mod sheets;
 mod traces;
 
-use crate::steps::{Tally, command};
+use crate::tally::{Tally, command};
 use diapason::Workspace;
 use diapason::describe::describe;
 use diapason::metal::Built;

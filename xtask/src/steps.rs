@@ -1,8 +1,8 @@
 //! `cargo xtask test`: every step runs, whatever happened to the ones before, and is counted.
 
 use crate::systems::gate;
+use crate::tally::{Tally, command};
 use crate::{captures, compare, costs, gdb, qemu_tests, reproductions, simulator, tidy};
-use diapason::failure::{BROKEN, HOLDS};
 use diapason::image::Image;
 use diapason::linkage::Linkage;
 use diapason::metal::{self, Built, Kind};
@@ -10,57 +10,13 @@ use diapason::tools::{GDB, Missing, OBJDUMP, QEMU, Tool};
 use diapason::{Failure, Workspace};
 use diapason_costs::targets::IMAGE_BYTES_MAX;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Stdio;
 
 /// Simulated, so among what is run by the name's part.
 const CAPTURES: &str = "simulator: captures change nothing and hold every frame";
 
 /// Random sets that every test run compares; `cargo xtask compare` takes more.
 const SETS_COMPARED: u64 = 8;
-
-/// The results so far.
-#[derive(Default)]
-pub struct Tally {
-    passed: u64,
-    failed: u64,
-    failures: Vec<String>,
-}
-
-impl Tally {
-    /// Runs one step and notes how it went. A step's error text is shown at once.
-    pub fn step(&mut self, name: &str, step: impl FnOnce() -> Result<(), String>) {
-        println!("=== {name}");
-        let start = Instant::now();
-        let result = step();
-        let seconds = start.elapsed().as_secs_f32();
-        match result {
-            Ok(()) => {
-                println!("--- {name}: ok ({seconds:.1} s)");
-                self.passed += 1;
-            }
-            Err(text) => {
-                println!("{}\n--- {name}: FAILED ({seconds:.1} s)", text.trim_end());
-                self.failed += 1;
-                self.failures.push(name.into());
-            }
-        }
-    }
-
-    /// Takes in tests that were counted by somebody else.
-    fn add(&mut self, passed: u64, failed: u64) {
-        self.passed += passed;
-        self.failed += failed;
-    }
-
-    /// Prints the failures again and the last line; the exit code.
-    pub fn finish(&self) -> u8 {
-        println!();
-        self.failures.iter().for_each(|name| println!("FAILED: {name}"));
-        println!("{} passed, {} failed", self.passed, self.failed);
-        if self.failed == 0 && self.passed > 0 { HOLDS } else { BROKEN }
-    }
-}
 
 /// Runs all steps of the test.
 pub fn everything(workspace: &Workspace) -> Result<u8, Failure> {
@@ -144,13 +100,6 @@ fn source_steps(workspace: &Workspace, tally: &mut Tally) {
     tally.step("house rules", || tidy::check(workspace));
 }
 
-/// Returns a command of cargo, to be run in the folder of the checkout.
-pub fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(workspace.root()).args(arguments);
-    command
-}
-
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
     match command(workspace, arguments).status() {
         Ok(status) if status.success() => Ok(()),
@@ -176,10 +125,7 @@ fn host_tests(workspace: &Workspace, tally: &mut Tally) -> Result<(), Failure> {
     }
     let status = child.wait().map_err(|error| Failure::io("wait for cargo", &error))?;
     let crashed = u64::from(!status.success() && failed == 0);
-    if !status.success() {
-        tally.failures.push("tests on the host".into());
-    }
-    tally.add(passed, failed + crashed);
+    tally.add("tests on the host", passed, failed + crashed);
     Ok(())
 }
 
@@ -268,16 +214,5 @@ mod tests {
         let name = "_RNvXsi_NtNtNtCs_4core3fmt3num3impjNtB9_7Display3fmt";
         linkage.functions.push(Part { name: name.into(), at: 8..16 });
         assert!(without_formatting(&linkage).unwrap_err().contains(name));
-    }
-
-    #[test]
-    fn a_tally_without_tests_does_not_pass() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.finish(), BROKEN);
-        tally.step("a", || Ok(()));
-        assert_eq!(tally.finish(), HOLDS);
-        tally.step("b", || Err("no".into()));
-        assert_eq!(tally.finish(), BROKEN);
-        assert_eq!(tally.failures, ["b"]);
     }
 }

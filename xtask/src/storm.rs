@@ -1,8 +1,9 @@
 //! `cargo xtask storm`: the long storms. Two million random system calls from hostile processes in
 //! QEMU, then fifty million on the core on the host, its invariants checked.
 
-use crate::qemu_tests::{Observed, storm};
-use crate::steps::Tally;
+use crate::qemu_tests::observed::Observed;
+use crate::qemu_tests::storm;
+use crate::tally::Tally;
 use diapason::describe::describe;
 use diapason::session::Session;
 use diapason::tools::{Missing, QEMU};

@@ -5,9 +5,8 @@
 //! *Hostile* ones lie about themselves, and fail, cut, garble and swallow packets; nothing may
 //! break, and the pools are in the end what they were in the beginning.
 
-use crate::qemu_tests::Observed;
-use crate::qemu_tests::usb::WAVES;
-use crate::steps::Tally;
+use crate::qemu_tests::observed::Observed;
+use crate::tally::Tally;
 use diapason::console::Line;
 use diapason::describe::describe;
 use diapason::session::Session;
@@ -29,6 +28,8 @@ use diapason_system::RunOptions;
 use diapason_usb::setup::descriptor_type;
 use std::rc::Rc;
 
+/// Devices that come and go beside a sensor.
+pub const WAVES: &str = "tests/systems/usb-waves.toml";
 /// Ports whose devices come and go.
 const PORTS: u8 = 4;
 /// How devices come and go: long enough that all of them are found, and missed. A hub tells four

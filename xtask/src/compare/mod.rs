@@ -19,7 +19,7 @@ mod events;
 mod order;
 mod sets;
 
-use crate::qemu_tests::Observed;
+use crate::qemu_tests::observed::Observed;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session};
 use diapason::simulate::Simulation;

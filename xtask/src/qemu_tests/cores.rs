@@ -1,6 +1,6 @@
 //! Two cores in one simulation: what crosses arrives, and nothing else does.
 
-use crate::steps::Tally;
+use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::metal::Built;
 use diapason::qemu::Ending;

@@ -2,7 +2,7 @@
 //! whatever order they are listed.
 
 use super::talker::{Talker, talkers};
-use crate::steps::Tally;
+use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::console::Line;
 use diapason::describe::{describe, describe_any};

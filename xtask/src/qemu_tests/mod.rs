@@ -15,19 +15,19 @@ mod faults;
 mod flood;
 mod hosts;
 mod inflicted;
-mod observed;
+pub mod observed;
 mod paths;
 pub mod storm;
 mod talker;
 mod trials;
 mod tuned;
-pub mod usb;
+mod usb;
 mod vcpus;
 mod victims;
 
-pub use observed::Observed;
+use observed::Observed;
 
-use crate::steps::Tally;
+use crate::tally::Tally;
 use diapason::describe::describe;
 use diapason::metal::Built;
 use diapason::session::{RECORD_BYTES, Session};

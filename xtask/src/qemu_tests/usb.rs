@@ -2,13 +2,11 @@
 //! and with hostile ones, in the simulator.
 
 use super::{Observed, QemuTest};
-use crate::usb::{Wave, around, beside};
+use crate::usb::{WAVES, Wave, around, beside};
 
 const DEVICES: &str = "examples/usb-devices.toml";
 const NETWORK: &str = "examples/network.toml";
 const EMULATED: &str = "tests/systems/usb-qemu.toml";
-/// Devices that come and go beside a sensor.
-pub const WAVES: &str = "tests/systems/usb-waves.toml";
 /// A disk that is not what is plugged in.
 const REFUSED: &str = "tests/systems/refused.toml";
 /// A camera behind hubs of SuperSpeed.

@@ -1,7 +1,7 @@
 //! The page about a system: one file that needs no other, in which every pipe has its bill, and
 //! below it the life of a message that the simulated run showed.
 
-use crate::steps::command;
+use crate::tally::command;
 use diapason::Workspace;
 use diapason::describe::describe;
 use diapason::metal::Built;

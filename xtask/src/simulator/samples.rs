@@ -5,7 +5,7 @@
 //! is that of the programs. With `DIAPASON_BLESS=1` numbers that changed are written into the
 //! document; a line that is gone has to be mended by hand.
 
-use crate::steps::command;
+use crate::tally::command;
 use diapason::Workspace;
 use diapason::metal::Built;
 use std::fs;

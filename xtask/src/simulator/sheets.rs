@@ -2,7 +2,7 @@
 //! what the run did is.
 
 use super::CONCENTRATOR;
-use crate::steps::command;
+use crate::tally::command;
 use diapason::Workspace;
 use diapason::metal::Built;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! all cases.
 
 use super::cases;
-use crate::steps::Tally;
+use crate::tally::Tally;
 use diapason::Workspace;
 use diapason::metal::Built;
 use std::process::{Child, Command, Stdio};

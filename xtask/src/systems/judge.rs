@@ -171,7 +171,7 @@ fn look(
     let Simulated { mut run, lives, .. } = followed;
     excuse(&session.system, faults, &mut run.outcome);
     let verdict = session.judge(&run);
-    let mut found = findings(&session.system, &verdict, drawn_too);
+    let mut found = findings(session, &verdict, drawn_too);
     found.extend(jobs(session, &run, faults, shares));
     if !drawn_too {
         let plan = &session.plan;
@@ -214,14 +214,30 @@ fn misbehaving(system: &System) -> Vec<&str> {
     rude().map(|it| &*it.name).chain(vcpus).collect()
 }
 
+/// The names of processes whose jobs may last longer than the time to the next one, as the plan
+/// says. A task asks for every job to be done by then, and nobody promised that.
+fn unpromised(session: &Session) -> Vec<&str> {
+    let (system, plan) = (&session.system, &session.plan);
+    let late = |(place, number): (usize, &u16)| {
+        let job = plan.job(place)?;
+        (job.done > job.every).then_some(*number)
+    };
+    let late: Vec<_> = plan.core.mains.iter().enumerate().filter_map(late).collect();
+    let is_late = |process: &&Process| process.vcpu.is_some_and(|it| late.contains(&it));
+    system.processes.iter().filter(is_late).map(|process| &*process.name).collect()
+}
+
 /// Returns what the verdict says, but of the programs that misbehave: nothing is promised to them.
-fn findings(system: &System, verdict: &Verdict, drawn_too: bool) -> Vec<Breach> {
+fn findings(session: &Session, verdict: &Verdict, drawn_too: bool) -> Vec<Breach> {
     if let Verdict::Bug(text) = verdict {
         return vec![violation("ours", text.clone())];
     }
-    let names = misbehaving(system);
-    let is_name = |word: &str| names.contains(&word.trim_matches([',', ':', '`']));
-    let own = |text: &String| text.split_whitespace().any(is_name);
+    let (names, unpromised) = (misbehaving(&session.system), unpromised(session));
+    let is_of = |names: &[&str], text: &str| {
+        text.split_whitespace().any(|word| names.contains(&word.trim_matches([',', ':', '`'])))
+    };
+    let own =
+        |text: &String| is_of(&names, text) || text.contains("missed") && is_of(&unpromised, text);
     let answer = |text: &String| drawn_too && text.starts_with("alarm ");
     let wrong = verdict.findings().into_iter().filter(|text| !own(text) && !answer(text));
     let kind = |text: &str| match text.split_once(':') {
@@ -270,7 +286,7 @@ pub fn boot(workspace: &Workspace, built: &Built, drawn: &Drawn) -> Result<Vec<B
     let options = RunOptions { horizon_ns: horizon(drawn), record_bytes: 0, watch: false };
     let session = Session::assemble(system, built.clone(), options)?;
     let run = session.run(workspace, &mut |_| {})?;
-    let mut found = findings(&session.system, &session.judge(&run), false);
+    let mut found = findings(&session, &session.judge(&run), false);
     found.extend(jobs(&session, &run, &[], &mut Tightness::default()));
     Ok(found)
 }
