@@ -103,11 +103,10 @@ impl Pipes {
         let Some(Reported { said: Measurement::Pipe(report), .. }) = said else {
             return Heard::Part;
         };
-        let way = if report.to_device { Way::ToDevice } else { Way::FromDevice };
-        let from = (process, report.channel, way);
+        let from = (process, report.channel, report.to_device);
         let is = |column: &Column| {
             let PipePromise { reader, channel, way, .. } = column.promise;
-            (reader, channel, way) == from
+            (reader, channel, way == Way::ToDevice) == from
         };
         let Some(place) = self.columns.iter().position(is) else { return Heard::Part };
         let again = self.columns[place].new.is_some();

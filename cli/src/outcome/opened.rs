@@ -10,12 +10,12 @@ use diapason_pipe::measured::{TunedReport, WrittenReport};
 use diapason_system::Way;
 
 /// One place for such a pipe. Counts are those of the last report.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OpenedRow {
     /// The place of its program in the description.
     pub process: u64,
     pub place: u8,
-    pub way: Way,
+    pub to_device: bool,
     pub channel: u8,
     /// Messages that were read, or are known to be through.
     pub messages: u64,
@@ -64,25 +64,13 @@ impl OpenedTime {
 
 fn row(
     rows: &mut Vec<OpenedRow>,
-    (process, place, way): (u64, u8, Way),
+    (process, place, to_device): (u64, u8, bool),
     at: Nanos,
 ) -> &mut OpenedRow {
-    let is = |row: &OpenedRow| (row.process, row.place, row.way) == (process, place, way);
-    let new = || OpenedRow {
-        process,
-        place,
-        way,
-        channel: 0,
-        messages: 0,
-        lost: 0,
-        outages: 0,
-        overruns: 0,
-        outside: 0,
-        peak: (0, 0),
-        taken: OpenedTime::default(),
-        whole: OpenedTime::default(),
-        coverage: Coverage::since(at),
-    };
+    let is =
+        |row: &OpenedRow| (row.process, row.place, row.to_device) == (process, place, to_device);
+    let coverage = Coverage::since(at);
+    let new = || OpenedRow { process, place, to_device, coverage, ..OpenedRow::default() };
     let row = entry(rows, is, new);
     row.coverage.note(at);
     row
@@ -90,7 +78,7 @@ fn row(
 
 /// Takes in what the process in place `process` measured of a pipe that it reads.
 pub(super) fn note_read(rows: &mut Vec<OpenedRow>, process: u64, at: Nanos, report: &TunedReport) {
-    let row = row(rows, (process, report.place, Way::FromDevice), at);
+    let row = row(rows, (process, report.place, false), at);
     (row.channel, row.messages, row.lost) = (report.channel, report.messages, report.lost);
     (row.outages, row.overruns) = (report.outages.into(), report.overruns);
     (row.outside, row.peak) = (report.outside, (report.peak, report.slots));
@@ -104,7 +92,7 @@ pub(super) fn note_written(
     at: Nanos,
     report: &WrittenReport,
 ) {
-    let row = row(rows, (process, report.place, Way::ToDevice), at);
+    let row = row(rows, (process, report.place, true), at);
     (row.channel, row.messages, row.lost) = (report.channel, report.through, report.lost);
     row.outages = report.outages;
     row.taken.note(report.taken.0, report.taken.1);
@@ -120,7 +108,8 @@ impl OpenedRow {
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, slack_ns: u64) -> Vec<Alarm> {
         let OpenedRow { channel, outside, outages, lost, .. } = *self;
         let name = &self.name();
-        let (outage, loss) = match self.way {
+        let way = if self.to_device { Way::ToDevice } else { Way::FromDevice };
+        let (outage, loss) = match way {
             Way::FromDevice => (
                 format!(
                     "channel {channel}, from which {name} comes, was away {outages} times: what \
@@ -140,7 +129,7 @@ impl OpenedRow {
             "{outside} messages of {name} were outside of its contract: more came from channel \
              {channel} than its program said"
         );
-        let ended = |after: &str| ended_after(self.way, after);
+        let ended = |after: &str| ended_after(way, after);
         let (coverage, process) = (Some(self.coverage), self.process);
         let measured = Watched { alarm: "pipe-unmeasured", of: name, process, coverage };
         let alarms = [
@@ -191,7 +180,7 @@ impl OpenedRow {
 impl Outcome {
     /// Returns the pipes that programs opened and that go this way.
     pub(super) fn opened(&self, way: Way) -> impl Iterator<Item = &OpenedRow> {
-        self.opened.iter().filter(move |row| row.way == way)
+        self.opened.iter().filter(move |row| row.to_device == (way == Way::ToDevice))
     }
 }
 

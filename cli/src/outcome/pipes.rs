@@ -16,13 +16,13 @@ use diapason_system::{System, Way};
 use serde_json::Value;
 
 /// The measurements of one pipe.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PipeRow {
     /// The place of its reader in the description.
     pub reader: u64,
     /// The channel it comes from, or goes to.
     pub channel: u8,
-    pub way: Way,
+    pub to_device: bool,
     pub messages: u64,
     /// Messages lost on whatever part of the way.
     pub lost: u64,
@@ -53,33 +53,10 @@ pub struct PipeRow {
     floors: Vec<Floor>,
 }
 
-/// The subject of a report: a process, a channel, and the way.
-type Place = (u64, u8, Way);
+/// The subject of a report: a process, a channel, and whether messages go to the device.
+type Place = (u64, u8, bool);
 
 impl PipeRow {
-    fn new((reader, channel, way): Place) -> PipeRow {
-        PipeRow {
-            reader,
-            channel,
-            way,
-            messages: 0,
-            lost: 0,
-            outside: 0,
-            peak: 0,
-            taking_max_ns: 0,
-            reading_max_ns: 0,
-            moving_max_ns: 0,
-            whole_max_ns: 0,
-            between: None,
-            delays: vec![0; SIZES],
-            rates: Vec::new(),
-            inexact_max_ns: 0,
-            reports: 0,
-            coverage: Coverage::default(),
-            floors: Vec::new(),
-        }
-    }
-
     fn note(&mut self, at: Nanos, report: &PipeReport) {
         self.coverage.note(at);
         if report.distance != NO_DISTANCE {
@@ -106,23 +83,20 @@ impl PipeRow {
 
 /// Takes in what the process in place `reader` measured.
 pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, at: Nanos, report: &PipeReport) {
-    row(rows, (reader, report.channel, way(report.to_device))).note(at, report);
+    row(rows, (reader, report.channel, report.to_device)).note(at, report);
 }
 
 /// The same of how delays are spread.
 pub(super) fn note_delays(rows: &mut Vec<PipeRow>, reader: u64, delays: &PipeDelays) {
-    let place = (reader, delays.channel, way(delays.to_device));
+    let place = (reader, delays.channel, delays.to_device);
     let sizes = row(rows, place).delays.iter_mut().skip(delays.first());
     sizes.zip(delays.counts).for_each(|(size, count)| *size = count);
 }
 
-const fn way(to_device: bool) -> Way {
-    if to_device { Way::ToDevice } else { Way::FromDevice }
-}
-
 fn row(rows: &mut Vec<PipeRow>, place: Place) -> &mut PipeRow {
-    let is = |row: &PipeRow| (row.reader, row.channel, row.way) == place;
-    entry(rows, is, || PipeRow::new(place))
+    let is = |row: &PipeRow| (row.reader, row.channel, row.to_device) == place;
+    let ((reader, channel, to_device), delays) = (place, vec![0; SIZES]);
+    entry(rows, is, || PipeRow { reader, channel, to_device, delays, ..PipeRow::default() })
 }
 
 /// The promise of `plan` about a pipe.
@@ -189,8 +163,8 @@ impl PipePromise {
     /// Returns the report of its reader, if there is one.
     #[must_use]
     pub fn row<'o>(&self, outcome: &'o Outcome) -> Option<&'o PipeRow> {
-        let place = (self.reader, self.channel, self.way);
-        let is = |row: &&PipeRow| (row.reader, row.channel, row.way) == place;
+        let place = (self.reader, self.channel, self.way == Way::ToDevice);
+        let is = |row: &&PipeRow| (row.reader, row.channel, row.to_device) == place;
         outcome.pipes.iter().find(is)
     }
 
@@ -297,12 +271,9 @@ impl PipePromise {
         let waiting = if is_read { truth.waiting_ns } else { 0 };
         let observed = truth.longest_ns.max(waiting);
         let what = if waiting > truth.longest_ns { "waited for" } else { "took" };
-        let text = format!(
-            "a message of {name} {what} {}, as the simulator saw it; at most {} was promised",
-            human(observed),
-            human(most)
-        );
-        Alarm::above("pipe-late", name, [observed, most], text)
+        Alarm::late("pipe-late", name, [observed, most], |time| {
+            format!("{what} {time}, as the simulator saw it")
+        })
     }
 }
 

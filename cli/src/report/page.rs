@@ -2,6 +2,7 @@
 
 use super::{Facts, bills, buses, chain_bars, curves, tables, timeline, topology};
 use crate::chart::escaped;
+use crate::commands::holds;
 use crate::duration::human;
 use crate::outcome::{Verdict, share};
 
@@ -64,7 +65,7 @@ fn section(title: &str, words: &str, content: String) -> String {
 fn head(facts: &Facts<'_>) -> String {
     let unmeasured = facts.session.unmeasured(facts.run);
     let (class, verdict) = match facts.verdict {
-        Verdict::Holds if facts.session.proved && unmeasured.is_empty() => ("good", "holds"),
+        verdict if holds(facts.session, facts.run, verdict) => ("good", "holds"),
         Verdict::Holds if facts.session.proved => {
             ("bad", "nothing was broken, and not everything was measured")
         }
