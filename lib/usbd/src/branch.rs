@@ -6,41 +6,22 @@
 //! branch. The server puts *letters* into a branch. Only the server enters a branch from inside its
 //! lock, and nobody enters the server from inside a branch.
 
-use crate::change::Order;
+use crate::attended::{Attended, Cause, Fresh};
+use crate::places::Order;
 use crate::platform::{Guarded, Platform};
 use crate::policy::{BATCH, LOST};
+use crate::posts::{DriverLane, Outside, Post};
 use crate::served::Served;
-use crate::server::{Cause, Driver, Fresh, Turn};
-use crate::services::{AnyService, Can, Offered};
-use crate::slots::Slots;
+use crate::services::any::AnyService;
+use crate::services::can::Can;
+use crate::services::hub::Turn;
+use crate::services::offered::Offered;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use diapason_abi::{Errno, Nanos};
-use diapason_usb::Setup;
 use diapason_usb::class::Fault;
-use diapason_usb::xhci::{Buffer, DeviceId, Finished, Lane, Lanes};
-
-/// A lane of the driver on this machine.
-pub(crate) type DriverLane<P> = Lane<<P as Platform>::Registers, <P as Platform>::Memory>;
-
-/// A request of a branch to the server.
-pub(crate) enum Post<P: Platform> {
-    /// A request to the control endpoint of a device, its data in this slot.
-    Control {
-        device: DeviceId,
-        setup: Setup,
-        buffer: Buffer,
-        slot: usize,
-    },
-    /// All such requests of a device are to end.
-    CancelControl(DeviceId),
-    /// So are they, and changes that the driver has not begun.
-    Forget(DeviceId),
-    Change(DeviceId, Order),
-    /// A device is gone and nothing of it is left but its memory.
-    Over(DeviceId, Slots<P>),
-}
+use diapason_usb::xhci::{Controller, DeviceId, Finished, Lanes};
 
 /// News of the server for a branch.
 pub(crate) enum Letter<P: Platform> {
@@ -55,19 +36,6 @@ pub(crate) enum Letter<P: Platform> {
     /// A request to a control endpoint ended.
     Finished(Finished),
     Gone(DeviceId),
-}
-
-/// The lane and the posts, for the devices of a branch.
-pub(crate) struct Outside<'a, P: Platform> {
-    pub lane: &'a mut DriverLane<P>,
-    posts: &'a mut VecDeque<Post<P>>,
-}
-
-impl<P: Platform> Outside<'_, P> {
-    /// Leaves a request for the server.
-    pub fn post(&mut self, post: Post<P>) {
-        self.posts.push_back(post);
-    }
 }
 
 /// Letters, and posts, that find room without more memory.
@@ -122,11 +90,11 @@ impl<P: Platform> Serving<P> {
         let letters = &self.letters;
         let is_gone =
             |device| letters.iter().any(|it| matches!(it, Letter::Gone(d) if *d == device));
-        let works = |served: &&Served<P>| served.works() && !is_gone(served.device);
-        turn.take_if(|(hub, _)| !self.served.iter().filter(works).any(|it| it.device == *hub));
+        let works = |served: &&Served<P>| served.works() && !is_gone(served.device());
+        turn.take_if(|(hub, _)| !self.served.iter().filter(works).any(|it| it.device() == *hub));
         for served in self.served.iter().filter(works) {
             if let AnyService::Hub(hub) = &mut self.services[served.service] {
-                hub.steer(driver, served.device, turn);
+                hub.steer(driver, served.device(), turn);
             }
         }
     }
@@ -152,14 +120,14 @@ impl<P: Platform> Serving<P> {
     fn read(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
         while let Some(letter) = self.letters.pop_front() {
             let device = match &letter {
-                Letter::Adopted(served) => served.device,
+                Letter::Adopted(served) => served.device(),
                 Letter::Finished(done) => done.device,
                 Letter::Settled(device)
                 | Letter::Refused(device, _)
                 | Letter::Unasked(device, _)
                 | Letter::Gone(device) => *device,
             };
-            let here = self.served.iter_mut().find(|served| served.device == device);
+            let here = self.served.iter_mut().find(|served| served.device() == device);
             let Some(served) = here else {
                 if let Letter::Adopted(served) = letter {
                     self.served.push(served);
@@ -194,7 +162,7 @@ impl<P: Platform> Serving<P> {
     /// Takes up what the lane has finished.
     fn collect(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
         while let Some(done) = lane.take_finished() {
-            let here = self.served.iter_mut().find(|served| served.device == done.device);
+            let here = self.served.iter_mut().find(|served| served.device() == done.device);
             let Some(served) = here else { continue };
             let (service, posts) = (&mut *self.services[served.service], &mut self.posts);
             served.finish(service, &mut Outside { lane, posts }, &done, now);
@@ -205,7 +173,7 @@ impl<P: Platform> Serving<P> {
     fn serve(&mut self, lane: &mut DriverLane<P>, now: Nanos) {
         while let Some(index) = self.served.iter().position(Served::is_over) {
             let served = self.served.swap_remove(index);
-            self.posts.push_back(Post::Over(served.device, served.into_slots()));
+            self.posts.push_back(Post::Over(served.device(), served.into_slots()));
         }
         for served in &mut self.served {
             served.revive(&mut *self.services[served.service], now);
@@ -242,16 +210,6 @@ pub struct Branch<P: Platform> {
     serving: Serving<P>,
     /// Since when there have been events, but no interrupt.
     waiting: Option<Nanos>,
-}
-
-/// The state of a branch after its thread, or a visit, was there.
-#[derive(Clone, Copy, Default)]
-pub struct Attended {
-    /// Bells to be rung when nobody holds the branch.
-    pub fresh: Fresh,
-    /// There is something for the server: [`Server::attend`](crate::Server::attend) is to take it.
-    pub posts: bool,
-    pub wake: Nanos,
 }
 
 impl<P: Platform> Branch<P> {
@@ -301,12 +259,15 @@ impl<P: Platform> Branch<P> {
     }
 
     /// Somebody listens to a channel, or no more.
-    pub fn order(&mut self, order: &crate::Order, now: Nanos) {
+    pub fn order(&mut self, order: &Order, now: Nanos) {
         if let Some(can) = self.serving.can() {
             can.order(order, now);
         }
     }
 }
+
+/// The driver on this machine.
+pub type Driver<P> = Controller<<P as Platform>::Registers, <P as Platform>::Memory, Branches<P>>;
 
 /// All branches, each behind its lock. Branch n has interrupter n, from 1.
 pub struct Branches<P: Platform>(Arc<[P::Guarded<Branch<P>>]>);

@@ -1,12 +1,12 @@
 //! Changes of a device's endpoints that its class asks for: settings, and endpoints begun anew. One
 //! at a time, as the driver has it, and tried again while the driver is at something else.
 
+use crate::papers::Papers;
 use crate::platform::Platform;
-use crate::server::Driver;
-use crate::services::{Papers, Service};
+use crate::services::service::Service;
 use alloc::vec::Vec;
 use diapason_usb::class::Fault;
-use diapason_usb::xhci::{DeviceId, EndpointPlan, Refused};
+use diapason_usb::xhci::{Controller, DeviceId, Dma, EndpointPlan, Lanes, Mmio, Refused};
 
 /// Interfaces whose settings are remembered.
 const INTERFACES: usize = 16;
@@ -116,9 +116,9 @@ pub enum Order {
 
 impl Order {
     /// Asks the driver; `None`: it is at something else.
-    pub fn ask<P: Platform>(
+    pub fn ask<M: Mmio, D: Dma, L: Lanes<M, D>>(
         &self,
-        driver: &mut Driver<P>,
+        driver: &mut Controller<M, D, L>,
         device: DeviceId,
     ) -> Option<Result<(), Fault>> {
         let asked = match self {

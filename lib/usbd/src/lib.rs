@@ -12,14 +12,18 @@
 
 extern crate alloc;
 
+mod attended;
 mod branch;
 mod change;
 mod channels;
 mod client;
 mod listing;
+mod papers;
 mod places;
 pub mod platform;
+mod plugged;
 pub mod policy;
+mod posts;
 mod served;
 mod server;
 mod services;
@@ -28,9 +32,10 @@ mod told;
 pub mod tuned;
 mod unserved;
 
-pub use branch::{Attended, Branch, Branches};
+pub use attended::{Attended, Cause, Fresh};
+pub use branch::{Branch, Branches};
 pub use places::Order;
 pub use platform::Platform;
-pub use server::{Cause, Fresh, Server};
+pub use server::Server;
 pub use services::{Offer, Offers, offered};
 pub use told::{Pipes, Told};

@@ -1,25 +1,16 @@
 //! The plugged devices for people: one line for each device, endpoint and bus, in the log.
 
+use crate::branch::Driver;
+use crate::papers::Papers;
 use crate::platform::{Platform, log};
-use crate::served::Place;
-use crate::server::Driver;
-use crate::services::Papers;
+use crate::plugged::Place;
 use crate::slots::Pool;
-use core::fmt;
 use diapason_usb::Speed;
 use diapason_usb::xhci::DeviceId;
 
-/// Where a device is, as `lsusb -t` has it: root port, then the ports of hubs.
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.port)?;
-        (0..self.tier()).try_for_each(|tier| write!(f, ".{}", self.route >> (4 * tier) & 0xf))
-    }
-}
-
 /// A device with its interfaces and their endpoints.
 pub fn device<P: Platform>(driver: &Driver<P>, device: DeviceId, speed: Speed, place: Place) {
-    let papers = Papers::read::<P>(driver, device, (speed, place));
+    let papers = Papers::read(driver, device, (speed, place));
     let Some(found) = papers.as_ref().and_then(Papers::found) else {
         log!(P, "usb {place}: its descriptors make no sense");
         return;

@@ -1,12 +1,18 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
-use crate::branch::{Branch, Branches, Letter, Post, Serving};
+use crate::attended::Cause;
+use crate::branch::{Branch, Branches, Driver, Letter, Serving};
 use crate::change::Order;
 use crate::listing;
+use crate::papers::Papers;
 use crate::platform::{Platform, log, report};
+use crate::plugged::Place;
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES};
-use crate::served::{Place, Served};
-use crate::services::{AnyService, Child, Offer, Offers, Papers};
+use crate::posts::Post;
+use crate::served::Served;
+use crate::services::any::AnyService;
+use crate::services::hub::{Child, Turn};
+use crate::services::{Offer, Offers};
 use crate::slots::{Pool, Shape};
 use crate::told::Told;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
@@ -14,45 +20,18 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
-use diapason_abi::pipe::PLACES;
 use diapason_abi::{Errno, Nanos};
-use diapason_contract::can::CHANNELS;
-use diapason_contract::link::LINKS;
 use diapason_contract::needs;
 use diapason_contract::settings::{Expected, Saying};
-use diapason_contract::threads::{ServiceKind, WORDS};
+use diapason_contract::threads::ServiceKind;
 use diapason_pipe::measured::{DeviceReport, Fate, Measurement};
 use diapason_usb::Speed;
 use diapason_usb::class::Fault;
 use diapason_usb::descriptor::{Device, Text};
 use diapason_usb::xhci::{Controller, Death, DeviceId, EndpointPlan, Notice, State, Window};
 
-/// Why the server, or a branch of it, is attended to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    Interrupt(u16),
-    Time,
-    /// A client wants something.
-    Asked,
-    /// A branch has left something for the server, or the server for a branch.
-    Posts(u16),
-}
-
-/// The driver on this machine.
-pub type Driver<P> = Controller<<P as Platform>::Registers, <P as Platform>::Memory, Branches<P>>;
-
-/// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
-/// at address 0.
-pub type Turn = Option<(DeviceId, u8)>;
-
 /// Times that the server serves its own devices before others have their turn again.
 const ROUNDS: usize = 4;
-
-/// Bells to be rung: bit n stands for the bell with number n, over all services.
-pub type Fresh = u64;
-
-// CAN channels and places have a bell each, and so have links and the other services.
-const _: () = assert!(CHANNELS + PLACES + LINKS + WORDS.len() <= Fresh::BITS as usize);
 
 /// A device that is served, or is gone and not over.
 struct Seat {
@@ -471,7 +450,7 @@ impl<P: Platform> Server<P> {
     /// A device was found: what it is to the first service that is free and knows it.
     fn adopt(&mut self, unserved: &Unserved) -> Result<&'static str, Unwanted> {
         let Unserved { device, speed, place, serial, mut fate, .. } = *unserved;
-        let papers = Papers::read::<P>(&self.driver, device, (speed, place));
+        let papers = Papers::read(&self.driver, device, (speed, place));
         let papers = papers.ok_or(Unwanted::Not(fate))?;
         let found = papers.found().ok_or(Unwanted::Not(fate))?;
         let at = (self.driver.connector(place.port), place.route);

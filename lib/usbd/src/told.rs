@@ -2,7 +2,6 @@
 //! limits of programs' requests at run time, and the driver's costs.
 
 use crate::policy;
-use crate::services::Terms;
 use alloc::vec::Vec;
 use diapason_abi::pipe::{
     CONTRACTS, COSTS, Contract, Contracts, DRIFT, DriverCosts, ENVELOPES, Envelope, OUTPUT_COSTS,
@@ -40,6 +39,18 @@ pub struct Told {
     /// How each stream is scheduled.
     pub streams: Vec<Terms>,
 }
+
+/// How a stream is scheduled.
+#[derive(Clone, Copy)]
+pub struct Terms {
+    /// It runs at 2ⁿ times the period its camera asks for.
+    pub stretch: u8,
+    /// The schedule holds with it, or it is refused.
+    pub critical: bool,
+}
+
+/// CAN channels with a client that asks, one bit each, if a thread hears clients.
+pub type Asking = Option<u8>;
 
 /// Places for tuned pipes, what the pipes of the description carry, and what it costs.
 #[derive(Clone)]

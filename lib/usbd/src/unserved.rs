@@ -1,6 +1,6 @@
 //! Devices that nobody serves yet, and which of them the description means.
 
-use crate::served::Place;
+use crate::plugged::Place;
 use alloc::vec::Vec;
 use diapason_contract::settings::Expected;
 use diapason_contract::threads::ServiceKind;

@@ -1,15 +1,12 @@
 //! A device that is served: what is between its driver and its service.
 
-mod place;
 mod transfer;
 
-pub use place::Place;
-
-use crate::branch::{Outside, Post};
-use crate::change::Changes;
+use crate::papers::Papers;
 use crate::platform::{Platform, report};
 use crate::policy::REOPEN;
-use crate::services::{ClassStage, Papers, Service};
+use crate::posts::{Outside, Post};
+use crate::services::service::{ClassStage, Service};
 use crate::slots::Slots;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,24 +15,17 @@ use diapason_pipe::measured::Fate;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed};
 use diapason_usb::trb::{context_index, endpoint_address};
 use diapason_usb::xhci::{DeviceId, Finished};
-use transfer::{Memory, fault, is_isochronous, took_back};
+use transfer::{Memory, Transfers, fault, is_isochronous, took_back};
 
 /// A device and the service it belongs to.
 pub struct Served<P: Platform> {
-    pub device: DeviceId,
     /// Number of its service in its branch.
     pub service: usize,
-    name: &'static str,
     papers: Papers,
-    slots: Slots<P>,
-    /// Transfers with shared memory that are pending.
-    sharing: u32,
+    transfers: Transfers<P>,
     stage: Stage,
-    changes: Changes,
     /// The fate that was told last.
     told: Option<Fate>,
-    /// Endpoints (by context) whose last transfer the driver recovers from.
-    halted: u32,
     /// The bytes received last.
     bytes: Vec<u8>,
 }
@@ -62,18 +52,18 @@ impl<P: Platform> Served<P> {
     ) -> Served<P> {
         let bytes = vec![0; slots.largest()];
         Served {
-            device,
             service,
-            name,
             papers,
-            slots,
-            sharing: 0,
+            transfers: Transfers::new(device, name, slots),
             stage: Stage::Configuring,
-            changes: Changes::default(),
             told: None,
-            halted: 0,
             bytes,
         }
+    }
+
+    /// Returns which device it is.
+    pub const fn device(&self) -> DeviceId {
+        self.transfers.device
     }
 
     /// It is gone; only its transfers are still to come back.
@@ -96,17 +86,12 @@ impl<P: Platform> Served<P> {
 
     /// Returns whether it is gone, and nothing of it is left.
     pub fn is_over(&self) -> bool {
-        self.is_gone() && self.is_still()
-    }
-
-    /// Returns whether all transfers are over.
-    fn is_still(&self) -> bool {
-        self.slots.are_free() && self.sharing == 0
+        self.is_gone() && self.transfers.are_over()
     }
 
     /// Its memory, at its end.
     pub fn into_slots(self) -> Slots<P> {
-        self.slots
+        self.transfers.slots
     }
 
     /// Returns when it wants to be asked anew.
@@ -121,7 +106,7 @@ impl<P: Platform> Served<P> {
             self.begin(service, true, now);
             return true;
         }
-        let change = self.changes.settled();
+        let change = self.transfers.changes.settled();
         if let Some(change) = change {
             let (endpoint, result) = (change.endpoint(), Ok(&[][..]));
             service.complete(Completion { endpoint, result }, now);
@@ -134,7 +119,7 @@ impl<P: Platform> Served<P> {
         if self.stage == Stage::Configuring {
             return false;
         }
-        if let Some(change) = self.changes.refused() {
+        if let Some(change) = self.transfers.changes.refused() {
             let result = Err(fault);
             service.complete(Completion { endpoint: change.endpoint(), result }, now);
         }
@@ -143,7 +128,7 @@ impl<P: Platform> Served<P> {
 
     /// A request to its control endpoint was not queued.
     pub fn unasked(&mut self, service: &mut dyn Service<P>, slot: usize, now: Nanos) {
-        self.slots.give_back(slot);
+        self.transfers.slots.give_back(slot);
         if self.stage == Stage::Working {
             service.complete(Completion { endpoint: 0, result: Err(Fault::Gone) }, now);
         }
@@ -158,7 +143,7 @@ impl<P: Platform> Served<P> {
     pub fn revive(&mut self, service: &mut dyn Service<P>, now: Nanos) {
         if let Stage::Resting(until) = self.stage
             && now >= until
-            && self.is_still()
+            && self.transfers.are_over()
         {
             self.begin(service, false, now);
         }
@@ -174,11 +159,11 @@ impl<P: Platform> Served<P> {
     ) {
         let endpoint = done.endpoint;
         let fault = fault(done.outcome);
-        let halts = endpoint != 0 && !is_isochronous(outside, self.device, endpoint);
+        let halts = endpoint != 0 && !is_isochronous(outside, self.device(), endpoint);
         if halts && matches!(fault, Some(Fault::Stall | Fault::Damaged)) {
             // The class wants to start from nothing; the driver recovers the endpoint by itself.
-            let _ = outside.lane.cancel_all(self.device, endpoint);
-            self.halted |= 1 << context_index(endpoint);
+            let _ = outside.lane.cancel_all(self.device(), endpoint);
+            self.transfers.halted |= 1 << context_index(endpoint);
         }
         let result = match fault {
             None => Ok(done.actual as usize),
@@ -186,17 +171,17 @@ impl<P: Platform> Served<P> {
         };
         match Memory::of(done.cookie) {
             Memory::Slot(slot) => {
-                self.slots.give_back(slot);
+                self.transfers.slots.give_back(slot);
                 if self.stage == Stage::Working {
                     let result = match result {
-                        Ok(count) => Ok(self.slots.copy(slot, count, &mut self.bytes)),
+                        Ok(count) => Ok(self.transfers.slots.copy(slot, count, &mut self.bytes)),
                         Err(fault) => Err(fault),
                     };
                     service.complete(Completion { endpoint, result }, now);
                 }
             }
             Memory::Shared(place) => {
-                self.sharing -= 1;
+                self.transfers.sharing -= 1;
                 let mut head = [0; HEAD];
                 let head = took_back(service, (endpoint, place), result, &mut head);
                 if self.stage == Stage::Working {
@@ -219,9 +204,9 @@ impl<P: Platform> Served<P> {
         if self.stage != Stage::Working {
             return;
         }
-        self.transfer(service, outside, now);
-        match self.changes.order(service, &self.papers) {
-            Some(Ok(order)) => outside.post(Post::Change(self.device, order)),
+        self.transfers.begin(service, outside, now);
+        match self.transfers.changes.order(service, &self.papers) {
+            Some(Ok(order)) => outside.post(Post::Change(self.device(), order)),
             Some(Err((change, fault))) => {
                 let (endpoint, result) = (change.endpoint(), Err(fault));
                 service.complete(Completion { endpoint, result }, now);
@@ -247,11 +232,11 @@ impl<P: Platform> Served<P> {
             ClassStage::Failed => self.tell(Fate::Failed, now),
         }
         service.end(now);
-        self.changes.forget();
+        self.transfers.changes.forget();
         self.stage = Stage::Resting(now + REOPEN);
         for context in 2..32 {
-            let _ = outside.lane.cancel_all(self.device, endpoint_address(context));
+            let _ = outside.lane.cancel_all(self.device(), endpoint_address(context));
         }
-        outside.post(Post::Forget(self.device));
+        outside.post(Post::Forget(self.device()));
     }
 }

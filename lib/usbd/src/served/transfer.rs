@@ -1,10 +1,10 @@
 //! From what a class wants to transfers of the driver.
 
-use super::Served;
-use crate::branch::{Outside, Post};
-use crate::change::Change;
+use crate::change::{Change, Changes};
 use crate::platform::{Platform, log};
-use crate::services::Service;
+use crate::posts::{Outside, Post};
+use crate::services::service::Service;
+use crate::slots::Slots;
 use diapason_abi::Nanos;
 use diapason_usb::Setup;
 use diapason_usb::class::{Completion, Fault, HEAD, Landed, Request};
@@ -56,10 +56,32 @@ enum Step {
     Begun,
 }
 
-impl<P: Platform> Served<P> {
+/// A device's transfers: where their bytes are, and what the driver is at.
+pub(super) struct Transfers<P: Platform> {
+    pub device: DeviceId,
+    pub name: &'static str,
+    pub slots: Slots<P>,
+    /// Transfers with shared memory that are pending.
+    pub sharing: u32,
+    pub changes: Changes,
+    /// Endpoints (by context) whose last transfer the driver recovers from.
+    pub halted: u32,
+}
+
+impl<P: Platform> Transfers<P> {
+    /// None, for a device with these places.
+    pub fn new(device: DeviceId, name: &'static str, slots: Slots<P>) -> Transfers<P> {
+        Transfers { device, name, slots, sharing: 0, changes: Changes::default(), halted: 0 }
+    }
+
+    /// Returns whether all are over.
+    pub fn are_over(&self) -> bool {
+        self.slots.are_free() && self.sharing == 0
+    }
+
     /// All transfers the class wants now. One is held until the next is known, so that a doorbell
     /// rings for a batch and not for each.
-    pub(super) fn transfer(
+    pub fn begin(
         &mut self,
         service: &mut dyn Service<P>,
         outside: &mut Outside<'_, P>,

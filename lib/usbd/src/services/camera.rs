@@ -1,7 +1,9 @@
 //! Cameras: pieces of frames stay where the controller put them, and are told by a pipe.
 
+use super::clients::Clients;
 use super::frames::Frames;
-use super::{Clients, Found, Kind, Next};
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::policy::{CAMERA_PIXELS, REOPEN};
 use crate::slots::Shape;

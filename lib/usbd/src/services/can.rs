@@ -1,12 +1,14 @@
 //! CAN interfaces: frames to the pipes of their channels.
 
+use super::clients::Clients;
+use super::kind::{Kind, Next};
 use super::offered::Offered;
-use super::{Asking, Clients, Found, Kind, Next};
 use crate::channels::Channels;
+use crate::papers::Found;
 use crate::places::Order;
 use crate::platform::Platform;
 use crate::slots::Shape;
-use crate::told::Pipes;
+use crate::told::{Asking, Pipes};
 use crate::tuned;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;

@@ -1,6 +1,8 @@
 //! Disks: blocks between the medium and memory that a client shares with the controller.
 
-use super::{Clients, Found, Kind, Next};
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;

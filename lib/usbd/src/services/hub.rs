@@ -1,19 +1,33 @@
 //! Hubs: what is plugged into them is reset, one device at a time, and attached to the driver.
 
+use super::kind::{Kind, Next};
 use super::offered::Offered;
-use super::{Child, ClassStage, Found, Kind, Next};
+use super::service::ClassStage;
+use crate::papers::Found;
 use crate::platform::{Platform, log};
-use crate::server::{Driver, Turn};
 use crate::slots::Shape;
 use diapason_abi::Nanos;
 use diapason_usb::Speed;
 use diapason_usb::class::hub::{Event, Hub};
 use diapason_usb::descriptor::HUB_PORTS_MAX;
-use diapason_usb::xhci::{DeviceId, HubPlan, Refused};
+use diapason_usb::xhci::{Controller, DeviceId, HubPlan, Lanes, Refused};
 
 /// A device that does not work is reset so often in all.
 const TRIES: u8 = 3;
 const PORTS: usize = HUB_PORTS_MAX as usize + 1;
+
+/// The device behind a hub that is being reset and read, by its hub and port: one at a time answers
+/// at address 0.
+pub type Turn = Option<(DeviceId, u8)>;
+
+/// The fate of a device behind a hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// Its descriptors are read.
+    Found,
+    /// It does not work.
+    Failed,
+}
 
 /// The state of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -83,7 +97,12 @@ impl Ports {
     }
 
     /// Attaches what was reset; the driver may still be at what was there before.
-    fn attach<P: Platform>(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
+    fn attach<P: Platform, L: Lanes<P::Registers, P::Memory>>(
+        &mut self,
+        driver: &mut Controller<P::Registers, P::Memory, L>,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) {
         for port in 1..PORTS as u8 {
             let Port::Enabled(tries, speed) = *self.port(port) else { continue };
             match driver.attach_child(device, port, speed) {
@@ -156,7 +175,12 @@ impl<P: Platform> Kind<P> for Ports {
 
 impl<P: Platform> Offered<P, Ports> {
     /// Makes the requests of a hub that works to the driver.
-    pub fn steer(&mut self, driver: &mut Driver<P>, device: DeviceId, turn: &mut Turn) {
+    pub fn steer<L: Lanes<P::Registers, P::Memory>>(
+        &mut self,
+        driver: &mut Controller<P::Registers, P::Memory, L>,
+        device: DeviceId,
+        turn: &mut Turn,
+    ) {
         let Some(class) = &mut self.class else { return };
         let kind = &mut self.kind;
         for port in 1..PORTS as u8 {
@@ -182,7 +206,7 @@ impl<P: Platform> Offered<P, Ports> {
             }
         }
         if kind.known == Known::Yes {
-            kind.attach::<P>(driver, device, turn);
+            kind.attach::<P, L>(driver, device, turn);
             kind.begin(class, device, turn);
         }
     }

@@ -1,6 +1,8 @@
 //! Keyboards: keys to a pipe.
 
-use super::{Clients, Found, Kind, Next};
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;

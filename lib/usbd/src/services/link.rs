@@ -3,7 +3,9 @@
 //!
 //! A client's loans and gifts outlive the device: they are asked of the next one.
 
-use super::{Clients, Found, Kind, Next};
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log, report};
 use crate::slots::Shape;
 use alloc::vec::Vec;

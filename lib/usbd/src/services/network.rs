@@ -3,7 +3,9 @@
 //! A slot is the client's or the server's, and of the latter some are the controller's. When a
 //! device goes, a slot comes back once the controller has let go of it.
 
-use super::{Clients, Found, Kind, Next};
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
 use diapason_abi::Errno;

@@ -1,45 +1,14 @@
 //! A kind of devices and the class of the one that is there: a service.
 
-use super::can::Can;
-use super::hub::Ports;
-use super::{ClassStage, Clients, Found, Kind, Next, Service};
+use super::clients::Clients;
+use super::kind::{Kind, Next};
+use super::service::{ClassStage, Service};
+use crate::papers::Found;
 use crate::platform::Platform;
 use alloc::boxed::Box;
-use core::ops::{Deref, DerefMut};
 use diapason_abi::Nanos;
 use diapason_usb::class::{Class, Completion, Landed, Request};
 use diapason_usb::xhci::EndpointPlan;
-
-/// A service of any kind. Those that the server knows by more than [`Service`] have their types.
-pub enum AnyService<P: Platform> {
-    /// CAN interfaces, whose channels are told who listens to them.
-    Can(Box<Offered<P, Can<P>>>),
-    /// A hub, which makes requests to the driver.
-    Hub(Box<Offered<P, Ports>>),
-    Other(Box<dyn Service<P>>),
-}
-
-impl<P: Platform> Deref for AnyService<P> {
-    type Target = dyn Service<P>;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            AnyService::Can(service) => &**service,
-            AnyService::Hub(service) => &**service,
-            AnyService::Other(service) => &**service,
-        }
-    }
-}
-
-impl<P: Platform> DerefMut for AnyService<P> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            AnyService::Can(service) => &mut **service,
-            AnyService::Hub(service) => &mut **service,
-            AnyService::Other(service) => &mut **service,
-        }
-    }
-}
 
 /// A kind and its class, if a device is there.
 pub struct Offered<P: Platform, K: Kind<P>> {

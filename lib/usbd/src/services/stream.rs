@@ -3,10 +3,13 @@
 //! Once a second it says `STREAM number intervals bytes whole broken`: intervals, bytes and frames
 //! of that second.
 
+use super::clients::Clients;
 use super::frames::Frames;
-use super::{Clients, Found, Kind, Next};
+use super::kind::{Kind, Next};
+use crate::papers::Found;
 use crate::platform::{Platform, log};
 use crate::slots::Shape;
+use crate::told::Terms;
 use diapason_abi::Errno;
 use diapason_abi::Nanos;
 use diapason_bus::Criticality;
@@ -19,15 +22,6 @@ use diapason_usb::xhci::EndpointPlan;
 const PLACE: usize = 65_536;
 /// How often it says what came.
 const REPORT: Nanos = Nanos::from_secs(1);
-
-/// How a stream is scheduled.
-#[derive(Clone, Copy)]
-pub struct Terms {
-    /// It runs at 2ⁿ times the period its camera asks for.
-    pub stretch: u8,
-    /// The schedule holds with it, or it is refused.
-    pub critical: bool,
-}
 
 /// The data of a second.
 #[derive(Default)]

@@ -1,4 +1,6 @@
-//! Places where devices are plugged in.
+//! Where devices are plugged in.
+
+use core::fmt;
 
 /// Where a device is plugged in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,5 +21,13 @@ impl Place {
         let shift = 4 * (self.tier().checked_sub(1)?);
         let (above, port) = (self.route & !(0xf << shift), self.route >> shift);
         Some((Place { route: above, ..self }, port as u8))
+    }
+}
+
+/// Where a device is, as `lsusb -t` has it: root port, then the ports of hubs.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.port)?;
+        (0..self.tier()).try_for_each(|tier| write!(f, ".{}", self.route >> (4 * tier) & 0xf))
     }
 }
