@@ -1,4 +1,4 @@
-//! What a device says of itself: its descriptors.
+//! The descriptors of a device, as it says them of itself.
 
 use crate::plugged::Place;
 use crate::policy;

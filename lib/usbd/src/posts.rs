@@ -1,4 +1,4 @@
-//! What a branch leaves for the server, and where its devices leave it.
+//! The posts that a branch leaves for the server, and where its devices leave them.
 
 use crate::change::Order;
 use crate::platform::Platform;
