@@ -27,6 +27,7 @@ mod posts;
 mod served;
 mod server;
 mod services;
+mod serving;
 mod slots;
 mod told;
 pub mod tuned;

@@ -1,7 +1,7 @@
 //! The server: the controller, what is plugged into it, and what becomes of both.
 
 use crate::attended::Cause;
-use crate::branch::{Branch, Branches, Driver, Letter, Serving};
+use crate::branch::{Branch, Branches, Driver};
 use crate::change::Order;
 use crate::listing;
 use crate::papers::Papers;
@@ -13,6 +13,7 @@ use crate::served::Served;
 use crate::services::any::AnyService;
 use crate::services::hub::{Child, Turn};
 use crate::services::{Offer, Offers};
+use crate::serving::{Letter, Serving};
 use crate::slots::{Pool, Shape};
 use crate::told::Told;
 use crate::unserved::{Described, Match, Unserved, Unwanted};
