@@ -12,7 +12,19 @@ use std::path::Path;
 /// Returns the mistakes in the form of a compiler's messages. A list of hosts and a system with
 /// several cores are mistakes here.
 pub fn describe(path: &Path) -> Result<System, Failure> {
-    match describe_any(path)? {
+    one_host(path, describe_any(path)?)
+}
+
+/// Reads and checks the description of one host whose text at `path` was changed to `text`.
+///
+/// # Errors
+/// As of [`describe`].
+pub fn describe_changed(path: &Path, text: &str) -> Result<System, Failure> {
+    one_host(path, describe_text(path, text)?)
+}
+
+fn one_host(path: &Path, description: Description) -> Result<System, Failure> {
+    match description {
         Description::One(system) => Ok(*system),
         Description::Cores(cores) => Err(Failure::Input(format!(
             "error: {} has {} cores, and only `plan` and `sim` take several\n\
@@ -39,15 +51,26 @@ pub fn describe(path: &Path) -> Result<System, Failure> {
 /// # Errors
 /// Returns the mistakes in the form of a compiler's messages.
 pub fn describe_any(path: &Path) -> Result<Description, Failure> {
-    let text = Input::Description.text(path).map_err(|error| {
+    describe_text(path, &text_of(path)?)
+}
+
+/// Reads the text of a description.
+///
+/// # Errors
+/// If there is no such text.
+pub fn text_of(path: &Path) -> Result<String, Failure> {
+    Input::Description.text(path).map_err(|error| {
         Failure::Input(format!("error: cannot read {}: {error}", path.display()))
-    })?;
+    })
+}
+
+fn describe_text(path: &Path, text: &str) -> Result<Description, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let find = |file: &str| {
         let path = folder.join(file);
         Ok((shown(&path), Input::Description.text(&path)?))
     };
-    let mut description = diapason_system::parse_any(&shown(path), &text, find)
+    let mut description = diapason_system::parse_any(&shown(path), text, find)
         .map_err(|diagnostics| refused(&diagnostics))?;
     match &mut description {
         Description::One(system) => logs::read(system, folder)?,

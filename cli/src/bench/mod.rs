@@ -5,19 +5,22 @@
 //! `examples/storm.toml`, watched, gives the longest kernel path. Nothing here measures: it
 //! boots, collects, and compares with the targets of `diapason_costs`.
 
+mod placement;
 mod report;
 mod targets;
 
-pub use report::Report;
+pub use report::{Measurements, Report};
 
 use crate::console::Line;
-use crate::describe::describe;
+use crate::describe::{describe, describe_changed, text_of};
 use crate::image::Image;
 use crate::metal::{self, Built};
 use crate::outcome::{LongestPath, Verdict};
 use crate::session::{Run, Session};
+use placement::{PLACEMENTS, placed};
 use crate::{Failure, Workspace, words};
-use diapason_system::RunOptions;
+use diapason_costs::targets::Placement;
+use diapason_system::{RunOptions, System};
 
 /// Descriptions this is measured with, below the workspace's root.
 pub const BENCH: &str = "examples/bench.toml";
@@ -26,7 +29,7 @@ pub const BULK: &str = "examples/bench-bulk.toml";
 /// Hostile processes with random calls: where the longest kernel path is looked for.
 pub const STORM: &str = "examples/storm.toml";
 /// Time the benchmark program has, in ns. It ends by itself long before.
-const BENCH_NS: u64 = 60_000_000_000;
+const BENCH_NS: u64 = 600_000_000_000;
 /// Length of the run with the sensor, in ns: a second's transfers, and time to find it.
 const BULK_NS: u64 = 2_000_000_000;
 /// Length of the watched storm, in ns.
@@ -101,23 +104,33 @@ struct Measured {
 pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
     let built = metal::build(workspace)?;
     let sizes = Image::read(&built.kernel)?.sizes();
-    let mut all = operations(workspace, built.clone(), (BENCH, BENCH_NS))?;
-    let bulk = operations(workspace, built.clone(), (BULK, BULK_NS))?;
-    all.operations.extend(bulk.operations);
+    let path = workspace.root().join(BENCH);
+    let text = text_of(&path)?;
+    let mut measurements = Measurements::default();
+    for placement in PLACEMENTS {
+        let system = describe_changed(&path, &placed(placement, &text))?;
+        let what = format!("{BENCH}, {}", placement::name(placement));
+        let all = operations(workspace, built.clone(), system, (&what, BENCH_NS))?;
+        measurements.add(placement, all.operations);
+    }
+    let bulk = describe(&workspace.root().join(BULK))?;
+    let bulk = operations(workspace, built.clone(), bulk, (BULK, BULK_NS))?;
     let longest_path = longest_path(workspace, built)?;
-    Ok(Report { operations: all.operations, parts: bulk.parts, sizes, longest_path })
+    measurements.add(Placement::None, bulk.operations);
+    Ok(Report { measurements, parts: bulk.parts, sizes, longest_path })
 }
 
 /// Returns the operations that benchmarks of these lengths logged.
 fn operations(
     workspace: &Workspace,
     built: Built,
+    system: System,
     (description, horizon_ns): (&str, u64),
 ) -> Result<Measured, Failure> {
     eprintln!("counting instructions ({description})");
     let (mut measured, mut said) = (Measured::default(), Vec::new());
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-    run(workspace, built, description, options, &mut |line, text| {
+    run(workspace, built, (description, system), options, &mut |line, text| {
         let Line::Log { text, .. } = line else { return said.push(text) };
         match (Operation::parse(text), Part::parse(text)) {
             (Some(operation), _) => measured.operations.push(operation),
@@ -137,7 +150,8 @@ fn operations(
 fn longest_path(workspace: &Workspace, built: Built) -> Result<LongestPath, Failure> {
     eprintln!("looking for the longest kernel path ({STORM})");
     let options = RunOptions { horizon_ns: STORM_NS, record_bytes: 0, watch: true };
-    let run = run(workspace, built, STORM, options, &mut |_, _| {})?;
+    let storm = (STORM, describe(&workspace.root().join(STORM))?);
+    let run = run(workspace, built, storm, options, &mut |_, _| {})?;
     let missing = || Failure::Ours("the watched run reported no longest kernel path".into());
     run.outcome.longest_path.ok_or_else(missing)
 }
@@ -146,11 +160,10 @@ fn longest_path(workspace: &Workspace, built: Built) -> Result<LongestPath, Fail
 fn run(
     workspace: &Workspace,
     built: Built,
-    description: &str,
+    (description, system): (&str, System),
     options: RunOptions,
     observer: &mut dyn FnMut(&Line, String),
 ) -> Result<Run, Failure> {
-    let system = describe(&workspace.root().join(description))?;
     let session = Session::assemble(system, built, options)?;
     let run = session.run(workspace, &mut |line| {
         observer(line, words::sentence(line, &session.names));

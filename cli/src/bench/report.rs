@@ -6,14 +6,39 @@ use crate::image::Sizes;
 use crate::outcome::LongestPath;
 use crate::table::{Align, Columns, Table, TableCell, cell};
 use crate::words;
-use diapason_costs::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, TARGETS, Target};
+use diapason_costs::targets::{IMAGE_BYTES_MAX, PATH_INSTRUCTIONS_MAX, Placement, TARGETS, Target};
 use serde_json::{Map, Value, json};
+
+/// The operations of each placement.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Measurements {
+    /// In the order they were measured.
+    all: Vec<(Placement, Operation)>,
+}
+
+impl Measurements {
+    /// Adds the operations of a placement.
+    pub fn add(&mut self, placement: Placement, operations: Vec<Operation>) {
+        self.all.extend(operations.into_iter().map(|operation| (placement, operation)));
+    }
+
+    /// Returns an operation by its name.
+    #[must_use]
+    pub fn find(&self, placement: Placement, name: &str) -> Option<&Operation> {
+        let mut all = self.all.iter();
+        all.find(|(at, it)| *at == placement && it.name == name).map(|(_, it)| it)
+    }
+
+    /// Returns the operations of threads without a VCPU. Every operation is among them.
+    fn plain(&self) -> impl Iterator<Item = &Operation> {
+        self.all.iter().filter(|(at, _)| *at == Placement::None).map(|(_, it)| it)
+    }
+}
 
 /// Everything `bench` found out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// In the order they were measured.
-    pub operations: Vec<Operation>,
+    pub measurements: Measurements,
     /// The parts of some operations, in the order in which they happen.
     pub parts: Vec<Part>,
     pub sizes: Sizes,
@@ -57,7 +82,7 @@ impl Report {
 
     fn missed(&self, target: &Target) -> Option<String> {
         let (name, most) = (targets::name(target), target.at_most);
-        match targets::ours(target, &self.operations) {
+        match targets::ours(target, &self.measurements) {
             None => Some(format!("{name} was not measured")),
             Some(ours) if ours > most => Some(format!("{name} takes {ours}, at most {most}")),
             Some(_) => None,
@@ -74,7 +99,7 @@ impl Report {
              {IMAGE_BYTES_MAX}), {} of data, {} zeroed\n\
              of these, {} of code + {} of constants = {} leave memory after boot; {} stay\n\
              longest kernel path: {} instructions, {} (at most {PATH_INSTRUCTIONS_MAX})\n",
-            operation_columns().table(&self.operations).render(),
+            self.columns().table(self.measurements.plain()).render(),
             if parts.is_empty() { parts } else { format!("\n{parts}") },
             self.target_table(),
             self.sizes.text,
@@ -91,6 +116,25 @@ impl Report {
         )
     }
 
+    /// Returns the columns of operations: the median of each placement, then what else was counted
+    /// of threads without a VCPU.
+    fn columns(&self) -> Columns<'_, Operation> {
+        let of = |placement| {
+            move |it: &Operation| self.measurements.find(placement, &it.name).map(|it| it.median)
+        };
+        Columns::<Operation>::default()
+            .left("operation (instructions)", |it| it.name.clone())
+            .right(("no VCPU", "median"), |it| it.median)
+            .right(("same VCPU", "same_vcpu"), of(Placement::SameVcpu))
+            .right(("two VCPUs", "two_vcpus"), of(Placement::TwoVcpus))
+            .right(("by deadline", "by_deadline"), of(Placement::ByDeadline))
+            .right(("max", "max"), |it| it.max)
+            .right(("runs", "runs"), |it| it.runs)
+            .right(("CR3 writes", "cr3"), |it| per_operation(it.cr3))
+            .right(("MSR writes", "msr"), |it| per_operation(it.msr))
+            .right(("MMIO", "mmio"), |it| per_operation(it.mmio))
+    }
+
     fn target_table(&self) -> String {
         let mut table = Table::new(&[
             ("target (median)", Align::Left),
@@ -100,7 +144,7 @@ impl Report {
             ("best protected peer", Align::Left),
         ]);
         for target in TARGETS {
-            let ours = targets::ours(target, &self.operations);
+            let ours = targets::ours(target, &self.measurements);
             let verdict = match ours {
                 Some(ours) if ours <= target.at_most => "holds",
                 Some(_) => "TOO MANY",
@@ -120,9 +164,9 @@ impl Report {
     /// The format of `docs/bench.md`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let columns = operation_columns();
+        let columns = self.columns();
         let operation = |it: &Operation| (it.name.clone(), columns.object(it));
-        let operations: Map<String, Value> = self.operations.iter().map(operation).collect();
+        let operations: Map<String, Value> = self.measurements.plain().map(operation).collect();
         let findings = self.findings();
         let mut image = json!(self.sizes);
         image["boot"] = self.sizes.boot().into();
@@ -139,16 +183,6 @@ impl Report {
     }
 }
 
-fn operation_columns() -> Columns<'static, Operation> {
-    Columns::<Operation>::default()
-        .left("operation (instructions)", |it| it.name.clone())
-        .right(("median", "median"), |it| it.median)
-        .right(("max", "max"), |it| it.max)
-        .right(("runs", "runs"), |it| it.runs)
-        .right(("CR3 writes", "cr3"), |it| per_operation(it.cr3))
-        .right(("MSR writes", "msr"), |it| per_operation(it.msr))
-        .right(("MMIO", "mmio"), |it| per_operation(it.mmio))
-}
 
 fn part_columns() -> Columns<'static, Part> {
     Columns::<Part>::default()
@@ -164,18 +198,22 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let names = TARGETS.iter().flat_map(|target| target.operations);
-        let operations = names.map(|name| Operation {
-            name: (*name).into(),
+        let operation = |name: &str| Operation {
+            name: name.into(),
             median: 5,
             max: 9,
             runs: 1_000,
             cr3: 2_000,
             msr: 0,
             mmio: 1_250,
-        });
+        };
+        let mut measurements = Measurements::default();
+        for target in TARGETS {
+            let operations = target.operations.iter().map(|name| operation(name)).collect();
+            measurements.add(target.placement, operations);
+        }
         Report {
-            operations: operations.collect(),
+            measurements,
             parts: vec![Part {
                 of: "null_syscall".into(),
                 name: "entry".into(),
@@ -216,14 +254,14 @@ mod tests {
     #[test]
     fn everything_over_its_target_is_named() {
         let mut report = report();
-        report.operations[0].median = 71;
-        report.operations.pop();
+        report.measurements.all[0].1.median = 71;
+        report.measurements.all.pop();
         report.sizes.rodata = 12_577;
         report.longest_path.instructions = 3_001;
         let findings = report.findings();
         assert_eq!(findings.len(), 4, "{findings:?}");
         assert!(findings[0].contains("null_syscall takes 71, at most 70"));
-        assert!(findings[1].contains("timer_to_thread was not measured"));
+        assert!(findings[1].contains("two VCPUs was not measured"));
         assert!(report.render().contains("TOO MANY") && report.render().contains("NOT MEASURED"));
     }
 }

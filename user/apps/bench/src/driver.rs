@@ -1,10 +1,13 @@
 //! The measuring process. Its low thread begins most operations; the peer's high thread ends them.
+//!
+//! Its argument is the pause before each operation in us. On VCPUs a pause keeps the lists of
+//! replenishments from filling.
 
 #![no_std]
 #![no_main]
 
 use diapason_abi::MESSAGE_BYTES;
-use diapason_bench::{Probe, Probes, RUNS, probes, serve};
+use diapason_bench::{Pace, Probe, Probes, RUNS, probes, serve};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::{self, Segment};
 use diapason_rt::sync::{Condition, Mutex, Semaphore};
@@ -24,14 +27,14 @@ const HIGH: u8 = 40;
 const NOW: Nanos = Nanos::ZERO;
 const EVER: Nanos = Nanos::FOREVER;
 
-fn main(_: Arguments) {
-    if let Ok(driver) = spawn::<Driver>("driver", LOW, 0) {
+fn main(Arguments([pause, ..]): Arguments) {
+    if let Ok(driver) = spawn::<Driver>("driver", LOW, pause) {
         let _ = driver.join(EVER);
     }
 }
 
-fn driver(_: u64) -> u64 {
-    match measure() {
+fn driver(pause: u64) -> u64 {
+    match measure(Pace::of(pause)) {
         Ok(()) => 0,
         Err(errno) => {
             log!("the benchmark failed: {errno:?}");
@@ -40,28 +43,30 @@ fn driver(_: u64) -> u64 {
     }
 }
 
-fn measure() -> Result<(), Errno> {
+fn measure(pace: Pace) -> Result<(), Errno> {
     let p = probes()?;
     p.calibrate();
-    calls(p)?;
-    state(p)?;
-    mailboxes(p)?;
-    threads(p)?;
-    segments(p)?;
-    local(p)?;
-    with_peer(p)?;
+    calls(p, pace)?;
+    state(p, pace)?;
+    mailboxes(p, pace)?;
+    threads(p, pace)?;
+    segments(p, pace)?;
+    local(p, pace)?;
+    with_peer(p, pace)?;
     p.report();
     Ok(())
 }
 
-fn calls(p: &Probes) -> Result<(), Errno> {
+fn calls(p: &Probes, pace: Pace) -> Result<(), Errno> {
     for _ in 0..RUNS {
+        pace.pause();
         p.null_syscall.begin();
         sys::null();
         p.null_syscall.end();
     }
     let mutex = Mutex::private()?;
     for _ in 0..RUNS {
+        pace.pause();
         p.sem_lock_free.begin();
         let guard = mutex.lock()?;
         p.sem_lock_free.end();
@@ -70,6 +75,7 @@ fn calls(p: &Probes) -> Result<(), Errno> {
         p.sem_unlock_free.end();
     }
     for _ in 0..RUNS {
+        pace.pause();
         p.sem_create.begin();
         let semaphore = Semaphore::private(0);
         p.sem_create.end();
@@ -79,6 +85,7 @@ fn calls(p: &Probes) -> Result<(), Errno> {
         deleted?;
     }
     for _ in 0..RUNS {
+        pace.pause();
         p.cv_create.begin();
         let condition = Condition::private();
         p.cv_create.end();
@@ -95,11 +102,12 @@ fn calls(p: &Probes) -> Result<(), Errno> {
     mutex.delete()
 }
 
-fn state(p: &Probes) -> Result<(), Errno> {
+fn state(p: &Probes, pace: Pace) -> Result<(), Errno> {
     let mut word = StateWord::<u64>::new(0);
     let (mut writer, reader) = word.split();
     let mut sum = 0u64;
     for i in 0..RUNS {
+        pace.pause();
         p.state_write_8.begin();
         writer.write(i);
         p.state_write_8.end();
@@ -111,6 +119,7 @@ fn state(p: &Probes) -> Result<(), Errno> {
     let mut buffer = diapason_state::StateBuffer::<u64, 2>::new();
     let (mut writer, reader) = buffer.split();
     for i in 0..RUNS {
+        pace.pause();
         writer.write(i);
         p.state_read_slow_8.begin();
         let value = core::hint::black_box(reader.read_slow(&memory::Kernel));
@@ -120,9 +129,10 @@ fn state(p: &Probes) -> Result<(), Errno> {
     if sum == RUNS * (RUNS - 1) { Ok(()) } else { Err(Errno::Gone) }
 }
 
-fn mailboxes(p: &Probes) -> Result<(), Errno> {
+fn mailboxes(p: &Probes, pace: Pace) -> Result<(), Errno> {
     let mut buffer = [0; MESSAGE_BYTES];
     for _ in 0..RUNS {
+        pace.pause();
         p.mbox_create.begin();
         let mailbox = Mailbox::open("scratch");
         p.mbox_create.end();
@@ -154,8 +164,9 @@ fn nothing(_: u64) -> u64 {
     0
 }
 
-fn threads(p: &Probes) -> Result<(), Errno> {
+fn threads(p: &Probes, pace: Pace) -> Result<(), Errno> {
     for _ in 0..RUNS {
+        pace.pause();
         p.thread_create_run_exit_join.begin();
         let child = spawn::<Nothing>("child", LOW, 0)?;
         let code = child.join(EVER);
@@ -187,8 +198,9 @@ fn threads(p: &Probes) -> Result<(), Errno> {
     Ok(())
 }
 
-fn segments(p: &Probes) -> Result<(), Errno> {
+fn segments(p: &Probes, pace: Pace) -> Result<(), Errno> {
     for _ in 0..RUNS {
+        pace.pause();
         p.shm_attach_new.begin();
         let segment = Segment::attach("page");
         p.shm_attach_new.end();
@@ -197,6 +209,7 @@ fn segments(p: &Probes) -> Result<(), Errno> {
         p.shm_detach_last.end();
     }
     for _ in 0..RUNS {
+        pace.pause();
         p.shm_attach_existing.begin();
         let segment = Segment::attach("kept");
         p.shm_attach_existing.end();
@@ -205,6 +218,7 @@ fn segments(p: &Probes) -> Result<(), Errno> {
         p.shm_detach_existing.end();
     }
     for _ in 0..RUNS {
+        pace.pause();
         p.mem_alloc_page.begin();
         let page = memory::allocate(1);
         p.mem_alloc_page.end();
@@ -254,7 +268,7 @@ fn echo(request: Mailbox, reply: Mailbox) -> u64 {
     serve(request, reply).map_or(1, |()| 0)
 }
 
-fn local(p: &Probes) -> Result<(), Errno> {
+fn local(p: &Probes, pace: Pace) -> Result<(), Errno> {
     let partner = spawn::<Yielder>("yielder", LOW, 0)?;
     yield_now();
     for _ in 0..RUNS {
@@ -268,17 +282,19 @@ fn local(p: &Probes) -> Result<(), Errno> {
     let (request, reply) = (Mailbox::open("local-request")?, Mailbox::open("local-reply")?);
     let partner = spawn::<High>("high", HIGH, 0)?;
     for _ in 0..RUNS {
+        pace.pause();
         p.sem_signal_switch_local.begin();
         signal.give()?;
     }
-    round_trips(&p.mbox_round_trip_16_local, request, reply)?;
-    calls_and_answers(&p.mbox_call_round_trip_16_local, request, reply)?;
+    round_trips(&p.mbox_round_trip_16_local, pace, request, reply)?;
+    calls_and_answers(&p.mbox_call_round_trip_16_local, pace, request, reply)?;
     partner.join(EVER).map(|_| ())
 }
 
-fn round_trips(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
+fn round_trips(probe: &Probe, pace: Pace, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     let mut buffer = [0; MESSAGE_BYTES];
     for _ in 0..RUNS {
+        pace.pause();
         probe.begin();
         request.send(&[1; 16], 1, NOW)?;
         let answer = reply.receive_into(&mut buffer, EVER);
@@ -289,9 +305,10 @@ fn round_trips(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Er
 }
 
 /// The same by calls, to a partner in [`serve`].
-fn calls_and_answers(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
+fn calls_and_answers(probe: &Probe, pace: Pace, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     let mut buffer = [1; MESSAGE_BYTES];
     for _ in 0..RUNS {
+        pace.pause();
         probe.begin();
         let answer = request.call_into(&mut buffer, 16, 1, &reply, EVER);
         probe.end();
@@ -313,7 +330,7 @@ fn be_interrupted(p: &Probes) {
 }
 
 /// Operations that make a thread of another process run.
-fn with_peer(p: &Probes) -> Result<(), Errno> {
+fn with_peer(p: &Probes, pace: Pace) -> Result<(), Errno> {
     let (go, done) = (Semaphore::open("go")?, Semaphore::open("done")?);
     go.give()?;
     yield_now();
@@ -326,6 +343,7 @@ fn with_peer(p: &Probes) -> Result<(), Errno> {
     let (mutex, signal) = (Mutex::open("mutex")?, Semaphore::open("signal")?);
     go.give()?;
     for _ in 0..RUNS {
+        pace.pause();
         let guard = mutex.lock()?;
         p.sem_signal_switch.begin();
         signal.give()?;
@@ -336,6 +354,7 @@ fn with_peer(p: &Probes) -> Result<(), Errno> {
     let condition = Condition::open("condition")?;
     go.give()?;
     for _ in 0..RUNS {
+        pace.pause();
         p.cond_signal_switch.begin();
         condition.signal()?;
         p.cond_wait_switch.end();
@@ -344,12 +363,13 @@ fn with_peer(p: &Probes) -> Result<(), Errno> {
     go.give()?;
     let mut buffer = [0; MESSAGE_BYTES];
     for _ in 0..RUNS {
+        pace.pause();
         p.mbox_send_switch_16.begin();
         request.send(&[1; 16], 1, NOW)?;
         reply.receive_into(&mut buffer, EVER)?;
     }
-    round_trips(&p.mbox_round_trip_16, request, reply)?;
-    calls_and_answers(&p.mbox_call_round_trip_16, request, reply)?;
+    round_trips(&p.mbox_round_trip_16, pace, request, reply)?;
+    calls_and_answers(&p.mbox_call_round_trip_16, pace, request, reply)?;
     // The rest the peer measures; this thread is what it interrupts.
     go.give()?;
     while done.take(NOW).is_err() {

@@ -13,7 +13,7 @@ use diapason_abi::call::Counter;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::Segment;
 use diapason_rt::sys::count;
-use diapason_rt::{Errno, Nanos, log};
+use diapason_rt::{Errno, Nanos, log, time};
 
 /// Most measurements of one operation.
 pub const RUNS: u64 = 1000;
@@ -143,6 +143,25 @@ impl Probe {
         let [cr3, msr, mmio] =
             [0, 1, 2].map(|i: usize| self.counted[i].load(Relaxed) * 1000 / runs as u64);
         log!("BENCH {name} {median} {max} {runs} {cr3} {msr} {mmio}");
+    }
+}
+
+/// The pause between operations.
+#[derive(Clone, Copy)]
+pub struct Pace(Nanos);
+
+impl Pace {
+    /// Returns the pause of so many us.
+    #[must_use]
+    pub const fn of(micros: u64) -> Pace {
+        Pace(Nanos::from_micros(micros))
+    }
+
+    /// Sleeps for the pause, if there is one.
+    pub fn pause(self) {
+        if self.0 > Nanos::ZERO {
+            time::sleep_until(time::now() + self.0);
+        }
     }
 }
 

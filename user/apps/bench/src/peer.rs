@@ -1,5 +1,6 @@
 //! The other process of the benchmark: its high thread ends what the driver begins, serves the
-//! interrupt and the timer, and supervises the process that faults.
+//! interrupt and the timer, and supervises the process that faults. Its argument is the pause before
+//! an interrupt in us.
 
 #![no_std]
 #![no_main]
@@ -19,7 +20,7 @@ body!(Yielder = yielder);
 const LOW: u8 = 20;
 const NOW: Nanos = Nanos::ZERO;
 const EVER: Nanos = Nanos::FOREVER;
-/// Long enough for the interrupted thread to be in its loop.
+/// The pause without an argument: long enough for the interrupted thread to be in its loop.
 const PAUSE: Nanos = Nanos::from_micros(20);
 
 /// The HPET's registers, and the line its first comparator is routed to.
@@ -32,13 +33,13 @@ mod hpet {
     pub const NANOS_PER_TICK: u64 = 10;
 }
 
-fn main(_: Arguments) {
-    if let Err(errno) = serve() {
+fn main(Arguments([pause, ..]): Arguments) {
+    if let Err(errno) = serve(Nanos::from_micros(pause)) {
         log!("the benchmark's peer failed: {errno:?}");
     }
 }
 
-fn serve() -> Result<(), Errno> {
+fn serve(pause: Nanos) -> Result<(), Errno> {
     let p = probes()?;
     let kept = Segment::attach("kept")?;
     let (go, done) = (Semaphore::open("go")?, Semaphore::open("done")?);
@@ -52,8 +53,8 @@ fn serve() -> Result<(), Errno> {
     go.take(EVER)?;
     messages(p)?;
     go.take(EVER)?;
-    interrupts(p)?;
-    timers(p)?;
+    interrupts(p, pause.max(PAUSE))?;
+    timers(p, pause.max(PAUSE))?;
     done.give()?;
     go.take(EVER)?;
     faults(p)?;
@@ -115,10 +116,10 @@ fn messages(p: &Probes) -> Result<(), Errno> {
     diapason_bench::serve(request, reply)
 }
 
-fn interrupts(p: &Probes) -> Result<(), Errno> {
+fn interrupts(p: &Probes, pause: Nanos) -> Result<(), Errno> {
     let registers = Registers::map("hpet")?;
     let interrupt = Event::interrupt("hpet")?;
-    let ticks = PAUSE.0 / hpet::NANOS_PER_TICK;
+    let ticks = pause.0 / hpet::NANOS_PER_TICK;
     for _ in 0..RUNS {
         let due = registers.read64(hpet::COUNTER) + ticks;
         registers.write64(hpet::CONFIGURATION, hpet::LINE << 9 | hpet::INTERRUPT);
@@ -130,9 +131,9 @@ fn interrupts(p: &Probes) -> Result<(), Errno> {
     Ok(())
 }
 
-fn timers(p: &Probes) -> Result<(), Errno> {
+fn timers(p: &Probes, pause: Nanos) -> Result<(), Errno> {
     for _ in 0..RUNS {
-        let due = time::now() + PAUSE;
+        let due = time::now() + pause;
         time::sleep_until(due);
         p.timer_to_thread.finish_with((time::now() - due).0);
     }
