@@ -75,7 +75,10 @@ struct Row {
 
 /// Makes the models, and the table of what is known of each.
 macro_rules! models {
-    ($($(#[$doc:meta])* $model:ident, $name:literal, $service:expr, $lives:ident, $superspeed:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $model:ident, $name:literal, $service:expr, $lives:ident, $superspeed:expr;
+    )*) => {
         /// USB devices there are: models, and some that only QEMU has.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum UsbModel {
