@@ -1,7 +1,7 @@
 //! The devices on USB: what is plugged in, the buses, and the models there are.
 
 use diapason_bus::{Async, Bus, Periodic};
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_contract::threads::ServiceKind;
 
 /// A USB device that is plugged in.
@@ -22,8 +22,10 @@ pub struct UsbPlug {
     pub serial: Option<String>,
     /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<CanBus>,
-    /// The bit rate of each CAN channel.
-    pub bit_rates: [u32; CHANNELS],
+    /// The number of its CAN channels; 0 if it is no CAN interface.
+    pub channels: usize,
+    /// The bit rate of each CAN channel that there can be.
+    pub bit_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
     /// By how many millionths its clock and the host's run apart at most.
@@ -61,7 +63,7 @@ pub enum CanTraffic {
 /// USB devices there are: models, and some that only QEMU has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsbModel {
-    /// An interface to five CAN buses.
+    /// An interface to CAN buses, five at most.
     UsbCan,
     /// A sensor: 512 bytes every 2.5 ms.
     Sensor,
@@ -123,11 +125,11 @@ impl UsbModel {
     /// Ports of a hub.
     pub const HUB_PORTS: u8 = 4;
 
-    /// Channels that pipes can come from, or go to.
+    /// Returns how many channels that pipes can come from, or go to, it has at most.
     #[must_use]
-    pub const fn channels(self) -> u64 {
+    pub const fn most_channels(self) -> usize {
         match self {
-            UsbModel::UsbCan => 5,
+            UsbModel::UsbCan => EACH,
             UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
             UsbModel::Disk | UsbModel::Network | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
             UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
