@@ -1,7 +1,7 @@
 //! The devices on USB: what is plugged in, the buses, and the models there are.
 
 use diapason_bus::{Async, Bus, Periodic};
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_contract::threads::ServiceKind;
 
 /// A USB device that is plugged in.
@@ -22,8 +22,10 @@ pub struct UsbPlug {
     pub serial: Option<String>,
     /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<CanBus>,
-    /// The bit rate of each CAN channel.
-    pub bit_rates: [u32; CHANNELS],
+    /// The number of its CAN channels; 0 if it is no CAN interface.
+    pub channels: usize,
+    /// The bit rate of each CAN channel that there can be.
+    pub bit_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
     /// By how many millionths its clock and the host's run apart at most.
@@ -101,7 +103,7 @@ macro_rules! models {
 // A model, its word in descriptions, the service that is for it, where it is, and whether it is a
 // SuperSpeed device.
 models! {
-    /// An interface to five CAN buses.
+    /// An interface to CAN buses, five at most.
     UsbCan, "usb-can", Some(ServiceKind::Can), Everywhere, false;
     /// A sensor: 512 bytes every 2.5 ms.
     Sensor, "sensor", Some(ServiceKind::Sensors), Everywhere, false;
@@ -144,10 +146,10 @@ impl UsbModel {
         TABLE[self as usize].service
     }
 
-    /// Returns how many channels pipes can come from, or go to.
+    /// Returns how many channels that pipes can come from, or go to, it has at most.
     #[must_use]
-    pub const fn channels(self) -> u64 {
-        if matches!(self, UsbModel::UsbCan) { CHANNELS as u64 } else { 0 }
+    pub const fn most_channels(self) -> usize {
+        if matches!(self, UsbModel::UsbCan) { EACH } else { 0 }
     }
 
     /// Returns whether others can be plugged into it.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::pipe::Envelope;
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_contract::tuned::names;
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{
@@ -20,8 +20,8 @@ use diapason_pipe::tuned::{
 };
 
 /// The endpoint of the interface.
-type Ends = Endpoint<CHANNELS>;
-type Agreed = Agreement<CHANNELS>;
+type Ends = Endpoint<EACH>;
+type Agreed = Agreement<EACH>;
 
 /// The server's side of a place: where the program asks, and where it is answered.
 struct Desk<P: Platform> {
@@ -42,11 +42,12 @@ struct Place<P: Platform> {
 /// The endpoint beside the pipes of the description; `None` without what the driver costs.
 fn endpoint(pipes: &Pipes) -> Option<Ends> {
     let costs = pipes.costs.as_ref()?;
-    let contract = |channel: usize| Some((channel as u8, pipes.contract(channel)?));
-    let mut standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
+    let channels = (0..).zip(pipes.interface.numbers());
+    let contract = |(channel, number)| Some((channel, pipes.contract(number)?));
+    let mut standing: Vec<(u8, Bucket)> = channels.filter_map(contract).collect();
     let output = pipes.output.as_ref();
     if let Some(output) = output {
-        let written = (0..CHANNELS as u8).filter(|channel| output.described >> channel & 1 != 0);
+        let written = (0..EACH as u8).filter(|channel| output.described >> channel & 1 != 0);
         standing.extend(written.map(|channel| (channel, base::acknowledged(output))));
     }
     Some(Endpoint::beside(base::driver(costs, output), &standing))
@@ -55,6 +56,8 @@ fn endpoint(pipes: &Pipes) -> Option<Ends> {
 /// The clients, and the agreements with them.
 pub struct Office<P: Platform> {
     endpoint: Ends,
+    /// How many channels the interface has.
+    channels: u8,
     presence: Presence,
     places: Vec<Place<P>>,
 }
@@ -84,7 +87,7 @@ impl<P: Platform> Office<P> {
             let _ = reserve.set(number, terms.budget, terms.period);
             all.push(Place { desk, envelope, pipe: None, terms });
         }
-        Ok(Some(Office { endpoint, presence, places: all }))
+        Ok(Some(Office { endpoint, channels: pipes.interface.channels, presence, places: all }))
     }
 
     /// Answers a question of each place, and returns whether there was any. `order` tells the
@@ -148,8 +151,8 @@ impl<P: Platform> Office<P> {
         reserve: &mut impl Reserve,
     ) -> Result<Granted, Refused> {
         let mut channels = [route.comes_from(), route.goes_to()].into_iter().flatten();
-        if let Some(channel) = channels.find(|it| usize::from(*it) >= CHANNELS) {
-            let (channel, channels) = (channel.into(), CHANNELS as u32);
+        if let Some(channel) = channels.find(|it| *it >= self.channels) {
+            let (channel, channels) = (channel.into(), self.channels.into());
             return Err(self.refuse(number, Reason::NoSuchChannel { channel, channels }));
         }
         if !self.presence.holds() {
@@ -231,7 +234,7 @@ impl<P: Platform> Office<P> {
     /// `number`. `None` if the kernel has no such reservation.
     fn moves(&self, number: usize, agreed: &Agreed) -> Option<Vec<Move>> {
         let owned = |pipe: usize| self.places.iter().any(|it| it.pipe.is_some_and(|p| p.0 == pipe));
-        let new = || (0..CHANNELS).find(|pipe| agreed.pipes[*pipe].is_some() && !owned(*pipe));
+        let new = || (0..EACH).find(|pipe| agreed.pipes[*pipe].is_some() && !owned(*pipe));
         let all = self.places.iter().enumerate().map(|(index, place)| {
             let mine = place.pipe.map(|(pipe, _)| pipe);
             let pipe = mine.or_else(|| if index == number { new() } else { None });
