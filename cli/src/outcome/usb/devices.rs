@@ -5,12 +5,9 @@ use super::super::{Alarm, Outcome, entry};
 use crate::names::Names;
 use crate::table::Columns;
 use diapason_contract::settings::{CRITICAL, DEVICE, PROGRAM};
-use diapason_contract::threads::{ServiceKind, services};
+use diapason_contract::threads::{HUBS, ServiceKind, services};
 use diapason_pipe::measured::{DeviceReport, Fate};
 use diapason_system::{Process, System, UsbPlug};
-
-/// Most hubs that a server serves.
-const HUBS: usize = 4;
 
 /// The last report of a server on the devices at one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
