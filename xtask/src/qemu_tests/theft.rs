@@ -1,5 +1,5 @@
-//! A program takes at most half a per cent of a neighbour's budget in any period, whatever it calls,
-//! how often, and how urgent it is.
+//! A program takes at most half a per cent of a neighbour's budget in any period, whatever it
+//! calls, how often, and how urgent it is.
 //!
 //! One thing is not held to that: the end of a process. The thread that runs next pays for that
 //! path, which is as long as the process is large (`docs/caveats.md`). It is held to the longest
