@@ -59,9 +59,9 @@ pub fn describe_any(path: &Path) -> Result<Description, Failure> {
 /// # Errors
 /// If there is no such text.
 pub fn text_of(path: &Path) -> Result<String, Failure> {
-    Input::Description.text(path).map_err(|error| {
-        Failure::Input(format!("error: cannot read {}: {error}", path.display()))
-    })
+    Input::Description
+        .text(path)
+        .map_err(|error| Failure::Input(format!("error: cannot read {}: {error}", path.display())))
 }
 
 fn describe_text(path: &Path, text: &str) -> Result<Description, Failure> {

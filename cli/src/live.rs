@@ -172,6 +172,7 @@ mod tests {
             drift: 100,
             rate: 1,
             place: 0,
+            patience_ns: 0,
         }
     }
 

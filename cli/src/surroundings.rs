@@ -10,7 +10,7 @@ use diapason_devices::can::{self, CanBus, Load};
 use diapason_devices::faulty::lies::catalogue;
 use diapason_devices::faulty::{self, Drifting, Faulty, Lie, OwnClock, Rule};
 use diapason_devices::hub::NotPlugged;
-use diapason_devices::kvaser::{CHANNELS, Hydra, Identity};
+use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_plan::beside;
 use diapason_sim::{Controller, Features, Function, Mishap, Planned, Tap, Upset, XHCI};
 use diapason_system::{
@@ -38,7 +38,7 @@ fn interface(plug: &UsbPlug, wired: &mut Vec<CanBus>) -> Hydra {
             }
         }
     };
-    let buses: Vec<Option<CanBus>> = (0..CHANNELS).map(bus).collect();
+    let buses: Vec<Option<CanBus>> = (0..plug.channels).map(bus).collect();
     wired.extend(buses.iter().flatten().cloned());
     Hydra::new(Identity::default(), &buses)
 }

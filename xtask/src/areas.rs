@@ -31,14 +31,25 @@ const AREAS: [Area; 8] = [
         &["15diapason_kernel", "on_trap", "on_idle", "on_kernel_fault"],
     ),
     ("servers and closed forms (`lib/vcpu`)", &["13diapason_vcpu"]),
-    ("core: VCPUs and admission", &["13diapason_core4vcpu", "13diapason_core9admission"]),
+    (
+        "core: VCPUs and admission",
+        &[
+            "13diapason_core8services4vcpu",
+            "13diapason_core7objects4vcpu",
+            "13diapason_core6budget",
+            "13diapason_core7promise",
+            "13diapason_core8accounts",
+        ],
+    ),
     (
         "core: who runs, lists, alarms",
         &[
             "13diapason_core9scheduler",
             "13diapason_core7helping",
-            "13diapason_core5queue",
-            "13diapason_core5alarm",
+            "13diapason_core7objects5ready",
+            "13diapason_core4ring",
+            "13diapason_core6alarms",
+            "13diapason_core5enter",
         ],
     ),
     ("core: services, processes, memory", &["13diapason_core"]),
@@ -101,6 +112,8 @@ mod tests {
         assert_eq!(name(stop), Some("core: services, processes, memory"));
         let rank = "_RNvMs_NtCs1_13diapason_core9schedulerNtB4_9Scheduler4rank";
         assert_eq!(name(rank), Some("core: who runs, lists, alarms"));
+        let fit = "_RNvMNtNtCs1_13diapason_core8services4vcpuNtNtB6_6kernel6Kernel8vcpu_fit";
+        assert_eq!(name(fit), Some("core: VCPUs and admission"));
         assert_eq!(name("memset"), None);
     }
 

@@ -183,7 +183,6 @@ impl Report {
     }
 }
 
-
 fn part_columns() -> Columns<'static, Part> {
     Columns::<Part>::default()
         .left(("of which (instructions)", "of"), |it| it.of.clone())

@@ -12,7 +12,10 @@ use diapason_abi::Nanos;
 pub const HOME: Home =
     Home::new("usb-receive", "receive", "usbd.receive").moderated(Nanos::from_millis(1));
 
-/// CAN channels that are served.
+/// Most CAN channels of an interface.
+pub const EACH: usize = 5;
+
+/// Most CAN channels of all interfaces together.
 pub const CHANNELS: usize = 5;
 
 /// Records in the pipe of a channel. The fastest bus of the examples has 3,194 frames a second:
@@ -38,6 +41,49 @@ pub const FRAME_BITS: (u64, u64) = (47, 160);
 
 /// The name, in descriptions, of the work that a reader of pipes does for one message.
 pub const MESSAGE: &str = "can.message";
+
+/// A CAN interface that the server serves, and which of the host's channels are its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CanInterface {
+    /// The number of its first channel among those of the host.
+    pub first: u8,
+    /// The number of its channels: a device that has more is believed so far only.
+    pub channels: u8,
+}
+
+/// The name of the setting with the interfaces, as their words. It follows from `[[usb]]`.
+pub const INTERFACES: &str = "interfaces";
+
+impl CanInterface {
+    /// The one interface of a server that is told of none.
+    pub const USUAL: CanInterface = CanInterface { first: 0, channels: EACH as u8 };
+
+    /// Returns the interface as a number of a setting.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        (self.first as u64) << 8 | self.channels as u64
+    }
+
+    /// Reads the interfaces out of the numbers of a setting. Those that no host can have are left
+    /// out; without any there is the usual one.
+    pub fn all(words: &[u64]) -> impl Iterator<Item = CanInterface> + '_ {
+        let usual = [CanInterface::USUAL].into_iter().filter(|_| words.is_empty());
+        words.iter().copied().filter_map(CanInterface::of).chain(usual)
+    }
+
+    fn of(word: u64) -> Option<CanInterface> {
+        let interface = CanInterface { first: (word >> 8) as u8, channels: word as u8 };
+        let channels = usize::from(interface.channels);
+        let fits = (1..=EACH).contains(&channels) && word >> 16 == 0;
+        (fits && usize::from(interface.first) + channels <= CHANNELS).then_some(interface)
+    }
+
+    /// Returns the numbers of its channels among those of the host.
+    #[must_use]
+    pub const fn numbers(self) -> core::ops::Range<usize> {
+        self.first as usize..self.first as usize + self.channels as usize
+    }
+}
 
 /// Names of a channel's objects.
 #[derive(Clone, Copy, Debug)]
@@ -74,4 +120,23 @@ const NAMES: [Names; CHANNELS] =
 #[must_use]
 pub fn names(channel: usize) -> Option<&'static Names> {
     NAMES.get(channel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_survives_its_word_and_an_impossible_one_is_left_out() {
+        let two = CanInterface { first: 0, channels: 2 };
+        assert!(CanInterface::all(&[two.word()]).eq([two]));
+        assert!(CanInterface::all(&[]).eq([CanInterface::USUAL]));
+        let beyond = CanInterface { first: CHANNELS as u8 - 1, channels: 2 };
+        let (none, many) =
+            (CanInterface { channels: 0, ..two }, CanInterface { channels: 6, ..two });
+        for wrong in [beyond.word(), none.word(), many.word(), two.word() | 1 << 16] {
+            assert_eq!(CanInterface::all(&[wrong]).count(), 0, "{wrong:#x}");
+        }
+        assert_eq!(CanInterface { first: 1, channels: 3 }.numbers(), 1..4);
+    }
 }

@@ -43,6 +43,9 @@ services! {
     Networks, "networks", Some(&network::HOME), &[network::ASKS, network::TOLD, network::DATA];
 }
 
+/// Hubs that a server serves at a time.
+pub const HUBS: usize = 4;
+
 impl ServiceKind {
     /// All of them, in their order.
     pub(crate) fn all() -> impl Iterator<Item = ServiceKind> {

@@ -3,7 +3,7 @@
 
 pub use crate::can::HOME as RECEIVE;
 pub use crate::home::Home;
-pub use crate::kinds::{ServiceKind, WORDS};
+pub use crate::kinds::{HUBS, ServiceKind, WORDS};
 use crate::link;
 use crate::settings::{LINKS, MOST, SERVES, STREAMS};
 use diapason_abi::Nanos;

@@ -21,11 +21,13 @@ pub mod limits;
 pub mod overheads;
 pub mod section;
 pub mod targets;
+pub mod times;
 
 pub use grace::{INTERRUPT_GRACE, SWITCH_GRACE};
-pub use limits::{Counts, KERNEL, KernelTimes, Lost};
+pub use limits::{Counts, KERNEL};
 pub use overheads::Prices;
 pub use section::{Dimensions, Round, Tables};
+pub use times::{KernelTimes, Lost};
 
 /// The kernel's servers can count every value that the archive may declare.
 const _: () = assert!(diapason_abi::archive::PERIOD_MAX.0 <= diapason_vcpu::PERIOD_MAX.0);

@@ -1,4 +1,4 @@
-//! The assumed costs of the kernel, in instructions, and in time at a clock rate.
+//! The assumed costs of the kernel, in instructions.
 //!
 //! The counts are limits that other commands hold the kernel to, not the best that was ever seen:
 //!
@@ -8,15 +8,11 @@
 //! | top half | every watched run with VCPUs: a longer one is an alarm; and `irq_to_thread` |
 //! | switch, queues | `diapason reproduce decisions`: in, a decision among VCPUs, out |
 //!
-//! A decision passes at most one queue by deadline, and an entry decides at most three times. Long
-//! queues are counted apart, and so are the loops of the longest path: [`section`](crate::section).
+//! Long queues by deadline are counted apart ([`KernelTimes::switch`](crate::KernelTimes::switch)),
+//! and so are the loops of the longest path: [`section`](crate::section).
 
-use crate::counted::{PLAIN, RECORDING, Table};
-use crate::grace::{INTERRUPT_GRACE, SWITCH_GRACE};
-use crate::overheads::Prices;
-use crate::section::{Dimensions, Round};
+use crate::section::Dimensions;
 use crate::targets::{RECORDED_PATH_MAX, at_most};
-use diapason_abi::Nanos;
 
 /// Instructions that the kernel takes from everybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,9 +26,6 @@ pub struct Counts {
     pub switch: u64,
 }
 
-/// Most choices of a thread in one entry: one, and one after each alarm that rings.
-const CHOICES: u64 = 3;
-
 pub const KERNEL: Counts = Counts { longest_path: RECORDED_PATH_MAX, top_half: 780, switch: 1_050 };
 
 /// Instructions of `entry.s` around the part of an interrupt that a watched run times: registers
@@ -44,157 +37,17 @@ pub const TRAP_FRAME: u64 = 68;
 const _: () = assert!(matches!(at_most("irq_to_thread"), Some(most) if most < KERNEL.top_half));
 const _: () = assert!(matches!(at_most("timer_to_thread"), Some(most) if most < KERNEL.switch));
 
-// The tables were counted; what is assumed may not be less. `cargo xtask costs` asks the same
-// before it writes, and names the constant to raise.
-const _: () = assert!(PLAIN.objection(&KERNEL).is_none());
-const _: () = assert!(RECORDING.objection(&KERNEL).is_none());
-
-/// The kernel's part of a budget: the paths that are charged to whoever runs next, less the free
-/// part. See [`grace`](crate::grace).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lost {
-    /// By an interrupt after which the same thread goes on.
-    pub interrupt: Nanos,
-    /// By the longest path, beyond a switch.
-    pub longest: Nanos,
-}
-
-/// The counts of a kernel as times.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KernelTimes {
-    counts: Counts,
-    clock_hz: u64,
-}
-
-impl KernelTimes {
-    /// At `clock_hz` instructions a second.
-    #[must_use]
-    pub const fn new(counts: Counts, clock_hz: u64) -> KernelTimes {
-        KernelTimes { counts, clock_hz }
-    }
-
-    /// Returns the instructions a second.
-    #[must_use]
-    pub const fn clock_hz(&self) -> u64 {
-        self.clock_hz
-    }
-
-    fn time(&self, count: u64) -> Nanos {
-        let ns = u128::from(count) * 1_000_000_000;
-        Nanos(u64::try_from(ns.div_ceil(u128::from(self.clock_hz.max(1)))).unwrap_or(u64::MAX))
-    }
-
-    /// Returns B, the longest path that nothing can preempt.
-    #[must_use]
-    pub fn longest_path(&self) -> Nanos {
-        self.time(self.counts.longest_path)
-    }
-
-    /// h: never less than what the kernel does not charge.
-    #[must_use]
-    pub fn top_half(&self) -> Nanos {
-        self.time(self.counts.top_half).max(self.interrupt_grace())
-    }
-
-    /// Returns the instructions of B.
-    #[must_use]
-    pub const fn path_instructions(&self) -> u64 {
-        self.counts.longest_path
-    }
-
-    /// κ with VCPUs in these queues by deadline, `None` for one that goes by period. No budget pays
-    /// for it, so `plan` does.
-    #[must_use]
-    pub fn switch(&self, queues: impl Iterator<Item = Option<u8>>) -> Nanos {
-        self.time(self.counts.switch_among(queues)).max(SWITCH_GRACE)
-    }
-
-    /// Time of an interrupt that switches to nobody, and that no budget pays. A kernel that keeps
-    /// the flight record takes a little more, which budgets pay.
-    #[must_use]
-    pub fn interrupt_grace(&self) -> Nanos {
-        self.time(PLAIN.interrupting()).max(INTERRUPT_GRACE)
-    }
-
-    /// Returns the losses of budgets at this clock, by the longest counted paths.
-    #[must_use]
-    pub fn lost(&self) -> Lost {
-        let longest = |of: fn(&Table) -> u64| self.time(of(&PLAIN).max(of(&RECORDING)));
-        Lost {
-            interrupt: longest(Table::interrupting) - self.interrupt_grace(),
-            longest: self.longest_path() - self.switch(core::iter::empty()),
-        }
-    }
-
-    /// All of them, for [`Prices::section`] and its siblings.
-    #[must_use]
-    pub fn prices(&self, queues: impl Iterator<Item = Option<u8>>) -> Prices {
-        let (path, top_half) = (self.longest_path(), self.top_half());
-        Prices { path, top_half, switch: self.switch(queues) }
-    }
-}
-
 impl Counts {
     /// Returns the counts of a kernel with objects in these numbers.
     #[must_use]
     pub const fn among(self, sizes: &Dimensions) -> Counts {
         Counts { longest_path: sizes.longest_path(self.longest_path), ..self }
     }
-
-    /// Returns the instructions of a switch with VCPUs in these queues by deadline, `None` for one
-    /// that goes by period: never less than the longest path that was counted.
-    #[must_use]
-    pub fn switch_among(&self, queues: impl Iterator<Item = Option<u8>>) -> u64 {
-        let mut lengths = [0u64; 256];
-        for queue in queues.flatten() {
-            lengths[usize::from(queue)] += 1;
-        }
-        let longest = lengths.into_iter().max().unwrap_or(0);
-        let counted = PLAIN.switching().max(RECORDING.switching());
-        self.switch.max(counted) + CHOICES * Round::Compare.price() * longest
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::iter::empty;
-
-    #[test]
-    fn what_budgets_do_not_pay_is_promised_besides() {
-        let costs = KernelTimes::new(KERNEL, 10_000_000_000);
-        assert!(costs.switch(empty()) >= SWITCH_GRACE && costs.top_half() >= INTERRUPT_GRACE);
-    }
-
-    /// A budget pays for no switch and for no interrupt of a device.
-    #[test]
-    fn what_is_free_covers_every_switch() {
-        let lost = |clock| KernelTimes::new(KERNEL, clock).lost();
-        assert!(lost(1_000_000_000).interrupt < Nanos(100));
-        assert!(lost(1_000_000_000).longest > Nanos::ZERO);
-        assert!(lost(500_000_000).interrupt < Nanos(200));
-        assert_eq!(lost(5_000_000_000), Lost { interrupt: Nanos(0), longest: Nanos(0) });
-    }
-
-    #[test]
-    fn times_are_rounded_up() {
-        let costs = KernelTimes::new(KERNEL, 2_400_000_000);
-        assert_eq!(costs.longest_path(), Nanos(1_375));
-        assert_eq!(costs.top_half(), INTERRUPT_GRACE, "what the kernel does not charge");
-        let switch = KERNEL.switch_among(empty());
-        assert_eq!(KernelTimes::new(KERNEL, 25_000_000).switch(empty()), Nanos(40 * switch));
-        let prices = KernelTimes::new(KERNEL, 1_000_000_000).prices(empty());
-        assert_eq!(prices.path, Prices::KERNEL.path, "the kernel counts 1 ns for an instruction");
-    }
-
-    #[test]
-    fn long_queues_by_deadline_cost_more() {
-        let costs = KernelTimes::new(KERNEL, 1_000_000_000);
-        assert_eq!(costs.switch([None, None].into_iter()), costs.switch(empty()));
-        let queues = [Some(0), Some(1), Some(1), None];
-        let longer = costs.switch(queues.into_iter()) - costs.switch(empty());
-        assert_eq!(longer, Nanos(2 * 3 * Round::Compare.price()));
-    }
 
     #[test]
     fn a_trap_frame_is_what_the_assembly_does_around_a_trap() {

@@ -1,9 +1,9 @@
 //! The cost of calls of a server and its clients.
 
 use diapason_abi::{CallNumber, Nanos};
+use diapason_contract::can::EACH;
 use diapason_costs::KernelTimes;
 use diapason_costs::counted::Costs;
-use diapason_system::UsbModel;
 
 /// How a message comes from one thread to the next.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Calls {
     pub(crate) fn of_bottom_half(&self, places: u64) -> Nanos {
         let own = [CallNumber::EventWait, CallNumber::SemLock, CallNumber::SemUnlock];
         let own = own.iter().fold(Nanos::ZERO, |sum, call| sum + self.each(*call));
-        let wakes = UsbModel::UsbCan.channels() + places;
+        let wakes = EACH as u64 + places;
         own + Nanos(self.each(CallNumber::SemUnlock).0 * wakes)
     }
 

@@ -106,6 +106,7 @@ fn plugs(declared: &Declared) -> Vec<UsbPlug> {
             buses: usb::buses(usb),
             identity: usb::identity(usb),
             serial: usb.serial.as_ref().map(|serial| serial.value.clone()),
+            channels: usb::channels(usb),
             bit_rates: usb::bit_rates(usb),
             sample_point: usb::sample_point(usb),
             drift: usb::drift(usb),

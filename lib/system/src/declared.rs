@@ -171,6 +171,8 @@ pub(crate) struct DeclaredUsb {
     pub vendor: Option<At<u64>>,
     pub product: Option<At<u64>>,
     pub serial: Option<At<String>>,
+    /// The number of its CAN channels.
+    pub channels: Option<At<u64>>,
     /// Bit rates of its CAN channels, from the first on.
     pub bit_rates: Vec<At<u64>>,
     /// Where it samples a bit, in tenths of a per cent.

@@ -15,6 +15,7 @@ use crate::source::At;
 use crate::suggest::nearest;
 use crate::system::SemaphoreKind;
 use crate::table::{Raw, Table};
+use crate::usb;
 use diapason_abi::pipe::{BYTES, OUT_BYTES, REPORT_BYTES, REQUESTS};
 use diapason_contract::can;
 
@@ -154,7 +155,7 @@ pub(crate) fn source(
         return report.push(Problem::new(&from.span, title, help));
     };
     let Some(model) = usb.model else { return };
-    let channels = model.channels();
+    let channels = usb::channels(usb) as u64;
     if channels == 0 {
         let title = format!("`{}` has nothing that a pipe could carry", from.value);
         let help = "pipes are of `model = \"usb-can\"`; other devices are read otherwise";
@@ -163,9 +164,12 @@ pub(crate) fn source(
     }
     if channel.value >= channels {
         let title = format!("`{}` has no channel {}", from.value, channel.value);
-        let help =
-            format!("it has {channels}: write `channel = 0` to `channel = {}`", channels - 1);
-        return report.push(Problem::new(&channel.span, title, help));
+        let help = match channels {
+            1 => "it has one: write `channel = 0`".to_owned(),
+            _ => format!("it has {channels}: write `channel = 0` to `channel = {}`", channels - 1),
+        };
+        let problem = Problem::new(&channel.span, title, help);
+        return report.push(usb::with_channels(usb, problem));
     }
     served(declared, from, usb, report);
 }

@@ -1,7 +1,7 @@
 //! The devices on USB: what is plugged in, the buses, and the models there are.
 
 use diapason_bus::{Async, Bus, Periodic};
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_contract::threads::ServiceKind;
 
 /// A USB device that is plugged in.
@@ -22,8 +22,10 @@ pub struct UsbPlug {
     pub serial: Option<String>,
     /// CAN buses on which somebody is besides a unit that acknowledges.
     pub buses: Vec<CanBus>,
-    /// The bit rate of each CAN channel.
-    pub bit_rates: [u32; CHANNELS],
+    /// The number of its CAN channels; 0 if it is no CAN interface.
+    pub channels: usize,
+    /// The bit rate of each CAN channel that there can be.
+    pub bit_rates: [u32; EACH],
     /// The sample point of a CAN interface, in tenths of a per cent.
     pub sample_point: u16,
     /// By how many millionths its clock and the host's run apart at most.
@@ -58,132 +60,121 @@ pub enum CanTraffic {
     },
 }
 
-/// USB devices there are: models, and some that only QEMU has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UsbModel {
-    /// An interface to five CAN buses.
-    UsbCan,
+/// Where there is a device of a model.
+enum Lives {
+    Everywhere,
+    InSimulator,
+    InQemu,
+}
+
+/// All that the table has of a model.
+struct Row {
+    name: &'static str,
+    service: Option<ServiceKind>,
+    lives: Lives,
+    superspeed: bool,
+}
+
+/// Makes the models, and the table of what is known of each.
+macro_rules! models {
+    ($(
+        $(#[$doc:meta])*
+        $model:ident, $name:literal, $service:expr, $lives:ident, $superspeed:expr;
+    )*) => {
+        /// USB devices there are: models, and some that only QEMU has.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum UsbModel {
+            $($(#[$doc])* $model,)*
+        }
+
+        const TABLE: [Row; UsbModel::ALL.len()] = [$(Row {
+            name: $name,
+            service: $service,
+            lives: Lives::$lives,
+            superspeed: $superspeed,
+        }),*];
+
+        impl UsbModel {
+            pub const ALL: [UsbModel; [$($name),*].len()] = [$(UsbModel::$model),*];
+        }
+    };
+}
+
+// A model, its word in descriptions, the service that is for it, where it is, and whether it is a
+// SuperSpeed device.
+models! {
+    /// An interface to CAN buses, five at most.
+    UsbCan, "usb-can", Some(ServiceKind::Can), Everywhere, false;
     /// A sensor: 512 bytes every 2.5 ms.
-    Sensor,
-    /// A SuperSpeed camera, which is isochronous.
-    Camera,
+    Sensor, "sensor", Some(ServiceKind::Sensors), Everywhere, false;
+    /// A camera, which is isochronous.
+    Camera, "camera", Some(ServiceKind::Cameras), Everywhere, true;
     /// The same with something to send in every interval.
-    BusyCamera,
+    BusyCamera, "busy-camera", Some(ServiceKind::Cameras), Everywhere, true;
     /// A keyboard on which somebody types the alphabet.
-    Keyboard,
+    Keyboard, "keyboard", Some(ServiceKind::Keyboards), Everywhere, false;
     /// A disk of 64 MiB.
-    Disk,
+    Disk, "disk", Some(ServiceKind::Disks), Everywhere, false;
     /// A hub of USB 2 with four ports; in QEMU its own, which is of full speed.
-    Hub,
-    /// A SuperSpeed hub with four ports.
-    SuperSpeedHub,
+    Hub, "hub", None, Everywhere, false;
+    /// A hub with four ports, for SuperSpeed devices.
+    SuperSpeedHub, "superspeed-hub", None, InSimulator, true;
     /// A network device, and a computer that answers on its network.
-    Network,
+    Network, "network", Some(ServiceKind::Networks), Everywhere, false;
     /// QEMU's own disk, of 64 MiB.
-    QemuStorage,
-    QemuKeyboard,
+    QemuStorage, "qemu-storage", Some(ServiceKind::Disks), InQemu, false;
+    QemuKeyboard, "qemu-keyboard", Some(ServiceKind::Keyboards), InQemu, false;
     /// QEMU's own network device, on a network of QEMU's.
-    QemuNetwork,
+    QemuNetwork, "qemu-network", Some(ServiceKind::Networks), InQemu, false;
     /// The same, pulled out and plugged in again all the time.
-    QemuLooseNetwork,
+    QemuLooseNetwork, "qemu-loose-network", Some(ServiceKind::Networks), InQemu, false;
 }
 
 impl UsbModel {
-    /// Returns the service that is for it, if its place matters: that of a hub does not.
-    #[must_use]
-    pub const fn service(self) -> Option<ServiceKind> {
-        match self {
-            UsbModel::UsbCan => Some(ServiceKind::Can),
-            UsbModel::Sensor => Some(ServiceKind::Sensors),
-            UsbModel::Camera | UsbModel::BusyCamera => Some(ServiceKind::Cameras),
-            UsbModel::Keyboard | UsbModel::QemuKeyboard => Some(ServiceKind::Keyboards),
-            UsbModel::Disk | UsbModel::QemuStorage => Some(ServiceKind::Disks),
-            UsbModel::Network | UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => {
-                Some(ServiceKind::Networks)
-            }
-            UsbModel::Hub | UsbModel::SuperSpeedHub => None,
-        }
-    }
-
-    pub const ALL: [UsbModel; 13] = [
-        UsbModel::UsbCan,
-        UsbModel::Sensor,
-        UsbModel::Camera,
-        UsbModel::BusyCamera,
-        UsbModel::Keyboard,
-        UsbModel::Disk,
-        UsbModel::Hub,
-        UsbModel::SuperSpeedHub,
-        UsbModel::Network,
-        UsbModel::QemuStorage,
-        UsbModel::QemuKeyboard,
-        UsbModel::QemuNetwork,
-        UsbModel::QemuLooseNetwork,
-    ];
     /// Ports of a hub.
     pub const HUB_PORTS: u8 = 4;
-
-    /// Channels that pipes can come from, or go to.
-    #[must_use]
-    pub const fn channels(self) -> u64 {
-        match self {
-            UsbModel::UsbCan => 5,
-            UsbModel::Sensor | UsbModel::Camera | UsbModel::BusyCamera | UsbModel::Keyboard => 0,
-            UsbModel::Disk | UsbModel::Network | UsbModel::Hub | UsbModel::SuperSpeedHub => 0,
-            UsbModel::QemuStorage | UsbModel::QemuKeyboard => 0,
-            UsbModel::QemuNetwork | UsbModel::QemuLooseNetwork => 0,
-        }
-    }
 
     /// As a description writes it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            UsbModel::UsbCan => "usb-can",
-            UsbModel::Sensor => "sensor",
-            UsbModel::Camera => "camera",
-            UsbModel::BusyCamera => "busy-camera",
-            UsbModel::Keyboard => "keyboard",
-            UsbModel::Disk => "disk",
-            UsbModel::Hub => "hub",
-            UsbModel::SuperSpeedHub => "superspeed-hub",
-            UsbModel::Network => "network",
-            UsbModel::QemuStorage => "qemu-storage",
-            UsbModel::QemuKeyboard => "qemu-keyboard",
-            UsbModel::QemuNetwork => "qemu-network",
-            UsbModel::QemuLooseNetwork => "qemu-loose-network",
-        }
+        TABLE[self as usize].name
+    }
+
+    /// Returns the service that is for it, if its place matters: that of a hub does not.
+    #[must_use]
+    pub const fn service(self) -> Option<ServiceKind> {
+        TABLE[self as usize].service
+    }
+
+    /// Returns how many channels that pipes can come from, or go to, it has at most.
+    #[must_use]
+    pub const fn most_channels(self) -> usize {
+        if matches!(self, UsbModel::UsbCan) { EACH } else { 0 }
     }
 
     /// Returns whether others can be plugged into it.
     #[must_use]
     pub const fn is_hub(self) -> bool {
-        matches!(self, UsbModel::Hub | UsbModel::SuperSpeedHub)
+        self.service().is_none()
     }
 
     /// Returns whether it is a SuperSpeed device. A SuperSpeed hub takes such devices only, and
     /// other hubs take none.
     #[must_use]
     pub const fn is_superspeed(self) -> bool {
-        matches!(self, UsbModel::Camera | UsbModel::BusyCamera | UsbModel::SuperSpeedHub)
+        TABLE[self as usize].superspeed
     }
 
     /// Returns whether QEMU has no such device.
     #[must_use]
     pub const fn only_in_simulator(self) -> bool {
-        matches!(self, UsbModel::SuperSpeedHub)
+        matches!(TABLE[self as usize].lives, Lives::InSimulator)
     }
 
     /// Returns whether the simulator has no such device.
     #[must_use]
     pub const fn only_in_qemu(self) -> bool {
-        matches!(
-            self,
-            UsbModel::QemuStorage
-                | UsbModel::QemuKeyboard
-                | UsbModel::QemuNetwork
-                | UsbModel::QemuLooseNetwork
-        )
+        matches!(TABLE[self as usize].lives, Lives::InQemu)
     }
 }
 

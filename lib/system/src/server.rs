@@ -5,6 +5,7 @@ use crate::diagnostics::Diagnostics;
 use crate::plugged::UsbPlug;
 use crate::system::{Place, Process, System};
 use diapason_abi::archive::Location;
+use diapason_contract::can::{CanInterface, INTERFACES};
 use diapason_contract::needs::{self, CONTROLLER, Need};
 use diapason_contract::settings::{CLIENTS, OPENS, PROGRAM, SERVES};
 use diapason_contract::threads::{SEND, ServiceKind, TUNE, homes, services};
@@ -56,6 +57,14 @@ impl System {
                 let title = format!("`{}` has {has} {key}, and starts with {needed}", process.name);
                 say(title, format!("write `{key} = {needed}`"));
             }
+        }
+        let has = |channel: &u64| {
+            let all = CanInterface::all(setting(INTERFACES));
+            all.into_iter().any(|it| it.numbers().contains(&(*channel as usize)))
+        };
+        for channel in setting(CLIENTS).iter().chain(setting(OPENS)).filter(|it| !has(it)) {
+            let title = format!("no interface of `{}` has channel {channel}", process.name);
+            say(title, "remove it, or write more `channels` of the `[[usb]]`".to_owned());
         }
         for channel in self.uncounted(number, setting(OPENS)) {
             let title = format!("messages from channel {channel} are in no bill");

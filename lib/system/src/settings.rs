@@ -13,7 +13,7 @@ use diapason_abi::elf::{Program, Segment};
 use diapason_abi::pipe::{CONTRACTS, Contract, Contracts, DRIFT, ENVELOPES, USUAL_DRIFT};
 use diapason_abi::settings::{MARK, Settings, WORDS};
 use diapason_bus::{Coding, Speed};
-use diapason_contract::can;
+use diapason_contract::can::{self, CanInterface, INTERFACES};
 use diapason_contract::settings::{self as usbd, Values};
 use toml::de::DeValue;
 
@@ -144,8 +144,12 @@ fn of_server(system: &System, server: u16) -> Vec<Setting> {
     }
     if let Some(interface) = interface(system, &system.processes[usize::from(server)]) {
         let rates = interface.bit_rates.map(u64::from);
-        settings.push(Setting::new(usbd::BIT_RATES, &rates));
+        settings.push(Setting::new(usbd::BIT_RATES, &rates[..interface.channels]));
         settings.push(Setting::new(usbd::SAMPLE_POINT, &[interface.sample_point.into()]));
+        let known = CanInterface { first: 0, channels: interface.channels as u8 };
+        if known != CanInterface::USUAL {
+            settings.push(Setting::new(INTERFACES, &[known.word()]));
+        }
     }
     let counted = counted(system, &system.processes[usize::from(server)]);
     if !counted.is_empty() {

@@ -17,8 +17,6 @@ use std::ops::RangeInclusive;
 
 /// Most ports of a controller.
 const PORTS: u64 = 15;
-/// CAN channels of an interface.
-const CHANNELS: usize = can::CHANNELS;
 /// Bit rates of CAN buses.
 const BIT_RATES: RangeInclusive<u64> = 10_000..=1_000_000;
 /// Most frames a second on a bus: more than the shortest frames at the highest rate are.
@@ -53,6 +51,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
     let product = table.number("product", 1..=0xffff, ", as the device says it");
     let words = "a serial number: 1 to 126 printable characters of ASCII";
     let serial = table.parsed("serial", words, "serial = \"000000000001\"", serial);
+    let channels = table.number("channels", 1..=can::EACH as u64, " CAN channels");
     let bit_rates = table.numbers("bit_rates", BIT_RATES, " bit/s, one for each channel");
     let sample_point = table.number("sample_point", SAMPLE_POINTS, ", tenths of a per cent");
     let models: Vec<(&str, UsbModel)> = UsbModel::ALL.iter().map(|m| (m.name(), *m)).collect();
@@ -79,6 +78,7 @@ pub(crate) fn usb(raw: Raw<'_>, report: &mut Report) -> DeclaredUsb {
         vendor,
         product,
         serial,
+        channels,
         bit_rates,
         sample_point,
         drift,
@@ -92,17 +92,43 @@ fn serial(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// The number of a CAN channel: `can0` to `can4`.
-fn channel(text: &str) -> Option<usize> {
-    let number = text.strip_prefix("can")?.parse().ok()?;
-    (number < CHANNELS && text.len() == 4).then_some(number)
+/// Returns how many CAN channels a device has.
+pub(crate) fn channels(usb: &DeclaredUsb) -> usize {
+    let most = usb.model.map_or(0, UsbModel::most_channels);
+    let told = usb.channels.as_ref().and_then(|at| usize::try_from(at.value).ok());
+    told.unwrap_or(most).min(most)
+}
+
+/// Returns the names of the first and of the last channel of an interface.
+fn ends(usb: &DeclaredUsb) -> [&'static str; 2] {
+    let name = |number: usize| can::names(number).map_or("", |names| names.arrivals);
+    [name(0), name(channels(usb).saturating_sub(1))]
+}
+
+/// Returns how many channels an interface has, in words.
+fn counted(channels: usize) -> String {
+    format!("{channels} channel{}", if channels == 1 { "" } else { "s" })
+}
+
+/// Adds to a problem where the description says how many channels an interface has.
+pub(crate) fn with_channels(usb: &DeclaredUsb, problem: Problem) -> Problem {
+    match &usb.channels {
+        Some(at) => problem.with(&at.span, "its channels"),
+        None => problem,
+    }
+}
+
+/// Returns the number of the CAN channel of this name, if the interface has it.
+fn channel(usb: &DeclaredUsb, text: &str) -> Option<usize> {
+    let is_called = |number: &usize| can::names(*number).is_some_and(|it| it.arrivals == text);
+    (0..channels(usb)).find(is_called)
 }
 
 /// The bus that an entry of `replay` describes.
-fn replayed(entry: &str) -> Option<CanBus> {
+fn replayed(usb: &DeclaredUsb, entry: &str) -> Option<CanBus> {
     let (name, file) = entry.split_once('=')?;
     let traffic = CanTraffic::Replay { file: file.into(), log: String::new() };
-    let channel = channel(name).filter(|_| !file.is_empty())?;
+    let channel = channel(usb, name).filter(|_| !file.is_empty())?;
     Some(CanBus { channel, traffic })
 }
 
@@ -111,7 +137,7 @@ fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
     let rates = bit_rates(usb);
     let units = |names: &'_ [At<String>], traffic: &dyn Fn(u32) -> CanTraffic| {
         let unit = |at: &At<String>| {
-            let channel = channel(&at.value)?;
+            let channel = channel(usb, &at.value)?;
             Some(CanBus { channel, traffic: traffic(rates[channel]) })
         };
         names.iter().map(unit).collect::<Vec<_>>()
@@ -124,13 +150,14 @@ fn described(usb: &DeclaredUsb) -> Vec<(&Span, CanBus)> {
     let gap = |_| CanTraffic::Sender { gap_ns: times(&usb.gap).unwrap_or((GAP_MAX, GAP_MAX)) };
     let receivers = usb.receivers.iter().zip(units(&usb.receivers, &turn));
     let senders = usb.senders.iter().zip(units(&usb.senders, &gap));
-    let logs = usb.replay.iter().map(|at| (at, replayed(&at.value)));
+    let logs = usb.replay.iter().map(|at| (at, replayed(usb, &at.value)));
     let named = receivers.chain(senders).chain(logs);
     let named = named.filter_map(|(at, bus)| Some((&at.span, bus?)));
     let is_extended = |channel: usize| {
-        usb.extended.iter().any(|name| self::channel(&name.value) == Some(channel))
+        usb.extended.iter().any(|name| self::channel(usb, &name.value) == Some(channel))
     };
-    let numbered = usb.traffic.iter().take(CHANNELS).enumerate().filter(|(_, at)| at.value > 0);
+    let numbered =
+        usb.traffic.iter().take(channels(usb)).enumerate().filter(|(_, at)| at.value > 0);
     let numbered = numbered.map(|(channel, at)| {
         let (per_second, extended) = (at.value as u32, is_extended(channel));
         (&at.span, CanBus { channel, traffic: CanTraffic::Numbered { per_second, extended } })
@@ -151,7 +178,7 @@ pub(crate) fn identity(usb: &DeclaredUsb) -> (u16, u16) {
 }
 
 /// The bit rates of all channels.
-pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; CHANNELS] {
+pub(crate) fn bit_rates(usb: &DeclaredUsb) -> [u32; can::EACH] {
     let told = |channel: usize| u32::try_from(usb.bit_rates.get(channel)?.value).ok();
     std::array::from_fn(|channel| told(channel).unwrap_or(can::BIT_RATE))
 }
@@ -195,7 +222,8 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
     }
     let channels = || usb.receivers.iter().chain(&usb.senders).chain(&usb.extended);
     let texts = channels().chain(&usb.replay).map(|at| &at.span);
-    let numbers = usb.bit_rates.iter().chain(&usb.sample_point).chain(&usb.traffic);
+    let numbers = usb.channels.iter().chain(&usb.bit_rates).chain(&usb.sample_point);
+    let numbers = numbers.chain(&usb.traffic);
     let numbers = numbers.chain(&usb.turn).chain(&usb.gap).map(|at| &at.span);
     let first = texts.chain(numbers).next();
     if let Some(first) = first
@@ -204,18 +232,32 @@ fn check_buses(usb: &DeclaredUsb, report: &mut Report) {
         let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
         report.push(Problem::new(first, "a device without CAN buses", help));
     }
-    if let Some(extra) = usb.bit_rates.get(CHANNELS) {
-        let title = format!("{} bit rates for {CHANNELS} channels", usb.bit_rates.len());
-        report.push(Problem::new(&extra.span, title, "remove those too many"));
+    if is_other {
+        return;
+    }
+    let has = self::channels(usb);
+    if let Some(extra) = usb.bit_rates.get(has) {
+        let title = format!("{} bit rates for {}", usb.bit_rates.len(), counted(has));
+        report.push(with_channels(usb, Problem::new(&extra.span, title, "remove those too many")));
     }
     check_nodes(usb, report);
-    for name in channels().filter(|name| channel(&name.value).is_none()) {
-        let title = format!("`{}` is no channel", name.value);
-        report.push(Problem::new(&name.span, title, "write `\"can0\"` to `\"can4\"`"));
+    for name in channels().filter(|name| channel(usb, &name.value).is_none()) {
+        let title = format!("`{}` is no channel of `{}`", name.value, usb.name.value);
+        let [first, last] = ends(usb);
+        let help = match has {
+            1 => format!("write `\"{first}\"`"),
+            _ => format!("write `\"{first}\"` to `\"{last}\"`"),
+        };
+        report.push(with_channels(usb, Problem::new(&name.span, title, help)));
     }
-    for entry in usb.replay.iter().filter(|entry| replayed(&entry.value).is_none()) {
-        let title = format!("`{}` is no channel and its log", entry.value);
-        report.push(Problem::new(&entry.span, title, "write `\"can0=traffic.log\"`"));
+    for entry in usb.replay.iter().filter(|entry| replayed(usb, &entry.value).is_none()) {
+        let title = format!("`{}` is no channel of `{}` and its log", entry.value, usb.name.value);
+        let [first, last] = ends(usb);
+        let help = match has {
+            1 => format!("write `\"{first}=traffic.log\"`"),
+            _ => format!("write `\"{first}=traffic.log\"`, or a channel up to {last}"),
+        };
+        report.push(with_channels(usb, Problem::new(&entry.span, title, help)));
     }
     let described = described(usb);
     for (index, (place, bus)) in described.iter().enumerate() {
@@ -251,9 +293,10 @@ fn check_nodes(usb: &DeclaredUsb, report: &mut Report) {
             "add `gap = [\"9ms\", \"11ms\"]`, the shortest and the longest time between frames";
         report.push(Problem::new(&sender.span, "senders that send nobody knows how often", help));
     }
-    if let Some(extra) = usb.traffic.get(CHANNELS) {
-        let title = format!("traffic on {} buses of {CHANNELS} channels", usb.traffic.len());
-        report.push(Problem::new(&extra.span, title, "remove those too many"));
+    let has = channels(usb);
+    if let Some(extra) = usb.traffic.get(has) {
+        let title = format!("traffic on {} buses of {}", usb.traffic.len(), counted(has));
+        report.push(with_channels(usb, Problem::new(&extra.span, title, "remove those too many")));
     }
     let rates = bit_rates(usb);
     for (place, bus) in described(usb) {

@@ -61,6 +61,26 @@ fn a_description_and_a_command_line_say_the_same() {
 }
 
 #[test]
+fn a_bus_that_is_not_there_has_no_faults() {
+    let few = |channels: u8| {
+        let keys = format!("model = \"usb-can\"\nchannels = {channels}");
+        text("").replace("model = \"usb-can\"", &keys)
+    };
+    let system = parse("f", &few(2)).unwrap();
+    assert!(parse_fault(&system, "1s babble can 1ms 1").is_ok());
+    let help = "it has 2: write a channel from 0 to 1";
+    for words in ["1s babble can 1ms 2", "1s can-errors can 5 4", "1s bus-off can 3"] {
+        let diagnostics = parse_fault(&system, words).unwrap_err();
+        let item = diagnostics.items()[0];
+        let title = format!("`can` has no channel {}", &words[words.len() - 1..]);
+        assert_eq!((item.title, item.help), (title.as_str(), help));
+    }
+    let system = parse("f", &few(1)).unwrap();
+    let diagnostics = parse_fault(&system, "1s bus-off can 1").unwrap_err();
+    assert_eq!(diagnostics.items()[0].help, "it has one: write channel 0");
+}
+
+#[test]
 fn what_is_said_can_be_said_again() {
     let system = system();
     for kind in FaultKind::all() {

@@ -125,12 +125,12 @@ fn buses_of_an_interface_may_be_described() {
     let help = "write `\"can0\"` to `\"can4\"`";
     for name in ["can5", "can", "can04", "CAN1", "can+1"] {
         let keys = interface(&format!("receivers = [\"{name}\"]"));
-        bad(&keys, place(14), &format!("`{name}` is no channel"), help);
+        bad(&keys, place(14), &format!("`{name}` is no channel of `a`"), help);
     }
-    let help = "write `\"can0=traffic.log\"`";
+    let help = "write `\"can0=traffic.log\"`, or a channel up to can4";
     for entry in ["can0", "can0=", "can7=a.log", "=a.log"] {
         let keys = interface(&format!("replay = [\"{entry}\"]"));
-        bad(&keys, place(11), &format!("`{entry}` is no channel and its log"), help);
+        bad(&keys, place(11), &format!("`{entry}` is no channel of `a` and its log"), help);
     }
     let title = "`turn` is no shortest and longest time";
     let help = "write `turn = [\"325us\", \"328us\"]`, or one time";
@@ -152,6 +152,42 @@ fn buses_of_an_interface_may_be_described() {
     let sensor = interface("receivers = [\"can2\"]").replace("usb-can", "sensor");
     let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
     bad(&sensor, place(14), "a device without CAN buses", help);
+}
+
+#[test]
+fn an_interface_has_as_many_channels_as_is_said() {
+    let interface = |keys: &str| {
+        format!("[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"\nchannels = 2\n{keys}")
+    };
+    let keys = "bit_rates = [125_000, 250_000]\ntraffic = [300, 300]";
+    let whole = parse("f", &system(&interface(keys))).unwrap();
+    assert_eq!((whole.usb[0].channels, whole.usb[0].buses.len()), (2, 2));
+    let usual = "[[usb]]\nname = \"a\"\non = \"xhci\"\nmodel = \"usb-can\"";
+    assert_eq!(parse("f", &system(usual)).unwrap().usb[0].channels, 5);
+
+    let more = "remove those too many";
+    let rates = interface("bit_rates = [125_000, 250_000, 500_000]");
+    bad(&rates, (6, 32), "3 bit rates for 2 channels", more);
+    bad(&interface("traffic = [1, 1, 1]"), (6, 18), "traffic on 3 buses of 2 channels", more);
+    let one = interface("traffic = [1, 1]").replace("channels = 2", "channels = 1");
+    bad(&one, (6, 15), "traffic on 2 buses of 1 channel", more);
+    for key in ["receivers", "senders", "extended"] {
+        let gap = if key == "senders" { "gap = \"1ms\"" } else { "" };
+        let keys = interface(&format!("{key} = [\"can2\"]\n{gap}"));
+        let help = "write `\"can0\"` to `\"can1\"`";
+        bad(&keys, (6, 5 + key.len()), "`can2` is no channel of `a`", help);
+    }
+    let help = "write `\"can0=traffic.log\"`, or a channel up to can1";
+    let replay = interface("replay = [\"can2=a.log\"]");
+    bad(&replay, (6, 11), "`can2=a.log` is no channel of `a` and its log", help);
+    for wrong in ["0", "6"] {
+        let keys = interface("").replace("channels = 2", &format!("channels = {wrong}"));
+        let title = format!("`channels` is {wrong}, out of range");
+        bad(&keys, (5, 12), &title, "write a whole number from 1 to 5 CAN channels");
+    }
+    let sensor = interface("").replace("usb-can", "sensor");
+    let help = "only `model = \"usb-can\"` has CAN buses: remove the key, or take that model";
+    bad(&sensor, (5, 12), "a device without CAN buses", help);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::places::Order;
 use crate::platform::{Guarded, Platform};
 use crate::policy::{BATCH, LOST};
 use crate::posts::DriverLane;
+use crate::presence::Presence;
 use crate::serving::Serving;
 use alloc::sync::Arc;
 use diapason_abi::{Errno, Nanos};
@@ -65,9 +66,9 @@ impl<P: Platform> Branch<P> {
         since.is_some_and(|since| now >= since + LOST)
     }
 
-    /// Returns whether there is a device with tuned pipes.
-    pub fn has_pipes(&mut self) -> bool {
-        self.serving.can().is_some_and(|can| can.has_pipes())
+    /// Returns the view of whether there is a CAN interface, if the branch serves those.
+    pub fn presence(&mut self) -> Option<Presence> {
+        self.serving.can().map(|can| can.presence())
     }
 
     /// Somebody listens to a channel, or no more.
@@ -106,14 +107,15 @@ impl<P: Platform> Branches<P> {
         self.0.len() as u16
     }
 
-    /// Enters the branch with this interrupter.
-    pub fn enter<R>(&self, number: u16, act: impl FnOnce(&mut Branch<P>) -> R) -> R {
-        self.0[usize::from(number) - 1].enter(act)
+    /// Returns the branch with this interrupter.
+    #[must_use]
+    pub fn of(&self, number: u16) -> &P::Guarded<Branch<P>> {
+        &self.0[usize::from(number) - 1]
     }
 }
 
 impl<P: Platform> Lanes<P::Registers, P::Memory> for Branches<P> {
     fn with<R>(&self, lane: u16, act: impl FnOnce(&mut DriverLane<P>) -> R) -> R {
-        self.enter(lane, |branch| act(&mut branch.lane))
+        self.of(lane).enter(|branch| act(&mut branch.lane))
     }
 }

@@ -24,6 +24,8 @@ pub type Fresh = u32;
 const _: () = assert!(CHANNELS + PLACES <= Fresh::BITS as usize, "each has a bell");
 
 struct Channel<P: Platform> {
+    /// Its name, for the log.
+    name: &'static str,
     /// Its pipe in the description, if it has one, its contract, and the bell of its reader.
     outlet: Option<Writer<'static, Arrival, RECORDS>>,
     meter: Option<Meter>,
@@ -49,7 +51,7 @@ struct Channel<P: Platform> {
     lent_to: Option<usize>,
 }
 
-/// The channels of the server.
+/// The channels of an interface.
 pub struct Channels<P: Platform> {
     all: Vec<Channel<P>>,
     places: Places,
@@ -70,12 +72,14 @@ impl<P: Platform> Channels<P> {
         asking: Asking,
         pipes: &Pipes,
     ) -> Result<(Channels<P>, Vec<&'static str>), Errno> {
-        let (mut all, mut bells) = (Vec::with_capacity(CHANNELS), Vec::new());
-        for number in 0..CHANNELS {
+        let numbers = pipes.interface.numbers();
+        let (mut all, mut bells) = (Vec::with_capacity(numbers.len()), Vec::new());
+        for number in numbers {
             let names = names(number).ok_or(Errno::Absent)?;
             let asks = asking.filter(|clients| clients & 1 << number != 0);
             let client = asks.map(|_| Client::new(platform, names)).transpose()?;
-            let mut channel = Channel::new(client, pipes.meter(number), pipes.clock());
+            let mut channel =
+                Channel::new(names.arrivals, client, (pipes.meter(number), pipes.clock()));
             channel.usual = pipes.usual(number);
             if pipes.has(number) || channel.client.is_some() {
                 let outlet = platform.writer(names.arrivals)?;
@@ -201,9 +205,9 @@ impl<P: Platform> Channels<P> {
     /// A frame of each channel in turn, as long as the interface takes any.
     fn send(&mut self, class: &mut Kvaser, now: Nanos) {
         let mut idle = 0;
-        while idle < CHANNELS {
+        while idle < self.all.len() {
             let number = self.turn;
-            self.turn = (self.turn + 1) % CHANNELS;
+            self.turn = (self.turn + 1) % self.all.len();
             let channel = self.all.get_mut(number);
             let sent = channel.is_some_and(|it| it.send(number as u8, class, now));
             idle = if sent { 0 } else { idle + 1 };
@@ -230,7 +234,7 @@ impl<P: Platform> Channels<P> {
             self.places.restart(number.into());
         }
         if let Some(channel) = self.all.get_mut(usize::from(number)) {
-            channel.hear(number, event, now);
+            channel.hear(event, now);
         }
     }
 
@@ -267,11 +271,12 @@ const GIVEN_BACK: Parameters = Parameters { bit_rate: 0, sample_point: 0, silent
 impl<P: Platform> Channel<P> {
     /// One that is not there.
     const fn new(
+        name: &'static str,
         client: Option<Client<P>>,
-        meter: Option<Meter>,
-        clock: DeviceClock,
+        (meter, clock): (Option<Meter>, DeviceClock),
     ) -> Channel<P> {
         Channel {
+            name,
             outlet: None,
             meter,
             clock,
@@ -349,7 +354,7 @@ impl<P: Platform> Channel<P> {
             // It has logged why, and told its client.
             Err(Refused::Parameters) => {}
             Err(refused) => {
-                log!(P, "can{number}: {refused}");
+                log!(P, "{}: {refused}", self.name);
                 self.look_at = now + REOPEN;
             }
         }
@@ -367,7 +372,7 @@ impl<P: Platform> Channel<P> {
         let point = wish.sample_point.into();
         let Some(set) = rate.and_then(|rate| identity.personality.parameters(rate, point).ok())
         else {
-            log!(P, "can{number}: the interface has no such bit rate: {}", wish.bit_rate);
+            log!(P, "{}: the interface has no such bit rate: {}", self.name, wish.bit_rate);
             self.wish = None;
             self.client.iter_mut().for_each(Client::refuse_rate);
             return Err(Refused::Parameters);
@@ -411,19 +416,19 @@ impl<P: Platform> Channel<P> {
     }
 
     /// Takes an event of an interface about the channel.
-    fn hear(&mut self, number: u8, event: Event, now: Nanos) {
+    fn hear(&mut self, event: Event, now: Nanos) {
         match event {
             Event::Opened { .. } => {
-                log!(P, "can{number}: open");
+                log!(P, "{}: open", self.name);
                 self.opened = self.opened.wrapping_add(1);
                 self.off = false;
                 self.meter.iter_mut().for_each(Meter::restart);
                 self.clock.restart();
                 (self.phase, self.look_at) = (Phase::Open, now);
             }
-            Event::Closed { cause, .. } => self.closed(number, cause, now),
+            Event::Closed { cause, .. } => self.closed(cause, now),
             Event::Overrun { .. } => self.lost_before = true,
-            Event::Failed { reason, .. } => log!(P, "can{number}: {reason:?}"),
+            Event::Failed { reason, .. } => log!(P, "{}: {reason:?}", self.name),
             _ => {}
         }
         let back = match event {
@@ -435,8 +440,8 @@ impl<P: Platform> Channel<P> {
         }
     }
 
-    fn closed(&mut self, number: u8, cause: Cause, now: Nanos) {
-        log!(P, "can{number}: closed: {cause:?}");
+    fn closed(&mut self, cause: Cause, now: Nanos) {
+        log!(P, "{}: closed: {cause:?}", self.name);
         self.phase = Phase::Closed;
         self.off = cause == Cause::BusOff;
         self.look_at = if cause == Cause::Asked { now } else { now + REOPEN };

@@ -7,8 +7,6 @@ use diapason_usb::xhci::Limits;
 
 /// Bytes of heap beyond those for the CAN interface alone.
 pub const HEAP_MORE: usize = 256 << 10;
-/// Hubs at a time.
-pub const HUBS: usize = 4;
 /// Most pixels of a picture: 640 by 480.
 pub const CAMERA_PIXELS: u32 = 640 * 480;
 

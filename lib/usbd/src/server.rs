@@ -5,7 +5,7 @@ use crate::branch::{Branch, Branches, Driver};
 use crate::change::Order;
 use crate::listing;
 use crate::papers::Papers;
-use crate::platform::{Platform, log, report};
+use crate::platform::{Guarded as _, Platform, log, report};
 use crate::plugged::Place;
 use crate::policy::{self, BATCH, LOST, MANAGED, PAUSES};
 use crate::posts::Post;
@@ -227,7 +227,7 @@ impl<P: Platform> Server<P> {
     fn deliver(&mut self, branch: u16, letter: Letter<P>) {
         match branch {
             0 => self.desk.deliver(letter),
-            _ => self.branches.enter(branch, |branch| branch.serving().deliver(letter)),
+            _ => self.branches.of(branch).enter(|branch| branch.serving().deliver(letter)),
         }
     }
 
@@ -236,7 +236,7 @@ impl<P: Platform> Server<P> {
         let Offered { branch, number, .. } = self.offices[number];
         match branch {
             0 => act(self.desk.service(number)),
-            _ => self.branches.enter(branch, |branch| act(branch.serving().service(number))),
+            _ => self.branches.of(branch).enter(|branch| act(branch.serving().service(number))),
         }
     }
 
@@ -289,7 +289,7 @@ impl<P: Platform> Server<P> {
     fn next_post(&mut self, branch: u16) -> Option<Post<P>> {
         match branch {
             0 => self.desk.take_post(),
-            _ => self.branches.enter(branch, |branch| branch.serving().take_post()),
+            _ => self.branches.of(branch).enter(|branch| branch.serving().take_post()),
         }
     }
 

@@ -10,7 +10,7 @@ use diapason_abi::pipe::{
 use diapason_abi::settings::Settings;
 use diapason_bus::Coding;
 use diapason_can::exchange::Parameters;
-use diapason_contract::can::{BIT_RATE, CHANNELS, SAMPLE_POINT};
+use diapason_contract::can::{BIT_RATE, CHANNELS, CanInterface, INTERFACES, SAMPLE_POINT};
 use diapason_contract::settings::{self as usbd, Counted, Expected};
 use diapason_contract::threads::{self, LINK, STREAM, ServiceKind};
 use diapason_pipe::clock::DeviceClock;
@@ -55,6 +55,8 @@ pub type Asking = Option<u8>;
 /// Places for tuned pipes, what the pipes of the description carry, and what it costs.
 #[derive(Clone)]
 pub struct Pipes {
+    /// The CAN interface, and its channels.
+    pub interface: CanInterface,
     /// The limits of requests in each place.
     pub places: Vec<Envelope>,
     /// CAN channels that are open for pipes of the description, one bit each.
@@ -146,7 +148,9 @@ impl Told {
 
 impl Pipes {
     fn read(settings: &Settings) -> Pipes {
+        let interface = CanInterface::all(settings.get(INTERFACES)).next();
         Pipes {
+            interface: interface.unwrap_or(CanInterface::USUAL),
             places: Envelope::all(settings.get(ENVELOPES)).take(PLACES).collect(),
             usual: usual(settings),
             opens: bits(settings.get(usbd::OPENS)),

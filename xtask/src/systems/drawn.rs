@@ -153,7 +153,7 @@ pub struct Rude {
 }
 
 /// The behaviour that is the program `hostile`.
-pub const STORM: u64 = 13;
+pub const STORM: u64 = 100;
 
 /// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

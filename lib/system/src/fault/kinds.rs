@@ -1,5 +1,6 @@
 //! The kinds of faults: one table gives descriptions and command lines their words.
 
+use diapason_contract::can::EACH;
 use std::ops::RangeInclusive;
 
 /// Latest instant of a fault, and longest time that one lasts.
@@ -111,7 +112,9 @@ const fn number(key: &'static str, range: RangeInclusive<u64>) -> Argument {
     Argument { key, is_time: false, range, default: None }
 }
 
-const CHANNEL: Argument = Argument { default: Some(0), ..number("channel", 0..=4) };
+const CHANNEL: Argument = Argument { default: Some(0), ..number(CHANNEL_KEY, 0..=EACH as u64 - 1) };
+/// The key of a channel.
+const CHANNEL_KEY: &str = "channel";
 const FOR: Argument = time("for");
 const PPM: Argument = number("ppm", 1..=100_000);
 
@@ -164,6 +167,11 @@ impl FaultKind {
     #[must_use]
     pub fn target(self) -> FaultTarget {
         self.row().2
+    }
+
+    /// Returns which of its arguments is a channel.
+    pub(super) fn channel(self) -> Option<usize> {
+        self.arguments().iter().position(|argument| argument.key == CHANNEL_KEY)
     }
 
     pub(super) fn arguments(self) -> &'static [Argument] {

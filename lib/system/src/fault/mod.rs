@@ -17,6 +17,7 @@ use crate::suggest::{listed, nearest};
 use crate::system::System;
 use crate::table::{Raw, Table};
 use crate::units;
+use crate::usb;
 use diapason_abi::archive::Location;
 
 fn words() -> Vec<(&'static str, FaultKind)> {
@@ -61,9 +62,12 @@ fn argued(table: &mut Table<'_, '_>, argument: &Argument) -> u64 {
     found.map(|value| value.value).or(argument.default).unwrap_or(0)
 }
 
+/// A USB device by its name, with its model and its channels.
+type Plug<'a> = (&'a str, Option<UsbModel>, usize);
+
 /// The possible targets of faults, by name.
 struct Targets<'a> {
-    plugs: Vec<(&'a str, Option<UsbModel>)>,
+    plugs: Vec<Plug<'a>>,
     /// Devices that are no controllers have no name here.
     controllers: Vec<Option<&'a str>>,
     processes: Vec<&'a str>,
@@ -76,7 +80,9 @@ impl<'a> Targets<'a> {
             DeclaredPlace::Address(_) | DeclaredPlace::Unusable => false,
         };
         Targets {
-            plugs: declared.usb.iter().map(|usb| (&*usb.name.value, usb.model)).collect(),
+            plugs: (declared.usb.iter())
+                .map(|usb| (&*usb.name.value, usb.model, usb::channels(usb)))
+                .collect(),
             controllers: (declared.devices.iter())
                 .map(|device| is_controller(&device.what.place).then_some(&*device.name.value))
                 .collect(),
@@ -87,7 +93,9 @@ impl<'a> Targets<'a> {
     fn of(system: &'a System) -> Targets<'a> {
         let is_controller = |location| matches!(location, Location::Pci(pci) if pci.class == XHCI);
         Targets {
-            plugs: system.usb.iter().map(|plug| (&*plug.name, Some(plug.model))).collect(),
+            plugs: (system.usb.iter())
+                .map(|plug| (&*plug.name, Some(plug.model), plug.channels))
+                .collect(),
             controllers: (system.devices.iter())
                 .map(|device| is_controller(device.location).then_some(&*device.name))
                 .collect(),
@@ -98,9 +106,9 @@ impl<'a> Targets<'a> {
     fn names(&self, target: FaultTarget) -> Vec<Option<&'a str>> {
         let is_can = |model| model == Some(UsbModel::UsbCan);
         match target {
-            FaultTarget::Usb => self.plugs.iter().map(|(name, _)| Some(*name)).collect(),
+            FaultTarget::Usb => self.plugs.iter().map(|(name, ..)| Some(*name)).collect(),
             FaultTarget::Can => {
-                self.plugs.iter().map(|(name, model)| is_can(*model).then_some(*name)).collect()
+                self.plugs.iter().map(|(name, model, _)| is_can(*model).then_some(*name)).collect()
             }
             FaultTarget::Controller => self.controllers.clone(),
             FaultTarget::Process => self.processes.iter().map(|name| Some(*name)).collect(),
@@ -127,12 +135,30 @@ impl<'a> Targets<'a> {
         found
     }
 
+    /// Reports a channel that the interface does not have.
+    fn has_channel(&self, fault: &DeclaredFault, target: usize, report: &mut Report) -> Option<()> {
+        let Some(argument) = fault.kind.channel() else { return Some(()) };
+        let ((name, _, channels), place) = self.plugs.get(target).zip(fault.target.as_ref())?;
+        let channel = fault.arguments[argument];
+        if channel < *channels as u64 {
+            return Some(());
+        }
+        let title = format!("`{name}` has no channel {channel}");
+        let help = match channels {
+            1 => "it has one: write channel 0".to_owned(),
+            _ => format!("it has {channels}: write a channel from 0 to {}", channels - 1),
+        };
+        report.push(Problem::new(&place.span, title, help));
+        None
+    }
+
     fn resolve(&self, fault: &DeclaredFault, report: &mut Report) -> Option<Fault> {
         let target = match (fault.kind.target(), &fault.target) {
             (FaultTarget::Host, _) => 0,
             (target, Some(name)) => self.find(target, name, report)?,
             (_, None) => return None,
         };
+        self.has_channel(fault, target, report)?;
         let DeclaredFault { at, kind, arguments, .. } = *fault;
         Some(Fault { at_ns: at, kind, target, arguments })
     }

@@ -7,6 +7,7 @@ use crate::channels::Channels;
 use crate::papers::Found;
 use crate::places::Order;
 use crate::platform::Platform;
+use crate::presence::Presence;
 use crate::slots::Shape;
 use crate::told::{Asking, Pipes};
 use crate::tuned;
@@ -20,8 +21,8 @@ use diapason_usb::xhci::EndpointPlan;
 pub struct Can<P: Platform> {
     clients: Clients<P::Memory>,
     channels: Channels<P>,
-    /// There are places for tuned pipes.
-    tuned: bool,
+    /// Whether there is an interface.
+    presence: Presence,
     /// The guarantee of the bus that they rest on.
     guarantee: Option<Guarantee>,
 }
@@ -37,16 +38,16 @@ impl<P: Platform> Can<P> {
         pipes: &Pipes,
     ) -> Result<(Can<P>, &'static [&'static str]), Errno> {
         let (channels, bells) = Channels::new(platform, asking, pipes)?;
-        let tuned = !pipes.places.is_empty();
+        let (clients, presence) = (Clients::new(), Presence::default());
         let guarantee = pipes.costs.as_ref().map(tuned::guarantee);
-        Ok((Can { clients: Clients::new(), channels, tuned, guarantee }, bells.leak()))
+        Ok((Can { clients, channels, presence, guarantee }, bells.leak()))
     }
 }
 
 impl<P: Platform> Offered<P, Can<P>> {
-    /// Returns whether there is a device with tuned pipes.
-    pub fn has_pipes(&self) -> bool {
-        self.class.is_some() && self.kind.tuned
+    /// Returns the view of whether there is an interface.
+    pub fn presence(&self) -> Presence {
+        self.kind.presence.clone()
     }
 
     /// Somebody listens or writes to a channel, or no more.
@@ -93,6 +94,7 @@ impl<P: Platform> Kind<P> for Can<P> {
     }
 
     fn attend(&mut self, class: Option<&mut Kvaser>, now: Nanos) {
+        self.presence.set(class.is_some());
         if let Some(class) = class {
             self.channels.drive(class, now);
         }

@@ -21,7 +21,6 @@ pub mod service;
 mod stream;
 
 use crate::platform::Platform;
-use crate::policy;
 use crate::slots::Shape;
 use crate::told::Told;
 use alloc::boxed::Box;
@@ -29,7 +28,7 @@ use alloc::vec::Vec;
 use any::AnyService;
 use can::Can;
 use diapason_abi::Errno;
-use diapason_contract::threads::{Home, LINK, STREAM, ServiceKind};
+use diapason_contract::threads::{HUBS, Home, LINK, STREAM, ServiceKind};
 use kind::Kind;
 use offered::Offered;
 
@@ -82,7 +81,7 @@ pub fn offered<P: Platform>(platform: &P, told: &Told) -> Result<Offers<P>, Errn
         all.push(other(stream, (Some(home), Some(ServiceKind::Cameras))));
     }
     if told.services.contains(&ServiceKind::Hubs) {
-        for _ in 0..policy::HUBS {
+        for _ in 0..HUBS {
             all.push(offer(hub::Ports::new(), AnyService::Hub, (None, None)));
         }
     }

@@ -5,7 +5,7 @@ use diapason_abi::Nanos;
 use diapason_abi::archive::REPLENISHMENTS_MAX;
 use diapason_abi::pipe::{AT_ONCE, BEFORE, DriverCosts, OUT_SLOTS, OutputCosts, REST, SLOTS};
 use diapason_bus::{Guarantee, Speed};
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_pipe::bill::{Drain, Interrupts, Telling, Transfers, Work};
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{Attributes, Driver, Outward, Reader, Shares};
@@ -24,7 +24,7 @@ pub const fn guarantee(costs: &DriverCosts) -> Guarantee {
 
 /// An interface: four buses of 500 kbit/s and one of 250, 4 KiB in the device.
 pub const ATTRIBUTES: Attributes = Attributes {
-    max_channels: CHANNELS as u32,
+    max_channels: EACH as u32,
     max_tput: 2_250,
     min_latency: Nanos::from_millis(1),
     buffer: 64,

@@ -1,17 +1,17 @@
 //! The questions and answers: the pipes of an endpoint, and their owners.
 
-use super::Interface;
 use super::base::{self, ATTRIBUTES};
 use super::reserve::{self, Move, Terms};
 use crate::places::Order;
 use crate::platform::{Mailbox, Platform, Reserve, Wakes, log};
 use crate::policy::CLOCK;
+use crate::presence::Presence;
 use crate::told::Pipes;
 use alloc::vec::Vec;
 use diapason_abi::Errno;
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::pipe::Envelope;
-use diapason_contract::can::CHANNELS;
+use diapason_contract::can::EACH;
 use diapason_contract::tuned::names;
 use diapason_pipe::size::Bucket;
 use diapason_pipe::tuned::{
@@ -20,8 +20,8 @@ use diapason_pipe::tuned::{
 };
 
 /// The endpoint of the interface.
-type Ends = Endpoint<CHANNELS>;
-type Agreed = Agreement<CHANNELS>;
+type Ends = Endpoint<EACH>;
+type Agreed = Agreement<EACH>;
 
 /// The server's side of a place: where the program asks, and where it is answered.
 struct Desk<P: Platform> {
@@ -42,11 +42,12 @@ struct Place<P: Platform> {
 /// The endpoint beside the pipes of the description; `None` without what the driver costs.
 fn endpoint(pipes: &Pipes) -> Option<Ends> {
     let costs = pipes.costs.as_ref()?;
-    let contract = |channel: usize| Some((channel as u8, pipes.contract(channel)?));
-    let mut standing: Vec<(u8, Bucket)> = (0..CHANNELS).filter_map(contract).collect();
+    let channels = (0..).zip(pipes.interface.numbers());
+    let contract = |(channel, number)| Some((channel, pipes.contract(number)?));
+    let mut standing: Vec<(u8, Bucket)> = channels.filter_map(contract).collect();
     let output = pipes.output.as_ref();
     if let Some(output) = output {
-        let written = (0..CHANNELS as u8).filter(|channel| output.described >> channel & 1 != 0);
+        let written = (0..EACH as u8).filter(|channel| output.described >> channel & 1 != 0);
         standing.extend(written.map(|channel| (channel, base::acknowledged(output))));
     }
     Some(Endpoint::beside(base::driver(costs, output), &standing))
@@ -55,6 +56,9 @@ fn endpoint(pipes: &Pipes) -> Option<Ends> {
 /// The clients, and the agreements with them.
 pub struct Office<P: Platform> {
     endpoint: Ends,
+    /// How many channels the interface has.
+    channels: u8,
+    presence: Presence,
     places: Vec<Place<P>>,
 }
 
@@ -66,6 +70,7 @@ impl<P: Platform> Office<P> {
     pub fn new(
         platform: &P,
         pipes: &Pipes,
+        presence: Presence,
         reserve: &mut impl Reserve,
     ) -> Result<Option<Office<P>>, Errno> {
         let Some(endpoint) = endpoint(pipes) else {
@@ -82,15 +87,12 @@ impl<P: Platform> Office<P> {
             let _ = reserve.set(number, terms.budget, terms.period);
             all.push(Place { desk, envelope, pipe: None, terms });
         }
-        Ok(Some(Office { endpoint, places: all }))
+        Ok(Some(Office { endpoint, channels: pipes.interface.channels, presence, places: all }))
     }
 
-    /// Answers a question of each place, and returns whether there was any.
-    pub fn attend(
-        &mut self,
-        server: &mut impl Interface,
-        reserve: &mut impl Reserve,
-    ) -> Result<bool, Errno> {
+    /// Answers a question of each place, and returns whether there was any. `order` tells the
+    /// channels who listens and writes.
+    pub fn attend(&mut self, order: &mut impl FnMut(&Order), reserve: &mut impl Reserve) -> bool {
         let mut any = false;
         for number in 0..self.places.len() {
             let mut bytes = [0; MESSAGE_BYTES];
@@ -99,40 +101,40 @@ impl<P: Platform> Office<P> {
             any = true;
             // Nobody knows the number of a question that makes no sense.
             let Some(request) = bytes.get(..length).and_then(Request::parse) else { continue };
-            let outcome = self.answer(number, request.wanted, server, reserve)?;
+            let outcome = self.answer(number, request.wanted, order, reserve);
             let answer = Answer { token: request.token, outcome };
             // A client that asks without reading answers gets no more of them.
             self.places[number].desk.answers.send(&answer.bytes());
         }
-        Ok(any)
+        any
     }
 
     fn answer(
         &mut self,
         number: usize,
         wanted: Wanted,
-        server: &mut impl Interface,
+        order: &mut impl FnMut(&Order),
         reserve: &mut impl Reserve,
-    ) -> Result<Outcome, Errno> {
+    ) -> Outcome {
         let done = match (wanted, self.places[number].pipe) {
-            (Wanted::Close, _) => return self.close(number, server, reserve),
+            (Wanted::Close, _) => return self.close(number, order, reserve),
             (Wanted::Open(..), Some(_)) => Err(self.refuse(number, Reason::AlreadyOpen)),
-            (Wanted::Open(route, qos), None) => self.open(number, (route, qos), server, reserve)?,
+            (Wanted::Open(route, qos), None) => self.open(number, (route, qos), order, reserve),
             (Wanted::Change(_), None) => Err(self.refuse(number, Reason::NoPipe)),
             (Wanted::Change(qos), Some((pipe, route))) => {
                 let changed = self.change(number, reserve, |ends, admits| {
                     ends.renegotiate(pipe, qos, admits).map(|()| pipe)
                 });
-                self.begin(number, route, changed, server)?
+                self.begin(number, route, changed, order)
             }
         };
         match done {
             Ok(granted) => {
                 let (bound, Granted { budget, period, .. }) = (granted.bound, granted);
                 log!(P, "tpipe{number}: {} in {} ns, bound {} ns", budget.0, period.0, bound.0);
-                Ok(Outcome::Granted(granted))
+                Outcome::Granted(granted)
             }
-            Err(refused) => Ok(Outcome::Refused(refused)),
+            Err(refused) => Outcome::Refused(refused),
         }
     }
 
@@ -145,22 +147,22 @@ impl<P: Platform> Office<P> {
         &mut self,
         number: usize,
         (route, qos): (Route, Qos),
-        server: &mut impl Interface,
+        order: &mut impl FnMut(&Order),
         reserve: &mut impl Reserve,
-    ) -> Result<Result<Granted, Refused>, Errno> {
+    ) -> Result<Granted, Refused> {
         let mut channels = [route.comes_from(), route.goes_to()].into_iter().flatten();
-        if let Some(channel) = channels.find(|it| usize::from(*it) >= CHANNELS) {
-            let (channel, channels) = (channel.into(), CHANNELS as u32);
-            return Ok(Err(self.refuse(number, Reason::NoSuchChannel { channel, channels })));
+        if let Some(channel) = channels.find(|it| *it >= self.channels) {
+            let (channel, channels) = (channel.into(), self.channels.into());
+            return Err(self.refuse(number, Reason::NoSuchChannel { channel, channels }));
         }
-        if !server.has_device()? {
-            return Ok(Err(self.refuse(number, Reason::NoDevice)));
+        if !self.presence.holds() {
+            return Err(self.refuse(number, Reason::NoDevice));
         }
         let envelope = self.places[number].envelope;
         let opened = self.change(number, reserve, |ends, admits| {
             ends.open_within(&envelope, (route, qos), admits)
         });
-        self.begin(number, route, opened, server)
+        self.begin(number, route, opened, order)
     }
 
     /// Tells the channels about an agreement, if there is one.
@@ -169,25 +171,22 @@ impl<P: Platform> Office<P> {
         number: usize,
         route: Route,
         agreed: Result<usize, Refused>,
-        server: &mut impl Interface,
-    ) -> Result<Result<Granted, Refused>, Errno> {
-        let pipe = match agreed {
-            Ok(pipe) => pipe,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        order: &mut impl FnMut(&Order),
+    ) -> Result<Granted, Refused> {
+        let pipe = agreed?;
         let (granted, qos) = (Granted::of(&self.endpoint, pipe), self.endpoint.qos(pipe));
         let Some((granted, qos)) = granted.zip(qos) else {
-            return Ok(Err(self.refuse(number, Reason::NoPipe)));
+            return Err(self.refuse(number, Reason::NoPipe));
         };
         self.places[number].pipe = Some((pipe, route));
         if let Some(channel) = route.comes_from() {
             let contract = qos.contract(&ATTRIBUTES).with_jitter(CLOCK);
-            server.order(&Order::Listen { place: number, channel, contract })?;
+            order(&Order::Listen { place: number, channel, contract });
         }
         if let Some(channel) = route.goes_to() {
-            server.order(&Order::Write { place: number, channel })?;
+            order(&Order::Write { place: number, channel });
         }
-        Ok(Ok(granted))
+        Ok(granted)
     }
 
     /// Changes the endpoint and all reservations, or nothing.
@@ -235,7 +234,7 @@ impl<P: Platform> Office<P> {
     /// `number`. `None` if the kernel has no such reservation.
     fn moves(&self, number: usize, agreed: &Agreed) -> Option<Vec<Move>> {
         let owned = |pipe: usize| self.places.iter().any(|it| it.pipe.is_some_and(|p| p.0 == pipe));
-        let new = || (0..CHANNELS).find(|pipe| agreed.pipes[*pipe].is_some() && !owned(*pipe));
+        let new = || (0..EACH).find(|pipe| agreed.pipes[*pipe].is_some() && !owned(*pipe));
         let all = self.places.iter().enumerate().map(|(index, place)| {
             let mine = place.pipe.map(|(pipe, _)| pipe);
             let pipe = mine.or_else(|| if index == number { new() } else { None });
@@ -251,11 +250,11 @@ impl<P: Platform> Office<P> {
     fn close(
         &mut self,
         number: usize,
-        server: &mut impl Interface,
+        order: &mut impl FnMut(&Order),
         reserve: &mut impl Reserve,
-    ) -> Result<Outcome, Errno> {
-        let Some((pipe, _)) = self.places[number].pipe.take() else { return Ok(Outcome::Closed) };
-        server.order(&Order::Leave { place: number })?;
+    ) -> Outcome {
+        let Some((pipe, _)) = self.places[number].pipe.take() else { return Outcome::Closed };
+        order(&Order::Leave { place: number });
         let mut next = self.endpoint.clone();
         next.close(pipe);
         if let Err(terms) = self.settle(number, next.clone(), reserve) {
@@ -264,6 +263,6 @@ impl<P: Platform> Office<P> {
             self.endpoint = next;
         }
         log!(P, "tpipe{number}: closed");
-        Ok(Outcome::Closed)
+        Outcome::Closed
     }
 }

@@ -1,13 +1,15 @@
 //! Channels whose clients open and write them, and clients that die at every step.
 
-use crate::ground::{attach, now, post};
+use crate::ground::{attach, now, post, take_lines};
 use crate::machine::Machine;
 use diapason_abi::Nanos;
 use diapason_can::exchange::{Departure, Parameters, Phase, Report, Request, Wanted};
 use diapason_can::frame::standard;
 use diapason_can::{BitRate, Frame};
-use diapason_contract::can::{BIT_RATE, DEPARTURES, Names, REPORTS, SAMPLE_POINT, names};
-use diapason_contract::settings::CLIENTS;
+use diapason_contract::can::{
+    BIT_RATE, CanInterface, DEPARTURES, INTERFACES, Names, REPORTS, SAMPLE_POINT, names,
+};
+use diapason_contract::settings::{CLIENTS, OPENS};
 use diapason_devices::can::CanBus;
 use diapason_devices::kvaser::{Hydra, Identity};
 use diapason_pipe::{Reader, Writer};
@@ -119,6 +121,22 @@ fn a_client_that_dies_at_any_step_leaves_the_channel_to_its_successor() {
         }
     }
     assert!(fates.0 > 100 && fates.1 > 100, "the steps miss a fate: {fates:?}");
+}
+
+/// The server believes a device that has more channels as far as the description goes, and one that
+/// has fewer as far as itself.
+#[test]
+fn channels_beyond_the_description_or_the_device_stay_closed() {
+    let told = |channels| CanInterface { first: 0, channels }.word();
+    for (described, built, open) in [(2, 5, 2), (2, 2, 2), (5, 3, 3), (1, 5, 1)] {
+        let opens = [0, 1, 2, 3, 4];
+        let mut machine = Machine::with(&[(INTERFACES, &[told(described)]), (OPENS, &opens)]);
+        attach(PORT, Box::new(Hydra::new(Identity::default(), &vec![None; built])));
+        machine.run(Nanos::from_millis(500));
+        let lines = take_lines();
+        let opened = lines.iter().filter(|line| line.ends_with(": open")).count();
+        assert_eq!(opened, open, "{described} of {built}: {lines:?}");
+    }
 }
 
 /// A client that asks without end and reads no report gets the last one when it asks again.

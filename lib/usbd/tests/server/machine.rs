@@ -3,6 +3,7 @@
 use crate::ground::{self, Ground};
 use diapason_abi::Nanos;
 use diapason_abi::settings::Settings;
+use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::{Attended, Cause, Order, Server, Told, offered};
 use diapason_xhc::Config;
 
@@ -54,7 +55,7 @@ impl Machine {
     fn attend(&mut self, branch: u16, cause: Cause) {
         ground::forbid(self.steady.filter(|steady| *steady != branch));
         let branches = self.server.branches();
-        let attended = branches.enter(branch, |branch| branch.attend(cause, ground::now()));
+        let attended = branches.of(branch).enter(|branch| branch.attend(cause, ground::now()));
         let mut posts = self.note(attended);
         assert!(!posts || self.steady != Some(branch), "a steady branch needs the server");
         while posts {
@@ -74,7 +75,7 @@ impl Machine {
     /// Visits a branch that may have something to do; true if it left something for the server.
     fn visit(&mut self, branch: u16) -> bool {
         let now = ground::now();
-        let (attended, due) = self.server.branches().enter(branch, |branch| {
+        let (attended, due) = self.server.branches().of(branch).enter(|branch| {
             let due = branch.is_due(now);
             (if due { branch.attend(Cause::Time, now) } else { branch.outlook() }, due)
         });
@@ -94,7 +95,7 @@ impl Machine {
 
     fn next_wake(&mut self) -> Nanos {
         let branches = self.server.branches();
-        let wake = |branch| branches.enter(branch, |branch| branch.outlook().wake);
+        let wake = |branch| branches.of(branch).enter(|branch| branch.outlook().wake);
         (1..=branches.count()).map(wake).fold(self.server.next_wake(), Nanos::min)
     }
 
@@ -102,7 +103,7 @@ impl Machine {
     pub fn order(&mut self, order: &Order) {
         let branch = self.server.can_branch().expect("it serves CAN interfaces");
         let branches = self.server.branches();
-        branches.enter(branch, |branch| branch.order(order, ground::now()));
+        branches.of(branch).enter(|branch| branch.order(order, ground::now()));
         self.attend(branch, Cause::Asked);
     }
 

@@ -8,8 +8,8 @@ use diapason_contract::can::CHANNELS;
 use diapason_contract::tuned::names;
 use diapason_pipe::tuned::{Answer, Outcome, Qos, Reason, Request, Route, Wanted};
 use diapason_usbd::platform::{Mailbox, Platform, Reserve, Wakes};
-use diapason_usbd::tuned::{Interface, Office};
-use diapason_usbd::{Order, Told};
+use diapason_usbd::tuned::Office;
+use diapason_usbd::{Order, Presence, Told};
 use diapason_xhc::Config;
 
 const PLACES: usize = 3;
@@ -63,23 +63,19 @@ impl Reserve for Core {
 #[derive(Default, Clone, PartialEq, Eq, Debug)]
 struct Channels([Option<u8>; PLACES]);
 
-impl Interface for Channels {
-    fn has_device(&mut self) -> Result<bool, Errno> {
-        Ok(true)
-    }
-
-    fn order(&mut self, order: &Order) -> Result<(), Errno> {
+impl Channels {
+    fn order(&mut self, order: &Order) {
         match *order {
             Order::Listen { place, channel, .. } => self.0[place] = Some(channel),
             Order::Leave { place } => self.0[place] = None,
             Order::Write { .. } => unreachable!("no place may write"),
         }
-        Ok(())
     }
 }
 
 struct Rig {
     office: Office<Ground>,
+    presence: Presence,
     core: Core,
     channels: Channels,
     answers: [Letters; PLACES],
@@ -93,10 +89,13 @@ impl Rig {
         settings.put(COSTS, &DRIVER.words()).unwrap();
         let pipes = Told::read(&settings).pipes;
         let mut core = Core::default();
-        let office = Office::new(&ground, &pipes, &mut core).unwrap().expect("costs are told");
+        let presence = Presence::default();
+        presence.set(true);
+        let office = Office::new(&ground, &pipes, presence.clone(), &mut core);
+        let office = office.unwrap().expect("costs are told");
         let answers = |place| ground.mailbox(names(place).unwrap().answers, Wakes::Nobody).unwrap();
         let answers = std::array::from_fn(answers);
-        Rig { office, core, channels: Channels::default(), answers }
+        Rig { office, presence, core, channels: Channels::default(), answers }
     }
 
     /// A rig whose first pipes are open.
@@ -113,7 +112,7 @@ impl Rig {
     }
 
     fn attend(&mut self) -> bool {
-        self.office.attend(&mut self.channels, &mut self.core).unwrap()
+        self.office.attend(&mut |order| self.channels.order(order), &mut self.core)
     }
 
     /// Returns the oldest answer that nobody has read.
@@ -175,6 +174,22 @@ fn a_reservation_refused_at_any_step_opens_nothing() {
             assert_eq!((rig.core.has, rig.core.calls), (after, steps), "{already}, {step}");
         }
     }
+}
+
+/// Without an interface nothing is opened or reserved; pipes that are open can change and close.
+#[test]
+fn no_pipe_is_opened_without_an_interface() {
+    let mut rig = Rig::with(1);
+    rig.presence.set(false);
+    rig.refuse(None);
+    let Outcome::Refused(refused) = rig.asks(1, open(1)) else { panic!("it is opened") };
+    assert_eq!((refused.reason, rig.core.calls), (Reason::NoDevice, 0));
+    assert_eq!(rig.channels.0, [Some(0), None, None]);
+    let Wanted::Open(_, qos) = open(0) else { unreachable!() };
+    assert!(matches!(rig.asks(0, Wanted::Change(qos)), Outcome::Granted(_)));
+    assert_eq!(rig.asks(0, Wanted::Close), Outcome::Closed);
+    rig.presence.set(true);
+    assert!(matches!(rig.asks(1, open(1)), Outcome::Granted(_)));
 }
 
 /// Other terms that the core refuses leave a pipe on those that it has.

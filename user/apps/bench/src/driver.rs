@@ -305,7 +305,12 @@ fn round_trips(probe: &Probe, pace: Pace, request: Mailbox, reply: Mailbox) -> R
 }
 
 /// The same by calls, to a partner in [`serve`].
-fn calls_and_answers(probe: &Probe, pace: Pace, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
+fn calls_and_answers(
+    probe: &Probe,
+    pace: Pace,
+    request: Mailbox,
+    reply: Mailbox,
+) -> Result<(), Errno> {
     let mut buffer = [1; MESSAGE_BYTES];
     for _ in 0..RUNS {
         pace.pause();

@@ -29,12 +29,14 @@ use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
 use diapason_usbd::platform::Guarded as _;
 use diapason_usbd::policy;
-use diapason_usbd::{Attended, Branches, Cause, Fresh, Told, offered};
+use diapason_usbd::{Attended, Branch, Branches, Cause, Fresh, Told, offered};
 use ground::{Chamber, Ground};
 use times::Watch;
 
 /// The server of this process.
 type Server = diapason_usbd::Server<Ground>;
+/// The branch of a thread, behind its lock.
+type Own = Chamber<Branch<Ground>>;
 
 entry!(main);
 heap!(128 * 1024);
@@ -66,7 +68,7 @@ impl Source {
 #[derive(Clone)]
 struct Common {
     server: &'static Chamber<Server>,
-    branches: Branches<Ground>,
+    branches: &'static Branches<Ground>,
     /// The simulator's names for the works of branches.
     works: &'static [&'static str],
     /// The semaphores to give.
@@ -78,6 +80,7 @@ struct Half {
     common: Common,
     source: Source,
     branch: u16,
+    own: &'static Own,
     /// Its interrupts are handled so much later.
     pace: Nanos,
     /// The simulator's name for its work.
@@ -109,13 +112,13 @@ fn serve(told: &Told) -> Result<(), Errno> {
     let server = diapason_usbd::Server::open(&ground, offers, told, time::now())?;
     let bells = server.bells().into_iter().map(Semaphore::open).collect::<Result<Vec<_>, _>>()?;
     let works: Vec<_> = homes.iter().map(|(home, _)| home.work).collect();
-    let (branches, can) = (server.branches(), server.can_branch());
+    let (branches, can) = (&*Box::leak(Box::new(server.branches())), server.can_branch());
     let server: &'static Chamber<Server> = Box::leak(Box::new(Chamber::new(server)));
     server.open()?;
     let common = Common { server, branches, works: works.leak(), bells: bells.leak() };
     let start = |source, branch, home: &Home, name| {
         let (common, Home { pace, work, .. }) = (common.clone(), *home);
-        let half = Half { common, source, branch, pace, work };
+        let half = Half { common, source, branch, own: branches.of(branch), pace, work };
         thread::start(Vcpu::open(home.vcpu)?, name, PRIORITY, Box::leak(Box::new(half)))
     };
     for (branch, (home, asked)) in (1..).zip(homes) {
@@ -128,7 +131,8 @@ fn serve(told: &Told) -> Result<(), Errno> {
         start(Source::Mailboxes(event), branch, &threads::SEND, threads::SEND.thread)?;
     }
     if let (false, Some(branch)) = (told.pipes.places.is_empty(), can) {
-        let broker = tune::Broker { common: common.clone(), branch, pipes: told.pipes.clone() };
+        let (common, own, pipes) = (common.clone(), branches.of(branch), told.pipes.clone());
+        let broker = tune::Broker { common, branch, own, pipes };
         let Home { vcpu, thread, .. } = threads::TUNE;
         thread::start(Vcpu::open(vcpu)?, thread, PRIORITY, Box::leak(Box::new(broker)))?;
     }
@@ -151,7 +155,7 @@ impl Common {
     /// Attends to a branch if something is due in it.
     fn visit(&self, number: u16) -> Attended {
         let work = self.works[usize::from(number) - 1];
-        let attended = self.branches.enter(number, |branch| {
+        let attended = self.branches.of(number).enter(|branch| {
             let now = time::now();
             if branch.is_due(now) {
                 time::work(work, || branch.attend(Cause::Time, now))
@@ -214,7 +218,7 @@ impl Task for Half {
         let mut watch = Watch::new(self.is_timed());
         loop {
             watch.woken();
-            let attended = self.common.branches.enter(self.branch, |branch| {
+            let attended = self.own.enter(|branch| {
                 let now = time::now();
                 watch.begun(now.0);
                 time::work(self.work, || branch.attend(cause, now))

@@ -1,22 +1,23 @@
 //! The thread that answers programs about tuned pipes. `diapason_usbd::tuned` decides its answers.
 
 use crate::ground::Ground;
-use crate::{Common, stop};
+use crate::{Common, Own, stop};
 use alloc::vec::Vec;
 use diapason_contract::threads;
 use diapason_contract::tuned::names;
 use diapason_rt::thread::Task;
 use diapason_rt::vcpu::Vcpu;
 use diapason_rt::{Errno, Nanos, time};
-use diapason_usbd::platform::Reserve;
-use diapason_usbd::tuned::{Interface, Office};
-use diapason_usbd::{Cause, Order, Pipes};
+use diapason_usbd::platform::{Guarded as _, Reserve};
+use diapason_usbd::tuned::Office;
+use diapason_usbd::{Branch, Cause, Order, Pipes};
 
 /// The thread that answers.
 pub(crate) struct Broker {
     pub(crate) common: Common,
     /// The branch with the CAN channels.
     pub(crate) branch: u16,
+    pub(crate) own: &'static Own,
     /// The knowledge about pipes.
     pub(crate) pipes: Pipes,
 }
@@ -34,28 +35,23 @@ impl Broker {
     fn serve(&self) -> Result<(), Errno> {
         let ground = Ground::of_tuning()?;
         let mut processor = Processor::open(self.pipes.places.len())?;
-        let office = Office::new(&ground, &self.pipes, &mut processor)?;
+        let presence = self.own.enter(Branch::presence).ok_or(Errno::Absent)?;
+        let office = Office::new(&ground, &self.pipes, presence, &mut processor)?;
         let (Some(mut office), Some(asked)) = (office, &ground.tuning) else { return Ok(()) };
-        let mut server = self;
         loop {
             // One question of each place in turn: nobody is kept waiting by another's many. A
             // program that asks without end is heard at a pace for which the VCPU's list has room.
-            while office.attend(&mut server, &mut processor)? {
+            while office.attend(&mut |order| self.order(order), &mut processor) {
                 time::sleep(threads::TUNE.pace);
             }
             asked.wait(Nanos::FOREVER)?;
             time::sleep(threads::TUNE.pace);
         }
     }
-}
 
-impl Interface for &Broker {
-    fn has_device(&mut self) -> Result<bool, Errno> {
-        Ok(self.common.branches.enter(self.branch, |branch| branch.has_pipes()))
-    }
-
-    fn order(&mut self, order: &Order) -> Result<(), Errno> {
-        let attended = self.common.branches.enter(self.branch, |branch| {
+    /// Tells the channels who listens and writes.
+    fn order(&self, order: &Order) {
+        let attended = self.own.enter(|branch| {
             let now = time::now();
             time::work(threads::TUNE.work, || {
                 branch.order(order, now);
@@ -64,7 +60,6 @@ impl Interface for &Broker {
         });
         self.common.ring(attended.fresh);
         self.common.settle(self.branch, attended);
-        Ok(())
     }
 }
 
