@@ -6,7 +6,8 @@
 //! another (`helping`), it runs on the VCPU of that other one: bandwidth is inherited with the
 //! place.
 //!
-//! The VCPU that pays is charged at each entry. The thread that runs after an entry pays for it,
+//! The VCPU that pays is charged before it, another VCPU or an alarm changes, and when its budget
+//! ends. A call that changes none of these leaves the account open. The thread that runs after an entry pays for it,
 //! but for what `plan` promises besides the budgets of the described VCPUs: a switch, and a
 //! device's interrupt. There are no more of these than `plan` counts. It counts two switches, there
 //! and back, for each place in a replenishment list and each wake-up of an I/O VCPU. So a Main VCPU
@@ -23,8 +24,11 @@ impl Kernel<'_> {
     /// A thread of this VCPU became ready.
     #[inline(never)]
     pub(crate) fn enter_vcpu(&mut self, vcpu: VcpuId, thread: ThreadId) {
+        let idle = self.vcpus[vcpu].ready.is_empty();
+        if idle {
+            self.pay_up();
+        }
         let v = &mut self.vcpus[vcpu];
-        let idle = v.ready.is_empty();
         v.ready.insert_back(&mut self.threads, thread);
         if idle {
             v.wake(self.now);
@@ -35,6 +39,7 @@ impl Kernel<'_> {
     /// A thread of this VCPU is no longer ready.
     #[inline(never)]
     pub(crate) fn leave_vcpu(&mut self, vcpu: VcpuId, thread: ThreadId) {
+        self.pay_up();
         let v = &mut self.vcpus[vcpu];
         v.ready.remove(&mut self.threads, thread);
         if v.ready.is_empty() {
@@ -45,6 +50,7 @@ impl Kernel<'_> {
 
     /// Computes anew whether and when a VCPU may run, after its threads or its budget changed.
     pub(crate) fn refresh(&mut self, vcpu: VcpuId) {
+        self.pay_up();
         let v = &mut self.vcpus[vcpu];
         let bit = 1 << (v.rank % 64);
         self.scheduler.eligible &= !bit;
@@ -64,17 +70,25 @@ impl Kernel<'_> {
         self.alarms.wake(&self.threads, v.rank, v.eligible_at());
     }
 
-    /// Charges whoever paid up to now.
+    /// Charges whoever pays up to now, unless that was done in this entry.
+    #[inline(always)]
+    pub(crate) fn pay_up(&mut self) {
+        if self.unsettled {
+            self.unsettled = false;
+            self.settle();
+        }
+    }
+
     #[inline(never)]
-    pub(crate) fn settle(&mut self) {
+    fn settle(&mut self) {
         let (vcpu, now) = (self.scheduler.payer, self.now);
         let owed = core::mem::take(&mut self.scheduler.owed);
         let elapsed = now - self.scheduler.paid_since;
         if elapsed + owed == Nanos::ZERO {
             return;
         }
+        self.scheduler.close_own(&mut self.threads, now);
         self.scheduler.paid_since = self.scheduler.paid_since.max(now);
-        self.threads[self.scheduler.running].paid += elapsed;
         let v = &mut self.vcpus[vcpu];
         if self.scheduler.eligible >> (v.rank % 64) & 1 == 0 {
             v.extra += elapsed;
@@ -93,9 +107,13 @@ impl Kernel<'_> {
         let place = self.scheduler.place;
         let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
         let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
-        self.scheduler.paid_since = self.now;
+        // What is spared of a switch stays so while the same VCPU goes on paying.
+        let since = if before == vcpu { self.scheduler.paid_since } else { Nanos::ZERO };
+        self.scheduler.paid_since = since.max(self.now);
         self.scheduler.call_at = Nanos::FOREVER;
         self.scheduler.owed = Nanos::ZERO;
+        let grace = core::mem::take(&mut self.scheduler.grace);
+        self.scheduler.plain = vcpu.is_none() && self.scheduler.eligible == 0;
         if vcpu.is_none() {
             return;
         }
@@ -105,7 +123,8 @@ impl Kernel<'_> {
         if s.eligible >> (v.rank % 64) & 1 == 0 {
             return;
         }
-        let mut spared = s.grace;
+        s.plain = true;
+        let mut spared = grace;
         if before != vcpu {
             let back = core::mem::take(&mut v.comes_back);
             let planned = !back && v.take_grace(now);
@@ -127,9 +146,8 @@ impl Kernel<'_> {
     /// The end of a run: charge what has run up to `now`.
     pub fn close_accounts(&mut self, now: Nanos) {
         self.now = now;
-        if self.scheduler.payer.is_some() {
-            self.settle();
-        }
+        self.unsettled = self.scheduler.payer.is_some();
+        self.pay_up();
     }
 
     /// The words of `Record::Vcpu` for a VCPU that ever existed.

@@ -249,6 +249,7 @@ impl<'a> Kernel<'a> {
             now: Nanos::ZERO,
             entries: 0,
             quiet: false,
+            unsettled: false,
             process: Id::NONE,
             grant: 0,
             scheduler: Scheduler::new(),

@@ -83,7 +83,11 @@ impl Kernel<'_> {
     /// Everything else: account for what happened, and decide who runs.
     pub fn enter<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) -> Decision {
         match cause {
-            Cause::Syscall(number, arguments) => self.call(m, now, number, arguments),
+            Cause::Syscall(number, arguments) => {
+                if let Some(result) = self.call(m, now, number, arguments) {
+                    return self.goes_back(result);
+                }
+            }
             Cause::Fault(fault) => {
                 if self.faulted(m, now, fault) {
                     return self.resume_running();
@@ -97,7 +101,8 @@ impl Kernel<'_> {
     /// Does the first half of [`Kernel::enter`] for a fault. True if the supervisor runs now.
     #[inline(always)]
     pub fn faulted<M: Machine>(&mut self, m: &mut M, now: Nanos, fault: Fault) -> bool {
-        self.begin(now, Nanos::ZERO);
+        self.begin(now);
+        self.pay_up();
         self.fault(m, fault)
     }
 
@@ -113,18 +118,33 @@ impl Kernel<'_> {
         self.goes_on(run, resumed, alarm)
     }
 
-    /// The first half of [`Kernel::enter`] for a call.
+    /// The first half of [`Kernel::enter`] for a call. If it returns the call's result, there is no
+    /// second half: the caller goes on, and all else is as it was.
     #[inline(always)]
-    pub fn call<M: Machine>(&mut self, m: &mut M, now: Nanos, number: u64, a: Arguments) {
-        self.begin(now, Nanos::ZERO);
-        self.syscall(m, number, a);
+    pub fn call<M: Machine>(
+        &mut self,
+        m: &mut M,
+        now: Nanos,
+        number: u64,
+        a: Arguments,
+    ) -> Option<u64> {
+        self.begin(now);
+        self.syscall(m, number, a)
+    }
+
+    /// The decision after a call that changed nothing about who runs.
+    pub fn goes_back(&self, result: u64) -> Decision {
+        let (run, alarm) = (self.running(), self.next_alarm());
+        Decision { run, result: Some(result), deliver_to: 0, alarm }
     }
 
     /// The first half of [`Kernel::enter`] for causes that are no fault and no call.
     #[inline(always)]
     pub fn happen<M: Machine>(&mut self, m: &mut M, now: Nanos, cause: Cause) {
         let device = matches!(cause, Cause::Irq(_));
-        self.begin(now, if device { self.fees.interrupt } else { Nanos::ZERO });
+        self.begin(now);
+        self.pay_up();
+        self.scheduler.grace = if device { self.fees.interrupt } else { Nanos::ZERO };
         self.quiet = false;
         match cause {
             Cause::Timer => self.expire(),
@@ -134,16 +154,14 @@ impl Kernel<'_> {
         }
     }
 
-    /// Charges the payer up to now.
+    /// An entry begins. The payer is charged when that makes a difference: mostly a call changes
+    /// neither who pays nor what there is to pay with.
     #[inline(always)]
-    fn begin(&mut self, now: Nanos, grace: Nanos) {
+    fn begin(&mut self, now: Nanos) {
         self.now = now;
         self.entries += 1;
-        self.quiet = self.scheduler.payer.is_none();
-        if !self.quiet {
-            self.settle();
-            self.scheduler.grace = grace;
-        }
+        self.unsettled = self.scheduler.payer.is_some();
+        self.quiet = !self.unsettled;
     }
 
     /// The second half: who runs, and what its call returns.
@@ -198,21 +216,22 @@ impl Kernel<'_> {
     }
 
     #[inline(always)]
-    fn syscall<M: Machine>(&mut self, m: &mut M, number: u64, arguments: Arguments) {
+    fn syscall<M: Machine>(&mut self, m: &mut M, number: u64, arguments: Arguments) -> Option<u64> {
         let thread = self.running();
         let result = match self.dispatch(m, number, arguments) {
-            Ok(Flow::Away) => return,
+            Ok(Flow::Away) => return None,
+            Ok(Flow::Same(value)) => return Some(value),
             Ok(Flow::Done(value)) => value,
             Err(Refused::Errno(errno)) => encode_result(Err(errno)),
             Err(Refused::Misuse(cause, address)) => {
                 let instruction = m.instruction();
+                self.pay_up();
                 self.fault(m, Fault { cause, address, instruction });
-                return;
+                return None;
             }
         };
-        let t = &mut self.threads[thread];
-        t.result = result;
-        t.has_result = true;
+        self.threads[thread].put_result(result);
+        None
     }
 
     #[inline(always)]
@@ -221,7 +240,7 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadCall, number));
         };
         match call {
-            CallNumber::Null => Ok(Flow::Done(0)),
+            CallNumber::Null => Ok(Flow::Same(0)),
             CallNumber::Yield => {
                 self.rotate();
                 Ok(Flow::Done(0))
@@ -296,19 +315,19 @@ impl Kernel<'_> {
             let bad = Refused::Misuse(FaultCause::BadAddress, from);
             m.copy_user(to, piece, length).map_err(|_| bad)?;
         }
-        Ok(Flow::Done(0))
+        Ok(Flow::Same(0))
     }
 
     /// `Count(which)`: of the caller itself, or of the machine to whom that was granted.
     fn count<M: Machine>(&mut self, m: &mut M, which: u64) -> Step {
         if which == Counter::CpuTime as u64 {
             let t = &self.threads[self.running()];
-            return Ok(Flow::Done((t.used + (self.now - self.scheduler.since)).0));
+            return Ok(Flow::Same((t.used + (self.now - self.scheduler.since)).0));
         }
         if !self.processes[self.process()].counters {
             return Err(Refused::Misuse(FaultCause::BadGrant, which));
         }
-        Ok(Flow::Done(m.counter(which)))
+        Ok(Flow::Same(m.counter(which)))
     }
 
     fn boot<M: Machine>(&mut self, m: &mut M) {

@@ -42,17 +42,17 @@ impl Kernel<'_> {
         if !waits || receiver.is_none() || to.event.is_some() || deadline != Nanos::FOREVER.0 {
             return Err(Longer::Way);
         }
-        if !s.is_plain() || address == 0 || threads[receiver].alarm.is_set() {
+        if !s.plain || address == 0 || threads[receiver].alarm.is_set() {
             return Err(Longer::Way);
         }
         let (c, r) = (&threads[caller], &threads[receiver]);
-        if c.vcpu.is_some() || c.next != caller || r.vcpu.is_some() || r.next != receiver {
+        if c.vcpu != s.payer || c.next != caller || r.vcpu != s.payer || r.next != receiver {
             return Err(Longer::Way);
         }
         if !r.parked.is_empty() || !matches!(r.after, Wait::Nothing) {
             return Err(Longer::Way);
         }
-        if !s.unreserved.replace(c.priority, r.priority, receiver) {
+        if !s.queue(&mut self.vcpus).replace(c.priority, r.priority, receiver) {
             return Err(Longer::Way);
         }
         // From here on nothing fails.

@@ -31,8 +31,22 @@ impl Kernel<'_> {
     /// Returns the thread that should run. The scheduler remembers in whose place.
     #[inline(always)]
     pub fn choose(&mut self) -> ThreadId {
+        if self.unsettled && self.now >= self.scheduler.call_at {
+            self.pay_up();
+        }
         let run = self.chosen();
-        if self.vcpus.is_empty() { run } else { self.attend(run) }
+        if self.vcpus.is_empty() { run } else { self.keep_or_attend(run) }
+    }
+
+    /// If `run` goes on and the same VCPU goes on paying of its budget, there is nothing to attend
+    /// to.
+    #[inline(never)]
+    fn keep_or_attend(&mut self, run: ThreadId) -> ThreadId {
+        let goes_on = self.unsettled && self.scheduler.plain && run == self.running();
+        if goes_on && self.threads[self.scheduler.place].vcpu == self.scheduler.payer {
+            return run;
+        }
+        self.attend(run)
     }
 
     /// The first place, and who runs there.

@@ -105,7 +105,11 @@ pub enum Longer {
 
 /// How a call leaves its thread.
 pub(crate) enum Flow {
+    /// It returns this.
     Done(u64),
+    /// The same, and nothing changed that decides who runs: no thread, no budget, no alarm; and the
+    /// caller's process lost no memory.
+    Same(u64),
     /// It waits, or has ended.
     Away,
 }
@@ -149,6 +153,9 @@ pub struct Kernel<'a> {
     /// True if no alarm rings in this entry: it is long already, or a call for which no VCPU pays,
     /// which may have a short way. A due alarm makes the machine call again.
     pub(crate) quiet: bool,
+    /// The VCPU that pays was not charged up to `now`. What changes a VCPU or an alarm charges it
+    /// first (`pay_up`).
+    pub(crate) unsettled: bool,
     pub(crate) free_frames: Chain,
     /// The costs of alarms and unplanned switches for the VCPUs that cause them.
     pub(crate) fees: Fees,

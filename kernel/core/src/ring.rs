@@ -44,7 +44,7 @@ impl Kernel<'_> {
         if due < Nanos::FOREVER {
             let group = self.group(thread);
             self.alarms.set(&mut self.threads, thread, due, group);
-            self.wake_later(self.threads[thread].vcpu);
+            self.alarm_changed(thread);
         }
     }
 
@@ -53,14 +53,23 @@ impl Kernel<'_> {
     pub(crate) fn cancel_alarm(&mut self, thread: ThreadId) {
         if self.threads[thread].alarm.is_set() {
             self.alarms.cancel(&mut self.threads, thread);
-            self.wake_later(self.threads[thread].vcpu);
+            self.alarm_changed(thread);
+        }
+    }
+
+    #[inline(always)]
+    fn alarm_changed(&mut self, thread: ThreadId) {
+        let vcpu = self.threads[thread].vcpu;
+        if vcpu.is_some() {
+            self.wake_later(vcpu);
         }
     }
 
     /// Sets when this VCPU, whose alarms changed, is to be woken if none of its threads is ready.
-    #[inline(always)]
+    #[inline(never)]
     fn wake_later(&mut self, vcpu: VcpuId) {
-        if vcpu.is_some() && self.vcpus[vcpu].ready.is_empty() {
+        self.pay_up();
+        if self.vcpus[vcpu].ready.is_empty() {
             self.find_wake(vcpu);
         }
     }
@@ -85,6 +94,7 @@ impl Kernel<'_> {
     /// Gives a VCPU a rank. When it wants to be woken is found next.
     #[inline(never)]
     pub(crate) fn rank(&mut self, vcpu: VcpuId) {
+        self.pay_up();
         self.quiet = true;
         self.scheduler.rank(&mut self.vcpus, vcpu);
         walk(Round::Rank, self.vcpus.len().into());
@@ -117,6 +127,7 @@ impl Kernel<'_> {
     /// Rings what may ring now, and lets whoever runs then be paid for.
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
+        self.pay_up();
         let (mut next, mut rung) = (self.next_ring(), 0u64);
         let most = if self.quiet { 0 } else { RINGS_PER_CHOICE };
         for _ in 0..most {
@@ -210,6 +221,7 @@ impl Kernel<'_> {
     /// A VCPU pays in advance for what others are spared for its sake.
     #[inline(never)]
     pub(crate) fn levy(&mut self, vcpu: VcpuId, amount: Nanos) {
+        self.pay_up();
         self.vcpus[vcpu].levy(amount);
         self.refresh(vcpu);
     }

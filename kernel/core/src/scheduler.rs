@@ -32,6 +32,9 @@ pub struct Scheduler {
     pub(crate) payer: VcpuId,
     /// How many VCPUs are ranked.
     pub(crate) ranks: u8,
+    /// Whoever pays goes on paying if another place on the same VCPU follows the present one: that
+    /// VCPU had budget when it began, or no VCPU has anything to do and none pays.
+    pub(crate) plain: bool,
     /// Ranks of the VCPUs that have ready threads and budget.
     pub(crate) eligible: u64,
     /// Since when the one that runs does.
@@ -65,6 +68,7 @@ impl Scheduler {
             background: 0,
             by_rank: [Id::NONE; RANKS],
             ranks: 0,
+            plain: true,
             peers: [0; RANKS],
             unreserved: Ready::EMPTY,
             running: ThreadId::NONE,
@@ -85,10 +89,19 @@ impl Scheduler {
         threads[self.running].next == self.running
     }
 
-    /// Returns whether no VCPU has anything to do and none pays.
+    /// The ready threads of the VCPU that pays, or those without one.
     #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.eligible == 0 && self.payer.is_none()
+    pub(crate) fn queue<'a>(&'a mut self, vcpus: &'a mut Pool<'_, Vcpu>) -> &'a mut Ready {
+        if self.payer.is_none() { &mut self.unreserved } else { &mut vcpus[self.payer].ready }
+    }
+
+    /// The running thread has used budget up to now.
+    #[inline(always)]
+    pub(crate) fn close_own(&self, threads: &mut Pool<'_, Thread>, now: Nanos) {
+        let own = now - self.since.max(self.paid_since);
+        let paid = &mut threads[self.running].paid;
+        // No run lasts five centuries.
+        paid.0 = paid.0.wrapping_add(own.0);
     }
 
     /// The place that somebody should run in.
@@ -185,7 +198,7 @@ impl Scheduler {
         self.running = next;
         self.since = now;
     }
-    /// The same while nobody with a VCPU wants to run: `next` runs instead of `running`.
+    /// The same if who pays is the same before and after: `next` runs instead of `running`.
     #[inline(always)]
     pub(crate) fn pass(
         &mut self,
@@ -194,6 +207,9 @@ impl Scheduler {
         next: ThreadId,
         now: Nanos,
     ) {
+        if self.payer.is_some() {
+            self.close_own(threads, now);
+        }
         let used = &mut threads[running].used;
         used.0 = used.0.wrapping_add(now.0.wrapping_sub(self.since.0));
         (self.running, self.since) = (next, now);

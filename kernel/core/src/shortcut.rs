@@ -15,6 +15,7 @@ use crate::kernel::{Arguments, Kernel, Longer, Passed};
 use crate::machine::UserMemory;
 use crate::objects::mailbox::receipt;
 use crate::objects::thread::{Resumed, State, Thread, Wait};
+use crate::objects::vcpu::Vcpu;
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use diapason_abi::call::NO_HINT;
@@ -53,14 +54,14 @@ impl Kernel<'_> {
         let caller = s.running;
         let c = &threads[caller];
         let (next, priority) = (c.next, c.priority);
-        if s.place != caller || next == caller || !s.is_plain() {
+        if s.place != caller || next == caller || !s.plain {
             return Err(Longer::Way);
         }
         if !threads[next].can_go_on() {
             return Err(Longer::Way);
         }
         let now = now();
-        s.unreserved.lead(priority, next);
+        s.queue(&mut self.vcpus).lead(priority, next);
         threads[caller].put_result(0);
         s.place = next;
         s.pass(&mut threads, caller, next, now);
@@ -81,17 +82,17 @@ impl Kernel<'_> {
         let mut semaphores = self.semaphores.again();
         let caller = s.running;
         let semaphore = &mut semaphores[id];
-        if !s.is_plain() {
+        if !s.plain {
             return Err(Longer::Way);
         }
         if !semaphore.mutex {
             let waiter = semaphore.waiters.head;
-            if waiter.is_none() || !is_first(s, &threads, waiter) {
+            if waiter.is_none() || !is_first(s, &mut self.vcpus, &threads, waiter) {
                 return Err(Longer::Way);
             }
             let now = now();
             semaphore.waiters.head = ThreadId::NONE;
-            let resumed = come(s, &mut threads, (caller, waiter), 0, now);
+            let resumed = come(s, &mut self.vcpus, &mut threads, (caller, waiter), 0, now);
             return Ok(self.passed(waiter, resumed, now));
         }
         let waiter = s.place;
@@ -126,10 +127,10 @@ impl Kernel<'_> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let condition = &mut self.conditions[id];
         let (caller, waiter) = (s.running, condition.waiters.head);
-        if most == 0 || waiter.is_none() || !s.is_plain() {
+        if most == 0 || waiter.is_none() || !s.plain {
             return Err(Longer::Way);
         }
-        if !is_first(s, &threads, waiter) {
+        if !is_first(s, &mut self.vcpus, &threads, waiter) {
             return Err(Longer::Way);
         }
         let w = &mut threads[waiter];
@@ -143,7 +144,7 @@ impl Kernel<'_> {
         w.result = 0;
         semaphore.hand_to(mutex, w, waiter);
         let result = w.result;
-        let resumed = come(s, &mut threads, (caller, waiter), result, now);
+        let resumed = come(s, &mut self.vcpus, &mut threads, (caller, waiter), result, now);
         threads[caller].result = 1;
         Ok(self.passed(waiter, resumed, now))
     }
@@ -161,10 +162,10 @@ impl Kernel<'_> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mailbox = &mut self.mailboxes[id];
         let (caller, receiver) = (s.running, mailbox.receivers.head);
-        if receiver.is_none() || mailbox.event.is_some() || !s.is_plain() {
+        if receiver.is_none() || mailbox.event.is_some() || !s.plain {
             return Err(Longer::Way);
         }
-        if !is_first(s, &threads, receiver) {
+        if !is_first(s, &mut self.vcpus, &threads, receiver) {
             return Err(Longer::Way);
         }
         let r = &mut threads[receiver];
@@ -175,7 +176,7 @@ impl Kernel<'_> {
         r.message_priority = priority as u32;
         let receipt = length << 32 | u64::from(priority as u32);
         mailbox.receivers.head = ThreadId::NONE;
-        let resumed = come(s, &mut threads, (caller, receiver), receipt, now);
+        let resumed = come(s, &mut self.vcpus, &mut threads, (caller, receiver), receipt, now);
         Ok(self.passed(receiver, resumed, now))
     }
 
@@ -199,14 +200,15 @@ impl Kernel<'_> {
             if semaphore.waiters.head.is_some() {
                 return Err(Longer::Way);
             }
-            let next = next_in_line(s, caller, &threads).ok_or(Longer::Way)?;
+            let next = next_in_line(s, &mut self.vcpus, caller, &threads).ok_or(Longer::Way)?;
             let now = now();
             semaphore.waiters.head = caller;
-            let resumed = go(s, &mut threads, (caller, next), (Wait::Semaphore(id), 0), now);
+            let resumed =
+                go(s, &mut self.vcpus, &mut threads, (caller, next), (Wait::Semaphore(id), 0), now);
             return Ok(self.passed(next, resumed, now));
         }
         let owner = semaphore.owner;
-        if s.place != caller || owner == caller || !s.is_plain() {
+        if s.place != caller || owner == caller || !s.plain {
             return Err(Longer::Way);
         }
         if !threads[owner].can_go_on() {
@@ -236,10 +238,11 @@ impl Kernel<'_> {
         }
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let caller = s.running;
-        let next = next_in_line(s, caller, &threads).ok_or(Longer::Way)?;
+        let next = next_in_line(s, &mut self.vcpus, caller, &threads).ok_or(Longer::Way)?;
         let now = now();
         mailbox.receivers.head = caller;
-        let resumed = go(s, &mut threads, (caller, next), (Wait::Receive(id), address), now);
+        let resumed =
+            go(s, &mut self.vcpus, &mut threads, (caller, next), (Wait::Receive(id), address), now);
         Ok(self.passed(next, resumed, now))
     }
 
@@ -250,8 +253,9 @@ impl Kernel<'_> {
         let (s, mut threads) = (&mut self.scheduler, self.threads.again());
         let mailbox = &mut self.mailboxes[id];
         let receiver = mailbox.receivers.head;
-        let waits = receiver.is_some() && mailbox.event.is_none() && s.is_plain();
-        if !waits || !is_first(s, &threads, receiver) {
+        let waits =
+            receiver.is_some() && mailbox.event.is_none() && s.payer.is_none() && s.eligible == 0;
+        if !waits || !is_first(s, &mut self.vcpus, &threads, receiver) {
             self.arrived(id, length, priority);
             return false;
         }
@@ -259,7 +263,7 @@ impl Kernel<'_> {
         s.place = receiver;
         s.pass(&mut threads, s.running, receiver, self.now);
         let r = &mut threads[receiver];
-        s.unreserved.come(r.priority, receiver);
+        s.queue(&mut self.vcpus).come(r.priority, receiver);
         (r.state, r.wait, r.message_length) = (State::Ready, Wait::Nothing, length);
         r.put_result(receipt(length, priority));
         true
@@ -276,11 +280,16 @@ impl Kernel<'_> {
 /// Returns whether a waiting thread can run at once when it gets the object that it waits for. It
 /// must be alone in that list, and more urgent than all ready threads.
 #[inline(always)]
-fn is_first(s: &Scheduler, threads: &Pool<'_, Thread>, waiter: ThreadId) -> bool {
+fn is_first(
+    s: &mut Scheduler,
+    vcpus: &mut Pool<'_, Vcpu>,
+    threads: &Pool<'_, Thread>,
+    waiter: ThreadId,
+) -> bool {
     let t = &threads[waiter];
-    s.unreserved.is_above_all(t.priority)
+    s.queue(vcpus).is_above_all(t.priority)
         && t.next == waiter
-        && t.vcpu.is_none()
+        && t.vcpu == s.payer
         && t.parked.is_empty()
         && matches!(t.after, Wait::Nothing)
         && !t.alarm.is_set()
@@ -290,6 +299,7 @@ fn is_first(s: &Scheduler, threads: &Pool<'_, Thread>, waiter: ThreadId) -> bool
 #[inline(always)]
 fn come(
     s: &mut Scheduler,
+    vcpus: &mut Pool<'_, Vcpu>,
     threads: &mut Pool<'_, Thread>,
     (caller, first): (ThreadId, ThreadId),
     result: u64,
@@ -299,19 +309,24 @@ fn come(
     s.place = first;
     s.pass(threads, caller, first, now);
     let t = &mut threads[first];
-    s.unreserved.come(t.priority, first);
+    s.queue(vcpus).come(t.priority, first);
     t.come_back(result)
 }
 
 /// Returns the thread that runs when the caller waits. The caller must run in its own place and be
 /// alone at its priority, and the next in line must be able to run.
 #[inline(always)]
-fn next_in_line(s: &Scheduler, caller: ThreadId, threads: &Pool<'_, Thread>) -> Option<ThreadId> {
+fn next_in_line(
+    s: &mut Scheduler,
+    vcpus: &mut Pool<'_, Vcpu>,
+    caller: ThreadId,
+    threads: &Pool<'_, Thread>,
+) -> Option<ThreadId> {
     let c = &threads[caller];
-    if s.place != caller || c.next != caller || !s.is_plain() {
+    if s.place != caller || c.next != caller || !s.plain {
         return None;
     }
-    let next = s.unreserved.first_without(c.priority);
+    let next = s.queue(vcpus).first_without(c.priority);
     (next.is_some() && threads[next].can_go_on()).then_some(next)
 }
 
@@ -319,6 +334,7 @@ fn next_in_line(s: &Scheduler, caller: ThreadId, threads: &Pool<'_, Thread>) -> 
 #[inline(always)]
 fn go(
     s: &mut Scheduler,
+    vcpus: &mut Pool<'_, Vcpu>,
     threads: &mut Pool<'_, Thread>,
     (caller, next): (ThreadId, ThreadId),
     (wait, deliver_to): (Wait, u64),
@@ -327,7 +343,7 @@ fn go(
     let c = &mut threads[caller];
     (c.state, c.wait, c.after) = (State::Blocked, wait, Wait::Nothing);
     c.deliver_to = deliver_to;
-    s.unreserved.go(c.priority);
+    s.queue(vcpus).go(c.priority);
     s.place = next;
     s.pass(threads, caller, next, now);
     threads[next].go_on()

@@ -62,10 +62,20 @@ impl Things {
             }
         }
     }
+
+    /// The call of a server that waits for a request, or of its client.
+    fn exchange(&self, random: &mut Random, at: u64) -> (Call, Vec<u64>) {
+        let [request, reply] = self.mailboxes;
+        let (send, receive) = if random.one_in(2) { (request, reply) } else { (reply, request) };
+        match random.below(3) {
+            0 => (Call::MboxReceive, vec![receive, at, FOREVER, NO_HINT]),
+            _ => (Call::MboxCall, vec![send, at, random.below(20) * ROOM, receive, FOREVER]),
+        }
+    }
 }
 
 /// The visible state after a move.
-type Seen = (Outcome, Vec<String>, Vec<(u64, u8)>, (ThreadId, Nanos));
+type Seen = (Outcome, Vec<String>, Vec<(u64, u8)>, (ThreadId, Nanos), Vec<Option<Nanos>>);
 
 fn seen(sys: &mut Sys<'_>, outcome: Outcome) -> Seen {
     let ids: Vec<_> = sys.host.kernel.threads.ids().collect();
@@ -76,7 +86,9 @@ fn seen(sys: &mut Sys<'_>, outcome: Outcome) -> Seen {
     };
     let threads = ids.iter().map(|t| thread(t, sys)).collect();
     let memory = sys.host.machine.memory.iter().map(|(a, b)| (*a, *b)).collect();
-    (outcome, threads, memory, (sys.running(), sys.host.kernel.next_alarm()))
+    let (kernel, now) = (&sys.host.kernel, sys.host.now);
+    let budgets = kernel.vcpus.ids().map(|id| kernel.budget_of(id, now)).collect();
+    (outcome, threads, memory, (sys.running(), kernel.next_alarm()), budgets)
 }
 
 /// Five threads, of few priorities, for 200 moves, after a number of entries more.
@@ -130,4 +142,107 @@ fn a_short_way_leads_where_the_long_way_leads() {
         let times = taken.get(call).copied().unwrap_or(0);
         assert!(times > 50, "{}: {times} short ways", call.name());
     }
+}
+
+/// Where the threads of a game on VCPUs live: two queues by period, one by deadline, or both.
+fn on_vcpus(seed: u64) -> Plan {
+    let queues = (seed % 3) as u8;
+    let (first, second) = if queues == 2 { (0, 1) } else { (0, 0) };
+    let plan = plan().dp_queues(queues.min(1));
+    plan.main_vcpu("A", 2 * MS, 10 * MS, first).main_vcpu("B", 3 * MS, 20 * MS, second)
+}
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+
+/// Every thread's budget used, and every VCPU's account.
+type Accounts = (Vec<Nanos>, Vec<Option<[u64; 8]>>);
+
+/// Returns the same without the alarm. The long way looks at the budget again: if more has come
+/// since, it sets the timer to a later end. So the alarm may be too early, but never too late.
+fn in_time(sys: &mut Sys<'_>, mut seen: Seen) -> Seen {
+    const SPARED: Nanos = Nanos(3 * US);
+    let (kernel, now) = (&sys.host.kernel, sys.host.now);
+    if let Some(left) = kernel.vcpus.get(kernel.payer().index()).map(|_| kernel.payer()) {
+        let left = kernel.budget_of(left, now).unwrap_or_default();
+        let late = kernel.next_alarm() > now + left + SPARED;
+        assert!(left == Nanos::ZERO || !late, "the timer rings after the budget's end");
+    }
+    seen.3.1 = Nanos::ZERO;
+    seen
+}
+
+/// Six threads on two VCPUs and on none, for 300 moves that take time.
+fn play_on_vcpus(seed: u64, before: u64) -> (Vec<Seen>, Accounts, BTreeMap<CallNumber, u64>) {
+    lab::with(&on_vcpus(seed), |sys| {
+        let mut random = Random::new(seed);
+        let things = Things::open(sys);
+        let vcpus = ["A", "B"].map(|name| sys.ok(Call::VcpuCreate, &[key(name), 0, 0, 0, 0]));
+        for _ in 0..5 {
+            let vcpu = if random.one_in(5) { 0 } else { vcpus[random.below(2) as usize] };
+            let priority = 1 + random.below(38);
+            sys.call(Call::ThreadCreate, &[0x1000, 0, priority, 0, vcpu]);
+        }
+        (0..before).for_each(|_| sys.host.enter(Cause::Timer));
+        let mut moves = Vec::new();
+        for step in 0..300u64 {
+            sys.until(sys.host.now.0 + random.below(200) * US);
+            let later = sys.host.now.0 + (1 + random.below(50)) * 100 * US;
+            if sys.running().is_none() || random.one_in(20) {
+                sys.until(later);
+                let state = seen(sys, Outcome::Blocked);
+                moves.push(in_time(sys, state));
+                continue;
+            }
+            if sys.running_process() != 0 {
+                break;
+            }
+            let at = sys.address(0x100 * u64::from(sys.running().index() + 1));
+            sys.poke(at, &[step as u8; 20]);
+            let (call, words) = match random.below(4) {
+                0 => things.exchange(&mut random, at),
+                _ => things.call(&mut random, at, later),
+            };
+            let outcome = sys.call(call, &words);
+            let state = seen(sys, outcome);
+            moves.push(in_time(sys, state));
+        }
+        let now = sys.host.now;
+        let kernel = &mut sys.host.kernel;
+        kernel.close_accounts(now);
+        let used = kernel.threads.ids().map(|id| kernel.threads[id].used).collect();
+        let accounts = kernel.vcpus.ids().map(|id| kernel.account_of(id)).collect();
+        (moves, (used, accounts), sys.host.shortcuts.clone())
+    })
+}
+
+#[test]
+fn on_vcpus_a_short_way_leads_where_the_long_way_leads_and_costs_the_same_budget() {
+    let mut taken = BTreeMap::<CallNumber, u64>::new();
+    for seed in 0..600 {
+        let [one, other] = [0, 1].map(|before| play_on_vcpus(seed, before));
+        let differ = one.0.iter().zip(&other.0).position(|(a, b)| a != b);
+        let at = differ.unwrap_or(0);
+        assert_eq!(differ, None, "seed {seed} {at}: {}", difference(&one.0[at], &other.0[at]));
+        assert_eq!(one.1, other.1, "seed {seed}");
+        for (call, times) in one.2.into_iter().chain(other.2) {
+            *taken.entry(call).or_default() += times;
+        }
+    }
+    let short = [Call::Yield, Call::SemLock, Call::SemUnlock, Call::CvSignal];
+    for call in short.iter().chain(&[Call::MboxSend, Call::MboxReceive, Call::MboxCall]) {
+        let times = taken.get(call).copied().unwrap_or(0);
+        assert!(times > 20, "{}: {times} short ways", call.name());
+    }
+}
+
+/// The lines in which two states after a move differ.
+fn difference(one: &Seen, other: &Seen) -> String {
+    let [one, other] = [one, other].map(|seen| {
+        let (outcome, threads, _, last, budgets) = seen;
+        let rest = [format!("{outcome:?}"), format!("{last:?}"), format!("{budgets:?}")];
+        threads.iter().cloned().chain(rest).collect::<Vec<_>>()
+    });
+    let differ = one.iter().zip(&other).filter(|(a, b)| a != b);
+    differ.map(|(a, b)| format!("\n{a}\n{b}")).collect()
 }

@@ -219,7 +219,14 @@ impl Shell {
     #[inline(always)]
     pub fn any_call(&mut self, number: u64, arguments: Arguments) -> Exit {
         let caller = self.kernel.scheduler.running;
-        self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
+        let result = self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
+        if let Some(value) = result {
+            if self.metal.observe.record {
+                self.keep(&self.kernel.goes_back(value));
+            }
+            forget_registers();
+            return Exit { value, next: 0 };
+        }
         let next = self.conclude();
         let context = self.context(caller.index());
         if next == context.place() {
@@ -264,7 +271,7 @@ impl Shell {
             self.finish(exit::SUPERVISOR_DIED);
         }
         if self.metal.observe.record {
-            self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), &decision));
+            self.keep(&decision);
         }
         self.arm(decision.alarm);
         if decision.run.is_none() {
@@ -272,6 +279,12 @@ impl Shell {
         }
         let next = self.put_on(&decision);
         if decision.deliver_to != 0 { self.deliver(decision) } else { next }
+    }
+
+    /// Records why the kernel was entered and what it decided.
+    #[inline(never)]
+    fn keep(&mut self, decision: &Decision) {
+        self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), decision));
     }
 
     /// Makes the chosen thread's memory visible and gives its call what it returns.

@@ -48,7 +48,7 @@ impl Kernel<'_> {
             c.handle = Handle::new(Kind::Condition, id.index(), c.generation).0;
             c.waiters = ThreadQueue::EMPTY;
         }
-        Ok(Flow::Done(c.handle))
+        Ok(Flow::Same(c.handle))
     }
 
     pub(crate) fn cv_delete(&mut self, handle: u64) -> Step {

@@ -46,7 +46,7 @@ impl Kernel<'_> {
         e.source = source;
         e.pending = 0;
         e.waiter = Id::NONE;
-        Ok(Flow::Done(e.handle))
+        Ok(Flow::Same(e.handle))
     }
 
     pub(crate) fn timer_start(&mut self, handle: u64, first: Nanos, period: Nanos) -> Step {
@@ -159,7 +159,7 @@ impl Kernel<'_> {
         }
         self.expires(id);
         if self.events[id].pending > 0 {
-            return Ok(Flow::Done(u64::from(core::mem::take(&mut self.events[id].pending))));
+            return Ok(Flow::Same(u64::from(core::mem::take(&mut self.events[id].pending))));
         }
         self.let_through(m, id);
         self.may_wait(deadline)?;
@@ -232,18 +232,18 @@ impl Kernel<'_> {
         if device.event.is_some() || device.record.irq == NONE {
             return Err(Refused::Errno(Errno::Busy));
         }
-        let Flow::Done(handle) = self.event_create(Source::Irq(id.index()))? else {
+        let Flow::Same(handle) = self.event_create(Source::Irq(id.index()))? else {
             return Ok(Flow::Away);
         };
         let device = &mut self.devices[id];
         device.event = Id::new(handle as u16);
         // A new event does not release a line that is held.
         if device.held && self.now < device.next {
-            return Ok(Flow::Done(handle));
+            return Ok(Flow::Same(handle));
         }
         device.held = false;
         m.set_irq(&device.record, true);
-        Ok(Flow::Done(handle))
+        Ok(Flow::Same(handle))
     }
 
     /// A doorbell is rarer than an interrupt, whose way it must not make longer.

@@ -45,7 +45,7 @@ impl Kernel<'_> {
         if event.is_some() {
             self.mailboxes[id].event = event;
         }
-        Ok(Flow::Done(self.mailboxes[id].handle))
+        Ok(Flow::Same(self.mailboxes[id].handle))
     }
 
     /// Brings a declared mailbox to life, empty.

@@ -33,7 +33,7 @@ impl Kernel<'_> {
             m.map_heap(id, page, frame);
         }
         let start = m.window(id) + layout::HEAP;
-        Ok(Flow::Done(start + u64::from(first) * PAGE as u64))
+        Ok(Flow::Same(start + u64::from(first) * PAGE as u64))
     }
 
     /// The segment `key`, if the running process may use it.
@@ -60,12 +60,12 @@ impl Kernel<'_> {
             segment.frames.push(&mut self.frames, frame);
         }
         if segment.lacks_pages() {
-            return Ok(Flow::Done(PARTIAL | u64::from(segment.frames.count)));
+            return Ok(Flow::Same(PARTIAL | u64::from(segment.frames.count)));
         }
         segment.attached |= self.grant;
         self.processes[self.process].segments |= 1 << id.index();
         m.attach_segment(self.process, id.index(), true);
-        Ok(Flow::Done(m.window(self.process) + layout::segment_offset(id.index())))
+        Ok(Flow::Same(m.window(self.process) + layout::segment_offset(id.index())))
     }
 
     pub(crate) fn shm_detach<M: Machine>(&mut self, m: &mut M, key: u64) -> Step {
@@ -102,7 +102,7 @@ impl Kernel<'_> {
         if segment.attached & self.grant == 0 {
             return Err(Refused::Errno(Errno::Gone));
         }
-        Ok(Flow::Done(mapped(m.bus_address(id.index(), segment.dma), segment.pages)))
+        Ok(Flow::Same(mapped(m.bus_address(id.index(), segment.dma), segment.pages)))
     }
 
     /// The device `key`, if the running process may use it and the machine has it.
@@ -121,7 +121,7 @@ impl Kernel<'_> {
         self.processes[self.process].devices |= 1 << id.index();
         m.attach_device(self.process, id.index(), true);
         let address = m.window(self.process) + layout::device_offset(id.index());
-        Ok(Flow::Done(mapped(address, self.devices[id].record.pages)))
+        Ok(Flow::Same(mapped(address, self.devices[id].record.pages)))
     }
 
     /// A process that has these segments ends.

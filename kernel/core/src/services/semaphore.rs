@@ -57,7 +57,7 @@ impl Kernel<'_> {
             s.owner_died = false;
             s.waiters = ThreadQueue::EMPTY;
         }
-        Ok(Flow::Done(s.handle))
+        Ok(Flow::Same(s.handle))
     }
 
     pub(crate) fn sem_delete(&mut self, handle: u64) -> Step {

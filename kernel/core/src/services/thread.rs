@@ -248,7 +248,7 @@ impl Kernel<'_> {
 
     pub(crate) fn sleep_until(&mut self, time: Nanos, hint: u64) -> Step {
         if time <= self.now {
-            return Ok(Flow::Done(0));
+            return Ok(Flow::Same(0));
         }
         let after = self.hinted(hint);
         self.block(self.running(), Wait::Time, after, time);
@@ -268,6 +268,7 @@ impl Kernel<'_> {
             return Err(Refused::Misuse(FaultCause::BadArgument, period.0));
         }
         let thread = self.running();
+        self.pay_up();
         self.threads[thread].paid = Nanos::ZERO;
         let jobs = &mut self.threads[thread].jobs;
         jobs.release = first;
@@ -285,6 +286,7 @@ impl Kernel<'_> {
         if self.threads[thread].jobs.period == Nanos::ZERO {
             return Err(Refused::Misuse(FaultCause::BadArgument, 0));
         }
+        self.pay_up();
         let cost = core::mem::take(&mut self.threads[thread].paid);
         let jobs = &mut self.threads[thread].jobs;
         let response = now - jobs.release;

@@ -118,7 +118,7 @@ impl Kernel<'_> {
         let [key, budget, period, replenishments, background] = a;
         if key != Key::PRIVATE.0 {
             let id = self.granted(&self.vcpus, key, |v| (v.key, v.allowed))?;
-            return Ok(Flow::Done(self.vcpus[id].handle));
+            return Ok(Flow::Same(self.vcpus[id].handle));
         }
         let asked = Self::reservation(budget, period)?;
         let own = self.maker().vcpus;
@@ -210,6 +210,7 @@ impl Kernel<'_> {
             Some(_) => {}
             None => self.change_promise(id, before, asked, limit)?,
         }
+        self.pay_up();
         if let Server::Main(server) = &mut self.vcpus[id].server {
             server.set(asked.budget, asked.period, self.now);
         }
@@ -328,6 +329,6 @@ impl Kernel<'_> {
             Err(refusal) => refusal.fits,
         };
         let switches = self.fees.prices().switches(REPLENISHMENTS_MAX);
-        Ok(Flow::Done((fits - switches).0))
+        Ok(Flow::Same((fits - switches).0))
     }
 }
