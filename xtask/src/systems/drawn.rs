@@ -177,7 +177,7 @@ pub enum Perch {
 
 /// Messages a second that are sent on the bus of each channel.
 pub const SENT: [u64; 5] = [463, 391, 1_389, 1_563, 3_194];
-/// The same, rounded up.
+/// Messages a second on the bus of each channel, rounded up.
 pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
 /// Messages a second that a receiver on a bus takes at least.

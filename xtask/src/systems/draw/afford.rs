@@ -120,7 +120,7 @@ fn task(drawn: &mut Drawn, number: usize, wanted: u64) {
     }
 }
 
-/// The same for a VCPU about the interface.
+/// Gives a VCPU about the interface what it lacks.
 fn seat(can: &mut Interface, name: &str, wanted: u64) {
     let channel = |prefix: &str| name.strip_prefix(prefix).and_then(|it| it.parse().ok());
     let (read, written): (Option<u64>, Option<u64>) = (channel("read-"), channel("write-"));
