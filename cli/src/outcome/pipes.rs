@@ -86,7 +86,7 @@ pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, at: Nanos, report: &Pip
     row(rows, (reader, report.channel, report.to_device)).note(at, report);
 }
 
-/// The same of how delays are spread.
+/// Takes in how the delays of a pipe are spread.
 pub(super) fn note_delays(rows: &mut Vec<PipeRow>, reader: u64, delays: &PipeDelays) {
     let place = (reader, delays.channel, delays.to_device);
     let sizes = row(rows, place).delays.iter_mut().skip(delays.first());

@@ -30,7 +30,7 @@ pub fn with_kernel<R>(archive: &Archive<'_>, body: impl FnOnce(Kernel<'_>) -> R)
     with_kernel_refusing(archive, 0, body)
 }
 
-/// The same, with the programs of some processes (one bit each) refused.
+/// Runs `body` with a kernel, the programs of some processes (one bit each) refused.
 ///
 /// # Panics
 /// If the archive needs pools larger than their ids.

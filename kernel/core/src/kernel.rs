@@ -99,7 +99,7 @@ pub struct Passed {
 pub enum Longer {
     /// It goes the long one: [`Kernel::enter`]. Nothing was done.
     Way,
-    /// The same, and it will end in a fault: the caller has no such memory.
+    /// It goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
 }
 

@@ -198,7 +198,7 @@ impl Scheduler {
         self.running = next;
         self.since = now;
     }
-    /// The same if who pays is the same before and after: `next` runs instead of `running`.
+    /// Lets `next` run instead of `running`, if who pays is the same before and after.
     #[inline(always)]
     pub(crate) fn pass(
         &mut self,

@@ -80,7 +80,7 @@ impl Link {
         self.put(&Ask { what: SEND, place, bytes, quiet: 0 })
     }
 
-    /// The same; that it moved is told with other news only.
+    /// Gives a message; that it moved is told with other news only.
     ///
     /// # Errors
     /// `Full` if too many asks wait.

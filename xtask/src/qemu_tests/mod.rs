@@ -104,7 +104,7 @@ impl QemuTest {
         }
     }
 
-    /// The same on the simulated machine.
+    /// A test on the simulated machine.
     pub const fn simulated(
         name: &'static str,
         system: &'static str,

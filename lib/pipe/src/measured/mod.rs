@@ -151,7 +151,8 @@ pub struct WrittenReport {
     pub outages: u64,
     /// The longest until the server had taken one, since the last report, and the longest promised.
     pub taken: (Nanos, Nanos),
-    /// The same until it was known to be through; zero if it is closed.
+    /// The longest until it was known to be through, and the longest promised; zero if it is
+    /// closed.
     pub whole: (Nanos, Nanos),
 }
 

@@ -304,7 +304,7 @@ fn round_trips(probe: &Probe, pace: Pace, request: Mailbox, reply: Mailbox) -> R
     Ok(())
 }
 
-/// The same by calls, to a partner in [`serve`].
+/// Sends and receives by one call, to a partner in [`serve`].
 fn calls_and_answers(
     probe: &Probe,
     pace: Pace,

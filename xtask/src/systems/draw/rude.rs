@@ -8,7 +8,7 @@ use diapason_random::Random;
 const PRIORITIES: [u64; 6] = [0, 1, 10, 29, 31, 60];
 
 /// The behaviours of `rude` that are drawn, and the storm.
-const BEHAVIOURS: [u64; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, STORM];
+const BEHAVIOURS: [u64; 19] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, STORM];
 
 /// Draws a program that misbehaves, with its place and priority.
 pub fn seat(random: &mut Random) -> Rude {
@@ -22,7 +22,14 @@ pub fn seat(random: &mut Random) -> Rude {
             Perch::Own(server, random.pick(&[2, 4, 8]))
         }
     };
-    Rude { arguments: behaviour(random), seat, priority: random.pick(&PRIORITIES) }
+    Rude { arguments: behaviour(random), seat, priority: random.pick(&PRIORITIES), core: 0 }
+}
+
+/// Returns whether a program that misbehaves shares nothing with others, so that it may run on
+/// another core.
+pub fn is_alone(rude: &Rude) -> bool {
+    const ALONE: [u64; 9] = [0, 1, 2, 3, 4, 8, 11, 18, 20];
+    ALONE.contains(&rude.arguments[0]) && rude.seat != Perch::Beside
 }
 
 /// Returns one of the behaviours that the README of `rude` lists, or the storm.
@@ -38,8 +45,9 @@ fn behaviour(random: &mut Random) -> [u64; 4] {
         7 => [random.between(1, 31), spread(random, 500, 20_000), 0],
         8 => [spread(random, 1, 1_000), spread(random, 1, 100), 0],
         9 => [spread(random, 1, 2_000), spread(random, 10, 5_000), 0],
-        10 | 11 => [spread(random, 1, 5_000), 0, 0],
+        10 | 11 | 13 | 19 | 20 => [spread(random, 1, 5_000), 0, 0],
         12 => [random.between(1, 31), spread(random, 100, 50_000), random.below(5)],
+        14 | 18 => [random.between(2, 32), spread(random, 50, 5_000), 0],
         STORM => [random.below(1 << 32), 0, 0],
         _ => [0, 0, 0],
     };
