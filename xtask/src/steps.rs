@@ -140,8 +140,8 @@ fn counts(line: &str) -> Option<(u64, u64)> {
 }
 
 /// The size of the kernel's code and constants when this was last lowered: those that stay in
-/// memory, and those that leave it after boot.
-const RESIDENT_BYTES_RATCHET: u64 = 59_500;
+/// memory, and those that leave it after boot. Short ways on VCPUs took 1.9 KB in November 2026.
+const RESIDENT_BYTES_RATCHET: u64 = 61_400;
 const BOOT_BYTES_RATCHET: u64 = 24_500;
 
 /// The kernel's code and constants against their limits.

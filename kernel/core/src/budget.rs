@@ -95,7 +95,12 @@ impl Kernel<'_> {
             return;
         }
         v.charge(elapsed, now);
-        v.levy(owed);
+        if owed > Nanos::ZERO {
+            v.levy(owed);
+        } else if now < self.scheduler.call_at {
+            // Neither its budget nor the part with its deadline has ended.
+            return;
+        }
         if v.by_deadline || v.available(now) == Nanos::ZERO {
             self.refresh(vcpu);
         }
@@ -107,9 +112,7 @@ impl Kernel<'_> {
         let place = self.scheduler.place;
         let vcpu = if place.is_some() { self.threads[place].vcpu } else { Id::NONE };
         let before = core::mem::replace(&mut self.scheduler.payer, vcpu);
-        // What is spared of a switch stays so while the same VCPU goes on paying.
-        let since = if before == vcpu { self.scheduler.paid_since } else { Nanos::ZERO };
-        self.scheduler.paid_since = since.max(self.now);
+        let since = core::mem::replace(&mut self.scheduler.paid_since, self.now);
         self.scheduler.call_at = Nanos::FOREVER;
         self.scheduler.owed = Nanos::ZERO;
         let grace = core::mem::take(&mut self.scheduler.grace);
@@ -137,6 +140,9 @@ impl Kernel<'_> {
                     s.owed = self.fees.switch;
                 }
             }
+        } else {
+            // What was spared of a switch stays so.
+            s.paid_since = since.max(now);
         }
         s.paid_since += spared + rings;
         let left = self.vcpus[vcpu].available(now) - s.owed;

@@ -2,7 +2,7 @@
 //!
 //! A client calls with its request, a server with its answer, so that a round trip takes two
 //! entries instead of four. Mostly the other side waits for the message and is the next to run, and
-//! neither has a VCPU, a deadline or anybody who waits for it. Then the two change places, and
+//! both live on one VCPU, with no deadline and nobody who waits. Then the two change places, and
 //! there is nothing to decide, and the call has a short way (`shortcut`).
 
 use crate::ids::{MailboxId, ThreadId};

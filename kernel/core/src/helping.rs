@@ -35,7 +35,13 @@ impl Kernel<'_> {
             self.pay_up();
         }
         let run = self.chosen();
-        if self.vcpus.is_empty() { run } else { self.keep_or_attend(run) }
+        if self.vcpus.is_empty() {
+            run
+        } else if self.unsettled {
+            self.keep_or_attend(run)
+        } else {
+            self.attend(run)
+        }
     }
 
     /// If `run` goes on and the same VCPU goes on paying of its budget, there is nothing to attend
@@ -46,6 +52,7 @@ impl Kernel<'_> {
         if goes_on && self.threads[self.scheduler.place].vcpu == self.scheduler.payer {
             return run;
         }
+        self.pay_up();
         self.attend(run)
     }
 

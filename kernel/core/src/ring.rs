@@ -127,7 +127,6 @@ impl Kernel<'_> {
     /// Rings what may ring now, and lets whoever runs then be paid for.
     #[inline(never)]
     pub(crate) fn attend(&mut self, mut run: ThreadId) -> ThreadId {
-        self.pay_up();
         let (mut next, mut rung) = (self.next_ring(), 0u64);
         let most = if self.quiet { 0 } else { RINGS_PER_CHOICE };
         for _ in 0..most {

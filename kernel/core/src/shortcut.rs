@@ -1,8 +1,8 @@
 //! Short ways through calls that change who runs.
 //!
-//! Mostly nothing has to be decided: no VCPU has anything to do, and the next thread is the one
-//! that waited for what the call gives, or the next in line. Then the two threads change places
-//! here. All cases that are less plain (a VCPU, a hint, an alarm, equals, a chain of mutexes) are
+//! Mostly nothing has to be decided: the next thread is the one that waited for what the call
+//! gives, or the next in line, and it lives on the same VCPU, or neither has one. Then the two
+//! change places here. What is less plain (two VCPUs, a hint, an alarm, equals, a chain) is
 //! left to [`Kernel::enter`]. The results here are equal to those of that way. Tests make every
 //! experiment by both ways, and the storm's recording is replayed through `enter`.
 //!

@@ -222,7 +222,7 @@ impl Shell {
         let result = self.kernel.call(&mut self.metal, self.clock.now(), number, arguments);
         if let Some(value) = result {
             if self.metal.observe.record {
-                self.keep(&self.kernel.goes_back(value));
+                self.keep_call(value);
             }
             forget_registers();
             return Exit { value, next: 0 };
@@ -282,9 +282,15 @@ impl Shell {
     }
 
     /// Records why the kernel was entered and what it decided.
-    #[inline(never)]
+    #[inline(always)]
     fn keep(&mut self, decision: &Decision) {
         self.metal.recorder.entry(&self.noted.entry(self.kernel.now(), decision));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_call(&mut self, result: u64) {
+        self.keep(&self.kernel.goes_back(result));
     }
 
     /// Makes the chosen thread's memory visible and gives its call what it returns.
