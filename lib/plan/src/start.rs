@@ -6,7 +6,7 @@
 
 use diapason_abi::Nanos;
 use diapason_contract::settings::PROGRAM;
-use diapason_contract::threads::{MANAGE, homes};
+use diapason_contract::threads::{MANAGE, RECEIVE, homes};
 use diapason_costs::{KERNEL, KernelTimes};
 use diapason_system::{Diagnostics, Place, Process, Server, System};
 
@@ -47,7 +47,10 @@ impl Start {
             let mut works = system.works.iter();
             works.find(|work| work.name == name).map_or(0, |work| work.worst_ns)
         };
-        let visit = halves().chain([MANAGE]).map(worst).fold(0, u64::saturating_add);
+        // The settings of the description do not say how many interfaces there are.
+        let further = system.interfaces(process).len().saturating_sub(1) as u64;
+        let further = worst(RECEIVE.work).saturating_mul(further);
+        let visit = halves().chain([MANAGE]).map(worst).fold(further, u64::saturating_add);
         // In the background it gets the lock when nobody else wants the processor.
         let waits = halves().filter(|_| !background);
         let held = waits.map(|name| (Nanos(worst(name)), name)).max().unwrap_or_default();

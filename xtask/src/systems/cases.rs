@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     Case("t2b-hub", Held, "the same with `hubs`", "refused wrongly"),
     Case(
         "t3-two",
-        Refused("are CAN interfaces, and `usbd` serves one"),
+        Refused("`usbd` needs the VCPU `usb-receive1`"),
         "a pipe from a second interface",
         "carries the first one's messages",
     ),
