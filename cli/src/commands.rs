@@ -89,7 +89,7 @@ pub fn run(request: &RunRequest) -> Result<u8, Failure> {
 #[derive(Default)]
 pub(crate) struct Addition {
     pub text: String,
-    /// The same as fields of the JSON object.
+    /// The fields of the JSON object that say what `text` says.
     pub json: Vec<(String, serde_json::Value)>,
 }
 

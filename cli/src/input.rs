@@ -55,7 +55,7 @@ impl Input {
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
     }
 
-    /// The same as text.
+    /// Reads a file as text.
     ///
     /// # Errors
     /// As above, or that it is no text.

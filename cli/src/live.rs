@@ -15,7 +15,7 @@ pub(crate) fn live(json: bool, names: Names, promises: Vec<PipePromise>) -> impl
     live_from(String::new(), json, names, promises)
 }
 
-/// The same, each with words in front that say whose it is.
+/// Prints lines as they arrive, as [`live`] does, each with `whose` in front.
 pub(crate) fn live_from(
     whose: String,
     json: bool,
@@ -172,6 +172,7 @@ mod tests {
             drift: 100,
             rate: 1,
             place: 0,
+            patience_ns: 0,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::console::Line;
 use crate::describe::{describe, refused};
 use crate::metal::{self, Built};
 use crate::names::Names;
-use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, UsbPromises, Verdict, judge};
+use crate::outcome::{Alarm, Assumptions, Outcome, PipePromise, Verdict, judge};
 use crate::plan::{Plan, Unproved};
 use crate::plugged::SLICE;
 use crate::qemu::{self, Boot, Ending, MEMORY_MIB_MIN, patience};
@@ -179,7 +179,7 @@ impl Session {
     #[must_use]
     pub fn promises_nothing(&self, run: &Run) -> bool {
         let has_jobs = run.outcome.threads.iter().any(|thread| thread.jobs > 0);
-        let has_usb = self.assumptions(run).usb != UsbPromises::default();
+        let has_usb = !self.assumptions(run).usb.is_empty();
         self.plan.verdict() == plan::Verdict::PromisesNothing && !has_jobs && !has_usb
     }
 

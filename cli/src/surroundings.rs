@@ -206,7 +206,8 @@ pub fn as_functions(controllers: Vec<(usize, Controller)>) -> Functions {
     controllers.into_iter().map(function).collect()
 }
 
-/// The same with a view of it; of what transfers carry, too, if `transfers`.
+/// Returns the controllers as functions of their host, and a view of them. With `transfers`, the
+/// view has the bytes that transfers carry.
 #[must_use]
 pub fn in_sight(system: &System, faults: &[Fault], transfers: bool) -> (Functions, Sights) {
     let mut sights = Sights::default();

@@ -84,7 +84,7 @@ impl Controller {
         Controller::with(Features::default())
     }
 
-    /// The same, of this kind.
+    /// A controller with these features and nothing plugged in.
     #[must_use]
     pub fn with(features: Features) -> Controller {
         Controller {

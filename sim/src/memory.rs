@@ -209,7 +209,7 @@ impl Shared {
         Shared::of(file, bytes)
     }
 
-    /// The same memory, for another core.
+    /// Maps the memory once more, for another core.
     pub fn again(&self) -> Result<Shared, Error> {
         Shared::of(self.file.try_clone()?, self.bytes)
     }

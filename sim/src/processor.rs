@@ -134,7 +134,7 @@ impl<'a, O: Observer> Processor<'a, O> {
         }
     }
 
-    /// The same, to run until `horizon`.
+    /// Lets the core run until `horizon`.
     pub fn until(mut self, horizon: Nanos) -> Self {
         self.horizon = horizon;
         self

@@ -35,7 +35,7 @@ impl Region {
         self.0 + layout::base(process)
     }
 
-    /// The same word as it would be on the metal: an address in one of the windows moves.
+    /// Returns a word as it would be on the metal: an address in one of the windows moves.
     pub fn home(self, word: u64) -> u64 {
         let address = (word & ADDRESS).wrapping_sub(self.0);
         if WINDOWS.contains(&address) { word & !ADDRESS | address } else { word }

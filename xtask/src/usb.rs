@@ -57,7 +57,7 @@ pub fn around(wave: Wave, times: u64, seed: u64) -> Functions {
     counted(wave, times, seed, &Rc::default())
 }
 
-/// The same, with faults and lies counted.
+/// The controller and its devices, with faults and lies counted.
 fn counted(wave: Wave, times: u64, seed: u64, tally: &Rc<Wrong>) -> Functions {
     let tally = Rc::clone(tally);
     let rhythm = Rhythm { from: FROM, stay: STAY, away: AWAY, times };
@@ -81,7 +81,7 @@ fn sound(number: u64) -> Box<dyn Device> {
     }
 }
 
-/// The same with a lie or two, and with packets that go wrong.
+/// A device with a lie or two, and with packets that go wrong.
 fn hostile(number: u64, seed: u64, tally: &Rc<Wrong>) -> Box<dyn Device> {
     let mut random = Random::stream(seed, number);
     let lies = catalogue();

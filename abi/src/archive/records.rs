@@ -31,7 +31,7 @@ pub struct Header {
     pub dp_queues: u8,
     /// Time in ns of a switch to a described VCPU that its budget does not pay.
     pub switch_grace: u32,
-    /// The same of a device's interrupt that switches to nobody.
+    /// Time in ns of an interrupt that switches to nobody, which no budget pays.
     pub interrupt_grace: u32,
     /// Time in ns of the longest path of the kernel in this system.
     pub longest_path: u32,

@@ -1,6 +1,6 @@
 //! The costs of kernel operations, counted in instructions.
 //!
-//! `examples/bench.toml` boots a program that measures and logs one line per operation;
+//! `examples/bench.toml` boots a program that measures, and reports a record per operation;
 //! `examples/bench-bulk.toml` does so for a bulk transfer and the parts of its way;
 //! `examples/storm.toml`, watched, gives the longest kernel path. Nothing here measures: it
 //! boots, collects, and compares with the targets of `diapason_costs`.
@@ -17,6 +17,7 @@ use crate::metal::{self, Built};
 use crate::outcome::{LongestPath, Verdict};
 use crate::session::{Run, Session};
 use crate::{Failure, Workspace, words};
+use diapason_pipe::measured::{CostReport, Measurement, Reported};
 use diapason_system::RunOptions;
 
 /// Descriptions this is measured with, below the workspace's root.
@@ -51,18 +52,6 @@ pub struct Operation {
     pub mmio: u64,
 }
 
-impl Operation {
-    /// The operation a logged text reports: `BENCH name median max runs cr3 msr mmio`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Operation> {
-        let mut words = text.strip_prefix("BENCH ")?.split_ascii_whitespace();
-        let name = words.next()?.to_string();
-        let numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
-        let [median, max, runs, cr3, msr, mmio] = numbers[..] else { return None };
-        Some(Operation { name, median, max, runs, cr3, msr, mmio })
-    }
-}
-
 /// A part of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
@@ -76,22 +65,25 @@ pub struct Part {
     pub runs: u64,
 }
 
-impl Part {
-    /// The part a logged text reports: `PART operation name median max runs`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Part> {
-        let mut words = text.strip_prefix("PART ")?.split_ascii_whitespace();
-        let (of, name) = (words.next()?.to_string(), words.next()?.to_string());
-        let numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
-        let [median, max, runs] = numbers[..] else { return None };
-        Some(Part { of, name, median, max, runs })
-    }
-}
-
 #[derive(Default)]
 struct Measured {
     operations: Vec<Operation>,
     parts: Vec<Part>,
+}
+
+impl Measured {
+    /// Takes in a report. A part is of the operation before it.
+    fn note(&mut self, report: &CostReport) {
+        let name = report.name.into_iter().take_while(|byte| *byte != 0).map(char::from).collect();
+        let [median, max, runs] = [report.median, report.max, report.runs].map(u64::from);
+        let [cr3, msr, mmio] = report.expensive.map(u64::from);
+        if !report.is_part {
+            return self.operations.push(Operation { name, median, max, runs, cr3, msr, mmio });
+        }
+        if let Some(Operation { name: of, .. }) = self.operations.last() {
+            self.parts.push(Part { of: of.clone(), name, median, max, runs });
+        }
+    }
 }
 
 /// Boots the benchmark and the storm, and puts the numbers together.
@@ -108,7 +100,7 @@ pub fn measure(workspace: &Workspace) -> Result<Report, Failure> {
     Ok(Report { operations: all.operations, parts: bulk.parts, sizes, longest_path })
 }
 
-/// Returns the operations that benchmarks of these lengths logged.
+/// Returns the operations that a benchmark of this length reported.
 fn operations(
     workspace: &Workspace,
     built: Built,
@@ -117,13 +109,11 @@ fn operations(
     eprintln!("counting instructions ({description})");
     let (mut measured, mut said) = (Measured::default(), Vec::new());
     let options = RunOptions { horizon_ns, record_bytes: 0, watch: false };
-    run(workspace, built, description, options, &mut |line, text| {
-        let Line::Log { text, .. } = line else { return said.push(text) };
-        match (Operation::parse(text), Part::parse(text)) {
-            (Some(operation), _) => measured.operations.push(operation),
-            (_, Some(part)) => measured.parts.push(part),
-            _ => said.push(text.clone()),
+    run(workspace, built, description, options, &mut |line, text| match line.measured() {
+        Some((_, Some(Reported { said: Measurement::Cost(report), .. }))) => {
+            measured.note(&report);
         }
+        _ => said.push(text),
     })?;
     if measured.operations.is_empty() {
         let said = said.join("\n");
@@ -164,21 +154,33 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diapason_pipe::measured::NAME_BYTES;
 
     #[test]
-    fn a_logged_line_becomes_an_operation() {
-        let operation = Operation::parse("BENCH yield_switch 131 140 1000 1000 0 12").unwrap();
-        assert_eq!(operation.name, "yield_switch");
-        assert_eq!((operation.median, operation.max, operation.runs), (131, 140, 1000));
-        assert_eq!((operation.cr3, operation.msr, operation.mmio), (1000, 0, 12));
-        for text in ["BENCH x 1 2 3 4 5", "BENCH x 1 2 3 4 5 6 7", "BENCH x a 2 3 4 5 6", "bench"] {
-            assert_eq!(Operation::parse(text), None, "{text}");
-        }
-        let part = Part::parse("PART usb_bulk lock 131 140 400").unwrap();
-        assert_eq!((&part.of[..], &part.name[..]), ("usb_bulk", "lock"));
+    fn a_report_becomes_an_operation_or_a_part_of_the_one_before() {
+        let report = |name, is_part| CostReport {
+            is_part,
+            median: 131,
+            max: 140,
+            runs: 400,
+            expensive: [1_000, 0, 12],
+            ..CostReport::named(name)
+        };
+        let mut measured = Measured::default();
+        measured.note(&report("of nothing", true));
+        assert!(measured.parts.is_empty(), "no operation was reported before it");
+        let long = "a_name_with_exactly_as_many_bytes_as_fit";
+        assert_eq!(long.len(), NAME_BYTES);
+        measured.note(&report("yield_switch", false));
+        measured.note(&report(long, false));
+        measured.note(&report("lock", true));
+        let names: Vec<&str> = measured.operations.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["yield_switch", long]);
+        let operation = &measured.operations[0];
+        assert_eq!((operation.median, operation.max, operation.runs), (131, 140, 400));
+        assert_eq!((operation.cr3, operation.msr, operation.mmio), (1_000, 0, 12));
+        let part = &measured.parts[0];
+        assert_eq!((part.of.as_str(), part.name.as_str()), (long, "lock"));
         assert_eq!((part.median, part.max, part.runs), (131, 140, 400));
-        for text in ["PART a b 1 2", "PART a b 1 2 3 4", "PART a b was not measured", "PART"] {
-            assert_eq!(Part::parse(text), None, "{text}");
-        }
     }
 }

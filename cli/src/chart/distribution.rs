@@ -60,7 +60,7 @@ impl Distribution {
         self.bound.map_or(0, |bound| self.values.len() - within(bound))
     }
 
-    /// The same for programs.
+    /// Returns the distribution as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

@@ -1,7 +1,7 @@
 //! The reports of the last threads of chains, over the whole run.
 
 use super::coverage::{Coverage, Watched};
-use super::unmeasured::EMPTY;
+use super::unmeasured::{found, patience};
 use super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -59,6 +59,8 @@ pub struct ChainPromise {
     pub reached: Vec<(String, u64)>,
     /// How often it goes between the machine and a device.
     pub crossings: u64,
+    /// A run of so long without a message is an alarm.
+    pub patience_ns: u64,
 }
 
 impl ChainPromise {
@@ -75,6 +77,7 @@ impl ChainPromise {
                 least_ns: bill.least.0,
                 reached: threads.map(|item| (item.what.clone(), item.after.0)).collect(),
                 crossings: 1 + u64::from(chain.to.is_some()),
+                patience_ns: patience(system),
             })
         });
         promise.collect()
@@ -92,7 +95,8 @@ impl ChainPromise {
         let name = &self.name;
         let coverage = self.row(outcome).map(|row| row.coverage);
         let (of, process) = (name.as_str(), self.process);
-        let measured = Watched { alarm: "chain-unmeasured", of, process, coverage };
+        let found_ns = found(self.patience_ns);
+        let measured = Watched { alarm: "chain-unmeasured", of, process, coverage, found_ns };
         let silent = measured.alarm(outcome, names);
         let Some(row) = self.row(outcome) else { return silent.into_iter().collect() };
         let slack = slack_ns.saturating_mul(self.crossings);
@@ -121,7 +125,7 @@ impl ChainPromise {
     fn empty(&self, row: &ChainRow, outcome: &Outcome) -> Option<Alarm> {
         let (name, time) = (&self.name, outcome.end?.time_ns);
         let text = format!("no message came to the end of chain {name} in {}", human(time));
-        let is_empty = row.messages == 0 && time >= EMPTY.0;
+        let is_empty = row.messages == 0 && time >= self.patience_ns;
         is_empty.then(|| Alarm::missing("chain-empty", name, text))
     }
 }
@@ -211,8 +215,9 @@ mod tests {
 
     fn promise() -> ChainPromise {
         let reached = vec![("reader".to_owned(), 6), ("display".to_owned(), 10)];
-        let (bound_ns, least_ns) = (10, 1);
-        ChainPromise { name: "panel".into(), process: 3, bound_ns, least_ns, reached, crossings: 1 }
+        let (bound_ns, least_ns, patience_ns) = (10, 1, 3_000);
+        let name = "panel".into();
+        ChainPromise { name, process: 3, bound_ns, least_ns, reached, crossings: 1, patience_ns }
     }
 
     fn said(messages: u64, lost: u64, whole: u64, reached: [u64; 2]) -> Outcome {
@@ -244,9 +249,9 @@ mod tests {
         let end = |time_ns| {
             super::super::sample::outcome().end.map(|end| super::super::End { time_ns, ..end })
         };
-        outcome.end = end(EMPTY.0 - 1);
+        outcome.end = end(2_999);
         assert_eq!(kinds(&outcome), [""; 0]);
-        outcome.end = end(EMPTY.0);
+        outcome.end = end(3_000);
         assert_eq!(kinds(&outcome), ["chain-empty"]);
     }
 

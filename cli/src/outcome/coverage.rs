@@ -12,32 +12,41 @@ const SILENCE: u64 = 2 * REPORT.0;
 /// The times at which reports came.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Coverage {
+    first: Option<u64>,
     last: u64,
-    /// The longest time without a report: from and to.
+    /// The longest time without a report since the first one: from and to.
     longest: (u64, u64),
+}
+
+/// Returns how long such a time is.
+fn gap((from, to): (u64, u64)) -> u64 {
+    to.saturating_sub(from)
 }
 
 impl Coverage {
     /// Of something that began then.
     pub(super) const fn since(at: Nanos) -> Coverage {
-        Coverage { last: at.0, longest: (at.0, at.0) }
+        Coverage { first: Some(at.0), last: at.0, longest: (at.0, at.0) }
     }
 
     pub(super) fn note(&mut self, at: Nanos) {
-        self.longest = self.longest_until(at.0);
+        match self.first {
+            None => self.first = Some(at.0),
+            Some(_) => self.longest = self.longest_since(at.0),
+        }
         self.last = self.last.max(at.0);
     }
 
-    fn longest_until(&self, end: u64) -> (u64, u64) {
-        let gap = |(from, to): (u64, u64)| to.saturating_sub(from);
+    fn longest_since(&self, end: u64) -> (u64, u64) {
         let now = (self.last, end);
         if gap(now) > gap(self.longest) { now } else { self.longest }
     }
 
-    /// The longest silence up to the end, if there was one.
-    fn silence(&self, end: u64) -> Option<(u64, u64)> {
-        let (from, to) = self.longest_until(end);
-        (to.saturating_sub(from) > SILENCE).then_some((from, to))
+    /// Returns the longest time without a report up to the end, from when devices are found.
+    fn longest_until(&self, end: u64, found: u64) -> (u64, u64) {
+        let Some(first) = self.first else { return (found.min(end), end) };
+        let (begin, later) = ((found.min(first), first), self.longest_since(end));
+        if gap(begin) > gap(later) { begin } else { later }
     }
 }
 
@@ -49,6 +58,8 @@ pub(super) struct Watched<'a> {
     pub process: u64,
     /// When reports on it came, if any did.
     pub coverage: Option<Coverage>,
+    /// The devices that it needs may be found so late. Zero: before anybody would ask.
+    pub found_ns: u64,
 }
 
 impl Watched<'_> {
@@ -56,20 +67,22 @@ impl Watched<'_> {
     pub fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
         let end = outcome.last_of(self.process)?;
         let (name, process) = (self.of, names.process(self.process));
+        let (from, to) = self.coverage.unwrap_or_default().longest_until(end, self.found_ns);
+        let observed = gap((from, to));
+        // A run without a report needs no silence to say so, unless devices come late.
+        let is_silent = observed > SILENCE || self.coverage.is_none() && self.found_ns == 0;
+        if !is_silent {
+            return None;
+        }
         let text = match self.coverage {
             None => format!("{name} was not measured: {process} never reported on it"),
-            Some(coverage) => {
-                let (from, to) = coverage.silence(end)?;
-                format!(
-                    "{name} was not measured from {} to {}: {process}, which reports once a \
-                     second, did not",
-                    human(from),
-                    human(to)
-                )
-            }
+            Some(_) => format!(
+                "{name} was not measured from {} to {}: {process}, which reports once a second, \
+                 did not",
+                human(from),
+                human(to)
+            ),
         };
-        let (from, to) = self.coverage.unwrap_or_default().longest_until(end);
-        let observed = to.saturating_sub(from);
         Some(Alarm { name: self.alarm, of: name.into(), observed, assumed: SILENCE, text })
     }
 }
@@ -80,9 +93,14 @@ mod tests {
     use super::*;
 
     fn watched(coverage: Option<Coverage>, end: u64) -> Option<(u64, String)> {
+        watched_late(coverage, end, 0)
+    }
+
+    fn watched_late(coverage: Option<Coverage>, end: u64, found_ns: u64) -> Option<(u64, String)> {
         let mut outcome = sample::outcome();
         outcome.end.as_mut().unwrap().time_ns = end;
-        let watched = Watched { alarm: "pipe-unmeasured", of: "engine", process: 0, coverage };
+        let (alarm, of) = ("pipe-unmeasured", "engine");
+        let watched = Watched { alarm, of, process: 0, coverage, found_ns };
         watched.alarm(&outcome, &sample::names()).map(|alarm| (alarm.observed, alarm.text))
     }
 
@@ -105,5 +123,18 @@ mod tests {
         let (observed, text) = watched(None, second).unwrap();
         assert_eq!(observed, second);
         assert!(text.ends_with("never reported on it"), "{text}");
+    }
+
+    #[test]
+    fn silence_begins_when_devices_are_found() {
+        let second = 1_000_000_000;
+        let late = |coverage, end| watched_late(coverage, end, 3 * second).map(|(long, _)| long);
+        assert_eq!(late(None, second), None);
+        assert_eq!(late(None, 5 * second), None);
+        assert_eq!(late(None, 5 * second + 1), Some(2 * second + 1));
+        assert_eq!(late(reported(&[5_000]), 6 * second), None);
+        assert_eq!(late(reported(&[5_100]), 6 * second), Some(2_100_000_000));
+        // Devices that were found early do not excuse later silence.
+        assert_eq!(late(reported(&[1_000]), 6 * second), Some(5 * second));
     }
 }

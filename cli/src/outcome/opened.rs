@@ -131,7 +131,8 @@ impl OpenedRow {
         );
         let ended = |after: &str| ended_after(way, after);
         let (coverage, process) = (Some(self.coverage), self.process);
-        let measured = Watched { alarm: "pipe-unmeasured", of: name, process, coverage };
+        let measured =
+            Watched { alarm: "pipe-unmeasured", of: name, process, coverage, found_ns: 0 };
         let alarms = [
             measured.alarm(outcome, names),
             Alarm::above("pipe-contract", name, [outside.into(), 0], contract),

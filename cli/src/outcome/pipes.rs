@@ -1,7 +1,7 @@
 //! The reports of the readers of pipes, over the whole run.
 
 use super::coverage::{Coverage, Watched};
-use super::unmeasured::EMPTY;
+use super::unmeasured::{found, patience};
 use super::{Alarm, Outcome, Truth, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -86,7 +86,7 @@ pub(super) fn note(rows: &mut Vec<PipeRow>, reader: u64, at: Nanos, report: &Pip
     row(rows, (reader, report.channel, report.to_device)).note(at, report);
 }
 
-/// The same of how delays are spread.
+/// Takes in how the delays of a pipe are spread.
 pub(super) fn note_delays(rows: &mut Vec<PipeRow>, reader: u64, delays: &PipeDelays) {
     let place = (reader, delays.channel, delays.to_device);
     let sizes = row(rows, place).delays.iter_mut().skip(delays.first());
@@ -124,6 +124,8 @@ pub struct PipePromise {
     pub rate: u64,
     /// Its place among the pipes of the description.
     pub place: usize,
+    /// A run of so long without a message is an alarm.
+    pub patience_ns: u64,
 }
 
 impl PipePromise {
@@ -146,6 +148,7 @@ impl PipePromise {
                 drift: system.usb.get(pipe.usb).map_or(USUAL_DRIFT, |plug| plug.drift),
                 rate: pipe.rate,
                 place,
+                patience_ns: patience(system),
             })
         });
         promise.collect()
@@ -174,7 +177,8 @@ impl PipePromise {
         let row = self.row(outcome);
         let (of, process) = (&self.name, self.reader);
         let coverage = row.map(|row| row.coverage);
-        let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage };
+        let found_ns = found(self.patience_ns);
+        let measured = Watched { alarm: "pipe-unmeasured", of, process, coverage, found_ns };
         // An observer that knows the truth needs no reports.
         let is_seen = self.truth(outcome).is_some_and(|truth| truth.messages > 0);
         let silent = measured.alarm(outcome, names).filter(|_| !is_seen || row.is_some());
@@ -197,7 +201,7 @@ impl PipePromise {
              known of it",
             human(time.time_ns)
         );
-        let is_empty = row.messages == 0 && time.time_ns >= EMPTY.0;
+        let is_empty = row.messages == 0 && time.time_ns >= self.patience_ns;
         is_empty.then(|| Alarm::missing("pipe-empty", name, text))
     }
 

@@ -19,7 +19,7 @@ impl View<'_> {
         parts.collect::<Vec<String>>().join("\n")
     }
 
-    /// The same as objects.
+    /// Returns every chain with its bill as a JSON object.
     pub(super) fn chained(&self, system: &System) -> Vec<Value> {
         let named = system.chains.iter().zip(&self.chains);
         let object = named.map(|(chain, chained)| {

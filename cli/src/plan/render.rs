@@ -198,7 +198,7 @@ fn rate(hertz: u64) -> String {
     format!("{} MHz", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The same of the VCPU that fails first.
+/// Returns response and slack of the VCPU that fails first.
 fn late(refusal: &Refusal) -> (String, String) {
     let response = match refusal.failure {
         Failure::Late(Some(response)) => human(response.0),

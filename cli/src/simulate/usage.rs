@@ -118,7 +118,7 @@ impl Usage {
         })
     }
 
-    /// The same as JSON, shares in millionths.
+    /// Returns the usage of all buses as JSON, shares in millionths.
     #[must_use]
     pub fn to_json(all: &[Usage], end: Nanos) -> Value {
         let used = all.iter().flat_map(|usage| usage.used().into_iter().map(move |it| (usage, it)));

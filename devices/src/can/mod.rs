@@ -251,7 +251,7 @@ impl CanBus {
         self.plug_among(queue, &Alarms::default())
     }
 
-    /// The same for a device with several: their alarms stand together.
+    /// A place for a device with several places: their alarms stand together.
     #[must_use]
     pub fn plug_among(&self, queue: usize, alarms: &Alarms) -> Plug {
         self.change(|segment| {

@@ -56,7 +56,7 @@ impl Rule {
         Rule { endpoint: None, from: Nanos::ZERO, until: Nanos::FOREVER, one_in: 1, fault }
     }
 
-    /// The same on one endpoint only.
+    /// Limits the rule to one endpoint.
     #[must_use]
     pub const fn on(self, endpoint: u8) -> Rule {
         Rule { endpoint: Some(endpoint), ..self }

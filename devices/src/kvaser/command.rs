@@ -195,7 +195,7 @@ impl Message {
         message.put(0, header.encode()).put(4, [length, 0, number])
     }
 
-    /// The same with `field` at `at`.
+    /// Puts `field` at `at`.
     #[must_use]
     pub fn put<const N: usize>(mut self, at: usize, field: [u8; N]) -> Message {
         for (to, from) in self.bytes.iter_mut().skip(at).zip(field) {
@@ -204,7 +204,7 @@ impl Message {
         self
     }
 
-    /// The same with these bits set in the byte at `at`.
+    /// Sets these bits in the byte at `at`.
     #[must_use]
     pub fn mark(mut self, at: usize, bits: u8) -> Message {
         if let Some(byte) = self.bytes.get_mut(at) {

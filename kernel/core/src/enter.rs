@@ -28,7 +28,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The same for calls that need nothing of the machine but memory.
+    /// Completes a call that needs nothing of the machine but memory.
     ///
     /// # Errors
     /// That it is not to go this way.

@@ -109,7 +109,7 @@ pub enum Longer {
     /// It goes the long one: [`Kernel::enter`]. Nothing was done, but for the caller's message
     /// buffer: that of a thread that runs is free.
     Way,
-    /// The same, and it will end in a fault: the caller has no such memory.
+    /// It goes the long one and will end in a fault: the caller has no such memory.
     BadAddress(u64),
 }
 

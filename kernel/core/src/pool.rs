@@ -106,7 +106,7 @@ impl<'a, T: Pooled> Pool<'a, T> {
         at.map(|at| Id::new(at as u16))
     }
 
-    /// The same among those of a range.
+    /// The first of a range of which that is true.
     #[inline(always)]
     pub fn find_in(&self, range: Range, is: impl FnMut(&T) -> bool) -> Option<Id<T::Tag>> {
         let first = range.first as usize;

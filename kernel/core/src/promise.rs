@@ -88,7 +88,7 @@ impl Fees {
         }
     }
 
-    /// The same as prices of an admission.
+    /// Returns the fees as prices of an admission.
     pub fn prices(&self) -> Prices {
         Prices { switch: self.switch, path: self.path, ..Prices::KERNEL }
     }

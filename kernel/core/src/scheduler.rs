@@ -185,7 +185,7 @@ impl Scheduler {
         self.running = next;
         self.since = now;
     }
-    /// The same while nobody with a VCPU wants to run: `next` runs instead of `running`.
+    /// Lets `next` run instead of `running`, while nobody with a VCPU wants to run.
     #[inline(always)]
     pub(crate) fn pass(
         &mut self,

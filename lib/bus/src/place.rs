@@ -49,7 +49,7 @@ impl Bins {
         &self.load
     }
 
-    /// The same as a pattern for bulk.
+    /// Returns the used part of each slot as a pattern for bulk.
     #[must_use]
     pub fn pattern(&self) -> Vec<Picos> {
         self.load.iter().map(|load| Picos(*load)).collect()

@@ -34,7 +34,8 @@ pub struct Promise {
     pub guarantee: Guarantee,
     /// Longest time from the doorbell to the end of the last packet: a least upper bound.
     pub worst: Picos,
-    /// The same if the order of the round robin is not known; `None`: longer than guaranteed.
+    /// The longest time if the order of the round robin is not known; `None`: longer than
+    /// guaranteed.
     pub any_order: Option<Picos>,
 }
 

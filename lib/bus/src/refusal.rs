@@ -30,7 +30,7 @@ pub struct WouldFit {
     /// So many packets per transfer (periodic) or bytes per guarantee (asynchronous) at the same
     /// period.
     pub amount: Option<u32>,
-    /// The same amount at this period in slots.
+    /// The period in slots at which the wanted amount fits.
     pub period: Option<u32>,
 }
 

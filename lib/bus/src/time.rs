@@ -21,7 +21,7 @@ impl Picos {
         Picos(n.saturating_mul(1_000))
     }
 
-    /// The same in nanoseconds, rounded up: a bound stays a bound.
+    /// Returns the time in nanoseconds, rounded up: a bound stays a bound.
     #[must_use]
     pub const fn nanos(self) -> Nanos {
         Nanos(self.0.div_ceil(1_000))

@@ -200,7 +200,8 @@ impl Arrival {
         Arrival { time, taken, data, id, code, flags, opened, moved, inexact }
     }
 
-    /// The same with what it took from the bus to the server: at least, and how much more at most.
+    /// Adds how long the frame took from the bus to the server: at least, and how much more at
+    /// most.
     #[must_use]
     pub fn moved(self, beyond: Nanos, inexact: Nanos) -> Arrival {
         let [moved, inexact] =

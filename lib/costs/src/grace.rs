@@ -30,7 +30,7 @@ use diapason_abi::archive::BUDGET_MIN;
 /// The least time of a switch to a described VCPU that its budget does not pay: that of a fast
 /// processor. `plan` promises it besides.
 pub const SWITCH_GRACE: Nanos = Nanos(780);
-/// The same of a device's interrupt that switches to nobody, and what it is counted as.
+/// The least time of a device's interrupt that switches to nobody, and what it is counted as.
 pub const INTERRUPT_GRACE: Nanos = Nanos(600);
 
 // At 1 ns for an instruction `plan` charges no less than what is free at least. `KernelTimes`

@@ -4,7 +4,7 @@
 pub const IMAGE_BYTES_MAX: u64 = 24 * 1024;
 /// Most instructions of any kernel path, interrupts being off, where no list is long.
 pub const PATH_INSTRUCTIONS_MAX: u64 = 3_000;
-/// The same of a kernel that keeps the flight record.
+/// Most instructions of a path of a kernel that keeps the flight record.
 pub const RECORDED_PATH_MAX: u64 = 3_300;
 
 /// An upper limit for the median of an operation, or of several together.

@@ -104,7 +104,7 @@ impl Next {
         }
     }
 
-    /// The same, where the answer to `test` is known.
+    /// Returns what is next where the answer to `test` is known.
     fn assume(&self, test: &Test, holds: bool) -> Next {
         match self {
             Next::When(when) if when.0 == *test => {

@@ -41,7 +41,7 @@ impl<'ring, T: Plain, const N: usize> Reader<'ring, T, N> {
 }
 
 impl<'ring, T: Plain, const N: usize, S: Step> Reader<'ring, T, N, S> {
-    /// The same reader with preemption points for a simulator.
+    /// Gives the reader preemption points for a simulator.
     #[must_use]
     pub fn with_step<NewStep: Step>(self) -> Reader<'ring, T, N, NewStep> {
         Reader { ring: self.ring, taken: self.taken, step: PhantomData }

@@ -39,13 +39,13 @@ impl Bucket {
         Bucket { messages: rate, ..Self::periodic(Nanos::from_secs(1)) }
     }
 
-    /// The same in the long run, and `burst` messages at once.
+    /// Lets `burst` messages come at once; in the long run no more come.
     #[must_use]
     pub const fn with_burst(self, burst: u64) -> Self {
         Bucket { burst, ..self }
     }
 
-    /// The same, each message up to `jitter` late.
+    /// Lets each message come up to `jitter` late.
     #[must_use]
     pub const fn with_jitter(self, jitter: Nanos) -> Self {
         Bucket { jitter, ..self }

@@ -68,7 +68,7 @@ impl<'ring, T: Plain, const N: usize> Writer<'ring, T, N> {
 }
 
 impl<'ring, T: Plain, const N: usize, S: Step> Writer<'ring, T, N, S> {
-    /// The same writer with preemption points for a simulator.
+    /// Gives the writer preemption points for a simulator.
     #[must_use]
     pub fn with_step<NewStep: Step>(self) -> Writer<'ring, T, N, NewStep> {
         let Writer { ring, written, lost, peak, .. } = self;

@@ -252,13 +252,7 @@ fn refusal(chain: &Chain, chained: &Chained, system: &System) -> Option<[String;
     let name = &chain.name;
     let bill = match &chained.bill {
         Ok(bill) => bill,
-        Err(NoBill::Missing(what, remedy)) => {
-            return Some([format!("`{name}` has no bound: {what}"), String::new(), remedy.clone()]);
-        }
-        Err(NoBill::Refused(refusal)) => {
-            let help = "give the stage more of the processor, or make the traffic less";
-            return Some([format!("`{name}` has no bound: {refusal}"), String::new(), help.into()]);
-        }
+        Err(none) => return Some(none.words(name)),
     };
     let items: Vec<String> =
         bill.items.iter().map(|item| format!("{} {}", item.what, human(item.value.0))).collect();

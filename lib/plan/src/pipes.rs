@@ -56,6 +56,20 @@ pub enum NoBill {
     Missing(String, String),
 }
 
+impl NoBill {
+    /// Returns why `name` has no bound, and the remedy.
+    pub(crate) fn words(&self, name: &str) -> [String; 3] {
+        let (why, help) = match self {
+            NoBill::Missing(what, remedy) => (what.clone(), remedy.clone()),
+            NoBill::Refused(refusal) => {
+                let help = "give the stage more of the processor, or make the traffic less";
+                (refusal.to_string(), help.into())
+            }
+        };
+        [format!("`{name}` has no bound: {why}"), String::new(), help]
+    }
+}
+
 /// The bills of all pipes of `system`, in their order.
 #[must_use]
 pub(crate) fn pipes(plant: &Plant<'_>) -> Vec<Piped> {

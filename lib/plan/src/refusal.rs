@@ -77,13 +77,7 @@ fn of_pipe(pipe: &Pipe, piped: &Piped) -> Option<[String; 3]> {
     let name = &pipe.name;
     let bill = match &piped.bill {
         Ok(bill) => bill,
-        Err(NoBill::Missing(what, remedy)) => {
-            return Some([format!("`{name}` has no bound: {what}"), String::new(), remedy.clone()]);
-        }
-        Err(NoBill::Refused(refusal)) => {
-            let help = "give the stage more of the processor, or make the traffic less";
-            return Some([format!("`{name}` has no bound: {refusal}"), String::new(), help.into()]);
-        }
+        Err(none) => return Some(none.words(name)),
     };
     let items: Vec<String> =
         bill.items().iter().map(|i| format!("{} {}", i.what.name(), human(i.value.0))).collect();

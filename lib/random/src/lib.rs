@@ -40,7 +40,7 @@ impl Random {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// The same for smaller numbers.
+    /// One of `low..=high` of 32 bits; `low` if they are in the wrong order.
     pub const fn within(&mut self, low: u32, high: u32) -> u32 {
         self.between(low as u64, high as u64) as u32
     }

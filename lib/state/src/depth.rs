@@ -59,7 +59,7 @@ impl WriterTiming {
         WriterTiming { period, deadline, jitter: Nanos::ZERO }
     }
 
-    /// The same writer, noticed by the scheduler up to `jitter` after each release.
+    /// Lets the scheduler notice the writer up to `jitter` after each release.
     ///
     /// # Panics
     ///

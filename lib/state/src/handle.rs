@@ -83,7 +83,7 @@ impl<'cell, C: StateCell> Writer<'cell, C> {
 }
 
 impl<'cell, C: StateCell, S: Step> Writer<'cell, C, S> {
-    /// The same writer with preemption points for a simulator.
+    /// Gives the writer preemption points for a simulator.
     #[must_use]
     pub fn with_step<NewStep: Step>(self) -> Writer<'cell, C, NewStep> {
         Writer { cell: self.cell, step: PhantomData }
@@ -118,7 +118,7 @@ impl<'cell, C: StateCell> Reader<'cell, C> {
 }
 
 impl<'cell, C: StateCell, S: Step> Reader<'cell, C, S> {
-    /// The same reader with preemption points for a simulator.
+    /// Gives the reader preemption points for a simulator.
     #[must_use]
     pub fn with_step<NewStep: Step>(self) -> Reader<'cell, C, NewStep> {
         Reader { cell: self.cell, step: PhantomData }

@@ -6,7 +6,8 @@
 //! other rule of this crate has to know of cores.
 
 use crate::declared::{
-    Declared, DeclaredBell, DeclaredProcess, DeclaredVcpu, Dynamic, Named, Supervision,
+    Declared, DeclaredBell, DeclaredChain, DeclaredProcess, DeclaredVcpu, Dynamic, Named,
+    Supervision,
 };
 use crate::diagnostics::{Problem, Report};
 use crate::keys;
@@ -101,6 +102,7 @@ pub(crate) fn check(declared: &Declared, names: &Names<'_>, report: &mut Report)
         shared(declared, report);
         declared.processes.iter().for_each(|process| relations(declared, process, report));
         declared.vcpus.iter().for_each(|vcpu| served(declared, vcpu, report));
+        declared.chains.iter().for_each(|chain| chained(declared, chain, report));
         whole_host(declared, report);
     }
 }
@@ -179,6 +181,36 @@ fn served(declared: &Declared, vcpu: &Named<DeclaredVcpu>, report: &mut Report) 
     }
 }
 
+/// Returns the cores of the threads of a chain, each once, in the chain's order.
+fn cores_of_chain(declared: &Declared, chain: &DeclaredChain) -> Vec<u16> {
+    let end = |name: &Option<At<String>>| {
+        let name = name.as_ref()?;
+        let pipe = declared.pipes.iter().find(|pipe| pipe.name.value == name.value)?;
+        pipe.process.as_ref()
+    };
+    let links = chain.links.iter().filter_map(|link| link.process.as_ref());
+    let threads = end(&chain.from).into_iter().chain(links).chain(end(&chain.to));
+    let mut cores: Vec<u16> = Vec::new();
+    for core in threads.filter_map(|name| process(declared, &name.value)).map(|it| it.core.value) {
+        if !cores.contains(&core) {
+            cores.push(core);
+        }
+    }
+    cores
+}
+
+/// Reports a chain whose threads are on several cores: each core is planned for itself.
+fn chained(declared: &Declared, chain: &DeclaredChain, report: &mut Report) {
+    let cores = cores_of_chain(declared, chain);
+    if cores.len() > 1 {
+        let cores: Vec<String> = cores.iter().map(u16::to_string).collect();
+        let (name, cores) = (&chain.name, cores.join(" and "));
+        let title = format!("the threads of chain `{}` are on cores {cores}", name.value);
+        let help = "put them on one core: each core is planned for itself";
+        report.push(Problem::new(&name.span, title, help));
+    }
+}
+
 fn whole_host(declared: &Declared, report: &mut Report) {
     if declared.faults.iter().any(|fault| fault.target.is_none()) {
         let title = "a host with several cores cannot lose its power in the simulator";
@@ -216,6 +248,8 @@ fn part(whole: &Declared, core: u16) -> Declared {
     part.buses.retain(|bus| on_controller(&bus.on));
     part.endpoints.retain(|endpoint| on_controller(&endpoint.on));
     part.pipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.tpipes.retain(|pipe| pipe.process.as_ref().is_some_and(|name| on(whole, name) == core));
+    part.chains.retain(|chain| cores_of_chain(whole, chain).first() == Some(&core));
     part.sections.retain(|part| part.process.as_ref().is_some_and(|name| on(whole, name) == core));
     part.faults.retain(|fault| fault.target.as_ref().is_some_and(|name| on(whole, name) == core));
     if let Dynamic::Queues(queues) = &mut part.scheduling.dynamic {

@@ -215,7 +215,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// The same as `Display`, so that a failed `unwrap` in a test is readable.
+/// Writes what `Display` writes, so that a failed `unwrap` in a test is readable.
 impl fmt::Debug for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{self}")

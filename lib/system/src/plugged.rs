@@ -109,7 +109,7 @@ models! {
     Sensor, "sensor", Some(ServiceKind::Sensors), Everywhere, false;
     /// A camera, which is isochronous.
     Camera, "camera", Some(ServiceKind::Cameras), Everywhere, true;
-    /// The same with something to send in every interval.
+    /// A camera with something to send in every interval.
     BusyCamera, "busy-camera", Some(ServiceKind::Cameras), Everywhere, true;
     /// A keyboard on which somebody types the alphabet.
     Keyboard, "keyboard", Some(ServiceKind::Keyboards), Everywhere, false;
@@ -126,7 +126,7 @@ models! {
     QemuKeyboard, "qemu-keyboard", Some(ServiceKind::Keyboards), InQemu, false;
     /// QEMU's own network device, on a network of QEMU's.
     QemuNetwork, "qemu-network", Some(ServiceKind::Networks), InQemu, false;
-    /// The same, pulled out and plugged in again all the time.
+    /// QEMU's own network device, pulled out and plugged in again all the time.
     QemuLooseNetwork, "qemu-loose-network", Some(ServiceKind::Networks), InQemu, false;
 }
 

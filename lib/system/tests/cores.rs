@@ -130,3 +130,30 @@ fn who_can_take_one_core_only_says_so() {
     let items = bad.items();
     assert_eq!(items[0].title, "`two` has 2 cores, and here there can be one");
 }
+
+/// A description of one core with a second one, on which one more process runs.
+fn with_second_core(text: &str) -> String {
+    let text = text.replacen("[system]\n", "[system]\ncores = 2\n", 1);
+    text + "\n[[process]]\nname = \"other\"\ncore = 1\npriority = 1\n"
+}
+
+#[test]
+fn chains_and_tuned_pipes_are_on_the_core_of_their_processes() {
+    let gateway = include_str!("../../../examples/can-gateway.toml");
+    let found = cores(&with_second_core(gateway));
+    assert_eq!(found.iter().map(|system| system.chains.len()).collect::<Vec<_>>(), [2, 0]);
+    let tuned = include_str!("../../../examples/tuned-pipes.toml");
+    let found = cores(&with_second_core(tuned));
+    let tpipes = parse("f", tuned).unwrap().tpipes.len();
+    assert!(tpipes > 0);
+    assert_eq!(found.iter().map(|system| system.tpipes.len()).collect::<Vec<_>>(), [tpipes, 0]);
+}
+
+#[test]
+fn a_chain_is_on_one_core() {
+    let gateway = include_str!("../../../examples/can-gateway.toml");
+    let display = "name = \"display\"\n";
+    assert!(gateway.contains(display));
+    let apart = gateway.replacen(display, "name = \"display\"\ncore = 1\n", 1);
+    refused(&with_second_core(&apart), "the threads of chain `panel` are on cores 0 and 1");
+}

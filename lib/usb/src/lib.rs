@@ -10,10 +10,10 @@ extern crate alloc;
 
 pub mod class;
 pub mod context;
+pub mod debug_target;
 pub mod descriptor;
 pub mod register;
 pub mod setup;
-pub mod target;
 pub mod trb;
 pub mod xhci;
 

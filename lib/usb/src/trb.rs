@@ -211,7 +211,7 @@ impl Trb {
         self.control & bit::CYCLE != 0
     }
 
-    /// The same block with this cycle bit.
+    /// Returns the block with this cycle bit.
     #[must_use]
     pub const fn with_cycle(self, cycle: bool) -> Trb {
         Trb { control: self.control & !bit::CYCLE | cycle as u32, ..self }

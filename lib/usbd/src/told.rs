@@ -69,7 +69,7 @@ pub struct Pipes {
     drift: u32,
     /// The costs that the plan computes with.
     pub costs: Option<DriverCosts>,
-    /// The same for what goes to the device, if anything does.
+    /// The costs of what goes to the device, if anything does.
     pub output: Option<OutputCosts>,
 }
 

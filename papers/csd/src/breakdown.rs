@@ -99,7 +99,7 @@ pub fn of_csd(
     Breakdown { tested: best.tested + search.tested, ..best }
 }
 
-/// The same by searching the breakdown of every allocation.
+/// Finds the breakdown by searching that of every allocation.
 ///
 /// # Panics
 /// If there are no prices for as many tasks.

@@ -100,7 +100,7 @@ impl Dissertation {
 pub struct Counts {
     /// Block, unblock, select of a DP queue: (length, instructions), by rising length.
     pub dp: [Vec<(u32, u64)>; 3],
-    /// The same of the FP queue.
+    /// Block, unblock, select of the FP queue: (length, instructions), by rising length.
     pub fp: [Vec<(u32, u64)>; 3],
     /// Passing one queue of the list.
     pub queue: u64,

@@ -90,7 +90,7 @@ pub fn cheapest(set: &TaskSet, prices: &Prices, queues: usize, test: Test) -> Op
     Some(Choice { allocation, overhead, tested: search.tested })
 }
 
-/// The same by testing every allocation.
+/// Searches by testing every allocation.
 ///
 /// # Panics
 /// If there are no prices for as many tasks.

@@ -223,7 +223,8 @@ fn first_fit(above: &[Task], limit: u64, own: impl Fn(u64) -> u64) -> Option<u64
     least(above, (once + own(1)).max(1), limit, own)
 }
 
-/// The same, from a `t` known to be no later. Sums saturate, and what saturates does not fit.
+/// The least t as in [`first_fit`], from a `t` known to be no later. Sums saturate, and what
+/// saturates does not fit.
 fn least(above: &[Task], mut t: u64, limit: u64, own: impl Fn(u64) -> u64) -> Option<u64> {
     while t <= limit {
         let next = above.iter().fold(own(t), |work, task| {

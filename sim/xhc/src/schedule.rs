@@ -93,7 +93,7 @@ impl Bus {
         self.flight.as_ref().map_or(self.wake, |flight| flight.end)
     }
 
-    /// The same on the clock of the world.
+    /// Returns when something happens next, on the clock of the world.
     pub fn next_nanos(&self) -> Nanos {
         if self.next() == NEVER { Nanos::FOREVER } else { self.next().nanos() }
     }

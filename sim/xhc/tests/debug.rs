@@ -78,7 +78,7 @@ impl Cable {
         Cable::slow(Nanos::ZERO)
     }
 
-    /// The same, with a cable that takes this long.
+    /// Enabled, plugged in with a cable that takes this long, configured by the host.
     fn slow(delay: Nanos) -> Cable {
         let mut cable = Cable::new();
         cable.set(CONTROL, ENABLE | 2);

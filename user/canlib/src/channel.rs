@@ -227,7 +227,7 @@ impl Channel {
         self.writing.as_mut()?.marks.take()
     }
 
-    /// The same, the controller having been asked.
+    /// Returns the status after the controller was asked for it.
     ///
     /// # Errors
     /// The channel is to be read only, or there is no answer in time.

@@ -16,7 +16,7 @@ const STALE: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message {
     pub frame: Frame,
-    /// The same with its times, as the server wrote it.
+    /// The frame with its times, as the server wrote it.
     pub arrival: Arrival,
 }
 

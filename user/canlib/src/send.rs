@@ -37,7 +37,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The same, waiting for room until `deadline`.
+    /// Writes a frame as soon as there is room, until `deadline`.
     ///
     /// # Errors
     /// As of [`Channel::write`]; the time is up.

@@ -34,8 +34,8 @@ impl Mailbox {
         call2(CallNumber::MboxCreate, Key::new(name).0, 0).map(Mailbox)
     }
 
-    /// The same, and `event` is raised at each arrival: a thread that waits for it is the mailbox's
-    /// notification routine.
+    /// The declared mailbox of this name, which raises `event` at each arrival: a thread that waits
+    /// for it is the mailbox's notification routine.
     ///
     /// # Errors
     /// As for [`Mailbox::open`].

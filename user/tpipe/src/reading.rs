@@ -71,7 +71,7 @@ impl Reading {
         self.with(longest.load(Ordering::Relaxed), inexact.load(Ordering::Relaxed))
     }
 
-    /// The same; the longest delay since the last time.
+    /// Returns the counts since it began, with the longest delay since the last call.
     pub fn next_report(&self) -> TunedReport {
         let [_, longest] = &self.counts.longest;
         let [_, inexact] = &self.counts.inexact;

@@ -47,7 +47,7 @@ impl Written {
         self.with([taken, whole].map(|time| time.load(Ordering::Relaxed)))
     }
 
-    /// The same; the longest times since the last time.
+    /// Returns the counts since the thread began, with the longest times since the last call.
     pub fn next_report(&self) -> WrittenReport {
         let [_, taken] = &self.taken;
         let [_, whole] = &self.whole;

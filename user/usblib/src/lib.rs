@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod camera;
+mod client;
 pub mod disk;
 pub mod keyboard;
 pub mod link;
 pub mod network;
 pub mod sensor;
 pub mod times;
+
+pub use client::UsbClient;

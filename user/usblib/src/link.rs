@@ -6,7 +6,8 @@
 //! then on that memory is the link's, until it is told as done. All links of a computer share one
 //! segment and one client, which may send on one what came from another.
 
-use diapason_abi::{Errno, Nanos};
+use crate::UsbClient;
+use diapason_abi::Errno;
 pub use diapason_contract::link::*;
 use diapason_frame::{Crc, HEAD, Head};
 use diapason_pipe::{Reader, Writer};
@@ -42,14 +43,7 @@ pub fn counter(number: usize) -> Result<Counter, Errno> {
 }
 
 /// The client's side of a link.
-pub struct Link {
-    asks: Writer<'static, Ask, RECORDS>,
-    done: Reader<'static, Done, RECORDS>,
-    ask: Semaphore,
-    /// Taken before looking for what is done.
-    pub ready: Semaphore,
-    pub data: Dma,
-}
+pub type Link = UsbClient<Ask, Done, RECORDS>;
 
 impl Link {
     /// The link with this number, below [`LINKS`].
@@ -58,13 +52,7 @@ impl Link {
     /// None for what the description grants.
     pub fn open(number: usize) -> Result<Link, Errno> {
         let [asks, done, ask] = NAMES[number % LINKS];
-        Ok(Link {
-            asks: pipe::writer(asks)?,
-            done: pipe::reader(done)?,
-            ask: Semaphore::open(ask)?,
-            ready: Semaphore::open(READY)?,
-            data: Dma::attach(DATA)?,
-        })
+        UsbClient::named([asks, done, DATA, ask, READY])
     }
 
     /// Memory for a message of any length: piece `number` of as many as there are, one fewer than
@@ -76,16 +64,12 @@ impl Link {
         (skipped / UNIT) as u32 + number * (MESSAGE_MAX / UNIT) as u32
     }
 
-    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
-        self.asks.push(ask).map_err(|_| Errno::Full)
-    }
-
     /// Lends memory for a message of at most so many bytes.
     ///
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn fill(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
-        self.ask(&Ask { what: FILL, place, bytes, quiet: 0 })
+        self.put(&Ask { what: FILL, place, bytes, quiet: 0 })
     }
 
     /// Gives a message. One whose last packet is full must fill the memory it goes to.
@@ -93,34 +77,15 @@ impl Link {
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn send(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
-        self.ask(&Ask { what: SEND, place, bytes, quiet: 0 })
+        self.put(&Ask { what: SEND, place, bytes, quiet: 0 })
     }
 
-    /// The same; that it moved is told with other news only.
+    /// Gives a message; that it moved is told with other news only.
     ///
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn send_quietly(&mut self, place: u32, bytes: u32) -> Result<(), Errno> {
-        self.ask(&Ask { what: SEND, place, bytes, quiet: 1 })
-    }
-
-    /// Lets the server know of what was asked since the last time.
-    pub fn ring(&self) {
-        // At its limit it has been given often enough.
-        let _ = self.ask.give();
-    }
-
-    /// Returns the end of the next transfer.
-    pub fn pop(&mut self) -> Option<Done> {
-        self.done.pop()
-    }
-
-    /// Waits for news.
-    ///
-    /// # Errors
-    /// `TimedOut`, or `Gone` if the semaphore was deleted.
-    pub fn wait(&self, deadline: Nanos) -> Result<(), Errno> {
-        self.ready.take(deadline)
+        self.put(&Ask { what: SEND, place, bytes, quiet: 1 })
     }
 
     /// Writes the head of a message that begins at `place`, over what is behind it.

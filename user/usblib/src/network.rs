@@ -5,21 +5,12 @@
 //! Without a device every slot comes back at once, so a client begins when it hears of one
 //! ([`STATE`]), and after [`GONE`] waits for the next.
 
-use diapason_abi::{Errno, Nanos};
+use crate::UsbClient;
+use diapason_abi::Errno;
 pub use diapason_contract::network::*;
-use diapason_pipe::{Reader, Writer};
-use diapason_rt::memory::Dma;
-use diapason_rt::pipe;
-use diapason_rt::sync::Semaphore;
 
 /// The client's side of a network interface.
-pub struct Network {
-    asks: Writer<'static, Ask, RECORDS>,
-    news: Reader<'static, News, RECORDS>,
-    data: Dma,
-    ask: Semaphore,
-    ready: Semaphore,
-}
+pub type Network = UsbClient<Ask, News, RECORDS>;
 
 impl Network {
     /// The network of the description.
@@ -27,23 +18,7 @@ impl Network {
     /// # Errors
     /// None for what the description grants.
     pub fn open() -> Result<Network, Errno> {
-        Ok(Network {
-            asks: pipe::writer(ASKS)?,
-            news: pipe::reader(TOLD)?,
-            data: Dma::attach(DATA)?,
-            ask: Semaphore::open(ASKED)?,
-            ready: Semaphore::open(READY)?,
-        })
-    }
-
-    fn ask(&mut self, ask: &Ask) -> Result<(), Errno> {
-        self.asks.push(ask).map_err(|_| Errno::Full)
-    }
-
-    /// Lets the server know of what was asked since the last time.
-    pub fn ring(&self) {
-        // At its limit it has been given often enough.
-        let _ = self.ask.give();
+        UsbClient::named([ASKS, TOLD, DATA, ASKED, READY])
     }
 
     /// Lends a slot, below [`SLOTS`], for a frame that comes.
@@ -51,7 +26,7 @@ impl Network {
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn lend(&mut self, slot: u32) -> Result<(), Errno> {
-        self.ask(&Ask { what: LEND, slot, bytes: 0 })
+        self.put(&Ask { what: LEND, slot, bytes: 0 })
     }
 
     /// Gives the frame of so many bytes in a slot.
@@ -59,20 +34,7 @@ impl Network {
     /// # Errors
     /// `Full` if too many asks wait.
     pub fn send(&mut self, slot: u32, bytes: u16) -> Result<(), Errno> {
-        self.ask(&Ask { what: SEND, slot, bytes })
-    }
-
-    /// Returns the next event.
-    pub fn pop(&mut self) -> Option<News> {
-        self.news.pop()
-    }
-
-    /// Waits for news.
-    ///
-    /// # Errors
-    /// `TimedOut`, or `Gone` if the semaphore was deleted.
-    pub fn wait(&self, deadline: Nanos) -> Result<(), Errno> {
-        self.ready.take(deadline)
+        self.put(&Ask { what: SEND, slot, bytes })
     }
 
     /// Copies the beginning of a slot.

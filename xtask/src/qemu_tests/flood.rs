@@ -22,7 +22,7 @@ fn kept(boots: &[Observed]) -> Result<(), String> {
     }
 }
 
-/// The same, and who wrote too much.
+/// Finds what [`kept`] finds, and the process that wrote too much.
 fn flooded(boots: &[Observed]) -> Result<(), String> {
     kept(boots)?;
     let [boot] = boots else { return Err("one boot is needed".into()) };

@@ -19,6 +19,7 @@ pub mod observed;
 mod paths;
 pub mod storm;
 mod talker;
+mod theft;
 mod trials;
 mod tuned;
 mod usb;
@@ -103,7 +104,7 @@ impl QemuTest {
         }
     }
 
-    /// The same on the simulated machine.
+    /// A test on the simulated machine.
     pub const fn simulated(
         name: &'static str,
         system: &'static str,
@@ -188,6 +189,7 @@ pub fn run(workspace: &Workspace, built: &Built, part: &str, tally: &mut Tally) 
     }
     hosts::run(workspace, built, part, tally);
     cores::run(workspace, built, part, tally);
+    theft::run(workspace, built, part, tally);
 }
 
 #[cfg(test)]

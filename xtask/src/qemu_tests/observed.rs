@@ -43,13 +43,13 @@ impl Observed {
         Observed::of(session, run.map_err(|failure| failure.to_string())?, lines)
     }
 
-    /// The same on the simulated machine, processes kept apart, and every invariant of
-    /// the kernel checked at every entry.
+    /// Simulates a session, processes kept apart, and every invariant of the kernel checked at
+    /// every entry.
     pub fn simulate(session: &Session) -> Result<Observed, String> {
         Observed::simulate_as(session, &strict())
     }
 
-    /// The same, and the works of the description take their longest.
+    /// Simulates a session; the works of the description take their longest.
     pub fn simulate_working(session: &Session) -> Result<Observed, String> {
         let works = simulate::works(session, None);
         Observed::simulate_as(session, &Options { works, ..strict() })
@@ -63,7 +63,7 @@ impl Observed {
         )
     }
 
-    /// The same among other devices than those of the description.
+    /// Simulates a session among other devices than those of the description.
     pub fn simulate_among(
         session: &Session,
         functions: Functions,
@@ -72,7 +72,7 @@ impl Observed {
         Observed::simulate_watched(session, functions, how, &mut ())
     }
 
-    /// The same, and somebody watches.
+    /// Simulates a session among other devices, and somebody watches.
     pub fn simulate_watched(
         session: &Session,
         functions: Functions,

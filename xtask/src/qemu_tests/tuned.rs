@@ -33,7 +33,7 @@ const fn after(
     QemuTest { horizon_ns: 8 * SECOND, faults, ..QemuTest::simulated(name, EXAMPLE, check) }
 }
 
-/// The same, and programs take the time that the example says.
+/// The example with one fault; programs take the time that the example says.
 const fn working(
     name: &'static str,
     faults: &'static [&'static str],
@@ -213,7 +213,7 @@ fn whole_of(boot: &Observed, program: &str) -> Result<(), String> {
     whole.then_some(()).ok_or(format!("{program} is not whole"))
 }
 
-/// The same of the pipe of the description.
+/// The programs read everything, and the pipe of the description is the slowest.
 fn slowest(boots: &[Observed]) -> Result<(), String> {
     let boot = one(boots)?;
     PROGRAMS.iter().try_for_each(|program| whole_of(boot, program))?;

@@ -15,6 +15,8 @@ pub struct Drawn {
     /// CAN channels and who reads them, if there is an interface.
     pub can: Option<Interface>,
     pub rude: Vec<Rude>,
+    /// The budget of the process that restarts those that fault.
+    pub watch: Budget,
     /// Clocks of the devices run so many parts per million faster (or slower) than the host's.
     pub drift_ppm: i64,
     /// Faults of the seed happen in one of the runs.
@@ -47,6 +49,8 @@ pub struct DrawnTask {
     pub spare: u64,
     /// Length of the VCPU's list.
     pub replenishments: u64,
+    /// The core that it runs on, 0 or 1.
+    pub core: u64,
 }
 
 /// A USB-CAN interface, its server, and the pipes from its channels.
@@ -68,6 +72,9 @@ pub struct Interface {
     pub classes: Vec<Gadget>,
     /// A program opens, changes and closes a tuned pipe at random instants.
     pub tuned: bool,
+    /// Budgets and periods of clients of other devices and of tuned pipes are so many times as long
+    /// as usual.
+    pub stretch: u64,
 }
 
 /// A budget and its period, in nanoseconds.
@@ -150,10 +157,12 @@ pub struct Rude {
     pub seat: Perch,
     /// Its priority, 0 to 63.
     pub priority: u64,
+    /// The core that it runs on, 0 or 1.
+    pub core: u64,
 }
 
 /// The behaviour that is the program `hostile`.
-pub const STORM: u64 = 13;
+pub const STORM: u64 = 100;
 
 /// The place of a rude program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,13 +177,20 @@ pub enum Perch {
 
 /// Messages a second that are sent on the bus of each channel.
 pub const SENT: [u64; 5] = [463, 391, 1_389, 1_563, 3_194];
-/// The same, rounded up.
+/// Messages a second on the bus of each channel, rounded up.
 pub const TRAFFIC: [u64; 5] = [470, 400, 1_400, 1_570, 3_200];
 
 /// Messages a second that a receiver on a bus takes at least.
 pub const TURNS: u64 = 3_053;
 
 impl Drawn {
+    /// Returns how many cores it has: the second one is there if something runs on it.
+    #[must_use]
+    pub fn cores(&self) -> u64 {
+        let tasks = self.tasks.iter().map(|task| task.core);
+        1 + tasks.chain(self.rude.iter().map(|rude| rude.core)).max().unwrap_or_default()
+    }
+
     /// The number of its parts, which shrinking makes smaller.
     #[must_use]
     pub fn size(&self) -> usize {

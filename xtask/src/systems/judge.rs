@@ -11,11 +11,12 @@ use diapason::plan::Plan;
 use diapason::plan::start::found_within;
 use diapason::session::{Run, Session};
 use diapason::simulate::{
-    Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, usual,
+    Joined, Seat, Simulated, Simulation, asked, delayed, drawn as faults_of, excuse, together,
+    usual,
 };
 use diapason::{Failure, Workspace};
 use diapason_abi::Nanos;
-use diapason_system::{Fault, FaultKind, Process, RunOptions, System};
+use diapason_system::{Diagnostics, Fault, FaultKind, Process, RunOptions, System};
 use std::path::Path;
 
 /// The length of each run: the ends of chains report a second after the interface is there.
@@ -59,7 +60,7 @@ pub fn judge_file(built: &Built, path: &Path) -> Judged {
     match describe(path) {
         Ok(system) => runs(
             built,
-            system,
+            vec![system],
             &Conditions { drift: None, faults: false, seed: 0, horizon: HORIZON_NS },
         ),
         Err(failure) => Judged::Unread(failure.to_string()),
@@ -85,28 +86,32 @@ pub fn horizon(drawn: &Drawn) -> u64 {
     let readers = can.pipes.iter().map(|pipe| pipe.server.period);
     let ends = readers.chain(can.outputs.iter().map(|output| output.server.period));
     let longest = ends.max().unwrap_or_default();
-    let read = diapason_system::parse("drawn.toml", &description(drawn, "drawn"));
-    let found = read.map_or(Nanos::ZERO, |system| found_within(&system));
+    let found = read(drawn).map_or(Nanos::ZERO, |cores| found_within(&cores[0]));
     HORIZON_NS + found.0 + PERIODS * longest
 }
 
 /// Returns why the planner refuses a drawn system, or nothing.
 pub fn refuses(drawn: &Drawn) -> Option<String> {
-    match diapason_system::parse("drawn.toml", &description(drawn, "drawn")) {
-        Ok(system) => Plan::of(&system, system.clock_hz).clear().err().map(|why| why.plain()),
+    let refused = |system: &System| Plan::of(system, system.clock_hz).clear().err();
+    match read(drawn) {
+        Ok(cores) => cores.iter().find_map(refused).map(|why| why.plain()),
         Err(why) => Some(why.plain()),
     }
 }
 
+/// Reads what each core of a drawn system has.
+fn read(drawn: &Drawn) -> Result<Vec<System>, Diagnostics> {
+    diapason_system::parse_cores("drawn.toml", &description(drawn, "drawn"))
+}
+
 /// Plans and simulates `drawn`; `seed` draws what may vary in its second run.
 pub fn judge(built: &Built, drawn: &Drawn, seed: u64) -> Judged {
-    let text = description(drawn, "drawn");
-    let system = match diapason_system::parse("drawn.toml", &text) {
-        Ok(system) => system,
+    let cores = match read(drawn) {
+        Ok(cores) => cores,
         Err(why) => return Judged::Unread(why.plain()),
     };
     let horizon = horizon(drawn);
-    runs(built, system, &Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon })
+    runs(built, cores, &Conditions { drift: drift(drawn), faults: drawn.faults, seed, horizon })
 }
 
 fn ours(text: String) -> Judged {
@@ -114,23 +119,47 @@ fn ours(text: String) -> Judged {
     Judged::Ran(vec![violation], Tightness::default())
 }
 
-fn runs(built: &Built, system: System, conditions: &Conditions) -> Judged {
-    let Conditions { drift, faults: of_seed, seed, horizon } = conditions;
-    let options = RunOptions { horizon_ns: *horizon, record_bytes: 0, watch: false };
-    let session = match Session::assemble(system, built.clone(), options) {
-        Ok(session) => session,
+fn runs(built: &Built, cores: Vec<System>, conditions: &Conditions) -> Judged {
+    let options = RunOptions { horizon_ns: conditions.horizon, record_bytes: 0, watch: false };
+    let assemble = |system| Session::assemble(system, built.clone(), options);
+    let sessions = match cores.into_iter().map(assemble).collect::<Result<Vec<Session>, _>>() {
+        Ok(sessions) => sessions,
         Err(Failure::NotAdmitted(why)) => return Judged::Refused(why),
         Err(Failure::Input(why)) => return Judged::Unread(why),
         Err(failure) => return ours(failure.to_string()),
     };
+    match sessions.as_slice() {
+        [session] => one_core(session, conditions),
+        sessions => several_cores(sessions),
+    }
+}
+
+/// All cores of a host run beside each other, once. Nobody follows the messages of several cores,
+/// so pipes are judged by what their readers report.
+fn several_cores(sessions: &[Session]) -> Judged {
+    let (mut violations, mut shares) = (Vec::new(), Tightness::default());
+    let seats = sessions.iter().map(|session| Seat::new(session, ())).collect();
+    match together(seats, &Joined::Cores) {
+        Ok(all) => {
+            for (session, ran) in sessions.iter().zip(all) {
+                violations.extend(look(session, ran, &[], false, &mut shares));
+            }
+        }
+        Err(failure) => return ours(failure.to_string()),
+    }
+    Judged::Ran(violations, shares)
+}
+
+fn one_core(session: &Session, conditions: &Conditions) -> Judged {
+    let Conditions { drift, faults: of_seed, seed, horizon } = conditions;
     let (mut violations, mut shares) = (Vec::new(), Tightness::default());
     let faults = asked(&session.system, drift.as_slice()).unwrap_or_default();
     let mut one = |seed, faults: &[Fault], drawn_too: bool, said: Option<String>| {
-        let how = usual(&session, seed);
-        let simulation = Simulation::new(&session, &how).with_faults(faults).following(None);
+        let how = usual(session, seed);
+        let simulation = Simulation::new(session, &how).with_faults(faults).following(None);
         match simulation.run(&mut ()) {
             Ok(followed) => {
-                let found = look(&session, followed, faults, drawn_too, &mut shares);
+                let found = look(session, followed, faults, drawn_too, &mut shares);
                 violations.extend(found.into_iter().map(|it| Breach { fault: said.clone(), ..it }));
             }
             Err(failure) => {

@@ -49,6 +49,10 @@ fn candidates(drawn: &Drawn) -> Vec<Smaller> {
     simple(|next| next.faults = false);
     simple(|next| next.queues = Queues::Periods);
     simple(|next| next.closed = false);
+    simple(|next| {
+        next.tasks.iter_mut().for_each(|task| task.core = 0);
+        next.rude.iter_mut().for_each(|rude| rude.core = 0);
+    });
     simple(|next| next.clock_mhz = 1_000);
     for number in (0..drawn.tasks.len()).rev() {
         all.push(Box::new(move |from| {

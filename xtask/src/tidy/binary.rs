@@ -11,7 +11,7 @@ use std::process::Command;
 /// Most bytes of stack one kernel function may take: a tenth of the kernel's stack, so that the
 /// deepest chain of calls (about eight, most of them small) stays far from its end.
 const STACK_BYTES_MAX: u64 = 1_536;
-/// The same for what only boot runs: it puts the kernel's state together, once, on an empty stack.
+/// Most bytes of stack of what only boot runs: it puts the state together, once, on an empty stack.
 const BOOT_STACK_BYTES_MAX: u64 = 4_608;
 /// Parts of the names of what only boot runs, as in `kernel.ld`.
 const BOOT: [&str; 3] = ["15diapason_kernel4boot", "13diapason_core6config", "kernel_main"];

@@ -17,6 +17,7 @@ fn promise(way: Way) -> PipePromise {
         drift: 100,
         rate: 400,
         place: 0,
+        patience_ns: Nanos::from_secs(2).0,
     }
 }
 
@@ -135,6 +136,10 @@ fn a_pipe_without_messages_says_so() {
     assert_eq!(rung(&promise, &empty(4), 0), [("pipe-empty", 0, 1)]);
     let text = promise.alarms(&empty(4), &Names::default(), 0)[0].text.clone();
     assert!(text.starts_with("no message of engine in 4.000 s: "), "{text}");
+    // Its device may be found later.
+    let patient = PipePromise { patience_ns: Nanos::from_secs(5).0, ..promise };
+    assert_eq!(rung(&patient, &empty(4), 0), []);
+    assert_eq!(rung(&patient, &empty(5), 0), [("pipe-empty", 0, 1)]);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Cameras: whether all of their frames came.
 
-use super::super::unmeasured::EMPTY;
 use super::super::{Alarm, Outcome, entry};
 use super::devices::{drives, is_camera};
 use crate::duration::human;
@@ -94,11 +93,11 @@ impl CameraPromise {
     }
 
     /// Returns what a run contradicts: that frames come, and that all of them are whole.
-    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
+    pub(super) fn alarms(&self, outcome: &Outcome, names: &Names, patience_ns: u64) -> Vec<Alarm> {
         let Some(end) = outcome.end else { return Vec::new() };
         let of = self.name(names);
         let time = end.time_ns;
-        let is_empty = time >= EMPTY.0 && !self.is_measured(outcome);
+        let is_empty = time >= patience_ns && !self.is_measured(outcome);
         let empty = format!("no frame of {of} came in {}", human(time));
         let empty = is_empty.then(|| Alarm::missing("camera-empty", &of, empty));
         let last = self.row(outcome).map(|row| row.last).unwrap_or_default();

@@ -1,6 +1,5 @@
 //! Devices of a description, and whether the one at each place was served.
 
-use super::super::unmeasured::EMPTY;
 use super::super::{Alarm, Outcome, entry};
 use crate::names::Names;
 use crate::table::Columns;
@@ -168,9 +167,9 @@ impl DevicePromise {
     }
 
     /// Returns an alarm if what is at its place is not served, or nothing was there for long.
-    pub(super) fn alarm(&self, outcome: &Outcome) -> Option<Alarm> {
+    pub(super) fn alarm(&self, outcome: &Outcome, patience_ns: u64) -> Option<Alarm> {
         let is_refused = self.row(outcome, self.places[self.own]).is_some();
-        let is_over = is_refused || outcome.end?.time_ns >= EMPTY.0;
+        let is_over = is_refused || outcome.end?.time_ns >= patience_ns;
         (is_over && !self.is_kept(outcome))
             .then(|| Alarm::missing("device-unserved", &self.name, self.sentence(outcome)))
     }

@@ -1,6 +1,5 @@
 //! Links to other computers.
 
-use super::super::unmeasured::EMPTY;
 use super::super::{Alarm, Outcome, entry};
 use crate::duration::human;
 use crate::names::Names;
@@ -103,12 +102,17 @@ impl LinkPromise {
 
     /// Returns an alarm if the link never formed in a run that was long enough for it, or is away
     /// at the end.
-    pub(super) fn alarm(&self, outcome: &Outcome, names: &Names) -> Option<Alarm> {
+    pub(super) fn alarm(
+        &self,
+        outcome: &Outcome,
+        names: &Names,
+        patience_ns: u64,
+    ) -> Option<Alarm> {
         let time = outcome.end?.time_ns;
         let of = self.name(names);
         if let Some(why) = self.unformed(outcome) {
             let text = format!("{of} never formed in {}: {why}", human(time));
-            return (time >= EMPTY.0).then(|| Alarm::missing("link-absent", &of, text));
+            return (time >= patience_ns).then(|| Alarm::missing("link-absent", &of, text));
         }
         let row = self.row(outcome).filter(|row| !row.last.here)?;
         let text = format!("{of} was away from {} on", human(row.at_ns));

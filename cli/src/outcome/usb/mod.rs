@@ -14,6 +14,7 @@ pub use devices::{DevicePromise, PlugRow};
 pub(super) use links::note as note_link;
 pub use links::{LinkPromise, LinkRow};
 
+use super::unmeasured::patience;
 use super::{Alarm, Outcome};
 use crate::names::Names;
 use diapason_system::System;
@@ -24,6 +25,8 @@ pub struct UsbPromises {
     pub links: Vec<LinkPromise>,
     pub devices: Vec<DevicePromise>,
     pub cameras: Vec<CameraPromise>,
+    /// A run of so long without one of them is an alarm.
+    patience_ns: u64,
 }
 
 impl UsbPromises {
@@ -34,14 +37,22 @@ impl UsbPromises {
             links: LinkPromise::of(system),
             devices: DevicePromise::of(system),
             cameras: CameraPromise::of(system),
+            patience_ns: patience(system),
         }
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.devices.is_empty() && self.cameras.is_empty()
     }
 
     /// Returns what a run contradicts.
     pub(super) fn alarms(&self, outcome: &Outcome, names: &Names) -> Vec<Alarm> {
-        let links = self.links.iter().filter_map(|it| it.alarm(outcome, names));
-        let devices = self.devices.iter().filter_map(|it| it.alarm(outcome));
-        let cameras = self.cameras.iter().flat_map(|it| it.alarms(outcome, names));
+        let links = self.links.iter().filter_map(|it| it.alarm(outcome, names, self.patience_ns));
+        let devices = self.devices.iter().filter_map(|it| it.alarm(outcome, self.patience_ns));
+        let cameras =
+            self.cameras.iter().flat_map(|it| it.alarms(outcome, names, self.patience_ns));
         links.chain(devices).chain(cameras).collect()
     }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::console::Line;
 use crate::outcome::{Assumptions, End, sample};
 use crate::plan::Plan;
+use crate::plan::start::found_within;
 use diapason_abi::Nanos;
 use diapason_pipe::measured::{
     CameraReport, DeviceReport, Fate, LinkReport, Measurement, Reported,
@@ -239,4 +240,21 @@ fn reports_are_taken_from_records() {
     assert_eq!(json["links"][0]["came"], 3);
     assert_eq!(json["usb_devices"][0]["state"], "dead");
     assert_eq!(json["cameras"][0]["missed_intervals"], 7);
+}
+
+#[test]
+fn devices_that_are_looked_for_longer_are_missing_later() {
+    let budget = "vcpu = \"manage\"\nuses = [\"xhci\"]";
+    let slow = TEXT.replacen("uses = [\"xhci\"]", budget, 1)
+        + "[[vcpu]]\nname = \"manage\"\nbudget = \"1ms\"\nperiod = \"20ms\"\n\
+           [[work]]\nname = \"usbd.manage\"\nworst = \"1ms\"\n";
+    let system = diapason_system::parse("s", &slow).unwrap();
+    let within = found_within(&system).0;
+    assert!(within > LONG, "{within}");
+    let promised = UsbPromises::of(&system);
+    let rung = |time_ns| {
+        let ran = Ran { promised: promised.clone(), ..Ran::new(time_ns) };
+        ran.alarms().len()
+    };
+    assert_eq!([LONG, within - 1, within].map(rung), [0, 0, 10]);
 }

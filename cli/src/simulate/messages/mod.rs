@@ -33,7 +33,7 @@ use wire::Wire;
 pub enum Choice {
     /// The one that took most of what was promised, of all pipes.
     WorstOfAll,
-    /// The same of the pipe with this number.
+    /// The one of the pipe with this number that took most of what was promised.
     Worst(usize),
     /// This one of a pipe, from 1.
     This(usize, u64),

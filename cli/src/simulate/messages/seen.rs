@@ -74,7 +74,7 @@ pub struct Stage {
     pub planned: Option<Nanos>,
     /// The longest from its beginning until it had left the stage.
     pub by_end: Nanos,
-    /// The same by the plan.
+    /// The longest by the plan from its beginning until it has left the stage.
     pub planned_by_end: Nanos,
 }
 
@@ -126,7 +126,7 @@ fn rows(seen: &Seen, head: [String; 3]) -> Vec<Vec<String>> {
     heads.zip(stages.chain([total])).map(|(head, row)| [head.to_vec(), row].concat()).collect()
 }
 
-/// The same as JSON.
+/// Returns all pipes of a system as JSON.
 #[must_use]
 pub fn to_json(system: &System, seen: &[Seen]) -> Value {
     let pipe = |(pipe, seen): (&Pipe, &Seen)| {

@@ -128,8 +128,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The same with what a request does not say taken out: QEMU sends there whatever was in its
-    /// memory.
+    /// Clears what a request does not say: QEMU sends there whatever was in its memory.
     #[must_use]
     pub fn as_request(mut self) -> Message {
         match &mut self.packet {

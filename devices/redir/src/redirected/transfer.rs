@@ -27,7 +27,7 @@ impl Transfer {
         Transfer { id, kind, stream: 0, bytes, length, sent: 0 }
     }
 
-    /// The same, as if nothing had happened to it.
+    /// Returns the transfer as if nothing had happened to it.
     pub fn without_data(&self) -> Transfer {
         Transfer { stream: self.stream, ..Transfer::new(self.id, self.kind, 0, Vec::new()) }
     }

@@ -78,7 +78,7 @@ pub struct Report {
     pub time: Nanos,
     /// Over every packet of every device, its direction and its time: the run's fingerprint.
     pub hash: u64,
-    /// The same by device.
+    /// The fingerprint of each device.
     pub journals: Vec<Journal>,
     /// How often the guest stood still.
     pub stops: u64,
@@ -175,7 +175,7 @@ impl<D: Device + ?Sized> Server<D> {
         arguments
     }
 
-    /// The same for a caller that has a controller called [`CONTROLLER`], and perhaps hubs: each
+    /// The options for a caller that has a controller called [`CONTROLLER`], and perhaps hubs: each
     /// device at its port ("2", or "1.3" behind a hub), or wherever there is room.
     #[must_use]
     pub fn arguments_at(&self, ports: &[String]) -> Vec<OsString> {

@@ -186,7 +186,7 @@ impl Vcpu {
         left
     }
 
-    /// The same if it is woken and does not run yet: then the way is spared when it does.
+    /// Takes a grace if it is woken and does not run yet: the way is spared when it does.
     pub(crate) fn take_way(&mut self, now: Nanos) -> bool {
         let taken = !self.comes_back && self.take_grace(now);
         self.comes_back |= taken;

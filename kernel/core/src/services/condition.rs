@@ -20,7 +20,7 @@ impl Kernel<'_> {
         named.then_some(Id::new(handle as u16))
     }
 
-    /// The same for the long ways.
+    /// The condition for the long ways, or why it is refused.
     #[inline(never)]
     pub(crate) fn find_condition(&self, handle: u64) -> Result<ConditionId, Refused> {
         self.condition(handle).ok_or_else(|| {

@@ -24,7 +24,7 @@ impl Kernel<'_> {
         named.then_some(Id::new(handle as u16))
     }
 
-    /// The same for the long ways.
+    /// The event for the long ways, or why it is refused.
     #[inline(never)]
     pub(crate) fn own_event(&self, handle: u64) -> Result<EventId, Refused> {
         self.event(handle).ok_or_else(|| {

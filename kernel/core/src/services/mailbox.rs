@@ -22,7 +22,7 @@ impl Kernel<'_> {
         named.then_some(Id::new(handle as u16))
     }
 
-    /// The same for the long ways.
+    /// The mailbox for the long ways, or why it is refused.
     #[inline(never)]
     pub(crate) fn find_mailbox(&self, handle: u64) -> Result<MailboxId, Refused> {
         self.mailbox(handle).ok_or_else(|| {

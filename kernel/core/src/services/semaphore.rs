@@ -23,7 +23,7 @@ impl Kernel<'_> {
         named.then_some(Id::new(handle as u16))
     }
 
-    /// The same for the long ways.
+    /// The semaphore for the long ways, or why it is refused.
     #[inline(never)]
     pub(crate) fn find_semaphore(&self, handle: u64) -> Result<SemaphoreId, Refused> {
         self.semaphore(handle).ok_or_else(|| {

@@ -321,7 +321,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// The same for a call that starts a process and then receives.
+    /// Tries the short ways of a call that starts a process and then receives.
     fn start(&mut self, arguments: Arguments) -> bool {
         let [key, mailbox, address, deadline, _] = arguments;
         // A recording has one entry for it, with the decision of the whole.

@@ -65,7 +65,7 @@ pub fn play<R>(script: &Script, end: u64, late: u64, body: impl FnOnce(&mut Stag
     play_with(script, end, (late, 1), |_| {}, body)
 }
 
-/// The same, with a seed for the lateness and an eye on every step.
+/// Runs a script as [`play`] does, with a seed for the lateness and an eye on every step.
 pub fn play_with<R>(
     script: &Script,
     end: u64,

@@ -22,7 +22,7 @@ struct Table {
     period: Nanos,
     /// R(c), from c = 0.
     responses: Vec<Nanos>,
-    /// The same for scattered units.
+    /// Response times of scattered units, from c = 0.
     scattered: Vec<Nanos>,
 }
 

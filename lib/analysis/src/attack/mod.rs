@@ -76,8 +76,8 @@ pub fn attack(campaign: &Campaign, seed: u64, systems: u64, runs: u32) -> Report
     attack_as_if(campaign, seed, systems, runs, |_| ())
 }
 
-/// The same, admitted by the test and held against the bounds of what `forget` makes of each
-/// system: with something forgotten, promises must break, or the attack is no good.
+/// Attacks systems that the test admits, and holds them against the bounds of what `forget` makes
+/// of each: with something forgotten, promises must break, or the attack is no good.
 #[must_use]
 pub fn attack_as_if(
     campaign: &Campaign,
@@ -105,7 +105,7 @@ pub fn attack_as_if(
     report
 }
 
-/// The same system for the simulator.
+/// Returns a system of the analysis as one of the simulator.
 fn simulated(system: &System) -> diapason_vcpu::sim::System {
     use crate::server::Queue;
     use diapason_abi::Nanos;

@@ -113,7 +113,8 @@ pub enum Nonsense {
     /// A Main VCPU of which the kernel takes more than half of the budget: the least budget that
     /// makes sense.
     BudgetLost(usize, Nanos),
-    /// The same of an I/O VCPU: the least grant that makes sense.
+    /// An I/O VCPU of which the kernel takes more than half of a grant: the least grant that makes
+    /// sense.
     GrantLost(usize, Nanos),
 }
 
@@ -144,7 +145,7 @@ impl MainVcpu {
         MainVcpu { budget, period, chunks: 8, queue: Queue::Fp }
     }
 
-    /// The same in another queue.
+    /// Puts the VCPU into another queue.
     #[must_use]
     pub const fn in_queue(self, queue: Queue) -> MainVcpu {
         MainVcpu { queue, ..self }
@@ -193,7 +194,7 @@ impl System {
         self.check_losses()
     }
 
-    /// The same of the numbers alone: whether budgets are worth having is asked of those that are
+    /// Checks the numbers alone: whether budgets are worth having is asked of those that are
     /// described, not of those that a search tries.
     pub(super) fn check_numbers(&self) -> Result<(), Nonsense> {
         for (index, main) in self.mains.iter().enumerate() {

@@ -24,8 +24,8 @@ pub trait Server {
     fn period(&self) -> Nanos;
     /// R(c): so long after it became eligible, `work` of at most [`Self::budget`] is done.
     fn response(&self, work: Nanos) -> Nanos;
-    /// The same for `work` whose units became eligible one after the other, counted from the first.
-    /// If one unit more always takes at least one more, that is [`Self::response`].
+    /// R(c) of `work` whose units became eligible one after the other, counted from the first. If
+    /// one unit more always takes at least one more, that is [`Self::response`].
     fn scattered(&self, work: Nanos) -> Nanos {
         self.response(work)
     }

@@ -95,7 +95,7 @@ pub enum Value {
     Exact(Decimal),
     /// The bits of a floating-point number of 32 bits, before scale and offset.
     Single(u32),
-    /// The same of 64 bits.
+    /// The bits of a floating-point number of 64 bits, before scale and offset.
     Double(u64),
 }
 

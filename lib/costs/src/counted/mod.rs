@@ -59,7 +59,7 @@ pub struct Table {
 
 /// The kernel as it boots.
 pub const PLAIN: Table = Table::read(include_str!("plain.txt"));
-/// The same kernel, keeping the flight record.
+/// The kernel as it boots to keep the flight record.
 pub const RECORDING: Table = Table::read(include_str!("recording.txt"));
 
 /// The longer way of an entry.
@@ -146,8 +146,8 @@ pub struct Costs {
 const BEFORE: u64 = 80;
 /// The instructions that the assembly around the path of a call adds to the timed ones.
 const AROUND_CALL: u64 = 64;
-/// The same around other entries, which keep and restore every register, and the way from the due
-/// instant to their first instruction.
+/// The instructions around other entries, which keep and restore every register, and the way from
+/// the due instant to their first instruction.
 const AROUND: u64 = 120;
 /// The program's own instructions from one trap to the next.
 const USER: u64 = 60;
@@ -162,7 +162,7 @@ impl Costs {
         Costs { per_instruction: per_instruction(clock_hz), paths: &PLAIN }
     }
 
-    /// The same of a kernel that keeps the flight record.
+    /// Returns the costs of a kernel that keeps the flight record.
     #[must_use]
     pub fn recording(clock_hz: u64) -> Costs {
         Costs { per_instruction: per_instruction(clock_hz), paths: &RECORDING }

@@ -98,7 +98,7 @@ impl Promised {
         Promised { budget: Nanos(budget), period, chunks: u32::MAX, lost: Nanos::ZERO }
     }
 
-    /// The same, if the kernel takes `lost` of the budget in each period.
+    /// Returns the service if the kernel takes `lost` of the budget in each period.
     #[must_use]
     pub const fn losing(self, lost: Nanos) -> Promised {
         Promised { lost, ..self }

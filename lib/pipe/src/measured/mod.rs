@@ -3,10 +3,12 @@
 //! A report is a record: the kernel adds the process that made it, so nobody reports for another,
 //! and no text that a program logs is one. Words are packed and read here and nowhere else.
 
+mod counted;
 mod delays;
 mod gauge;
 mod served;
 
+pub use counted::{CostReport, NAME_BYTES};
 pub use delays::{PARTS, PipeDelays, SIZES, longest_of, size_of_delay};
 pub use gauge::{Gauge, ReadMessage};
 pub use served::{CameraReport, DeviceReport, Fate, LinkReport};
@@ -50,6 +52,8 @@ pub enum Measurement {
     Link(LinkReport),
     /// The frames of a camera.
     Camera(CameraReport),
+    /// The cost of an operation that a benchmark counted.
+    Cost(CostReport),
 }
 
 /// How a pipe does, as its reader or writer sees it. Times are the longest since the last report.
@@ -147,7 +151,8 @@ pub struct WrittenReport {
     pub outages: u64,
     /// The longest until the server had taken one, since the last report, and the longest promised.
     pub taken: (Nanos, Nanos),
-    /// The same until it was known to be through; zero if it is closed.
+    /// The longest until it was known to be through, and the longest promised; zero if it is
+    /// closed.
     pub whole: (Nanos, Nanos),
 }
 
@@ -160,6 +165,7 @@ const WRITTEN: u8 = 5;
 const DEVICE: u8 = 6;
 const LINK: u8 = 7;
 const CAMERA: u8 = 8;
+const COST: u8 = 9;
 
 /// Packs two numbers into one word.
 const fn pair(high: u32, low: u32) -> u64 {
@@ -215,6 +221,7 @@ impl Measurement {
             Measurement::Camera(report) => {
                 ([CAMERA, report.stream.into(), report.number, 0], report.values())
             }
+            Measurement::Cost(report) => ([COST, report.is_part.into(), 0, 0], report.values()),
         }
     }
 
@@ -242,6 +249,7 @@ impl Measurement {
             [CAMERA, stream @ 0..=1, number, 0] => {
                 Measurement::Camera(CameraReport::of(stream == 1, number, values))
             }
+            [COST, part @ 0..=1, 0, 0] => Measurement::Cost(CostReport::of(part == 1, values)),
             _ => return None,
         })
     }
@@ -343,7 +351,7 @@ mod tests {
         let (a, b, c, d) = (time(), time(), time(), time());
         let small = |word: Nanos| word.0 as u32;
         let (channel, place) = (a.0 as u8, b.0 as u8);
-        match c.0 % 8 {
+        match c.0 % 9 {
             0 => Measurement::Pipe(PipeReport {
                 to_device: d.0 & 1 == 1,
                 channel,
@@ -384,7 +392,15 @@ mod tests {
                 longest: c,
                 bound: d,
             }),
-            4..=6 => any_of_usb(c.0 % 8, [a.0, b.0, c.0, d.0]),
+            7 => Measurement::Cost(CostReport {
+                is_part: d.0 & 1 == 1,
+                median: small(a),
+                max: small(b),
+                runs: small(c),
+                expensive: [small(d), small(a), small(b)],
+                ..CostReport::named("an operation with a name of many words, some of them long")
+            }),
+            4..=6 => any_of_usb(c.0 % 9, [a.0, b.0, c.0, d.0]),
             _ => Measurement::Written(WrittenReport {
                 place,
                 channel,
@@ -428,7 +444,9 @@ mod tests {
         let words =
             Reported { at: Nanos(1), said: Measurement::Chain(ChainReport::default()) }.words();
         assert_eq!(Reported::of(&words[..9]), None);
-        for what in [0, 6, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2] {
+        for what in
+            [0, 6, 2 << 8 | 9, 1 << 32, 2 << 8 | 1, 1 << 24 | 3, u64::MAX, (PARTS as u64) << 24 | 2]
+        {
             let mut words = words;
             words[1] = what;
             assert_eq!(Reported::of(&words), None, "{what:#x}");

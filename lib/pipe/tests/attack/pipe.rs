@@ -60,7 +60,7 @@ pub struct Setup {
 pub struct Mood {
     /// Transfers take as long as they may, as short as they may, or any time.
     pub bus: u64,
-    /// The same of moderation.
+    /// Moderation takes as long as it may, as short as it may, or any time.
     pub moderation: u64,
     /// Costs are the longest, or any.
     pub costs: u64,

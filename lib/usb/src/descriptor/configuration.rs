@@ -36,7 +36,7 @@ impl<'a> Configuration<'a> {
         Ok(Configuration { bytes, header, speed })
     }
 
-    /// The same for bytes that were read at once.
+    /// Takes apart the bytes of a configuration that were read at once.
     ///
     /// # Errors
     /// The first thing in it that makes no sense.

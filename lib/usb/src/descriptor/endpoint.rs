@@ -75,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// The same endpoint with what its companion adds.
+    /// Adds what the companion of the endpoint says.
     fn with(self, raw: Raw<'_>) -> Result<Endpoint, Refusal> {
         let raw = raw.at_least(6)?;
         let (burst, attributes, bytes) = (raw.byte(2), raw.byte(3), u32::from(raw.half(4)));

@@ -15,7 +15,7 @@ const PERIOD_LONGEST: u32 = 256;
 const ATTEMPTS: u32 = 3;
 /// Average bytes of a block to start with, for bulk and isochronous endpoints.
 const AVERAGE: u32 = 3_072;
-/// The same for interrupt endpoints.
+/// Average bytes of a block to start with, for interrupt endpoints.
 const AVERAGE_INTERRUPT: u32 = 1_024;
 
 impl Endpoint {

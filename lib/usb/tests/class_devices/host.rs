@@ -225,7 +225,7 @@ pub fn connect<D: Device, C: Class>(
     connect_in(device, 0, find)
 }
 
-/// The same in the configuration with this number.
+/// A device in a class that the configuration with this number leads to.
 pub fn connect_in<D: Device, C: Class>(
     mut device: D,
     number: u8,

@@ -290,7 +290,7 @@ impl Core {
         }
     }
 
-    /// The same of the core in QEMU.
+    /// Runs a load on the core in QEMU.
     ///
     /// # Errors
     /// If it cannot be run.

@@ -86,12 +86,11 @@ fn measure(way: &Way) -> Result<(), Errno> {
             last = Some(Seen { spent, back });
         }
     }
-    let of = "usb_bulk_to_thread";
-    way.transfer.report(of);
-    way.interrupt.report_part(of, "interrupt");
-    way.lock.report_part(of, "lock");
-    way.bottom_half.report_part(of, "bottom_half");
-    way.wake_up.report_part(of, "wake_up");
+    way.transfer.report("usb_bulk_to_thread");
+    way.interrupt.report_part("interrupt");
+    way.lock.report_part("lock");
+    way.bottom_half.report_part("bottom_half");
+    way.wake_up.report_part("wake_up");
     Ok(())
 }
 

@@ -288,7 +288,7 @@ fn round_trips(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Er
     Ok(())
 }
 
-/// The same by calls, to a partner in [`serve`].
+/// Sends and receives by one call, to a partner in [`serve`].
 fn calls_and_answers(probe: &Probe, request: Mailbox, reply: Mailbox) -> Result<(), Errno> {
     let mut buffer = [1; MESSAGE_BYTES];
     for _ in 0..RUNS {

@@ -10,10 +10,11 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use diapason_abi::MESSAGE_BYTES;
 use diapason_abi::call::Counter;
+use diapason_pipe::measured::{CostReport, Measurement, Reported};
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::memory::Segment;
 use diapason_rt::sys::count;
-use diapason_rt::{Errno, Nanos, log};
+use diapason_rt::{Errno, Nanos, log, time};
 
 /// Most measurements of one operation.
 pub const RUNS: u64 = 1000;
@@ -125,24 +126,27 @@ impl Probe {
         Some((*sorted.get(runs / 2)?, *sorted.last()?, runs))
     }
 
-    /// Logs the measurements of a part of the operation `of`, whose expensive things nobody
-    /// counted.
-    pub fn report_part(&self, of: &str, name: &str) {
-        match self.summary() {
-            None => log!("PART {of} {name} was not measured"),
-            Some((median, max, runs)) => log!("PART {of} {name} {median} {max} {runs}"),
-        }
+    /// Reports the measurements of a part of the operation that was reported last. Nobody counted
+    /// its expensive things.
+    pub fn report_part(&self, name: &str) {
+        self.tell(CostReport { is_part: true, ..CostReport::named(name) });
     }
 
-    /// Logs the measurements under this name.
+    /// Reports the measurements under this name.
     pub fn report(&self, name: &str) {
+        let runs = self.runs.load(Relaxed).max(1);
+        let expensive = [0, 1, 2].map(|i: usize| self.counted[i].load(Relaxed) * 1000 / runs);
+        let expensive = expensive.map(|count| count as u32);
+        self.tell(CostReport { expensive, ..CostReport::named(name) });
+    }
+
+    fn tell(&self, report: CostReport) {
         let Some((median, max, runs)) = self.summary() else {
-            log!("BENCH {name} was not measured");
-            return;
+            return log!("an operation was not measured");
         };
-        let [cr3, msr, mmio] =
-            [0, 1, 2].map(|i: usize| self.counted[i].load(Relaxed) * 1000 / runs as u64);
-        log!("BENCH {name} {median} {max} {runs} {cr3} {msr} {mmio}");
+        let report = CostReport { median, max, runs: runs as u32, ..report };
+        let said = Measurement::Cost(report);
+        log::measured(&Reported { at: time::now(), said }.words());
     }
 }
 
@@ -167,7 +171,7 @@ macro_rules! operations {
                 $(self.$name.overhead.store(least, Relaxed);)*
             }
 
-            /// Logs every measurement by name.
+            /// Reports every measurement by name.
             pub fn report(&self) {
                 $(self.$name.report(stringify!($name));)*
             }

@@ -6,6 +6,8 @@
 #![no_std]
 #![no_main]
 
+mod calls;
+
 use diapason_rt::event::Timer;
 use diapason_rt::mailbox::Mailbox;
 use diapason_rt::sync::{Condition, Mutex, Semaphore};
@@ -44,6 +46,14 @@ fn main(Arguments([behaviour, a, b, c]): Arguments) {
         10 => reopen(us(a)),
         11 => beg(us(a)),
         12 => crowd(a, us(b), c),
+        13 => calls::idle_calls(us(a)),
+        14 => calls::announce(a, us(b)),
+        15 => calls::attach(a, us(b)),
+        16 => calls::breed(us(a), us(b)),
+        17 => calls::ring_bell(us(a)),
+        18 => calls::hire(a, us(b)),
+        19 => calls::ask(us(a)),
+        20 => calls::retune(us(a)),
         _ => Ok(()),
     };
     if let Err(errno) = result {

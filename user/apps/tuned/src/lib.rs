@@ -45,7 +45,7 @@ pub fn say(what: &str, granted: &Granted) {
     log!("{what}: C {} us, T {} us, bound {} us, {slots} slots", us(budget), us(period), us(bound));
 }
 
-/// The same of a pipe to a device.
+/// Logs the granted terms of a pipe to a device.
 pub fn say_written(what: &str, granted: &Granted) {
     say(what, granted);
     log!("taken by the server within {} us", us(granted.taken));

@@ -13,7 +13,7 @@ use diapason_hardware::{Bar, Shared};
 use diapason_pipe::measured::{LinkReport, Measurement, Reported};
 use diapason_rt::memory::{Dma, Registers};
 use diapason_rt::{Arguments, Errno, Nanos, entry, heap, log, time};
-use diapason_usb::target::{Identity, Target, Told, Way};
+use diapason_usb::debug_target::{Identity, Target, Told, Way};
 use diapason_usb::xhci::Buffer;
 use diapason_usblib::link::{
     Ask, Counter, DONE, DROPPED, Done, FILL, NONSENSE, SEND, UNIT, counter,

@@ -49,7 +49,7 @@ enum Source {
     Message(u16, Event),
     /// Clients that want something.
     Asked(Semaphore),
-    /// The same, what they want being in mailboxes.
+    /// Clients whose wishes are in mailboxes.
     Mailboxes(Event),
 }
 

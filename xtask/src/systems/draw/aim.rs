@@ -2,6 +2,7 @@
 //! ease shows nothing, and one that is admitted with ease shows little: so a refused one is
 //! loosened until it is admitted, and then tightened as long as it still is.
 
+use super::afford::afford;
 use crate::systems::drawn::{Budget, Drawn, Interface, Onward, Perch, Queues};
 use diapason_random::Random;
 
@@ -78,7 +79,11 @@ fn answer(random: &mut Random, drawn: &mut Drawn, why: &str) {
     if random.one_in(5) {
         loosen(random, drawn);
     } else if about(&["take more than half"]) {
-        if random.one_in(3) { lengthen(drawn) } else { enlarge(drawn) }
+        match random.below(4) {
+            0 => lengthen(drawn),
+            1 => enlarge(drawn),
+            _ => drop(afford(random, drawn, why)),
+        }
     } else if about(&["whole processor", "only after", "is due", "never"]) {
         lighten(random, drawn);
     } else if about(&["jobs wake"]) {

@@ -40,6 +40,7 @@ pub fn interface(random: &mut Random) -> Interface {
         outputs,
         classes,
         tuned,
+        stretch: 1,
     }
 }
 

@@ -1,16 +1,19 @@
 //! Draws systems: every part of a description that can matter to a promise, down to the smallest
 //! that is legal.
 
+mod afford;
 mod aim;
 mod can;
 mod rude;
 
-use super::drawn::{Drawn, DrawnTask, Queues};
+use super::drawn::{Budget, Drawn, DrawnTask, Queues};
 use diapason_random::Random;
 
 /// Periods of tasks, in microseconds.
 const PERIODS: [u64; 12] =
     [500, 1_000, 1_250, 2_000, 2_500, 4_000, 5_000, 7_000, 10_000, 20_000, 40_000, 100_000];
+/// Most steps until no budget is too small. A longer one makes other VCPUs wait.
+const AFFORDED: usize = 12;
 /// Clocks, in MHz; the first one is QEMU's.
 const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
 
@@ -18,11 +21,26 @@ const CLOCKS: [u64; 7] = [1_000, 1_000, 1_000, 20, 100, 512, 4_000];
 /// admits; the eighth is as chance has it, so that refusals are seen, too.
 #[must_use]
 pub fn system(seed: u64, number: u64, refuses: aim::Plans<'_>) -> Drawn {
-    let drawn = raw(seed, number);
+    let mut drawn = raw(seed, number);
+    let random = &mut Random::stream(!seed, number);
+    // One of 64 keeps budgets that are too small.
+    if number % 64 < 63 {
+        afford_all(random, &mut drawn, refuses);
+    }
     if number % 8 == 7 {
         return drawn;
     }
-    aim::aim(&mut Random::stream(!seed, number), drawn, refuses)
+    aim::aim(random, drawn, refuses)
+}
+
+/// Makes budgets large enough for what the kernel takes of them, so that other rules are asked.
+fn afford_all(random: &mut Random, drawn: &mut Drawn, refuses: aim::Plans<'_>) {
+    for _ in 0..AFFORDED {
+        let Some(why) = refuses(drawn) else { return };
+        if !afford::afford(random, drawn, &why) {
+            return;
+        }
+    }
 }
 
 /// The system number `number` of a campaign, as chance has it.
@@ -38,6 +56,7 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         tasks: Vec::new(),
         can: None,
         rude: Vec::new(),
+        watch: Budget { budget: 100_000, period: 20_000_000 },
         drift_ppm: 0,
         faults: random.one_in(4),
     };
@@ -66,7 +85,25 @@ pub fn raw(seed: u64, number: u64) -> Drawn {
         1 => Queues::First(random.between(1, mains.max(1) as u64) as usize),
         _ => Queues::Periods,
     };
+    if random.one_in(8) {
+        spread_out(random, &mut drawn);
+    }
     drawn
+}
+
+/// Lets what shares nothing with others run on either of two cores.
+fn spread_out(random: &mut Random, drawn: &mut Drawn) {
+    let keeps_first = usize::from(drawn.can.is_none());
+    for task in drawn.tasks.iter_mut().skip(keeps_first).filter(|task| task.section == 0) {
+        task.core = random.below(2);
+    }
+    for rude in drawn.rude.iter_mut().filter(|rude| rude::is_alone(rude)) {
+        rude.core = random.below(2);
+    }
+    // A queue by deadline is of one core.
+    if matches!(drawn.queues, Queues::First(_)) && drawn.cores() > 1 {
+        drawn.queues = Queues::Deadlines;
+    }
 }
 
 /// A number whose logarithm is spread evenly: as many small ones as large ones.
@@ -89,7 +126,7 @@ fn task(random: &mut Random, count: u64, locks: bool, clock_mhz: u64) -> DrawnTa
     let replenishments = random.pick(&[2, 2, 4, 8, 8]);
     let often = if random.one_in(4) { random.between(2, 6) } else { 1 };
     let phase = random.below(period);
-    DrawnTask { period, often, phase, work, section, spare, replenishments }
+    DrawnTask { period, often, phase, work, section, spare, replenishments, core: 0 }
 }
 
 #[cfg(test)]
@@ -103,7 +140,7 @@ mod tests {
         let (mut read, mut wrong) = (0, Vec::new());
         for number in 0..300 {
             let text = description(&raw(5, number), "drawn");
-            match diapason_system::parse("drawn", &text) {
+            match diapason_system::parse_cores("drawn", &text) {
                 Ok(_) => read += 1,
                 Err(why) => wrong.push(why.plain()),
             }

@@ -7,6 +7,9 @@ use diapason_random::Random;
 /// Priorities of programs that misbehave: below, among and above those of the others.
 const PRIORITIES: [u64; 6] = [0, 1, 10, 29, 31, 60];
 
+/// The behaviours of `rude` that are drawn, and the storm.
+const BEHAVIOURS: [u64; 19] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, STORM];
+
 /// Draws a program that misbehaves, with its place and priority.
 pub fn seat(random: &mut Random) -> Rude {
     let period = spread(random, 500, 40_000);
@@ -19,12 +22,19 @@ pub fn seat(random: &mut Random) -> Rude {
             Perch::Own(server, random.pick(&[2, 4, 8]))
         }
     };
-    Rude { arguments: behaviour(random), seat, priority: random.pick(&PRIORITIES) }
+    Rude { arguments: behaviour(random), seat, priority: random.pick(&PRIORITIES), core: 0 }
+}
+
+/// Returns whether a program that misbehaves shares nothing with others, so that it may run on
+/// another core.
+pub fn is_alone(rude: &Rude) -> bool {
+    const ALONE: [u64; 9] = [0, 1, 2, 3, 4, 8, 11, 18, 20];
+    ALONE.contains(&rude.arguments[0]) && rude.seat != Perch::Beside
 }
 
 /// Returns one of the behaviours that the README of `rude` lists, or the storm.
 fn behaviour(random: &mut Random) -> [u64; 4] {
-    let how = random.below(STORM + 1);
+    let how = random.pick(&BEHAVIOURS);
     let [a, b, c] = match how {
         1 => [random.between(1, 64), spread(random, 200, 5_000), spread(random, 500, 5_000)],
         2 => [random.between(1, 64), random.pick(&PERIODS), random.between(1, 50)],
@@ -35,8 +45,9 @@ fn behaviour(random: &mut Random) -> [u64; 4] {
         7 => [random.between(1, 31), spread(random, 500, 20_000), 0],
         8 => [spread(random, 1, 1_000), spread(random, 1, 100), 0],
         9 => [spread(random, 1, 2_000), spread(random, 10, 5_000), 0],
-        10 | 11 => [spread(random, 1, 5_000), 0, 0],
+        10 | 11 | 13 | 19 | 20 => [spread(random, 1, 5_000), 0, 0],
         12 => [random.between(1, 31), spread(random, 100, 50_000), random.below(5)],
+        14 | 18 => [random.between(2, 32), spread(random, 50, 5_000), 0],
         STORM => [random.below(1 << 32), 0, 0],
         _ => [0, 0, 0],
     };
@@ -51,6 +62,6 @@ mod tests {
     fn every_behaviour_takes_a_seat() {
         let mut random = Random::new(1);
         let all: Vec<u64> = (0..500).map(|_| seat(&mut random).arguments[0]).collect();
-        assert!((0..=STORM).all(|how| all.contains(&how)));
+        assert!(BEHAVIOURS.iter().all(|how| all.contains(how)));
     }
 }

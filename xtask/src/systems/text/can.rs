@@ -74,9 +74,16 @@ pub fn interface(can: &Interface) -> String {
     can.outputs.iter().for_each(|output| text += &writer(output));
     can.pipes.iter().for_each(|pipe| text += &chain(pipe));
     for (number, class) in can.classes.iter().enumerate() {
-        text += &client(*class, number + 2);
+        text += &client(*class, number + 2, can.stretch);
     }
-    text + if can.tuned { TUNED } else { "" }
+    if can.tuned {
+        let server =
+            |budget, period| Budget { budget: budget * can.stretch, period: period * can.stretch };
+        text += &vcpu("usb-tune", server(500_000, 10_000_000), "");
+        text += &vcpu("hostile-main", server(50_000, 10_000_000), "");
+        text += TUNED;
+    }
+    text
 }
 
 /// The process of the server, and the controller that it drives.
@@ -234,11 +241,6 @@ fn chain(pipe: &DrawnPipe) -> String {
 
 /// A place for a pipe, and a program that asks nonsense of the server without end.
 const TUNED: &str = r#"
-[[vcpu]]
-name = "usb-tune"
-budget = "500us"
-period = "10ms"
-
 [[work]]
 name = "usbd.tune"
 worst = "40us"
@@ -265,9 +267,4 @@ vcpu = "hostile-main"
 threads = 2
 stack = "32K"
 arguments = [0, 1]
-
-[[vcpu]]
-name = "hostile-main"
-budget = "50us"
-period = "10ms"
 "#;

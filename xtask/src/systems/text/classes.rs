@@ -68,7 +68,7 @@ fn object(name: &str) -> String {
 }
 
 /// Returns a device of a class at this port, the bottom half of its service, and its client.
-pub fn client(class: Gadget, port: usize) -> String {
+pub fn client(class: Gadget, port: usize, stretch: u64) -> String {
     let name = word(class);
     let (share, every, (budget, period), program, arguments) = match class {
         Gadget::Sensor => ("5%", "990us", (200_000, 5_000_000), "sensor-reader", "[0]"),
@@ -84,7 +84,8 @@ pub fn client(class: Gadget, port: usize) -> String {
     let uses = quoted(shared(class));
     let objects: String = shared(class).iter().map(|name| object(name)).collect();
     let half = work(&format!("usbd.{name}"), micros * 1_000);
-    let seat = vcpu(&format!("use-{name}"), Budget { budget, period }, "replenishments = 4\n");
+    let server = Budget { budget: budget * stretch, period: period * stretch };
+    let seat = vcpu(&format!("use-{name}"), server, "replenishments = 4\n");
     format!(
         "\n[[usb]]\nname = \"{name}-device\"\non = \"xhci\"\nport = {port}\nmodel = \"{name}\"\n\
          {half}\n[[vcpu]]\nname = \"usb-{name}\"\nkind = \"io\"\nutilization = \"{share}\"\n\

@@ -13,6 +13,9 @@ pub fn description(drawn: &Drawn, name: &str) -> String {
         "[system]\nname = \"{name}\"\nmemory = \"64M\"\nclock = \"{}MHz\"\n",
         drawn.clock_mhz
     );
+    if drawn.cores() > 1 {
+        text += &format!("cores = {}\n", drawn.cores());
+    }
     text += &scheduling(drawn);
     if drawn.tasks.iter().any(|task| task.section > 0) || behaves(drawn, CLING) {
         text += "\n[[semaphore]]\nname = \"shared\"\n";
@@ -45,6 +48,11 @@ const CLING: u64 = 9;
 const REOPEN: u64 = 10;
 const BEG: u64 = 11;
 const CROWD: u64 = 12;
+const IDLE: u64 = 13;
+const ANNOUNCE: u64 = 14;
+const HIRE: u64 = 18;
+const ASK: u64 = 19;
+const RETUNE: u64 = 20;
 
 fn behaves(drawn: &Drawn, how: u64) -> bool {
     drawn.rude.iter().any(|rude| rude.arguments[0] == how)
@@ -97,7 +105,7 @@ fn vcpu(name: &str, server: Budget, rest: &str) -> String {
 }
 
 fn task(number: usize, task: &DrawnTask) -> String {
-    let DrawnTask { period, often, phase, work, section, spare, replenishments } = task;
+    let DrawnTask { period, often, phase, work, section, spare, replenishments, .. } = task;
     let uses = if *section > 0 { "uses = [\"shared\"]\n" } else { "" };
     let server = Budget { budget: (work + spare) * often * 1_000, period: period * often * 1_000 };
     // Of a task with a mutex, most of it is for others.
@@ -107,7 +115,8 @@ fn task(number: usize, task: &DrawnTask) -> String {
     let rest = format!("job = \"{job}us\"\n{every}replenishments = {replenishments}\n");
     format!(
         "\n[[process]]\nname = \"task-{number}\"\nprogram = \"task\"\npriority = 30\n\
-         vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}",
+         vcpu = \"run-{number}\"\narguments = [{phase}, {period}, {work}, {section}]\n{uses}{}{}",
+        core(task.core),
         vcpu(&format!("run-{number}"), server, &rest)
     )
 }
@@ -120,6 +129,11 @@ fn section(process: &str, work: u64, drawn: &Drawn) -> String {
         "\n[[section]]\nprocess = \"{process}\"\nmutex = \"shared\"\nlongest = \"{}us\"\n",
         work + calls
     )
+}
+
+/// Returns the key of a process on another core than the first.
+fn core(core: u64) -> String {
+    if core > 0 { format!("core = {core}\n") } else { String::new() }
 }
 
 fn work(name: &str, nanos: u64) -> String {

@@ -1,6 +1,9 @@
 //! Programs that misbehave, in their seats.
 
-use super::{BEG, CHURN, CLING, CROWD, FALL, GREEDY, POST, REOPEN, behaves, faults, quoted, vcpu};
+use super::{
+    ANNOUNCE, ASK, BEG, CHURN, CLING, CROWD, FALL, GREEDY, HIRE, IDLE, POST, REOPEN, RETUNE,
+    behaves, core, faults, quoted, vcpu,
+};
 use crate::systems::drawn::{Drawn, Perch, Rude, STORM};
 use std::fmt::Write;
 
@@ -13,15 +16,25 @@ const STORMED: [&str; 11] = [
 /// Returns what programs that misbehave share with others, or among themselves.
 pub fn shared(drawn: &Drawn) -> String {
     let mut text = String::new();
-    if behaves(drawn, POST) || behaves(drawn, REOPEN) {
+    let any = |all: &[u64]| all.iter().any(|how| behaves(drawn, *how));
+    if any(&[POST, REOPEN, ASK]) {
         text += "\n[[mailbox]]\nname = \"rude.box\"\nmessages = 1024\n";
+    }
+    if behaves(drawn, ASK) {
+        text += "\n[[mailbox]]\nname = \"rude.answers\"\nmessages = 1\n";
+    }
+    if any(&[IDLE, ANNOUNCE]) {
+        text += "\n[[semaphore]]\nname = \"rude.lock\"\n";
+    }
+    if behaves(drawn, ANNOUNCE) {
+        text += "\n[[condition]]\nname = \"rude.news\"\n";
     }
     if behaves(drawn, CHURN) {
         text += "\n[[semaphore]]\nname = \"rude.gate\"\nkind = \"counting\"\n";
     }
     if faults(drawn) {
         text += "\n[[process]]\nname = \"supervisor\"\npriority = 63\nvcpu = \"watch\"\n";
-        text += "\n[[vcpu]]\nname = \"watch\"\nbudget = \"100us\"\nperiod = \"20ms\"\n";
+        text += &vcpu("watch", drawn.watch, "");
     }
     if behaves(drawn, STORM) {
         text += STORM_OBJECTS;
@@ -50,6 +63,7 @@ pub fn seat(drawn: &Drawn, number: usize, rude: &Rude) -> String {
             let _ = writeln!(keys, "vcpu = \"{}\"", beside(drawn));
         }
     }
+    keys += &core(rude.core);
     let uses = |names: &[&str]| format!("uses = [{}]\n", quoted(names));
     let again = "restart = \"always\"\n";
     keys += &match how {
@@ -57,6 +71,11 @@ pub fn seat(drawn: &Drawn, number: usize, rude: &Rude) -> String {
         POST | REOPEN => uses(&["rude.box"]),
         CHURN => String::from("threads = 32\n") + &uses(&["rude.gate"]),
         CLING => uses(&["shared"]),
+        IDLE => uses(&["rude.lock"]),
+        ANNOUNCE => String::from("threads = 32\n") + &uses(&["rude.lock", "rude.news"]),
+        HIRE => String::from("threads = 32\n"),
+        ASK => String::from("threads = 2\n") + &uses(&["rude.box", "rude.answers"]),
+        RETUNE => String::from("vcpus = 4\n"),
         FALL => format!("threads = 16\nsemaphores = 64\nconditions = 64\n{again}"),
         BEG => String::from("semaphores = 256\n"),
         CROWD => format!("threads = 32\nvcpus = 4\n{again}"),

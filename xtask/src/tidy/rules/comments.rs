@@ -84,6 +84,24 @@ pub fn short(source: &Source) -> Vec<Problem> {
     docs.iter().filter(few).map(|comment| comment.problem(source, text)).collect()
 }
 
+/// Words after `The same` that show that the comment is about the one above it.
+const LEANING: [&str; 19] = [
+    "among", "and", "around", "as", "at", "by", "for", "from", "if", "in", "of", "on", "that",
+    "to", "until", "when", "where", "while", "with",
+];
+
+/// A doc comment makes sense without the one above it: `The same of …` does not.
+pub fn leaning(source: &Source) -> Vec<Problem> {
+    let leans = |comment: &Comment| {
+        let Some(rest) = comment.text.strip_prefix("The same") else { return false };
+        let next = rest.split_whitespace().next().unwrap_or_default();
+        rest.starts_with([',', ';', ':', '.']) || LEANING.contains(&next)
+    };
+    let docs = comments(source).into_iter().filter(|comment| comment.is_doc() && leans(comment));
+    docs.map(|comment| comment.problem(source, "say the same what: nobody reads the line above"))
+        .collect()
+}
+
 /// No sentence of a comment or a page begins with a relative.
 pub fn relatives(source: &Source) -> Vec<Problem> {
     const REMEDY: &str = "begin the sentence with its subject";
@@ -161,6 +179,19 @@ mod tests {
         let text = "/// Is it?\nfn a() {}\n/// The same for\n/// another thread.\nfn b() {}\n";
         assert_eq!(fires(short, "a.rs", text), [1]);
         assert_eq!(fires(short, "a.rs", "//// A rule.\n// no doc\n"), [0; 0]);
+    }
+
+    #[test]
+    fn doc_comments_that_need_the_one_above_are_found() {
+        for text in [
+            "/// The same of a mutex.\n",
+            "//! The same, but later.\n",
+            "/// The same\n/// as text.",
+        ] {
+            assert_eq!(fires(leaning, "a.rs", text), [1], "{text}");
+        }
+        let text = "/// The same thread goes on.\nfn a() {}\n// The same of a comment inside.\n";
+        assert_eq!(fires(leaning, "a.rs", text), [0; 0]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::ratchets::Measured;
 use super::source::{Source, Tree};
 
 /// Rules that look at one file.
-const FILE_RULES: [fn(&Source) -> Vec<Problem>; 14] = [
+const FILE_RULES: [fn(&Source) -> Vec<Problem>; 15] = [
     calls::unfinished,
     calls::printing,
     calls::wall_clock,
@@ -24,6 +24,7 @@ const FILE_RULES: [fn(&Source) -> Vec<Problem>; 14] = [
     calls::assembly,
     calls::permits,
     comments::short,
+    comments::leaning,
     comments::relatives,
     comments::questions,
     comments::documented,

@@ -20,7 +20,7 @@ pub use wire::{Capacity, Command, Inquiry, Sense};
 
 /// Most bytes of data of a command.
 pub const BUFFER: usize = 4096;
-/// The same of a command whose data is in shared memory.
+/// Most bytes of data of a command whose data is in shared memory.
 pub const SHARED: usize = 65_536;
 /// A transfer has so long: a disk may have to start turning.
 pub const TRANSFER_TIME: Nanos = Nanos::from_secs(5);

@@ -16,7 +16,7 @@ const HEAD: (usize, usize) = (2, 12);
 pub enum Piece<'a> {
     /// Bytes of it, in order.
     Data(&'a [u8]),
-    /// The same in shared memory: they are the client's until it lends the place again.
+    /// Bytes of it in shared memory: they are the client's until it lends the place again.
     Place {
         place: u32,
         /// The first of them in it.
